@@ -205,8 +205,9 @@ class TransactionCore:
         is_committed = self.phase is Phase.COMMITTING
         return EndTxnRequest(self.transactional_id, *self.identity, is_committed, bumps_epoch=True)
 
-    def on_ended(self, answer: EndTxnResponse | None, *, is_told: bool = True) -> None:
-        """The transaction is ended; None: the coordinator never knew of it. `is_told`: a caller waits for this."""
+    def on_ended(self, answer: EndTxnResponse | None, *, is_told: bool = True) -> bool:
+        """The transaction is ended, with True if it is committed; None: the coordinator never knew of it. `is_told`: a
+        caller waits for this."""
         if answer is not None:
             if answer.producer_id < 0 or not 0 <= answer.producer_epoch <= PRODUCER_EPOCH_MAX:
                 told = f"producer id {answer.producer_id} in epoch {answer.producer_epoch}"
@@ -219,6 +220,7 @@ class TransactionCore:
         self.untold_commit = is_committed and not is_told
         self._last_end = "committed" if is_committed else "aborted"
         self.failure = self.doom = None
+        return is_committed
 
     def on_not_ended(self, error: PenstockError) -> None:
         """Returns where the same end is to be asked for again; raises an error that is final."""

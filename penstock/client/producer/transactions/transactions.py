@@ -27,6 +27,7 @@ from penstock.errors import (
     ClientClosedError,
     PenstockError,
     TimedOutError,
+    TransactionAbortedError,
     TransactionStateError,
     UnknownServerError,
 )
@@ -70,7 +71,7 @@ class Transactions:
         self._sender = sender
         self._coordinators = Coordinators(cluster, CoordinatorType.TRANSACTION)
         self._offsets = TransactionOffsets(core.transactional_id, cluster)
-        self._ending: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[bool] | None = None
         self._waiters = 0  # for the end
         self._closed = False
         self._opening: Opening | None = None
@@ -146,8 +147,8 @@ class Transactions:
 
     async def commit(self) -> None:
         async with self._alone("commit_transaction"):
-            if self._core.begin_commit():
-                await self._wait_ended("the commit")
+            if self._core.begin_commit() and not await self._wait_ended("the commit"):
+                raise TransactionAbortedError("the transaction was aborted before it could be committed: by a close")
 
     async def abort(self) -> None:
         async with self._alone("abort_transaction"):
@@ -165,15 +166,15 @@ class Transactions:
             self._core.begin_abort()
             self._begin_end()
 
-    def _begin_end(self) -> asyncio.Task[None]:
+    def _begin_end(self) -> asyncio.Task[bool]:
         self._sender.wake()
         if self._ending is None or self._ending.done():
             self._ending = asyncio.ensure_future(self._end())
             self._ending.add_done_callback(_seen)
         return self._ending
 
-    async def _wait_ended(self, what: str) -> None:
-        """For `max_block_ms`; what is under way goes on after that."""
+    async def _wait_ended(self, what: str) -> bool:
+        """True if it is committed. Waits for `max_block_ms`; what is under way goes on after that."""
         ending = self._begin_end()
         self._waiters += 1
         try:
@@ -188,15 +189,16 @@ class Transactions:
                 f"{told} after max_block_ms={self._config.max_block_ms}; it goes on, and the same call waits for it"
                 " again"
             )
-        ending.result()
+        return ending.result()
 
-    async def _end(self) -> None:
+    async def _end(self) -> bool:
         await self._flush()
         request = self._core.on_flushed()
         answer = await self._answer(request) if request is not None else None
-        self._core.on_ended(answer, is_told=self._waiters > 0)
+        is_committed = self._core.on_ended(answer, is_told=self._waiters > 0)
         if answer is not None and self._core.identity is not None:
             self._sender.on_producer_id(self._core.identity)
+        return is_committed
 
     async def _flush(self) -> None:
         """Until no batch waits, not even an empty one that a caller has in hand: nothing of this transaction may be
@@ -252,7 +254,7 @@ class Transactions:
         return f"Transactions({self._core!r})"
 
 
-def _seen(ending: asyncio.Task[None]) -> None:
+def _seen(ending: asyncio.Task[bool]) -> None:
     """asyncio logs an exception that nobody asks for, and the caller may have left."""
     if not ending.cancelled():
         ending.exception()

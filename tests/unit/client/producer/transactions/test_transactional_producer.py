@@ -438,6 +438,37 @@ def test_a_close_aborts_what_is_open_and_says_so_to_its_records() -> None:
     played(story)
 
 
+def test_a_commit_that_a_close_turns_into_an_abort_is_told_so() -> None:
+    async def story(stage: Stage) -> None:
+        producer = stage.make()
+        stage.cluster.silence(1)
+        await producer.begin_transaction()
+        await producer.send("t", b"a", partition=0)
+        commit = asyncio.ensure_future(producer.commit_transaction())
+        await asyncio.sleep(0.5)
+        await producer.close(timeout=2)
+        (told,) = await asyncio.gather(commit, return_exceptions=True)
+        assert isinstance(told, (TransactionAbortedError, ClientClosedError)), told
+        assert stage.ends() == [(0, False)] and stage.committed() == []
+
+    played(story)
+
+
+def test_a_close_while_a_commit_is_on_its_way_waits_for_it() -> None:
+    async def story(stage: Stage) -> None:
+        producer = stage.make()
+        over = stage.transactions.hang("EndTxn")
+        await producer.begin_transaction()
+        await producer.send("t", b"a", partition=0)
+        commit = asyncio.ensure_future(producer.commit_transaction())
+        await asyncio.sleep(0.5)
+        asyncio.get_running_loop().call_later(1, over.set)
+        await producer.close(timeout=5)
+        assert await commit is None and stage.committed() == [b"a"]
+
+    played(story)
+
+
 def test_a_close_does_not_wait_longer_than_it_may_for_a_coordinator_that_hangs() -> None:
     async def story(stage: Stage) -> None:
         producer = stage.make()
