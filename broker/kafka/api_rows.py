@@ -15,11 +15,13 @@ from broker.kafka.apis.api_versions import api_versions_row
 from broker.kafka.apis.groups.rows import group_rows
 from broker.kafka.apis.producer_rows import producer_rows
 from broker.kafka.apis.reading.rows import reading_rows
+from broker.kafka.apis.transactions.rows import transaction_rows
 from broker.kafka.parts import DoorParts
 
 
 def api_rows(parts: DoorParts) -> Mapping[int, ApiRow]:
     """By key. A new API gets its row here."""
-    rows: list[ApiRow] = [*producer_rows(parts), *reading_rows(parts), *group_rows(parts), *admin_rows(parts)]
+    rows: list[ApiRow] = [*producer_rows(parts), *reading_rows(parts), *group_rows(parts), *transaction_rows(parts)]
+    rows += admin_rows(parts)
     rows.append(api_versions_row(rows, parts.software, lambda: parts.image().offset))
     return {row.key: row for row in rows}

@@ -7,10 +7,12 @@ rules that are the protocol's and not the log's, whose own clients may do otherw
     message format 0 or 1                          INVALID_RECORD; in versions 0 to 2, which have nothing else,
                                                    UNSUPPORTED_FOR_MESSAGE_FORMAT
     zstd before version 7                          UNSUPPORTED_COMPRESSION_TYPE
-    a batch of a transaction                       INVALID_TXN_STATE, because no transaction can have begun; without a
-                                                   transactional id TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    a batch of a transaction without an id         TRANSACTIONAL_ID_AUTHORIZATION_FAILED; with an empty one
+                                                   INVALID_REQUEST
 
-Everything else is the log's to say. A partition that is named twice is appended twice, in order, and answered twice.
+A producer of transaction version 2 (KIP-890), from version 12 on, adds no partition to its transaction: the leader does
+it with the first batch. Below that the leader looks whether the producer has. Everything else is the log's to say. A
+partition that is named twice is appended twice, in order, and answered twice.
 With acks=0 nothing is answered. If something failed then, the connection ends, as in Kafka: its client learns by that
 that it must look for the leaders anew. Not here: appending and acks (`broker/apis/produce.py`).
 """
@@ -41,7 +43,7 @@ from penstock.errors import (
     ApiError,
     CorruptMessageError,
     InvalidRecordError,
-    InvalidTxnStateError,
+    InvalidRequestError,
     UnsupportedCompressionTypeError,
 )
 from penstock.messages import produce as messages
@@ -53,6 +55,7 @@ from penstock.types import NO_OFFSET, TopicPartition
 FIRST_WITH_MAGIC_2: Final = 3
 FIRST_WITH_ZSTD: Final = 7
 FIRST_WITH_LEADERS: Final = 10
+FIRST_WITHOUT_ADDING: Final = 12
 FIRST_WITH_TOPIC_IDS: Final = 13
 _HEAD: Final = Struct(">8xi4xB4xh")
 """The first bytes of a batch: its length, magic and attributes (penstock/record/batch.py)."""
@@ -68,12 +71,12 @@ class PartitionRefusal(NamedTuple):
 _OLD_FORMAT: Final = PartitionRefusal(
     Code.UNSUPPORTED_FOR_MESSAGE_FORMAT, "versions below 3 carry the message formats 0 and 1, which are not supported"
 )
-_NO_TRANSACTION: Final = PartitionRefusal(
-    InvalidTxnStateError.code, "the batch is part of a transaction; transactions are not supported yet"
-)
 _NO_TRANSACTIONAL_ID: Final = PartitionRefusal(
     Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     "the batch is part of a transaction, and the request has no transactional id",
+)
+_EMPTY_TRANSACTIONAL_ID: Final = PartitionRefusal(
+    InvalidRequestError.code, "the batch is part of a transaction, and the request's transactional id is empty"
 )
 
 
@@ -86,9 +89,14 @@ def produce_plan(parts: DoorParts) -> MakePlan:
         if produced.has_records:
             timeout_ms = min(max(body.timeout_ms, 0), TIMEOUT_MS_MAX)
             try:
-                answer = yield Ask(
-                    PRODUCE.name, messages.ProduceRequest(body.acks, timeout_ms, produced.give_records())
+                request = messages.ProduceRequest(
+                    body.acks,
+                    timeout_ms,
+                    produced.give_records(),
+                    transactional_id=body.transactional_id or "",
+                    adds_partitions=asked.version >= FIRST_WITHOUT_ADDING,
                 )
+                answer = yield Ask(PRODUCE.name, request)
             except ApiError as error:
                 produced.failed(error)
             else:
@@ -118,7 +126,7 @@ def produce_failed(asked: Asked, body: ProduceRequest, error: ApiError) -> Produ
     return response
 
 
-def refused_batch(records: Buffer | None, version: int, *, has_transactional_id: bool) -> PartitionRefusal | None:
+def refused_batch(records: Buffer | None, version: int, transactional_id: str | None) -> PartitionRefusal | None:
     """Why the protocol forbids the records of one partition; None if it does not."""
     if version < FIRST_WITH_MAGIC_2:
         return _OLD_FORMAT
@@ -128,8 +136,8 @@ def refused_batch(records: Buffer | None, version: int, *, has_transactional_id:
         return _refusal_of(InvalidRecordError(why), version)
     length, magic, attributes = _HEAD.unpack_from(records)
     if magic == MAGIC and length + LENGTH_OVERHEAD_BYTES == len(records):
-        if attributes & TRANSACTIONAL_BIT:
-            return _NO_TRANSACTION if has_transactional_id else _NO_TRANSACTIONAL_ID
+        if attributes & TRANSACTIONAL_BIT and not transactional_id:
+            return _NO_TRANSACTIONAL_ID if transactional_id is None else _EMPTY_TRANSACTIONAL_ID
         if version < FIRST_WITH_ZSTD and attributes & CODEC_MASK == Codec.ZSTD:
             why = f"Produce has zstd from version {FIRST_WITH_ZSTD} on, and the request is of version {version}"
             return _refusal_of(UnsupportedCompressionTypeError(why), version)
@@ -168,10 +176,10 @@ class _Produced:
 
     def take(self, body: ProduceRequest) -> None:
         """Gives every partition its place in the answer. The request lets go of its records."""
-        has_transactional_id = body.transactional_id is not None
+        transactional_id = body.transactional_id
         for data in body.topic_data:
             topic = self._topic(data)
-            answers = [self._taken(topic, part, has_transactional_id) for part in data.partition_data]
+            answers = [self._taken(topic, part, transactional_id) for part in data.partition_data]
             told = TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
             self.response.responses.append(told)
 
@@ -185,7 +193,7 @@ class _Produced:
             return _refusal_of(error, version)
 
     def _taken(
-        self, topic: TopicImage | PartitionRefusal, part: PartitionProduceData, has_transactional_id: bool
+        self, topic: TopicImage | PartitionRefusal, part: PartitionProduceData, transactional_id: str | None
     ) -> PartitionProduceResponse:
         answer, version = PartitionProduceResponse(index=part.index), self._asked.version
         records, part.records = part.records, None
@@ -195,7 +203,7 @@ class _Produced:
         elif part.index not in topic.partitions:
             refusal = _refusal_of(no_partition(topic, part.index), version)
         else:
-            refusal = refused_batch(records, version, has_transactional_id=has_transactional_id)
+            refusal = refused_batch(records, version, transactional_id)
             if refusal is None:
                 key = TopicPartition(topic.name, part.index)
                 self._records.append(messages.PartitionRecords(key, topic.topic_id, records or b""))

@@ -1,40 +1,41 @@
-"""FindCoordinator 0 to 6 (key 10): the broker of a group, as the clients of the listener reach it.
+"""FindCoordinator 0 to 6 (key 10): the broker of a group or of a transactional id, as clients of the listener reach it.
 
-From version 4 on a request may have many keys, each with its own answer. There are no transactions yet, and clients
-try again for ever after COORDINATOR_NOT_AVAILABLE while their user waits. So a transactional id gets an error that
-they report at once, with a text that says why: UNSUPPORTED_VERSION from version 4 on, where clients show the text (Java
-since 3.0); below, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, because librdkafka takes no other code for final.
+From version 1 on a key may be a transactional id, from version 4 on a request may have many keys, each with its own
+answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from broker.kafka.errors import Code, code_of, message_of
+from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.groups.coordinators import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from penstock.errors import ApiError, CoordinatorNotAvailableError, InvalidRequestError, UnsupportedVersionError
+from penstock.errors import ApiError, CoordinatorNotAvailableError, InvalidRequestError
 from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.group_apis import FIND_COORDINATOR
 from penstock.messages.groups import coordinators as messages
 
-GROUP, TRANSACTION = 0, 1
+KINDS: Final[Mapping[int, messages.CoordinatorType]] = {
+    0: messages.CoordinatorType.GROUP,
+    1: messages.CoordinatorType.TRANSACTION,
+}
+"""By the key type of the protocol."""
 FIRST_WITH_MANY: Final = 4
-NO_TRANSACTIONS: Final = "transactions are not supported yet: use an idempotent producer without a transactional id"
 _NOBODY: Final = -1
 
 
 def find_coordinator(parts: DoorParts, asked: Asked, body: FindCoordinatorRequest) -> Plan:
-    keys = _keys(asked, body)
-    if body.key_type != GROUP:
-        code, why = _refusal(asked.version, body.key_type)
-        return _answer(asked, [_without_node(key, code, why) for key in keys])
+    keys, kind = _keys(asked, body), KINDS.get(body.key_type)
+    if kind is None:
+        raise InvalidRequestError(f"key type {body.key_type} is neither 0 (a group) nor 1 (a transactional id)")
     found: list[Coordinator] = []
     for at in range(0, len(keys), NAMES_MAX):
         some = tuple(keys[at : at + NAMES_MAX])
-        told: messages.FindCoordinatorResponse = yield Ask(FIND_COORDINATOR.name, messages.FindCoordinatorRequest(some))
+        request = messages.FindCoordinatorRequest(some, kind)
+        told: messages.FindCoordinatorResponse = yield Ask(FIND_COORDINATOR.name, request)
         found += [_coordinator(parts, asked, one) for one in told.coordinators]
     return _answer(asked, found)
 
@@ -72,15 +73,4 @@ def _answer(asked: Asked, coordinators: Iterable[Coordinator]) -> FindCoordinato
     (one,) = coordinators
     return FindCoordinatorResponse(
         error_code=one.error_code, error_message=one.error_message, node_id=one.node_id, host=one.host, port=one.port
-    )
-
-
-def _refusal(version: int, key_type: int) -> tuple[int, str]:
-    if key_type == TRANSACTION:
-        shows_text = version >= FIRST_WITH_MANY
-        code = UnsupportedVersionError.code if shows_text else Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return code, NO_TRANSACTIONS
-    return (
-        InvalidRequestError.code,
-        f"key type {key_type} is neither {GROUP} (a group) nor {TRANSACTION} (a transaction)",
     )

@@ -17,4 +17,4 @@ def test_a_served_api_has_its_versions_beside_kafkas_and_every_other_one_is_name
     served, _, left = reference().partition("## Not served")
     assert re.search(r"^\| 3 \| Metadata \| 0 to 13 \| 0 to 13 \| [\d,]+ \|$", served, re.MULTILINE)
     assert "Metadata (3)" not in left
-    assert "EndTxn (26)" in left and "| EndTxn |" not in served
+    assert "WriteTxnMarkers (27)" in left and "| WriteTxnMarkers |" not in served

@@ -14,12 +14,16 @@ from broker.kafka.schemas.produce import PartitionProduceData, ProduceRequest, T
 from broker.kafka_codec.codec import decode, encode
 from penstock.errors import (
     ApiError,
+    ConcurrentTransactionsError,
     InvalidRequestError,
     InvalidRequiredAcksError,
     InvalidTimestampError,
+    InvalidTxnStateError,
     KafkaStorageError,
     NotLeaderOrFollowerError,
+    ProducerFencedError,
     RecordError,
+    TransactionAbortableError,
     UnknownTopicIdError,
 )
 from penstock.messages.produce import PartitionProduceResult, ProduceResponse
@@ -154,11 +158,39 @@ def test_zstd_is_taken_from_version_7_on() -> None:
     assert first_ask(planned(7, request(("t", 0), records=records)), "Produce").partitions
 
 
-def test_a_batch_of_a_transaction_that_cannot_have_begun_is_refused() -> None:
+@pytest.mark.parametrize("version", range(3, 14))
+def test_a_batch_of_a_transaction_is_passed_on_with_the_way_in_which_its_partition_is_added(version: int) -> None:
+    """From version 12 on the leader does it (KIP-890)."""
+    records, _, _ = REFUSED["a transaction"]
+    ask = first_ask(planned(version, request(("t", 0), records=records, transactional_id="a")), "Produce")
+    assert (ask.transactional_id, ask.adds_partitions) == ("a", version >= 12)
+    assert ask.partitions[0].records == records
+
+
+def test_an_empty_transactional_id_is_an_invalid_request() -> None:
     records, version, _ = REFUSED["a transaction"]
-    body = request(("t", 0), records=records, transactional_id="a")
+    body = request(("t", 0), records=records, transactional_id="")
     part = only(ended(planned(version, body)), version)
-    assert part.error_code == 48 and "not supported" in part.error_message
+    assert part.error_code == 42 and "empty" in part.error_message
+
+
+@pytest.mark.parametrize(
+    ("error", "codes"),
+    [
+        (ProducerFencedError(), {3: 47, 11: 47, 13: 47}),
+        (TransactionAbortableError(), {3: 48, 10: 48, 11: 120, 13: 120}),
+        (ConcurrentTransactionsError(), {3: 19, 11: 19, 12: 51, 13: 51}),
+        (InvalidTxnStateError(), {3: 48, 13: 48}),
+    ],
+    ids=lambda value: getattr(value, "kafka_name", ""),
+)
+def test_an_error_of_a_transaction_is_one_that_the_version_knows(error: ApiError, codes: dict[int, int]) -> None:
+    records, _, _ = REFUSED["a transaction"]
+    for version, code in codes.items():
+        plan = planned(version, request(("t", 0), records=records, transactional_id="a"))
+        ask = first_ask(plan, "Produce")
+        told = PartitionProduceResult(ask.partitions[0].partition, error)
+        assert only(ended(plan, ProduceResponse([told])), version).error_code == code
 
 
 def test_a_transactional_id_without_such_batches_does_no_harm() -> None:

@@ -1,4 +1,4 @@
-"""Promises of InitProducerId: a producer gets an id, and what there is not is said at once."""
+"""Promises of InitProducerId: a producer gets an id, a transactional id is its coordinator's."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import pytest
 
 from broker.kafka.apis.init_producer_id import init_producer_id_failed, init_producer_id_plan
 from broker.kafka.schemas.producers import InitProducerIdRequest
-from penstock.errors import RequestTimedOutError
+from penstock.errors import (
+    ApiError,
+    ConcurrentTransactionsError,
+    InvalidRequestError,
+    InvalidTransactionTimeoutError,
+    ProducerFencedError,
+    RequestTimedOutError,
+    TransactionAbortableError,
+)
+from penstock.messages import produce as messages
 from penstock.messages.produce import InitProducerIdResponse
 from tests.support.kafka_plans import asked, ended, first_ask, read_by_client
-
-COORDINATOR_LOAD_IN_PROGRESS, INVALID_REQUEST, NOT_AUTHORIZED = 14, 42, 53
-
-
-def answered_at_once(make: Any, version: int, body: Any) -> Any:
-    with pytest.raises(StopIteration) as end:
-        next(make(asked(version), body))
-    return read_by_client(end.value.value, version)
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -36,20 +37,37 @@ def test_a_producer_that_asks_for_its_next_epoch_gets_a_new_id() -> None:
     assert (read.producer_id, read.producer_epoch) == (8, 0)
 
 
+@pytest.mark.parametrize("version", range(6))
+def test_a_transactional_id_is_passed_on_to_its_coordinator(version: int) -> None:
+    goes_on = {"producer_id": 7, "producer_epoch": 3} if version >= 3 else {}
+    body = InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=5_000, **goes_on)
+    plan = init_producer_id_plan(asked(version), body)
+    wanted = messages.InitProducerIdRequest("x", 5_000, *((7, 3) if version >= 3 else (-1, -1)))
+    assert first_ask(plan, "InitProducerId") == wanted
+    read = read_by_client(ended(plan, InitProducerIdResponse(7, 4)), version)
+    assert (read.error_code, read.producer_id, read.producer_epoch) == (0, 7, 4)
+
+
+@pytest.mark.parametrize("fields", [{"producer_id": 7}, {"producer_epoch": 7}])
+def test_a_producer_that_goes_on_names_both_its_id_and_its_epoch(fields: dict[str, Any]) -> None:
+    for transactional_id in (None, "x"):
+        with pytest.raises(InvalidRequestError):
+            next(init_producer_id_plan(asked(4), InitProducerIdRequest(transactional_id=transactional_id, **fields)))
+
+
 @pytest.mark.parametrize(
-    ("fields", "code"),
+    ("error", "codes"),
     [
-        ({"producer_id": 7}, INVALID_REQUEST),
-        ({"producer_epoch": 7}, INVALID_REQUEST),
-        ({"transactional_id": ""}, INVALID_REQUEST),
-        ({"transactional_id": "mine"}, NOT_AUTHORIZED),
+        (RequestTimedOutError(), [14] * 6),
+        (InvalidRequestError(), [42] * 6),
+        (InvalidTransactionTimeoutError(), [50] * 6),
+        (ConcurrentTransactionsError(), [51] * 6),
+        (ProducerFencedError(), [47, 47, 47, 47, 90, 90]),
+        (TransactionAbortableError(), [48, 48, 48, 48, 48, 120]),
     ],
+    ids=lambda value: getattr(value, "kafka_name", ""),
 )
-def test_a_request_that_cannot_be_granted_is_refused_at_once(fields: dict[str, Any], code: int) -> None:
-    read = answered_at_once(init_producer_id_plan, 4, InitProducerIdRequest(**fields))
-    assert (read.error_code, read.producer_id, read.producer_epoch) == (code, -1, -1)
-
-
-def test_while_there_is_no_id_the_client_tries_again() -> None:
-    read = read_by_client(init_producer_id_failed(asked(5), InitProducerIdRequest(), RequestTimedOutError()), 5)
-    assert (read.error_code, read.producer_id, read.producer_epoch) == (COORDINATOR_LOAD_IN_PROGRESS, -1, -1)
+def test_an_error_is_one_that_the_version_knows(error: ApiError, codes: list[int]) -> None:
+    for version, code in enumerate(codes):
+        read = read_by_client(init_producer_id_failed(asked(version), InitProducerIdRequest(), error), version)
+        assert (read.error_code, read.producer_id, read.producer_epoch) == (code, -1, -1)

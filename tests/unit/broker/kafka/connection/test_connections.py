@@ -260,9 +260,13 @@ def test_api_versions_of_an_unknown_version_is_answered_in_version_0() -> None:
         correlation_id, newest = answer_in(second, ApiVersionsResponse, 3)
         assert (correlation_id, newest.error_code, newest.api_keys) == (6, 0, told.api_keys)
         assert newest.finalized_features_epoch == 41
-        assert newest.supported_features == [SupportedFeatureKey(name="group.version", min_version=0, max_version=1)]
+        assert newest.supported_features == [
+            SupportedFeatureKey(name="group.version", min_version=0, max_version=1),
+            SupportedFeatureKey(name="transaction.version", min_version=0, max_version=2),
+        ]
         assert newest.finalized_features == [
-            FinalizedFeatureKey(name="group.version", max_version_level=1, min_version_level=1)
+            FinalizedFeatureKey(name="group.version", max_version_level=1, min_version_level=1),
+            FinalizedFeatureKey(name="transaction.version", max_version_level=2, min_version_level=2),
         ]
         assert [(key.api_key, key.min_version, key.max_version) for key in told.api_keys] == [
             (0, 3, 13),

@@ -1,27 +1,22 @@
-"""Promises of FindCoordinator in Kafka's protocol: a group's broker as the client reaches it; no transactions yet."""
+"""Promises of FindCoordinator in Kafka's protocol: the broker of a key, as the client reaches it."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import pytest
 
-from broker.kafka.apis.groups.find_coordinator import (
-    NO_TRANSACTIONS,
-    find_coordinator,
-    find_coordinator_failed,
-)
-from broker.kafka.plan import Asked, Plan
+from broker.kafka.apis.groups.find_coordinator import find_coordinator, find_coordinator_failed
+from broker.kafka.plan import Asked
 from broker.kafka.schemas.groups.coordinators import FindCoordinatorRequest
 from broker.network.request_channel import Caller
-from penstock.errors import CoordinatorNotAvailableError, RequestTimedOutError
+from penstock.errors import CoordinatorNotAvailableError, InvalidRequestError, RequestTimedOutError
 from penstock.messages.client_apis import NAMES_MAX
-from penstock.messages.groups.coordinators import FindCoordinatorResponse, FoundCoordinator
+from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorResponse, FoundCoordinator
 from penstock.types import Endpoint
 from tests.support.kafka_plans import ME, OTHER, asked, ended, first_ask, parts_of, read_by_client
 
-NO_COORDINATOR, INVALID_REQUEST, NO_SUCH_VERSION, NOT_AUTHORIZED = 15, 42, 35, 53
+NO_COORDINATOR, INVALID_REQUEST = 15, 42
 find = partial(find_coordinator, parts_of())
 
 
@@ -29,12 +24,6 @@ def request(version: int, *keys: str, key_type: int = 0) -> FindCoordinatorReque
     if version >= 4:
         return FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(keys))
     return FindCoordinatorRequest(key=keys[0], key_type=key_type)
-
-
-def answered_at_once(plan: Plan, version: int) -> Any:
-    with pytest.raises(StopIteration) as end:
-        next(plan)
-    return read_by_client(end.value.value, version)
 
 
 @pytest.mark.parametrize("version", range(4))
@@ -93,17 +82,21 @@ def test_while_there_is_no_coordinator_the_client_asks_again(version: int) -> No
     )
 
 
-@pytest.mark.parametrize("version", range(1, 4))
-def test_no_broker_coordinates_transactions_yet(version: int) -> None:
-    read = answered_at_once(find(asked(version), request(version, "mine", key_type=1)), version)
-    assert (read.error_code, read.node_id, read.host, read.port) == (NOT_AUTHORIZED, -1, "", -1)
-    assert read.error_message == NO_TRANSACTIONS
+@pytest.mark.parametrize("version", range(1, 7))
+def test_a_transactional_id_has_a_coordinator_too(version: int) -> None:
+    plan = find(asked(version), request(version, "mine", key_type=1))
+    ask = first_ask(plan, "FindCoordinator")
+    assert (ask.keys, ask.key_type) == (("mine",), CoordinatorType.TRANSACTION)
+    read = read_by_client(ended(plan, FindCoordinatorResponse((FoundCoordinator("mine", ME),))), version)
+    found = read if version < 4 else read.coordinators[0]
+    assert (found.error_code, found.node_id, found.host) == (0, ME, "kafka1")
 
 
-@pytest.mark.parametrize("version", range(4, 7))
-@pytest.mark.parametrize(("key_type", "code"), [(1, NO_SUCH_VERSION), (2, INVALID_REQUEST)])
-def test_a_key_of_another_kind_is_refused_at_once(version: int, key_type: int, code: int) -> None:
-    read = answered_at_once(find(asked(version), request(version, "a", "b", key_type=key_type)), version)
-    assert [one.key for one in read.coordinators] == ["a", "b"]
-    assert {(one.error_code, one.node_id, one.host, one.port) for one in read.coordinators} == {(code, -1, "", -1)}
-    assert all(one.error_message for one in read.coordinators)
+@pytest.mark.parametrize("version", range(1, 7))
+def test_a_key_of_another_kind_is_an_invalid_request(version: int) -> None:
+    body = request(version, "a", key_type=2)
+    with pytest.raises(InvalidRequestError, match="key type 2") as error:
+        next(find(asked(version), body))
+    read = read_by_client(find_coordinator_failed(asked(version), body, error.value), version)
+    found = read if version < 4 else read.coordinators[0]
+    assert (found.error_code, found.node_id, found.host, found.port) == (INVALID_REQUEST, -1, "", -1)
