@@ -20,6 +20,7 @@ from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinat
 from penstock.messages.produce import InitProducerIdRequest
 from penstock.messages.transactions import transaction_apis as rows
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest
+from penstock.record.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 OF_ONE_ID: Final = (rows.ADD_OFFSETS_TO_TXN, rows.END_TXN)
 OF_MANY_IDS: Final = (rows.ADD_PARTITIONS_TO_TXN, rows.DESCRIBE_TRANSACTIONS, rows.LIST_TRANSACTIONS)
@@ -39,6 +40,8 @@ def transaction_handlers(
             of_groups(request, body)
 
     def init_producer_id(request: Request, body: InitProducerIdRequest) -> None:
+        if (body.producer_id == NO_PRODUCER_ID) != (body.producer_epoch == NO_PRODUCER_EPOCH):
+            raise InvalidRequestError(f"{request.api}: one that goes on names its id and its epoch, a new one neither")
         if body.transactional_id is None:
             without_id(request, body)
         else:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import grpc
 import pytest
 
 from broker.kafka.schemas.groups import classic, consumer, offsets
-from broker.kafka.schemas.table import REQUESTS, RESPONSES
-from broker.kafka_codec.structs import facts_of
 from penstock.errors import (
     ApiError,
     FencedInstanceIdError,
@@ -32,20 +28,17 @@ from penstock.errors import (
     UnreleasedInstanceIdError,
     UnsupportedAssignorError,
 )
-from penstock.messages.apis import BY_REQUEST
 from penstock.messages.groups import classic_protocol, consumer_protocol, listing
 from penstock.messages.groups import offsets as our_offsets
 from penstock.testing import Cluster
 from penstock.types import TopicPartition
-from penstock.wire.error_trailer import error_in_trailer
-from penstock.wire.message_codec import request_codec, response_codec
+from tests.support import both_doors
+from tests.support.both_doors import eventually
 from tests.support.kafka_socket import KafkaSocket
 
-TIMEOUT_S = 20
 SESSION_MS = 1_800_000
 CLASSIC, CONSUMER, STATIC = "classic", "consumer", "static-1"
 STRANGER = "S" * 21 + "A"
-KEYS = {request: key for key, request in REQUESTS.items()}
 LONG = "x" * 300
 
 
@@ -62,41 +55,13 @@ class Stage:
     epoch: int = 0
 
     def by_grpc(self, request: Any) -> Any:
-        """The answer; ApiError for a call that failed."""
-        api = BY_REQUEST[type(request)]
-        with grpc.insecure_channel(self.bootstrap) as channel:
-            call = channel.unary_unary(api.method)
-            try:
-                raw = call(request_codec(api).encode(request), timeout=TIMEOUT_S)
-            except grpc.RpcError as error:
-                told = error_in_trailer(error.trailing_metadata(), error.details())  # type: ignore[attr-defined]
-                assert told is not None, error
-                raise told from None
-            return response_codec(api).decode(raw)
+        return both_doors.by_grpc(self.bootstrap, request)
 
     def grpc_codes(self, request: Any) -> set[int]:
-        try:
-            answer = self.by_grpc(request)
-        except ApiError as error:
-            return {error.code}
-        outcomes = BY_REQUEST[type(request)].outcomes(answer)
-        return {0 if outcome.error is None else outcome.error.code for outcome in outcomes if outcome.error} or {0}
+        return both_doors.grpc_codes(self.bootstrap, request)
 
     def kafka_codes(self, request: Any) -> set[int]:
-        with KafkaSocket(self.kafka) as socket:
-            answer = socket.ask(request, facts_of(type(request)).versions.last, RESPONSES[KEYS[type(request)]])
-        return {code for code in codes_in(answer) if code} or {0}
-
-
-def codes_in(value: Any) -> Iterator[int]:
-    """Every error code of an answer, in lists and structs."""
-    if isinstance(value, list):
-        for one in value:
-            yield from codes_in(one)
-    for name in getattr(type(value), "__slots__", ()):
-        if name == "error_code":
-            yield value.error_code
-        yield from codes_in(getattr(value, name))
+        return both_doors.kafka_codes(self.kafka, request)
 
 
 @pytest.fixture(scope="module")
@@ -128,18 +93,6 @@ def stage() -> Iterator[Stage]:
         )
         made.epoch = eventually(lambda: made.by_grpc(heartbeat)).member_epoch
         yield made
-
-
-def eventually(ask: Callable[[], Any]) -> Any:
-    """The answer, once the coordinators are there."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        try:
-            return ask()
-        except ApiError as error:
-            if not error.retriable or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
 
 
 class Row(NamedTuple):

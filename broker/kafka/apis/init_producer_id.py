@@ -15,20 +15,16 @@ from __future__ import annotations
 from broker.kafka.errors import code_of
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.producers import InitProducerIdRequest, InitProducerIdResponse
-from penstock.errors import ApiError, InvalidRequestError
+from penstock.errors import ApiError
 from penstock.messages import produce as messages
 from penstock.messages.client_apis import INIT_PRODUCER_ID
-from penstock.record.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from penstock.record.batch import NO_PRODUCER_EPOCH
 
 
 def init_producer_id_plan(asked: Asked, body: InitProducerIdRequest) -> Plan:
-    if (body.producer_id == NO_PRODUCER_ID) != (body.producer_epoch == NO_PRODUCER_EPOCH):
-        raise InvalidRequestError("a producer that goes on names its id and its epoch, a new one neither")
-    request = messages.InitProducerIdRequest()
-    if body.transactional_id is not None:
-        request = messages.InitProducerIdRequest(
-            body.transactional_id, body.transaction_timeout_ms, body.producer_id, body.producer_epoch
-        )
+    request = messages.InitProducerIdRequest(
+        body.transactional_id, body.transaction_timeout_ms, body.producer_id, body.producer_epoch
+    )
     made: messages.InitProducerIdResponse = yield Ask(INIT_PRODUCER_ID.name, request)
     return InitProducerIdResponse(producer_id=made.producer_id, producer_epoch=made.producer_epoch)
 

@@ -84,3 +84,15 @@ def test_an_empty_transactional_id_is_an_invalid_request(api: str) -> None:
     with pytest.raises(InvalidRequestError, match=f"{api}: the transactional id is empty"):
         handlers(heard)[api](Request(api, body, Sink(), CALLER, NOW_NS), body)
     assert heard == []
+
+
+@pytest.mark.parametrize("transactional_id", [None, "t"])
+@pytest.mark.parametrize(("producer_id", "epoch"), [(7, -1), (-1, 7)])
+def test_a_producer_that_goes_on_names_both_its_id_and_its_epoch(
+    transactional_id: str | None, producer_id: int, epoch: int
+) -> None:
+    heard: list[tuple[str, ...]] = []
+    body = InitProducerIdRequest(transactional_id, 60_000, producer_id, epoch)
+    with pytest.raises(InvalidRequestError, match="names its id and its epoch"):
+        handlers(heard)["InitProducerId"](Request("InitProducerId", body, Sink(), CALLER, NOW_NS), body)
+    assert heard == []
