@@ -208,8 +208,8 @@ ROWS: dict[str, Row] = {
         GroupIdNotFoundError, at_kafka=IllegalGenerationError, group="nobody's", member=("m", 3)
     ),
     "offsets of another producer": commit(InvalidProducerIdMappingError, id_off=999),
-    "offsets of an older producer": commit(ProducerFencedError, at_kafka=InvalidProducerEpochError, epoch_off=-1),
-    "offsets of an epoch to come": commit(ProducerFencedError, at_kafka=InvalidProducerEpochError, epoch_off=5),
+    "offsets of an older producer": commit(InvalidProducerEpochError, epoch_off=-1),
+    "offsets of an epoch to come": commit(InvalidProducerEpochError, epoch_off=5),
     "offsets with a text that is too long": commit(OffsetMetadataTooLargeError, metadata="x" * 5_000),
     "offsets of a partition that there is not": commit(UnknownTopicOrPartitionError, partition=9),
 }

@@ -39,9 +39,15 @@ GROUPS = {
     ("aiokafka", "resume-eager"),
 }
 """A few seconds each; likewise."""
+TRANSACTIONS = {
+    *(("confluent-kafka", f"transactions-{what}") for what in ("commit", "abort", "fence", "offsets")),
+    *((client, "transactions-offsets") for client in ("kafka-python", "aiokafka")),
+    *((client, "transactions-read") for client in ("kafka-python", "aiokafka")),
+}
+"""Likewise: librdkafka and aiokafka speak transaction version 1, and read in their own ways."""
 PAIRS = [
     *((client, feature) for client in CLIENTS for feature in SINGLE if not feature.startswith("kill")),
-    *sorted(KILLS | GROUPS),
+    *sorted(KILLS | GROUPS | TRANSACTIONS),
 ]
 PAIRS = [pair for pair in PAIRS if pair not in NOT_OFFERED]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

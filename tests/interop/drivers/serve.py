@@ -30,6 +30,8 @@ driver in another language speaks the same. Keys and values are text or null; a 
     read topic partition isolation count -> values, read with "read_committed" or "read_uncommitted"
     relay source topic group id ends -> for each end a new member of the group reads RELAYED records of `source`, and
                                         sends them to `topic` with their offsets, in a transaction that ends so
+    inspect topic id -> true, or what was wrong, of each thing that the client can ask about a transactional id, whose
+                        last transaction was committed: list, describe, producers, fence
     operate topic -> whatever the client can be asked about the cluster besides
 """
 

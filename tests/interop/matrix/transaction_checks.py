@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.interop.drivers.serve import RELAYED
-from tests.interop.matrix.checks import Stage, equal
+from tests.interop.matrix.checks import Stage, equal, eventually
 from tests.interop.matrix.process import DriverProcess
 
 SOME = 20
@@ -80,11 +80,25 @@ def sends_offsets(stage: Stage) -> None:
     _reads(stage.reference, topic, "read_committed", [record["value"] for record in records])
 
 
+def inspects(stage: Stage) -> None:
+    topic = stage.topic()
+    _transact(stage.reference, topic, [_transaction(0, "commit")])
+
+    def answers() -> None:
+        told = stage.client.ask("inspect", topic=topic, id=f"x-{topic}")
+        wrong = [f"{name}: {value}" for name, value in told.items() if value is not True]
+        if wrong:
+            raise AssertionError(", ".join(wrong))
+
+    eventually(answers)
+
+
 TRANSACTIONS: dict[str, Callable[[Stage], None]] = {
     "transactions-commit": commits,
     "transactions-abort": aborts,
     "transactions-read": reads_committed,
     "transactions-fence": fences,
     "transactions-offsets": sends_offsets,
+    "transactions-admin": inspects,
 }
 """In the order of the rows."""

@@ -168,6 +168,8 @@ public class Driver {
                 return Map.of("offsets", Groups.committed(admin, topic, q.get("group").asText()));
             case "administer":
                 return Groups.administer(admin, topic, q.get("group").asText());
+            case "inspect":
+                return Transactions.inspect(admin, topic, q.get("id").asText());
             default:
                 return Map.of("not_offered", "the client has no such call");
         }

@@ -4,10 +4,13 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.TransactionState;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -111,6 +114,20 @@ class Transactions {
             taken(consumer, q.get("count").asInt()).forEach(record -> values.add(Driver.text(record.value())));
         }
         return Map.of("values", values);
+    }
+
+    /** Each answer is true, or what was wrong, about an id whose last transaction is committed. */
+    static Map<String, ?> inspect(Admin admin, String topic, String id) throws Exception {
+        Map<String, Object> told = new LinkedHashMap<>();
+        TopicPartition at = new TopicPartition(topic, 0);
+        Driver.say(told, "list", () -> Driver.get(admin.listTransactions().all()).stream()
+            .anyMatch(one -> one.transactionalId().equals(id) && one.state() == TransactionState.COMPLETE_COMMIT));
+        Driver.say(told, "describe", () -> Driver.get(admin.describeTransactions(List.of(id)).all())
+            .get(id).state() == TransactionState.COMPLETE_COMMIT);
+        Driver.say(told, "producers", () -> Driver.get(admin.describeProducers(List.of(at)).all())
+            .get(at).activeProducers().stream().allMatch(one -> one.currentTransactionStartOffset().isEmpty()));
+        Driver.say(told, "fence", () -> Driver.get(admin.fenceProducers(List.of(id)).epochId(id)) > 0);
+        return told;
     }
 
     static List<ConsumerRecord<byte[], byte[]>> taken(KafkaConsumer<byte[], byte[]> consumer, int count) {
