@@ -8,7 +8,7 @@ handler. Not here: the coordinators (broker/transactions/, broker/groups/), and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from broker.apis.groups import Coordinator
 from broker.apis.router import Handle
@@ -19,15 +19,25 @@ from penstock.messages.group_apis import FIND_COORDINATOR
 from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorRequest
 from penstock.messages.produce import InitProducerIdRequest
 from penstock.messages.transactions import transaction_apis as rows
-from penstock.messages.transactions.producers import TxnOffsetCommitRequest
+from penstock.messages.transactions.producers import AddOffsetsToTxnRequest, TxnOffsetCommitRequest
 from penstock.record.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
-OF_ONE_ID: Final = (rows.ADD_OFFSETS_TO_TXN, rows.END_TXN)
 OF_MANY_IDS: Final = (rows.ADD_PARTITIONS_TO_TXN, rows.DESCRIBE_TRANSACTIONS, rows.LIST_TRANSACTIONS)
 
 
+class GroupsOfTransactions(Protocol):
+    """The coordinator of the groups of this broker, as far as transactions have to do with it."""
+
+    def submit(self, request: Request, key: str, body: Any, /) -> None: ...
+
+    def partition_of(self, group_id: str, /) -> int:
+        """The partition of the groups' topic; an ApiError for an id that no group can have, and while there is no
+        topic: it is being made then."""
+        ...
+
+
 def transaction_handlers(
-    coordinator: Coordinator, groups: Coordinator, others: Mapping[str, Handle]
+    coordinator: Coordinator, groups: GroupsOfTransactions, others: Mapping[str, Handle]
 ) -> dict[str, Handle]:
     """The handlers of all APIs of transactions, by name; `others` has those of FindCoordinator for groups, and of
     InitProducerId for producers without a transactional id."""
@@ -48,8 +58,12 @@ def transaction_handlers(
             of_one_id(request, body)
 
     def of_one_id(request: Request, body: Any) -> None:
-        if not body.transactional_id:
-            raise InvalidRequestError(f"{request.api}: the transactional id is empty; leave it out for no transactions")
+        _check(request, body.transactional_id)
+        coordinator.submit(request, body.transactional_id, body)
+
+    def add_offsets(request: Request, body: AddOffsetsToTxnRequest) -> None:
+        _check(request, body.transactional_id)
+        groups.partition_of(body.group_id)
         coordinator.submit(request, body.transactional_id, body)
 
     def commit_offsets(request: Request, body: TxnOffsetCommitRequest) -> None:
@@ -59,6 +73,12 @@ def transaction_handlers(
         FIND_COORDINATOR.name: find,
         INIT_PRODUCER_ID.name: init_producer_id,
         rows.TXN_OFFSET_COMMIT.name: commit_offsets,
-        **dict.fromkeys((api.name for api in OF_ONE_ID), of_one_id),
+        rows.ADD_OFFSETS_TO_TXN.name: add_offsets,
+        rows.END_TXN.name: of_one_id,
         **dict.fromkeys((api.name for api in OF_MANY_IDS), coordinator.submit_each),
     }
+
+
+def _check(request: Request, transactional_id: str) -> None:
+    if not transactional_id:
+        raise InvalidRequestError(f"{request.api}: the transactional id is empty; leave it out for no transactions")

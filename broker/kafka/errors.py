@@ -128,7 +128,7 @@ IN_API: Final[Mapping[str, Mapping[type[ApiError], Older]]] = {
     "AddPartitionsToTxn": {
         **_NO_COORDINATOR,
         **_FENCED,
-        errors.TransactionAbortableError: Older(5, errors.InvalidTxnStateError),
+        errors.TransactionAbortableError: Older(4, errors.InvalidTxnStateError),
     },
     "AddOffsetsToTxn": {
         **_NO_COORDINATOR,

@@ -117,6 +117,11 @@ class GroupCoordinator:
         end = Marker(marker.producer_id, marker.producer_epoch, marker.is_committed, marker.coordinator_epoch)
         shard.write_marker(lambda error: told(of_leaders(error)), end, marker.transaction_version)
 
+    def partition_of(self, group_id: str) -> int:
+        """The partition of the groups' topic that has the group. An ApiError for an id that no group can have, and
+        while there is no topic: it is being made then."""
+        return self._topic.partition_of(group_id)
+
     def find(self, request: Request, body: FindCoordinatorRequest) -> None:
         """FindCoordinator; answered at once."""
         if body.key_type is CoordinatorType.GROUP:

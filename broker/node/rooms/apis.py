@@ -18,8 +18,9 @@ from broker.apis.list_offsets import ListOffsetsApi
 from broker.apis.metadata import MetadataApi
 from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.apis.produce import ProduceApi
-from broker.apis.router import Router
+from broker.apis.router import Handle, Router
 from broker.apis.topic_views import TopicViews
+from broker.apis.transactions import transaction_handlers
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.jobs.disk_room import DiskRooms
@@ -32,8 +33,13 @@ from broker.node.standing.broker_lifecycle import BrokerLifecycle
 from broker.node.standing.own_standing import own_standing
 from broker.producer_ids.producer_id_manager import ProducerIdManager
 from broker.quorum.describe_metadata import DescribeMetadataApi
+from broker.replication.leader.leader_appends import LeaderAppends
+from broker.transactions.leader.transaction_markers import TransactionMarkersApi
 from broker.transactions.verification.held_batches import HeldBatches
 from metadata.image import MetadataImage
+from penstock.messages.client_apis import INIT_PRODUCER_ID
+from penstock.messages.node_apis import WRITE_TXN_MARKERS
+from penstock.messages.transactions.transaction_apis import END_HANGING_TRANSACTION
 from storage.log_dirs.log_manager import LogManager
 
 
@@ -91,11 +97,24 @@ def make_apis(
             "DescribeMetadata": describe_metadata.handle,
             **log_dir_apis(config.node_id, log_manager, disk_rooms.statistics, replication.log_dir_moves, fail),
             **forwarded.handlers(),
-            **group_handlers(replication.groups.coordinator),
+            **_coordinators(replication, producer_ids),
+            **_markers(replication, environment),
             "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
-            "InitProducerId": InitProducerIdApi(producer_ids.request).handle,
             "DescribeProducers": DescribeProducersApi(hosted).handle,
             "DescribeConfigs": DescribeConfigsApi(dynamic, image).handle,
         }
     )
     return Apis(router, forwarded, describe_metadata)
+
+
+def _coordinators(replication: Replication, producer_ids: ProducerIdManager) -> dict[str, Handle]:
+    groups, transactions = replication.groups.coordinator, replication.transactions.coordinator
+    others = {**group_handlers(groups), INIT_PRODUCER_ID.name: InitProducerIdApi(producer_ids.request).handle}
+    return others | transaction_handlers(transactions, groups, others)
+
+
+def _markers(replication: Replication, environment: Environment) -> dict[str, Handle]:
+    replicas = replication.replicas
+    logs = LeaderAppends(replicas.durability, replicas.traffic, environment.clock)
+    markers = TransactionMarkersApi(replicas.hosted, logs, replication.groups.coordinator, environment.clock)
+    return {WRITE_TXN_MARKERS.name: markers.handle, END_HANGING_TRANSACTION.name: markers.end_hanging}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from broker.apis.router import Handle
-from broker.apis.transactions import OF_ONE_ID, transaction_handlers
+from broker.apis.transactions import transaction_handlers
 from broker.network.request_channel import Request
-from penstock.errors import InvalidRequestError
+from penstock.errors import CoordinatorNotAvailableError, InvalidRequestError
 from penstock.messages.api import Api
 from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorRequest
 from penstock.messages.produce import InitProducerIdRequest
@@ -41,6 +41,11 @@ class Heard:
 
     def submit_each(self, request: Request, body: Any) -> None:
         self._heard.append((self._name, "each"))
+
+    def partition_of(self, group_id: str) -> int:
+        if group_id == "none yet":
+            raise CoordinatorNotAvailableError("its topic is being made")
+        return 0
 
 
 def handlers(heard: list[tuple[str, ...]]) -> dict[str, Handle]:
@@ -77,7 +82,7 @@ def test_each_request_goes_to_its_coordinator(api: str, body: Any, goes: tuple[s
     assert heard == [goes]
 
 
-@pytest.mark.parametrize("api", ["InitProducerId", *(row.name for row in OF_ONE_ID)])
+@pytest.mark.parametrize("api", ["InitProducerId", "AddOffsetsToTxn", "EndTxn"])
 def test_an_empty_transactional_id_is_an_invalid_request(api: str) -> None:
     heard: list[tuple[str, ...]] = []
     body = InitProducerIdRequest("", 60_000)
@@ -95,4 +100,13 @@ def test_a_producer_that_goes_on_names_both_its_id_and_its_epoch(
     body = InitProducerIdRequest(transactional_id, 60_000, producer_id, epoch)
     with pytest.raises(InvalidRequestError, match="names its id and its epoch"):
         handlers(heard)["InitProducerId"](Request("InitProducerId", body, Sink(), CALLER, NOW_NS), body)
+    assert heard == []
+
+
+def test_a_group_is_added_when_its_topic_is_there() -> None:
+    """It is made for the first one: nobody else may ask for it."""
+    heard: list[tuple[str, ...]] = []
+    body = AddOffsetsToTxnRequest("t", 1, 0, "none yet")
+    with pytest.raises(CoordinatorNotAvailableError):
+        handlers(heard)["AddOffsetsToTxn"](Request("AddOffsetsToTxn", body, Sink(), CALLER, NOW_NS), body)
     assert heard == []
