@@ -2,8 +2,7 @@
 
     0 to 3    one transaction, as a producer of transaction version 1 sends it
     4         many transactions, each of which may be only looked up: made for brokers, which ask each other by gRPC
-              here; answered like the others, as Kafka does without an authorizer
-    5         the clients know TRANSACTION_ABORTABLE
+              here; answered like the others, as Kafka does without an authorizer. They know TRANSACTION_ABORTABLE
 
 A transaction gets all of its partitions or none: if it names one that there is not, that has its error, and the others
 have OPERATION_NOT_ATTEMPTED. An error of the request is told for each partition, from version 4 on by the answer's own

@@ -146,7 +146,7 @@ def test_a_request_that_names_no_topic_is_asked_for_all_the_same(version: int) -
     ("error", "codes"),
     [
         (ProducerFencedError(), [47, 47, 90, 90, 90, 90]),
-        (TransactionAbortableError(), [48, 48, 48, 48, 48, 120]),
+        (TransactionAbortableError(), [48, 48, 48, 48, 120, 120]),
         (InvalidProducerIdMappingError(), [49] * 6),
         (ConcurrentTransactionsError(), [51] * 6),
         (NotCoordinatorError(), [16] * 6),
