@@ -95,7 +95,7 @@ class Row(NamedTuple):
 
 
 def _producer(stage: Stage, name: str, id_off: int, epoch_off: int) -> tuple[str, int, int]:
-    """Of an id that there is not, those of the first one."""
+    """The id, the producer and its epoch; an id that there is not has those of the first one."""
     producer_id, epoch = stage.producers.get(name, stage.producers[ID])
     return name, producer_id + id_off, epoch + epoch_off
 

@@ -44,7 +44,7 @@ TRANSACTIONS = {
     *((client, "transactions-offsets") for client in ("kafka-python", "aiokafka")),
     *((client, "transactions-read") for client in ("kafka-python", "aiokafka")),
 }
-"""Likewise: librdkafka and aiokafka speak transaction version 1, and read in their own ways."""
+"""A second or two each: librdkafka and aiokafka speak transaction version 1, and read in their own ways."""
 PAIRS = [
     *((client, feature) for client in CLIENTS for feature in SINGLE if not feature.startswith("kill")),
     *sorted(KILLS | GROUPS | TRANSACTIONS),
