@@ -10,15 +10,19 @@ from typing import Final
 from broker.transactions.transaction_metadata import TransactionMetadata
 from penstock.errors import ResourceExhaustedError
 
-TRANSACTION_BYTES: Final = 700
-PARTITION_BYTES: Final = 180
+TRANSACTION_BYTES: Final = 530
+OPEN_BYTES: Final = 500
+"""An open transaction has these besides: its set of partitions, and its timer."""
+PARTITION_BYTES: Final = 150
 
 
 def transaction_bytes(transaction: TransactionMetadata | None) -> int:
-    """An estimate: its id, its numbers and its timer, and its partitions."""
+    """An estimate. It is within a tenth of what tracemalloc counted for ids with 0, 1, 10 and 100 partitions: 556,
+    1,207, 2,343 and 15,785 bytes."""
     if transaction is None:
         return 0
-    return TRANSACTION_BYTES + 2 * len(transaction.transactional_id) + PARTITION_BYTES * len(transaction.partitions)
+    size = TRANSACTION_BYTES + 2 * len(transaction.transactional_id)
+    return size + OPEN_BYTES + PARTITION_BYTES * len(transaction.partitions) if transaction.partitions else size
 
 
 class TransactionMemory:

@@ -244,6 +244,7 @@ def test_a_decided_transaction_has_no_time_out(version: int) -> None:
     here = TransactionsHere()
     here.end(opened(here, version), version=version)
     for _ in range(2):
+        assert here.shard.timers.due_ms("t") is None
         here.wait(10 * TIMEOUT_MS)
         assert here.state() == "PrepareCommit"
         here.failover()
