@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
@@ -83,7 +84,7 @@ class _LogCheck:
         self._epochs = EpochCheck(fs, log.directory, last_known.recovery_point or 0)
         self._first = self._end = segments[0].base_offset if segments else 0
         self._producers = ProducerCheck(fs, log.directory, self._first)
-        self._transactions = TransactionCheck(fs)
+        self._transactions = TransactionCheck(fs, log.directory)
         self._expected: int | None = self._first
         """The next expected offset; None behind damage of unknown extent."""
         self._start = max(self._first, last_known.log_start_offset, self._epochs.log_start_offset)
@@ -128,8 +129,7 @@ class _LogCheck:
 
     def _segment(self, segment: Segment) -> Iterator[Finding]:
         file = segment.file()
-        must_exist, is_final = self._must_have_indexes(segment)
-        indexes = IndexCheck(self._fs, segment.stem, segment.base_offset, must_exist=must_exist, is_final=is_final)
+        indexes = self._index_check(segment)
         was_bad, is_sound = False, True
         for position, header, problem, is_cut_off in walk(file, self._options.on_read):
             if header is None:
@@ -152,7 +152,7 @@ class _LogCheck:
             self._expected = header.next_offset
             if is_sound:  # behind damage the entries would only repeat the finding
                 indexes.note(position, header)
-            yield from self._producers.note(header)
+            yield from self._producers.note(header, partial(file.read, header.size_bytes, position))
             if header.is_transactional:
                 self._transactions.note(header, marker_at(file, position, header))
             found = self._good(segment, file, position, header)
@@ -160,14 +160,15 @@ class _LogCheck:
                 yield found
         walked_to_end = is_sound and not self._judge.is_torn
         yield from indexes.finish(walked_to_end=walked_to_end)
-        yield from self._transactions.finish(segment, walked_to_end=walked_to_end, must_exist=must_exist)
+        yield from self._transactions.finish(segment, walked_to_end=walked_to_end)
 
-    def _must_have_indexes(self, segment: Segment) -> tuple[bool, bool]:
-        """True if the segment's indexes must exist, and if they are final. Those of a full segment are durable before
-        the recovery point passes it, all of them after a clean stop."""
+    def _index_check(self, segment: Segment) -> IndexCheck:
+        """The check of a segment's indexes. Those of a full segment are durable before the recovery point passes it,
+        all of them after a clean stop."""
         point, is_newest = self._last_known.recovery_point, segment is self._segments[-1]
         is_final = not is_newest and (point is None or segment.next_offset <= point)
-        return is_final or self._last_known.clean, is_final
+        must_exist = is_final or self._last_known.clean
+        return IndexCheck(self._fs, segment.stem, segment.base_offset, must_exist=must_exist, is_final=is_final)
 
     def _misplaced(self, segment: Segment, header: BatchHeader) -> str:
         """The fault that the checksum cannot see: a batch must stand where its offsets belong."""

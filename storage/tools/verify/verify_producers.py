@@ -3,17 +3,19 @@
 A damaged snapshot, one above the log end, or one of another history costs only time: a start does not use it, and
 removes it. So these are warnings. One that a start would use, and that contradicts the batches, is damage: it would
 answer a producer wrongly. Compared are only batches that are still there, because a cleaned log may have lost those
-that no producer can send again. A producer that the snapshot does not know was silent for too long.
+that no producer can send again. A transaction that is open in the batches must be open in the snapshot, from its first
+batch or before it: readers of committed records wait for it. A producer that the snapshot does not know was silent for
+too long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
 from penstock.types import EpochEntry
-from storage.append.producer_state import KnownProducers
+from storage.append.producer_state import KnownProducers, ProducerEntry
 from storage.disk.file_system import FileSystem
 from storage.recovery.producer_recovery import ProducerReplay, found_snapshots
 from storage.recovery.producer_snapshot import ProducerSnapshot, read_snapshot, snapshot_path
@@ -38,12 +40,12 @@ class ProducerCheck:
         self._known = KnownProducers()
         self._replay = ProducerReplay(0, PRODUCERS_MAX)
 
-    def note(self, header: BatchHeader) -> Iterator[Finding]:
-        """A good batch; finds what is wrong with the snapshots below it."""
+    def note(self, header: BatchHeader, batch: Callable[[], bytes]) -> Iterator[Finding]:
+        """A good batch; finds what is wrong with the snapshots below it. `batch` reads the bytes of a marker."""
         while self._left and self._left[0] <= header.base_offset:
             yield from self._compare(self._left.pop(0))
         if header.producer_id >= 0:
-            self._replay.take(self._known, header, 0)
+            self._replay.take(self._known, header, 0, batch)
 
     def finish(self, log_end_offset: int, entries: Sequence[EpochEntry]) -> Iterator[Finding]:
         """After the last batch."""
@@ -67,8 +69,17 @@ class ProducerCheck:
         if snapshot is None:
             return
         self._seen.append((offset, snapshot.leader_epoch))
+        for producer_id, first in self._known.undecided.open_offsets():
+            told = snapshot.producers.get(producer_id)
+            if told is None or _opens_behind(told, first):
+                why = (
+                    f"producer id {producer_id}: its transaction is open from offset {first} on, and it does not say so"
+                )
+                yield self._finding("damage", offset, why)
         for producer_id, told in snapshot.producers.items():
             known = self._known.get(producer_id)
+            if not told.batches:
+                continue
             begin = told.batches[0].base_offset
             here = [batch for batch in known.batches if begin <= batch.base_offset] if known is not None else []
             if known is not None and here and (known.epoch != told.epoch or not set(here) <= set(told.batches)):
@@ -83,3 +94,8 @@ class ProducerCheck:
 
     def __repr__(self) -> str:
         return f"ProducerCheck({self._directory}, {len(self._left)} snapshots left)"
+
+
+def _opens_behind(told: ProducerEntry, first_offset: int) -> bool:
+    """True if the producer has no open transaction there, or one that begins behind the offset."""
+    return not told.has_open_transaction or told.transaction is None or told.transaction.first_offset > first_offset

@@ -4,28 +4,31 @@
     aborted    an abort marker behind an open one: the index of the marker's segment must have it, from the first
                batch or before it, but not from before the producer's last marker
 
-An entry is what tells readers of committed records to leave a batch out. A file is believed only if the newest snapshot
-of producers has its checksum, and is made anew from the log otherwise. So a wrong file that has no checksum there costs
-only time, and is a warning; one that a start would believe is damage, because it shows aborted records or hides
-committed ones. An entry of a transaction whose batches are all gone (the cleaner, retention) is harmless while its
-marker is there.
+A start believes a file if the newest snapshot of producers has its checksum, and reads the log otherwise. So a file
+that it believes, and that does not fit the batches, is damage: it shows aborted records, or hides committed ones. One
+that does not fit its checksum costs only time, and is a warning. A file that no snapshot names is not looked at. An
+entry of a transaction whose batches are all gone (the cleaner, retention) is harmless while its marker is there.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
 from penstock.record.markers import Marker
 from storage.disk.file_names import TXN_INDEX_SUFFIX
 from storage.disk.file_system import FileSystem
-from storage.segment import transaction_index
+from storage.recovery.producer_recovery import found_snapshots
+from storage.recovery.producer_snapshot import read_snapshot
 from storage.segment.segment import Segment
-from storage.segment.transaction_index import AbortedRange
+from storage.segment.transaction_index import ENTRY_BYTES, AbortedRange, IndexedSegment, iter_entries
 from storage.tools.verify.findings import Finding
 
-COSTS_TIME = "costs only time: made anew from the log by the next start"
+NO_LIMIT = 2**63
+COSTS_TIME = "costs only time: the next start reads these transactions from the log"
 REMOVE = "remove the file and the log's *.snapshot files while the node is stopped: the next start makes them anew"
 
 
@@ -54,9 +57,10 @@ class TransactionWalk:
                     self._aborted[offset] = AbortedRange(producer_id, first, offset)
             self._ended_at[producer_id] = offset
 
-    def faults(self, entries: Iterable[AbortedRange]) -> Iterator[tuple[int, str]]:
-        """The faults of the index of the segment that ends here, each with the number of its entry."""
-        missing, count = dict(self._aborted), 0
+    def faults(self, entries: Iterable[AbortedRange], up_to: int = NO_LIMIT) -> Iterator[tuple[int, str]]:
+        """The faults of the index of the segment that ends here, each with the number of its entry; nothing is said of
+        markers behind `up_to`."""
+        missing, count = {at: one for at, one in self._aborted.items() if at <= up_to}, 0
         for at, entry in enumerate(entries):
             bound = self._bounds.get(entry.last_offset)
             aborted = missing.pop(entry.last_offset, None)
@@ -76,42 +80,51 @@ class TransactionWalk:
 
 
 class TransactionCheck:
-    """The .txnindex files of one log; given every good transactional batch in order."""
+    """The .txnindex files of one log that its newest snapshot names; given every good transactional batch in order."""
 
-    __slots__ = ("_fs", "_walk")
+    __slots__ = ("_fs", "_named", "_walk")
 
-    def __init__(self, fs: FileSystem) -> None:
+    def __init__(self, fs: FileSystem, directory: str) -> None:
         self._fs = fs
+        self._named = {one.base_offset: one for one in _named(fs, directory)}
         self._walk = TransactionWalk()
 
     def note(self, header: BatchHeader, marker: Marker | None) -> None:
         self._walk.note(header, marker)
 
-    def finish(self, segment: Segment, *, walked_to_end: bool, must_exist: bool) -> Iterator[Finding]:
+    def finish(self, segment: Segment, *, walked_to_end: bool) -> Iterator[Finding]:
         """The segment ends here. One finding at most."""
-        path = segment.stem + TXN_INDEX_SUFFIX
-        if walked_to_end:
-            yield from self._finding(path, must_exist=must_exist)
+        named = self._named.get(segment.base_offset)
+        if named is not None:
+            path = segment.stem + TXN_INDEX_SUFFIX
+            try:
+                entries = named.of_file(self._fs.read_file(path))
+            except FileNotFoundError:
+                entries = None
+            if entries is None:
+                what = "it is missing, or not what the newest snapshot of producers says"
+                yield Finding("warning", "index", path, what, COSTS_TIME)
+            elif walked_to_end:
+                yield from self._judge(path, [entry.aborted for entry in iter_entries(entries)])
         self._walk.segment_ended()
 
-    def _finding(self, path: str, *, must_exist: bool) -> Iterator[Finding]:
-        try:
-            content = self._fs.read_file(path)
-        except FileNotFoundError:
-            if must_exist and next(self._walk.faults(()), None) is not None:
-                yield Finding("warning", "index-missing", path, "there is no such file", COSTS_TIME)
-            return
-        left = len(content) % transaction_index.ENTRY_BYTES
-        if left:
-            what = f"{len(content)} bytes are no multiple of {transaction_index.ENTRY_BYTES}"
-            yield Finding("warning", "index", path, what, COSTS_TIME, position=len(content) - left)
-            return
-        faults = list(self._walk.faults(entry.aborted for entry in transaction_index.iter_entries(content)))
+    def _judge(self, path: str, entries: list[AbortedRange]) -> Iterator[Finding]:
+        """The entries that are told; there may be later ones in the batches behind the snapshot."""
+        faults = list(self._walk.faults(entries, entries[-1].last_offset if entries else -1))
         if faults:
             at, why = faults[0]
             more = f" (and {len(faults) - 1} more faults)" if len(faults) > 1 else ""
-            position = at * transaction_index.ENTRY_BYTES
-            yield Finding("warning", "index", path, f"{why}{more}", COSTS_TIME, position=position)
+            yield Finding("damage", "index", path, f"{why}{more}", REMOVE, position=at * ENTRY_BYTES)
 
     def __repr__(self) -> str:
         return f"TransactionCheck({self._walk!r})"
+
+
+def _named(fs: FileSystem, directory: str) -> tuple[IndexedSegment, ...]:
+    """The files that the newest readable snapshot names."""
+    for offset in reversed(found_snapshots(fs.entries(directory))):
+        with contextlib.suppress(CorruptFileError):
+            snapshot = read_snapshot(fs, directory, offset)
+            if snapshot is not None:
+                return snapshot.indexes
+    return ()
