@@ -1,7 +1,8 @@
 """Judges by dumb rules which records the cleaner may take out of a log, and runs a node's cleaner to its end.
 
 The rules look at all records below the bound at once: of each key only the newest record must stay, and it may go as
-well when it is a deletion that was kept for `delete.retention.ms` since a cleaning first met it. The cleaner itself,
+well when it is a deletion that was kept for `delete.retention.ms` since a cleaning first met it. Records of aborted
+transactions count for nothing, and the bound is not above the first record of an undecided one. The cleaner itself,
 with its map and its groups, may take less.
 """
 
@@ -35,8 +36,11 @@ class MayGo(NamedTuple):
 def may_go(log: Log, history: LogHistory, now_ms: int) -> MayGo:
     """The records that a cleaning at this time may take out of the log; notes the deletions that it meets."""
     bound = min(log.recovery_point, log.segments[-1].base_offset)
-    newest = {record.key: record for record in sorted(history.kept.values()) if record.offset < bound}
-    superseded = [r for r in history.kept.values() if r.offset < bound and newest[r.key] != r]
+    bound = min(bound, *history.open_transactions(log.recovery_point).values(), bound)
+    aborted = history.aborted(log.recovery_point)
+    below = [record for record in sorted(history.kept.values()) if record.offset < bound]
+    newest = {record.key: record for record in below if record.offset not in aborted}
+    superseded = [record for record in below if newest.get(record.key) != record]
     expired = []
     for record in newest.values():
         if record.value is None:

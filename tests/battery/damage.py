@@ -27,12 +27,12 @@ from penstock.record.batch import LEADER_EPOCH_AT, LEADER_EPOCH_BYTES, iter_head
 from penstock.types import TopicPartition
 from storage.append.batch_validation import check_fetched
 from storage.disk import file_names
-from storage.disk.file_names import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP_SUFFIX
+from storage.disk.file_names import LOG_SUFFIX, SNAPSHOT_SUFFIX, SWAP_SUFFIX, TXN_INDEX_SUFFIX
 from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.log_table import LogId
 from tests.battery.images import BROKER_EPOCH, KINDS, STOPPED_IN_ORDER, Image, LogTruth, image, quorum_state
-from tests.battery.judge import Verdict, Wrong, judge_producers
+from tests.battery.judge import Verdict, Wrong, judge_producers, judge_transactions, read_whole
 from tests.battery.nodes import DIR, start
 from tests.battery.outcome import Outcome, Result, Size
 from tests.support.losing_fs import LosingFileSystem
@@ -69,8 +69,14 @@ def of_checkpoints(size: Size) -> Iterator[Result]:
 
 def of_snapshots(size: Size) -> Iterator[Result]:
     """The part of `run` that damages snapshots of producers. The images are made anew: mistakes show in them."""
-    for name in ("compacted", "plain"):
+    for name in ("compacted", "plain", "transactional"):
         yield from of_image(size, image(name, clean=True), lambda path: SNAPSHOT_SUFFIX in path)
+
+
+def of_transaction_indexes(size: Size) -> Iterator[Result]:
+    """The part of `run` that damages indexes of aborted transactions; the images are made anew."""
+    for clean in (True, False):
+        yield from of_image(size, image("transactional", clean), lambda path: TXN_INDEX_SUFFIX in path)
 
 
 def of_image(size: Size, of: Image, wanted: Callable[[str], bool] = lambda path: True) -> Iterator[Result]:
@@ -308,7 +314,9 @@ def _judge_offsets(manager: LogManager, log: Log, truth: LogTruth) -> None:
     if not _epochs_are_true(log, truth):
         raise Wrong(f"{log!r}: epochs {log.epoch_entries}, not {truth.epochs}")
     cut_into_cleaned = truth.is_compacted and log.log_end_offset < truth.log_end_offset
-    judge_producers(log, replace(truth.history, may_forget_producers=cut_into_cleaned))
+    history = replace(truth.history, may_forget_producers=cut_into_cleaned)
+    judge_producers(log, history)
+    judge_transactions(log, read_whole(log), history)
     high_watermark = manager.checkpoints.high_watermarks().get(LogId.of(log), 0)
     if high_watermark not in (0, truth.high_watermark, log.log_end_offset):
         raise Wrong(f"{log!r}: high watermark {high_watermark}, not {truth.high_watermark}")

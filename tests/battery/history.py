@@ -14,6 +14,8 @@ from typing import NamedTuple
 from penstock.types import TopicPartition
 from storage.append.producer_state import KnownProducers
 
+NEVER = 2**63
+
 
 class Written(NamedTuple):
     """A record as it was handed to the log."""
@@ -30,6 +32,15 @@ class Sent(NamedTuple):
     epoch: int
     sequence: int
     count: int
+    is_transactional: bool = False
+
+
+class Ended(NamedTuple):
+    """A marker as it was handed to the log: the end of the producer's transaction."""
+
+    producer_id: int
+    epoch: int
+    is_committed: bool
 
 
 @dataclass
@@ -56,6 +67,10 @@ class LogHistory:
     unflushed_epoch: int = -1
     sent: dict[int, Sent] = field(default_factory=dict)
     """The batches of producers by base offset, also those that were deleted: only a truncation makes them unknown."""
+    marks: dict[int, Ended] = field(default_factory=dict)
+    """The markers that tell epochs of producers; likewise."""
+    transacted: dict[int, Sent | Ended] = field(default_factory=dict)
+    """The transactional batches and the markers, whatever is known of their producers."""
     may_forget_producers: bool = False
     """The log is being emptied, or was cut where it had been cleaned: some producers may be unknown."""
 
@@ -73,25 +88,65 @@ class LogHistory:
             self.latest_epoch,
             self.unflushed_epoch,
             dict(self.sent),
+            dict(self.marks),
+            dict(self.transacted),
             self.may_forget_producers,
         )
 
     def appending(self, records: list[Written], sent: dict[int, Sent] | None = None) -> None:
         """`sent`: the batches of producers among them, by base offset."""
         self.written.update(records)
-        self.sent = {offset: batch for offset, batch in self.sent.items() if offset < records[0].offset}
+        self._forget_from(records[0].offset)
         self.sent.update(sent or {})
+        self.transacted.update((at, batch) for at, batch in (sent or {}).items() if batch.is_transactional)
+
+    def ending(self, offset: int, marker: Ended) -> None:
+        """The marker is about to be appended."""
+        self._forget_from(offset)
+        self.marks[offset] = self.transacted[offset] = marker
+
+    def _forget_from(self, offset: int) -> None:
+        self.sent = {at: batch for at, batch in self.sent.items() if at < offset}
+        self.marks = {at: marker for at, marker in self.marks.items() if at < offset}
+        self.transacted = {at: one for at, one in self.transacted.items() if at < offset}
 
     def producers(self, log_end: int) -> dict[int, tuple[int, list[int]]]:
         """The latest epoch of each producer, and the base offsets of its newest batches in it: five at most."""
         found: dict[int, tuple[int, list[int]]] = {}
-        for offset, batch in sorted(self.sent.items()):
-            if offset < log_end:
-                epoch, offsets = found.get(batch.producer_id, (batch.epoch, []))
-                found[batch.producer_id] = batch.epoch, [*(offsets if epoch == batch.epoch else []), offset][-5:]
+        for offset, one in sorted([*self.sent.items(), *self.marks.items()]):
+            if offset >= log_end:
+                break
+            epoch, offsets = found.get(one.producer_id, (one.epoch, []))
+            offsets = offsets if epoch == one.epoch else []
+            found[one.producer_id] = one.epoch, [*offsets, offset][-5:] if isinstance(one, Sent) else offsets
         return found
 
-    def next_batch(self, producer_id: int, count: int, log_end: int, *, new_epoch: bool) -> Sent:
+    def open_transactions(self, log_end: int) -> dict[int, int]:
+        """The first offset of each producer's open transaction."""
+        opened: dict[int, int] = {}
+        for offset, one in sorted(self.transacted.items()):
+            if offset < log_end:
+                if isinstance(one, Ended):
+                    opened.pop(one.producer_id, None)
+                else:
+                    opened.setdefault(one.producer_id, offset)
+        return opened
+
+    def aborted(self, log_end: int) -> set[int]:
+        """The offsets of all records of aborted transactions."""
+        found: set[int] = set()
+        opened: dict[int, set[int]] = {}
+        for offset, one in sorted(self.transacted.items()):
+            if offset >= log_end:
+                break
+            if isinstance(one, Sent):
+                opened.setdefault(one.producer_id, set()).update(range(offset, offset + one.count))
+            else:
+                records = opened.pop(one.producer_id, set())
+                found |= set() if one.is_committed else records
+        return found
+
+    def next_batch(self, producer_id: int, count: int, log_end: int, *, new_epoch: bool = False) -> Sent:
         """The batch that the producer sends next."""
         epoch, offsets = self.producers(log_end).get(producer_id, (0, []))
         last = self.sent[offsets[-1]] if offsets else None
@@ -117,6 +172,9 @@ class LogHistory:
 
     def truncated(self, cut_at: int) -> None:
         self.sent = {at: batch for at, batch in self.sent.items() if at + batch.count <= cut_at}
+        self.marks = {at: marker for at, marker in self.marks.items() if at < cut_at}
+        ends = {at: at + (one.count if isinstance(one, Sent) else 1) for at, one in self.transacted.items()}
+        self.transacted = {at: one for at, one in self.transacted.items() if ends[at] <= cut_at}
         self.met_deletions = {offset: ms for offset, ms in self.met_deletions.items() if offset < cut_at}
         self.written = {record for record in self.written if record.offset < cut_at}
         self.flushed()
@@ -135,14 +193,27 @@ class LogHistory:
         self.log_start, self.leaving_below = log_start, 0
         self.unflushed = {offset: record for offset, record in self.unflushed.items() if offset < log_end}
         self.latest_epoch = self.unflushed_epoch = latest_epoch
-        self.sent = {offset: batch for offset, batch in self.sent.items() if offset < log_end}
+        self._forget_from(log_end)
 
     def found_producers(self, known: KnownProducers) -> None:
         """From now on nothing but this is known of producers; it was judged before."""
         if self.may_forget_producers:
             remembered = known.window_offsets()
             self.sent = {offset: batch for offset, batch in self.sent.items() if offset in remembered}
+            self.marks = {offset: marker for offset, marker in self.marks.items() if marker.producer_id in known}
+            self._forget_cleaned(known)
             self.may_forget_producers = False
+
+    def _forget_cleaned(self, known: KnownProducers) -> None:
+        """A cut took markers whose batches a cleaning had taken before: no transaction is open there."""
+        for producer_id, first in self.open_transactions(NEVER).items():
+            entry = known.get(producer_id)
+            found = NEVER
+            if entry is not None and entry.transaction is not None and entry.has_open_transaction:
+                found = entry.transaction.first_offset
+            gone = [at for at, one in self.transacted.items() if one.producer_id == producer_id and first <= at < found]
+            for at in gone:
+                del self.transacted[at]
 
     def survived(self, found: list[Written]) -> None:
         """The start has shown this: the rest is gone, and this is durable."""

@@ -22,7 +22,7 @@ from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.log_table import LogId
 from tests.battery.history import LogHistory
 from tests.battery.nodes import DIR, IDS, KEYED, ONE, TWO, start
-from tests.battery.workload import Workload
+from tests.battery.workload import WRITERS, Workload
 from tests.support.losing_fs import LosingFileSystem
 
 BROKER_EPOCH = 5
@@ -107,6 +107,33 @@ def compacted(node: Workload) -> None:
     node.checkpoint()
 
 
+def transactional(node: Workload) -> None:
+    """Two logs with transactions, a compacted one that was cleaned: some are aborted, one is open."""
+    one, two = WRITERS
+    node.create(ONE, IDS[ONE])
+    node.create(KEYED, IDS[KEYED])
+    for round_ in range(6):
+        for log in (ONE, KEYED):
+            node.now_ms += 1
+            node.transact(log, "ab"[: 1 + round_ % 2], 0, one)
+            node.append_keys(log, "c", 0)
+            node.transact(log, "defghi"[round_], 0, two)
+            node.end(log, 0, one, commits=round_ % 3 == 0)
+            if round_ % 2:
+                node.end(log, 0, two, commits=round_ > 2, bumps=False)
+        if round_ == 3:
+            node.append_keys(KEYED, "abcde", 0)
+            node.flush(KEYED)
+            for _ in range(2):
+                node.clean()
+                node.wait(5_000)
+            node.flush(ONE)
+            node.checkpoint()
+    node.end(ONE, 0, two, commits=False)
+    node.transact(KEYED, "z", 0, one)
+    node.end(KEYED, 0, two, commits=False)
+
+
 def swapping(node: Workload) -> None:
     """A cleaning that was interrupted: the new segment has the name that a start finishes, the old ones are there."""
     moments: list[LosingFileSystem] = []
@@ -142,10 +169,11 @@ def quorum_state(fs: LosingFileSystem) -> QuorumStateFile:
 KINDS: dict[str, Callable[[Workload], None]] = {
     "plain": plain,
     "compacted": compacted,
+    "transactional": transactional,
     "swapping": swapping,
     "metadata": metadata,
 }
-STOPPED_IN_ORDER = ("plain", "compacted", "metadata")
+STOPPED_IN_ORDER = ("plain", "compacted", "transactional", "metadata")
 """The kinds that exist also after a clean stop."""
 
 

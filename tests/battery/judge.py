@@ -19,12 +19,14 @@ from penstock.record.reader import read_columns
 from penstock.types import TopicPartition
 from storage.append.batch_validation import check_fetched
 from storage.log.log import Log
+from storage.log.log_types import AbortedRange
 from storage.log_dirs.log_manager import LogManager
 from tests.battery.history import History, LogHistory, Written
 from tests.battery.nodes import format_disk, is_formatted, start
 from tests.battery.outcome import Outcome
 from tests.support.losing_fs import Directory, LosingFileSystem
 from tests.support.storage import NOW_MS, log_named
+from tests.support.transactions import batches_of, committed
 
 READ_BYTES = 300
 NEVER_MS = 2**62
@@ -84,10 +86,11 @@ class Shown(NamedTuple):
 
     records: list[Written]
     producers: dict[int, tuple[int, list[int]]]
+    undecided: int | None
 
     @classmethod
     def of(cls, log: Log) -> Shown:
-        return cls(read_whole(log), producers_of(log))
+        return cls(read_whole(log), producers_of(log), log.transactions.first_undecided(log.log_end_offset))
 
 
 def _first_start(fs: LosingFileSystem, history: History) -> dict[TopicPartition, Shown]:
@@ -139,7 +142,8 @@ def _second_start(fs: LosingFileSystem) -> dict[TopicPartition, Shown]:
     manager.close(True, 77)
     manager = start(fs.after_crash())
     for log in manager.logs():
-        if (read_whole(log)[:-1], producers_of(log)) != found[log.topic_partition]:
+        shown = Shown.of(log)
+        if shown._replace(records=shown.records[:-1]) != found[log.topic_partition]:
             raise Wrong(f"{log!r}: an append after the start changed it")
     if manager.previous_broker_epoch != 77:
         raise Wrong("a clean stop was not seen")
@@ -165,6 +169,7 @@ def judge_log(log: Log, found: list[Written], history: LogHistory) -> None:
         if older and tombstone not in there:
             raise Wrong(f"{log!r}: {older} live again, for {tombstone} is gone")
     judge_producers(log, history)
+    judge_transactions(log, found, history)
     if found and log.latest_epoch < history.latest_epoch:  # an epoch without records may go, as Kafka has it
         raise Wrong(f"{log!r}: epoch {history.latest_epoch} is forgotten")
 
@@ -179,6 +184,37 @@ def judge_producers(log: Log, history: LogHistory) -> None:
             raise Wrong(f"{log!r}: knows {known} of producers, and there was {history.sent}")
     elif known != said:
         raise Wrong(f"{log!r}: knows {known} of producers, and was told {said}")
+
+
+def judge_transactions(log: Log, found: list[Written], history: LogHistory) -> None:
+    """Checks which transactions are open, and what a reader of committed records gets of all that is found."""
+    start, end, opened = log.log_start_offset, log.log_end_offset, history.open_transactions(log.log_end_offset)
+    undecided = log.transactions.first_undecided(end)
+    stable = end if undecided is None else max(undecided, start)
+    may_forget = history.may_forget_producers or any(first < start for first in opened.values())
+    if stable != max(min([*opened.values(), end]), start) and not may_forget:
+        raise Wrong(f"{log!r}: undecided from {undecided}, and {opened} are open")
+    aborted = history.aborted(end)
+    wanted = {record.offset for record in found if record.offset < stable and record.offset not in aborted}
+    shown = read_committed(log, stable)
+    if shown != wanted:
+        raise Wrong(f"{log!r}: readers of committed records get {sorted(shown)}, not {sorted(wanted)}")
+
+
+def read_committed(log: Log, stable: int) -> set[int]:
+    """The offsets of the records that a consumer delivers: read after read, each with its list of what was aborted."""
+    shown: set[int] = set()
+    offset = log.log_start_offset
+    while offset < stable:
+        fetched = log.read(offset, READ_BYTES, max_offset=stable)
+        ranges = [
+            AbortedRange(one.producer_id, one.first_offset, 0)
+            for one in log.transactions.aborted(offset, fetched.next_offset)
+        ]
+        delivered = committed(batches_of(bytes(fetched.records)), ranges)
+        shown.update(one.offset for one in delivered if one.offset >= offset)
+        offset = fetched.next_offset
+    return shown
 
 
 def producers_of(log: Log) -> dict[int, tuple[int, list[int]]]:

@@ -17,6 +17,8 @@ from storage.append import producer_state
 from storage.append.producer_state import KnownProducers
 from storage.cleaner import batch_filter
 from storage.cleaner.cleaned_file import CleanedFile
+from storage.cleaner.cleaned_transactions import AbortedBatches
+from storage.cleaner.cleaner_log_view import Candidate
 from storage.disk import checkpoint_file
 from storage.disk.atomic_file import read_text
 from storage.disk.file_names import CLEAN_SHUTDOWN, CLEANED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
@@ -319,6 +321,15 @@ MUTANTS = {
     ),
     "cleans what producers may repeat": Mutant(
         "a batch without records is removed", damage.of_snapshots, ((KnownProducers, "window_offsets", _no_offsets),)
+    ),
+    "cleans what is not decided": Mutant(
+        "records of an open transaction supersede others",
+        crashes.run,
+        ((Candidate, "last_stable_offset", property(lambda self: self.high_watermark)),),
+        is_late=True,
+    ),
+    "maps aborted records": Mutant(
+        "they supersede committed ones", crashes.run, ((AbortedBatches, "has", _false),), is_late=True
     ),
     "keeps the marker of a clean stop": Mutant(
         "a crash is taken for a clean stop",

@@ -7,7 +7,7 @@ from random import Random
 
 from penstock.types import TopicPartition
 from tests.battery.nodes import IDS, KEYED, OLD, ONE, TWO
-from tests.battery.workload import Workload
+from tests.battery.workload import WRITERS, Workload
 from tests.support.storage import log_named
 
 NEW_ID = "E" * 22
@@ -32,6 +32,7 @@ def every_change(node: Workload) -> None:
     _truncate(node)
     _follow(node)
     _compact(node)
+    _transact(node)
     _retain(node)
     node.close(9)
     _after_a_restart(node)
@@ -69,6 +70,30 @@ def _compact(node: Workload) -> None:
     node.read(KEYED)
     node.append_keys(KEYED, "ab", 1)
     node.change_files(KEYED)
+
+
+def _transact(node: Workload) -> None:
+    """Two producers, one of which aborts; a transaction over a roll and a cleaning; one that stays open."""
+    one, two = WRITERS
+    node.transact(KEYED, "ab", 1, one)
+    node.transact(KEYED, "cA", 1, two)
+    node.end(KEYED, 1, one, commits=False)
+    node.transact(KEYED, "b", 1, one)
+    node.roll(KEYED)
+    node.end(KEYED, 1, two, commits=True, bumps=False)
+    node.end(KEYED, 1, one, commits=False)
+    node.transact(KEYED, "d", 1, two)
+    node.flush(KEYED)
+    node.append_keys(KEYED, "abcab", 1)
+    node.flush(KEYED)
+    node.clean()
+    node.change_files(KEYED)
+    node.end(KEYED, 1, two, commits=False)
+    node.transact(ONE, "x", 4, one)
+    node.append(ONE, 2, 4)
+    node.end(ONE, 4, one, commits=False)
+    node.transact(ONE, "y", 4, two)
+    node.flush(ONE)
 
 
 def _retain(node: Workload) -> None:
@@ -147,6 +172,8 @@ def _draw(node: Workload, topic_partition: TopicPartition, epoch: int, random: R
         (1, lambda: node.start_over(topic_partition, log.log_end_offset + 5)),
         (2, lambda: node.advance_log_start(topic_partition, somewhere)),
         (2, lambda: node.remove_oldest(topic_partition, 1)),
+        (6, lambda: node.transact(topic_partition, random.choice(("a", "bA", "cd")), epoch, random.choice(WRITERS))),
+        (5, lambda: node.end(topic_partition, epoch, random.choice(WRITERS), commits=random.random() < 0.4)),
         (4, node.clean),
         (4, lambda: node.change_files(topic_partition)),
         (2, node.checkpoint),

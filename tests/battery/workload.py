@@ -14,23 +14,30 @@ from penstock.errors import PenstockError
 from penstock.record.batch import iter_headers
 from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
+from storage.append.append_origin import COORDINATOR
 from storage.disk.file_names import CLEAN_SHUTDOWN, LOG_SUFFIX
 from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.log_table import LogId
 from tests.battery.cleaning import NodeCleaner, may_go
-from tests.battery.history import History, LogHistory, Sent, Written
-from tests.battery.judge import judge_log, judge_producers, read_whole
+from tests.battery.history import Ended, History, LogHistory, Sent, Written
+from tests.battery.judge import judge_log, judge_producers, judge_transactions, read_whole
 from tests.battery.nodes import DIR, config_for, format_disk, is_formatted, start
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, log_named
+from tests.support.transactions import ABORT, COMMIT, marker_bytes
 
 Cell = tuple[bytes | None, bytes | None]
 
 
+WRITERS = (10, 11)
+"""The producers with transactions."""
+
+
 def _fields(sent: Sent) -> dict[str, int]:
     """The producer's fields of a batch."""
-    return {"producer_id": sent.producer_id, "producer_epoch": sent.epoch, "base_sequence": sent.sequence}
+    fields = {"producer_id": sent.producer_id, "producer_epoch": sent.epoch, "base_sequence": sent.sequence}
+    return fields | ({"is_transactional": True} if sent.is_transactional else {})
 
 
 def _batch_base(log: Log, offset: int) -> int:
@@ -142,11 +149,33 @@ class Workload:
 
     def append_cells(self, topic_partition: TopicPartition, cells: Sequence[Cell], epoch: int) -> None:
         log, history = self._log(topic_partition)
-        if log is None:
+        if log is not None:
+            self._append(log, history, cells, epoch, self._send(history, log.log_end_offset, len(cells)))
+
+    def transact(self, topic_partition: TopicPartition, keys: str, epoch: int, writer: int = WRITERS[0]) -> None:
+        """One batch of a transaction of this producer."""
+        log, history = self._log(topic_partition)
+        if log is not None:
+            cells = [(letter.lower().encode(), None if letter.isupper() else self._value()) for letter in keys]
+            sent = history.next_batch(writer, len(cells), log.log_end_offset)._replace(is_transactional=True)
+            self._append(log, history, cells, epoch, sent)
+
+    def end(
+        self, topic_partition: TopicPartition, epoch: int, writer: int, *, commits: bool, bumps: bool = True
+    ) -> None:
+        """The marker of this producer's transaction, of version 2 (it bumps the epoch) or 1."""
+        log, history = self._log(topic_partition)
+        if log is None or writer not in history.open_transactions(log.log_end_offset):
             return
+        known, _ = history.producers(log.log_end_offset)[writer]
+        history.ending(log.log_end_offset, Ended(writer, known + bumps, commits))
+        content = marker_bytes(writer, known + bumps, COMMIT if commits else ABORT, self.now_ms)
+        if self.attempt("append", lambda: log.append_as_leader(content, epoch, self.now_ms, COORDINATOR)):
+            history.appended([], epoch)
+
+    def _append(self, log: Log, history: LogHistory, cells: Sequence[Cell], epoch: int, sent: Sent) -> None:
         end = log.log_end_offset
         records = [Written(end + n, key, value) for n, (key, value) in enumerate(cells)]
-        sent = self._send(history, end, len(cells))
         history.appending(records, {end: sent})
         content = build_batch(
             [v for _, v in cells], keys=[k for k, _ in cells], timestamps_ms=self.now_ms, **_fields(sent)
@@ -193,7 +222,7 @@ class Workload:
     def roll(self, topic_partition: TopicPartition) -> None:
         log, _ = self._log(topic_partition)
         if log is not None:
-            self.attempt("roll", log.roll)
+            self.attempt("roll", log.roll, raw=True)
 
     def flush(self, topic_partition: TopicPartition) -> None:
         log, history = self._log(topic_partition)
@@ -225,8 +254,12 @@ class Workload:
         if self.attempt("truncate_to", lambda: self._cut(log, offset)):
             history.truncated(offset)
             history.log_start = min(history.log_start, log.log_start_offset)
-            judge_producers(log, history)
-            history.found_producers(log.producers.known)
+            if self.attempt("read", lambda: self._judge_cut(log, history)):
+                history.found_producers(log.producers.known)
+
+    def _judge_cut(self, log: Log, history: LogHistory) -> None:
+        judge_producers(log, history)
+        judge_transactions(log, read_whole(log), history)
 
     def _cut(self, log: Log, offset: int) -> None:
         """Every other time as a follower does: a thread reads first what is known of producers below the cut."""
