@@ -13,9 +13,9 @@ Not here: the high watermark, ISR and acks (broker); what is to go (retention, c
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from functools import partial
+from os.path import dirname
 
 from penstock import epochs
 from penstock.errors import ApiError, InvariantViolation, OffsetOutOfRangeError
@@ -53,9 +53,8 @@ class Log:
         self, fs: FileSystem, directory: str, topic_partition: TopicPartition, config: LogConfig, options: LogOptions
     ) -> None:
         """Opens what the directory holds, with recovery as `options.last_known` tells; see `recovery.py`."""
-        self._fs, self.directory, self.log_dir = fs, directory, os.path.dirname(directory)
-        self.topic_partition, self.topic_id = topic_partition, options.topic_id
-        self.config, self.flush_policy = config, options.flush_policy
+        self._fs, self.directory, self.topic_partition, self.config = fs, directory, topic_partition, config
+        self.log_dir, self.topic_id, self.flush_policy = dirname(directory), options.topic_id, options.flush_policy
         names, ids = SmallFileWrites(options.threads), options.producer_ids if config.keeps_producers else None
         recovering = RecoveryOptions(options.before_doubtful_cut, replay_of(ids), options.on_segment_checked)
         recovered = open_segments(fs, directory, config, options.last_known, names, recovering)
@@ -166,7 +165,8 @@ class Log:
             records, batches, _ = prepared(records, self.config, now_ms, origin=origin)
         except ApiError as refusal:
             return self.producers.answer_refused(records, refusal)
-        if (answer := self.producers.answer_append(records, batches, origin)) is not None:
+        is_of_producer = batches[0][1].producer_id >= 0 or origin is not PRODUCER
+        if is_of_producer and (answer := self.producers.answer_append(records, batches, origin)) is not None:
             return answer
         if leader_epoch < self.latest_epoch:
             raise InvariantViolation(f"{self!r}: append with epoch {leader_epoch} after {self.latest_epoch}")
