@@ -27,12 +27,10 @@ from broker.replication.partition import Partition
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.internal_topics import CONSUMER_OFFSETS
-from penstock.errors import NotCoordinatorError, UnsupportedVersionError
+from penstock.errors import NotCoordinatorError
 from penstock.messages.groups.coordinators import (
-    CoordinatorType,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
-    FoundCoordinator,
 )
 from penstock.messages.groups.listing import ListGroupsRequest
 from penstock.messages.transactions.markers import TxnMarker
@@ -123,13 +121,9 @@ class GroupCoordinator:
         return self._topic.partition_of(group_id)
 
     def find(self, request: Request, body: FindCoordinatorRequest) -> None:
-        """FindCoordinator; answered at once."""
-        if body.key_type is CoordinatorType.GROUP:
-            found = [self._topic.coordinator_of(key) for key in body.keys]
-        else:
-            why = UnsupportedVersionError("there are no transactions yet, so no transactional id has a coordinator")
-            found = [FoundCoordinator(key, error=why) for key in body.keys]
-        answers(request)(FindCoordinatorResponse(tuple(found)))
+        """FindCoordinator of groups; answered at once."""
+        found = tuple(self._topic.coordinator_of(key) for key in body.keys)
+        answers(request)(FindCoordinatorResponse(found))
 
     def _shard_of(self, group_id: str) -> LedShard:
         number = self._topic.partition_of(group_id)

@@ -18,11 +18,10 @@ from penstock.errors import (
     InvalidGroupIdError,
     InvalidReplicationFactorError,
     NotCoordinatorError,
-    UnsupportedVersionError,
 )
 from penstock.messages.groups.classic_protocol import JoinGroupProtocol, JoinGroupRequest
 from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorRequest
+from penstock.messages.groups.coordinators import FindCoordinatorRequest
 from penstock.messages.groups.listing import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from penstock.messages.groups.offsets import (
     OffsetCommitPartition,
@@ -125,14 +124,6 @@ def test_a_group_of_another_broker_is_found_there_and_refused_here() -> None:
                 assert isinstance(found.error, CoordinatorNotAvailableError)
             else:
                 assert found.node_id == OTHER
-
-    run(scenario)
-
-
-def test_transactional_ids_have_no_coordinator_yet() -> None:
-    async def scenario(broker: GroupBroker) -> None:
-        response = broker.find(FindCoordinatorRequest(("x",), CoordinatorType.TRANSACTION)).response
-        assert isinstance(response.coordinators[0].error, UnsupportedVersionError)  # type: ignore[attr-defined]
 
     run(scenario)
 
