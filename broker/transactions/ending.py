@@ -31,6 +31,7 @@ from broker.transactions.transaction_metadata import (
     EPOCH_MAX,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
+    VERSION_1,
     VERSION_2,
     TransactionMetadata,
 )
@@ -62,7 +63,8 @@ class TransactionEnding:
             turn.answer(ticket, _next_producer(ended, request.bumps_epoch))
             return
         if not request.bumps_epoch:
-            prepared = self._prepare(turn, transaction, request.is_committed, transaction.producer_epoch)
+            epoch = transaction.producer_epoch
+            prepared = self._prepare(turn, transaction, request.is_committed, epoch, version=VERSION_1)
         elif transaction.is_exhausted and fresh is None:
             turn.answer(ticket, NEEDS_PRODUCER_ID)
             return

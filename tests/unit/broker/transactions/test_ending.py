@@ -85,6 +85,15 @@ def test_the_other_end_is_refused_once_one_is_decided(version: int, is_committed
     assert here.state() == f"Complete{WORD[is_committed]}"
 
 
+@pytest.mark.parametrize(("added", "ended"), [(1, 2), (2, 1)])
+def test_markers_have_the_version_that_the_end_has(added: int, ended: int) -> None:
+    """A leader takes a marker of version 2 only with an epoch above that of the batches."""
+    here = TransactionsHere()
+    here.end(opened(here, added), version=ended)
+    (end,) = here.markers_written()
+    assert (end.transaction_version, end.producer_epoch) == (ended, ended - 1)
+
+
 def test_with_version_2_each_transaction_has_an_epoch_of_its_own() -> None:
     here = TransactionsHere()
     producer = here.init()
