@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -30,6 +30,7 @@ CONFIG = {
 BETWEEN_S, DOWN_S, PAUSE_S, END_S = 3.0, 3.0, 9.0, 180.0
 """Between two faults; before what was killed comes back; more than a member's session; until everything is read."""
 FAULTS_MIN = 6
+END_OF_MEMBER_S = 30.0
 Say = Callable[[str], None]
 
 
@@ -67,9 +68,10 @@ def run(directory: Path, kinds: Sequence[str], seed: int, records: int, seconds:
         while time.monotonic() - began < seconds:
             kind = draw.next()
             faults[kind] += 1
+            members.mend()
             say(f"{time.monotonic() - began:6.1f} s: {kind}; lag {_lag(cluster.bootstrap)}")
             time.sleep(BETWEEN_S)
-        _wait_read(cluster.bootstrap, say)
+        _wait_read(cluster.bootstrap, members, say)
         took = time.monotonic() - began
         members.stop()
         return Outcome(read(cluster.bootstrap, records), faults, took)
@@ -94,12 +96,13 @@ def _lag(bootstrap: str) -> int | None:
     return None if len(numbers) < PARTITIONS or None in numbers else sum(number or 0 for number in numbers)
 
 
-def _wait_read(bootstrap: str, say: Say) -> None:
+def _wait_read(bootstrap: str, members: Members, say: Say) -> None:
     deadline = time.monotonic() + END_S
     while (lag := _lag(bootstrap)) != 0:
         if time.monotonic() > deadline:
             say(f"{END_S:.0f} s after the last fault {lag} records are not processed")
             return
+        members.mend()
         time.sleep(1)
 
 
@@ -122,6 +125,12 @@ class Members:
         with (self._directory / f"member-{place}.out").open("ab") as out:
             self._processes[place] = subprocess.Popen(command, stdout=out, stderr=out)
 
+    def mend(self) -> None:
+        """Begins those anew that have ended by themselves."""
+        for place, process in self._processes.items():
+            if process.poll() is not None:
+                self.begin(place)
+
     def places(self) -> list[int]:
         return list(self._processes)
 
@@ -136,8 +145,10 @@ class Members:
         for process in self._processes.values():
             process.send_signal(signal.SIGCONT)
             process.terminate()
-        for process in self._processes.values():
-            process.wait(60)
+        for place, process in self._processes.items():
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(END_OF_MEMBER_S)
+            self.kill(place)
 
     def __exit__(self, *_: object) -> None:
         for place in self.places():

@@ -3,12 +3,15 @@
     python -m tests.exactly_once.member KIND NAME BOOTSTRAP
 
 NAME is its transactional id: whoever comes in its place has the same, and fences it. SIGTERM ends it in order. An error
-that ends a client (it was fenced, or left behind) has it begin with new clients, as an application would.
+that ends a client (it was fenced, or left behind) has it begin with new clients, as an application would. And as an
+application would it gives up a batch that takes too long: librdkafka's send_offsets_to_transaction does not return when
+the coordinator that it knew is gone (its issues 5456 and 5511). The process ends then, and the campaign begins it anew.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -17,6 +20,7 @@ from typing import Any
 from tests.exactly_once.places import GROUP, INPUT, OUTPUT
 
 BATCH = 500
+WATCH_S = 45.0
 STOP = threading.Event()
 
 
@@ -64,6 +68,7 @@ def _confluent_turns(name: str, bootstrap: str) -> None:
         }
     )
     producer = Producer({**common, "transactional.id": name, "transaction.timeout.ms": 10_000})
+    watch = _watch()
     try:
         producer.init_transactions(30)
         consumer.subscribe([INPUT])
@@ -71,6 +76,8 @@ def _confluent_turns(name: str, bootstrap: str) -> None:
             found = [each for each in consumer.consume(BATCH, 0.2) if each.error() is None]
             if not found:
                 continue
+            watch.cancel()
+            watch = _watch()
             producer.begin_transaction()
             try:
                 for each in found:
@@ -84,9 +91,18 @@ def _confluent_turns(name: str, bootstrap: str) -> None:
                     raise
                 producer.abort_transaction(30)
                 raise  # begin with a new consumer: the next one reads from where the group is
+            watch.cancel()
     finally:
         with contextlib.suppress(KafkaException):
             consumer.close()
+        watch.cancel()
+
+
+def _watch() -> threading.Timer:
+    timer = threading.Timer(WATCH_S, lambda: os._exit(3))
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 def _commit(producer: Any) -> None:
