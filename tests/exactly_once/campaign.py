@@ -29,7 +29,7 @@ CONFIG = {
 }
 BETWEEN_S, DOWN_S, PAUSE_S, END_S = 3.0, 3.0, 9.0, 180.0
 """Between two faults; before what was killed comes back; more than a member's session; until everything is read."""
-FAULTS_MIN = 6
+FAULTS_MIN = 5
 END_OF_MEMBER_S = 30.0
 Say = Callable[[str], None]
 
