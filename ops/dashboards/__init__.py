@@ -5,7 +5,7 @@ One module for each dashboard. panels.py says what a dashboard is, grafana.py ma
 
 from __future__ import annotations
 
-from ops.dashboards import clients, cluster, groups, node, quorum, spark, topics
+from ops.dashboards import clients, cluster, groups, node, quorum, spark, topics, transactions
 
 DASHBOARDS = (
     cluster.DASHBOARD,
@@ -14,5 +14,6 @@ DASHBOARDS = (
     quorum.DASHBOARD,
     clients.DASHBOARD,
     groups.DASHBOARD,
+    transactions.DASHBOARD,
     spark.DASHBOARD,
 )

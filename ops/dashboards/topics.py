@@ -107,33 +107,6 @@ REPLICAS = Row(
         ),
     ),
 )
-TRANSACTIONS = Row(
-    "Transactions",
-    (
-        graph(
-            "Last stable offset stands still",
-            "For how long, where it is longest: readers of committed records wait for a transaction that nobody ends.",
-            Unit.SECONDS,
-            gauge("penstock_last_stable_offset_stuck_seconds"),
-        ),
-        graph(
-            "Behind undecided transactions",
-            "Led partitions that have some, and the records between the last stable offset and the high watermark of"
-            " the partition that has most.",
-            Unit.COUNT,
-            gauge("penstock_partitions_with_undecided_transactions", "partitions {{instance}}"),
-            gauge("penstock_last_stable_offset_lag_max", "records {{instance}}"),
-        ),
-        graph(
-            "Leaders ask coordinators",
-            "Whether a partition belongs to a transaction: answers, refusals, and what waits.",
-            Unit.OPERATIONS_PER_SECOND,
-            rate("penstock_transaction_verifications_total", "yes {{instance}}"),
-            rate("penstock_transaction_verifications_failed_total", "no, or no answer {{instance}}"),
-            gauge("penstock_transaction_verifications_waiting", "waiting {{instance}}"),
-        ),
-    ),
-)
 FETCHERS = Row(
     "Fetchers",
     (
@@ -174,6 +147,6 @@ DASHBOARD = Dashboard(
     "topics",
     "topics and replication",
     __doc__.strip(),
-    (TRAFFIC, SIZES, REPLICAS, TRANSACTIONS, FETCHERS),
+    (TRAFFIC, SIZES, REPLICAS, FETCHERS),
     (INSTANCE, Variable("topic", "Topic", "label_values(penstock_topic_bytes_in_total, topic)")),
 )

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from tests.alerts_fire import of_clients, of_disks, of_groups, of_nodes
+from tests.alerts_fire import of_clients, of_disks, of_groups, of_nodes, of_transactions
 from tests.alerts_fire.stage import Setting, Stage
 
 PLAIN = Setting()
-ONE_OFFSETS_PARTITION = Setting({"offsets.topic.num.partitions": 1})
+ONE_PARTITION = Setting({"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1})
 DELETED_SOON = {"log.segment.delete.delay.ms": 1_000}
 
 
@@ -109,7 +109,14 @@ CASES = (
         of_groups.record_of_a_later_release,
         "CoordinatorFailed",
         f"{OUT_OF_SERVICE} NoActiveController OfflinePartitions",
-        ONE_OFFSETS_PARTITION,
+        ONE_PARTITION,
     ),
+    Case(
+        of_transactions.transaction_of_a_later_release,
+        "CoordinatorFailed",
+        f"{OUT_OF_SERVICE} NoActiveController OfflinePartitions",
+        ONE_PARTITION,
+    ),
+    Case(of_transactions.transaction_that_nobody_ends, "StableOffsetStuck"),
     Case(of_nodes.overloaded, "HandlersBusy NetworkBusy MachineBusy", "UnderReplicated DiskFilling"),
 )

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from penstock import Consumer, Producer, TopicPartition
-from penstock.record.batch import BatchHeader, read_header
-from penstock.record.builder import build_batch
-from tests.alerts_fire.stage import NODES, FaultError, Stage, again_and_again, must_come
+from tests.alerts_fire.stage import Stage, again_and_again, must_come
+from tests.alerts_fire.unreadable_end import unreadable_end
 
 GROUP = "shop"
-LATER_VERSION = 99
 BATCH = 100
 """Records that are written each tenth of a second: some thousand in the shortest time of the rules."""
 
@@ -88,51 +86,7 @@ def record_of_a_later_release(stage: Stage) -> Iterator[None]:
     """Every replica ends with a committed offset in a version that this release does not know."""
     with joined(stage, stage.topic("t")) as consumer:
         consumer.commit({TopicPartition("t", 0): 0})
-    stage.cluster.wait_in_sync()
-    stage.begins()
-    kill_all(stage)
-    offsets = [log_dir / "__consumer_offsets-0" for dirs in stage.log_dirs for log_dir in dirs]
-    logs = [path for directory in offsets for path in directory.glob("*.log")]
-    whole = logs[0].read_bytes()
-    if len(logs) != NODES or any(path.read_bytes() != whole for path in logs):
-        raise FaultError(f"the replicas differ: {[(path, path.stat().st_size) for path in logs]}")
-    for path in logs:
-        path.write_bytes(whole + unknown_commit(last_header(whole)))
-    start_all(stage)
-    yield
-    kill_all(stage)
-    for path in logs:
-        path.write_bytes(whole)
-    start_all(stage)
-
-
-def kill_all(stage: Stage) -> None:
-    for node in range(NODES):
-        stage.cluster.kill(node)
-
-
-def start_all(stage: Stage) -> None:
-    for node in range(NODES):
-        stage.cluster.start(node, wait=False)
-    stage.cluster.wait_ready()
-
-
-def unknown_commit(last: BatchHeader) -> bytes:
-    """The batch behind the last one: a committed offset of the group."""
-    return build_batch(
-        [struct.pack(">h", LATER_VERSION)],
-        keys=[struct.pack(">hh4sh1si", 1, len(GROUP), GROUP.encode(), 1, b"t", 0)],
-        timestamps_ms=last.max_timestamp_ms,
-        base_offset=last.next_offset,
-        leader_epoch=last.leader_epoch,
-    )
-
-
-def last_header(log: bytes) -> BatchHeader:
-    at, found = 0, None
-    while at < len(log):
-        found = read_header(log, at)
-        at += found.size_bytes
-    if found is None:
-        raise FaultError("the log is empty")
-    return found
+    with unreadable_end(
+        stage, "__consumer_offsets", struct.pack(">hh4sh1si", 1, len(GROUP), GROUP.encode(), 1, b"t", 0)
+    ):
+        yield

@@ -131,11 +131,13 @@ def used_job(port: int = 0) -> Figures:
 @contextmanager
 def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
     """A replicated topic, and a function that writes and reads it, and creates another, once more. It commits an
-    offset for a group, asks for a producer id, and in Kafka's protocol for a topic that there is not."""
+    offset for a group and a transaction, asks for a producer id, and in Kafka's protocol for a topic that there is
+    not."""
     with (
         grpc.insecure_channel(cluster.bootstrap.split(",")[0]) as channel,
         Admin(cluster.bootstrap) as admin,
         Producer(cluster.bootstrap) as producer,
+        Producer(cluster.bootstrap, transactional_id="transfers-1") as transfers,
         Consumer(cluster.bootstrap, client_id=CLIENT_ID) as consumer,
         KafkaSocket(cluster.kafka_bootstrap.split(",")[0]) as kafka,
     ):
@@ -151,6 +153,8 @@ def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
         def use() -> None:
             for partition in range(2):
                 producer.send("orders", value=b"v", partition=partition).result(30)
+            with transfers.transaction() as transaction:
+                transaction.send("orders", b"v")
             consumer.poll(timeout_ms=100)
             admin.alter_group_offsets("shop", {TopicPartition("orders", 0): 0})
             admin.create_topic(f"other-{next(numbers)}", partitions=1)

@@ -32,9 +32,10 @@ def write_config(directory: Path, cluster: Cluster, seconds_per_minute: int = 60
 
 
 def scaled(rules: str, seconds_per_minute: int) -> str:
-    """The rules with so many seconds in place of each minute of a `for:`, of a range, or of hours as `N * 3600`."""
+    """The rules with so many seconds in place of each minute of a `for:`, of a range, of minutes as `N * 60`, or of
+    hours as `N * 3600`."""
     units = {"m": seconds_per_minute, "h": 60 * seconds_per_minute}
-    rules = rules.replace("* 3600", f"* {units['h']}")
+    rules = re.sub(r"\* (60|3600)\b", lambda found: f"* {units['m' if found[1] == '60' else 'h']}", rules)
     return re.sub(r"(for: |\[)(\d+)([mh])", lambda found: f"{found[1]}{int(found[2]) * units[found[3]]}s", rules)
 
 

@@ -84,8 +84,8 @@ def test_a_command_that_does_not_exist_is_found() -> None:
 
 
 def test_the_pace_of_a_test_scales_conditions_and_ranges_and_nothing_else() -> None:
-    rules = "expr: increase(a[10m]) > 2 * 3600\nfor: 5m\nsummary: in 5 minutes, rate(b[1h])"
-    wanted = "expr: increase(a[40s]) > 2 * 240\nfor: 20s\nsummary: in 5 minutes, rate(b[240s])"
+    rules = "expr: increase(a[10m]) > 2 * 3600\nexpr: c > 10 * 60\nfor: 5m\nsummary: in 5 minutes, rate(b[1h])"
+    wanted = "expr: increase(a[40s]) > 2 * 240\nexpr: c > 10 * 4\nfor: 20s\nsummary: in 5 minutes, rate(b[240s])"
     assert scaled(rules, 4) == wanted
 
 
