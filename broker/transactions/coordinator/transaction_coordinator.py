@@ -32,7 +32,7 @@ from metadata.image import MetadataImage
 from metadata.internal_topics import TRANSACTION_STATE
 from penstock.backoff import Backoff
 from penstock.clock import Clock
-from penstock.errors import ApiError, NotCoordinatorError
+from penstock.errors import ApiError, CoordinatorNotAvailableError, NotCoordinatorError
 from penstock.messages.groups.coordinators import FindCoordinatorRequest, FindCoordinatorResponse
 from penstock.messages.transactions.listing import ListTransactionsRequest
 
@@ -143,9 +143,15 @@ class TransactionCoordinator:
         """A request about several transactional ids of any shards, or about all transactions here (ListTransactions).
 
         A list leaves out a partition that cannot be read: an operator needs the others. While one is being loaded there
-        is no list, because it would be taken for a whole one."""
+        is no list, because it would be taken for a whole one. For the same reason there is none by producer ids if one
+        cannot be read: it is asked for by who aborts what no coordinator knows."""
         if isinstance(body, ListTransactionsRequest):
             shards = [shard for shard in self._shards.values() if shard.state is not ShardState.FAILED]
+            if body.producer_ids and len(shards) < len(self._shards):
+                raise CoordinatorNotAvailableError(
+                    f"broker {self._broker_id} cannot read a partition of {TRANSACTION_STATE} that it leads, so it does"
+                    " not know whether these producers have a coordinator; its log says why"
+                )
             joined = JoinedList(len(shards), joined_transactions, answers(request))
             for shard in shards:
                 shard.submit(joined, body, client_of(request))

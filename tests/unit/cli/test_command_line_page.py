@@ -1,5 +1,5 @@
-"""Every command of docs/command-line.md, and of the page about groups for operators, is parsed: its options are there,
-with values that they accept."""
+"""Every command of docs/command-line.md, of docs/transactions.md, and of the pages about groups and transactions for
+operators, is parsed: its options are there, with values that they accept."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ import typer
 from penstock.cli.main import app
 
 TOP = Path(__file__).resolve().parents[3]
-PAGES = (TOP / "docs" / "command-line.md", TOP / "ops" / "procedures" / "look-after-groups.md")
-LINES = [line for page in PAGES for line in re.findall(r"(?m)^penstock .*$", page.read_text(encoding="utf-8"))]
+PAGES = (
+    TOP / "docs" / "command-line.md",
+    TOP / "docs" / "transactions.md",
+    TOP / "ops" / "procedures" / "look-after-groups.md",
+    TOP / "ops" / "procedures" / "look-after-transactions.md",
+)
+LINES = [line for page in PAGES for line in re.findall(r"(?m)^ *(penstock .*)$", page.read_text(encoding="utf-8"))]
 ROOT = typer.main.get_command(app)
 
 

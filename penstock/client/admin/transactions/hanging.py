@@ -3,12 +3,14 @@
 A partition's leader knows the transactions that are open there, by producer id; coordinators know theirs, by
 transactional id. One that is older than any time-out, and that no coordinator has open with this partition, hangs:
 read_committed readers do not get past it. To end it is to write an abort marker in the coordinator's place, which would
-tear a transaction that is merely slow. So that is refused while a coordinator has it.
+tear a transaction that is merely slow, or decided. So that is refused while a coordinator has it, and nothing hangs
+while a coordinator cannot be asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from penstock.client.admin.transactions.describe_transactions import describe_transactions, list_transactions
 from penstock.client.admin.transactions.transaction_types import HangingTransaction, TransactionDetails
@@ -17,12 +19,13 @@ from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.coordinators import Coordinators
 from penstock.client.cluster.known_producers import ask_known_producers
 from penstock.client.wire.connection import Connection
-from penstock.errors import InvalidTxnStateError
+from penstock.errors import CoordinatorNotAvailableError, InvalidTxnStateError, TransactionalIdNotFoundError
 from penstock.messages.produce import ProducerState
 from penstock.messages.transactions.listing import EndHangingTransactionRequest, ListTransactionsRequest
 from penstock.messages.transactions.transaction_apis import END_HANGING_TRANSACTION
-from penstock.types import TopicPartition
+from penstock.types import NO_LEADER, TopicPartition
 
+TRANSACTION_STATE: Final = "__transaction_state"
 OpenThere = tuple[TopicPartition, ProducerState]
 
 
@@ -89,9 +92,25 @@ async def _owners(
     wanted = tuple(sorted(producer_ids))
     if not wanted:
         return {}
+    await _each_has_a_leader(cluster, deadline_ms)
     listed = await list_transactions(cluster, ListTransactionsRequest(producer_ids=wanted), deadline_ms)
     described = await describe_transactions(coordinators, [one.transactional_id for one in listed], deadline_ms)
+    for one in described.values():
+        if one.error is not None and not isinstance(one.error, TransactionalIdNotFoundError):
+            raise one.error
     return {one.producer_id: one for one in described.values() if one.error is None}
+
+
+async def _each_has_a_leader(cluster: ClusterClient, deadline_ms: int) -> None:
+    """CoordinatorNotAvailableError for a partition of the transactions' topic without a leader: no broker lists what is
+    in it. Where there is no such topic there is no coordinator."""
+    for topic in await cluster.list_topics(deadline_ms, (TRANSACTION_STATE,)):
+        lost = [one.partition for one in topic.partitions if one.leader_id == NO_LEADER or one.error is not None]
+        if lost:
+            raise CoordinatorNotAvailableError(
+                f"{TRANSACTION_STATE}-{lost[0]} has no leader, so the transactions of {len(lost)} partitions have no"
+                " coordinator that could be asked; they may be decided"
+            )
 
 
 def _is_awaited(one: OpenThere, owners: Mapping[int, TransactionDetails]) -> bool:

@@ -10,10 +10,17 @@ import pytest
 
 from penstock.client.admin.transactions import hanging
 from penstock.client.admin.transactions.transaction_types import TransactionDetails, TransactionOverview
-from penstock.errors import InvalidTxnStateError
+from penstock.errors import (
+    ApiError,
+    CoordinatorNotAvailableError,
+    InvalidTxnStateError,
+    TransactionalIdNotFoundError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.messages.metadata import PartitionInfo, TopicInfo
 from penstock.messages.produce import ProducerState
 from penstock.messages.transactions.listing import ListTransactionsRequest
-from penstock.types import TopicPartition
+from penstock.types import NO_LEADER, TopicPartition
 
 PLACE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
 NOW_MS, OLD_MS = 1_000_000, 10_000
@@ -26,6 +33,18 @@ class Clock:
 
 class Cluster:
     clock = Clock()
+
+    def __init__(self, leaders: tuple[int, ...] = ()) -> None:
+        self._leaders = leaders
+
+    async def list_topics(self, deadline_ms: int, names: tuple[str, ...]) -> tuple[TopicInfo, ...]:
+        """The transactions' topic with these leaders; without any, the answer for a topic that there is not."""
+        assert names == ("__transaction_state",)
+        error = None if self._leaders else UnknownTopicOrPartitionError("no such topic")
+        partitions = tuple(
+            PartitionInfo(number, leader_id, 0, 0, (1, 2), (1,)) for number, leader_id in enumerate(self._leaders)
+        )
+        return (TopicInfo(names[0], partitions=partitions, error=error),)
 
 
 def producer(producer_id: int, start: int | None, *, epoch: int = 3, at_ms: int = OLD_MS) -> ProducerState:
@@ -103,3 +122,36 @@ def test_a_transaction_that_a_coordinator_will_end_and_one_that_is_not_there_are
     cluster: Any = Cluster()
     with pytest.raises(InvalidTxnStateError, match="by its id instead" if ids else "no open transaction"):
         asyncio.run(hanging.end_hanging(cluster, coordinators, PLACE, start, 1_000))
+
+
+@pytest.mark.parametrize("call", ["find", "end"])
+def test_nothing_hangs_while_a_partition_of_the_transactions_topic_has_no_leader(
+    world: dict[str, Any], call: str
+) -> None:
+    world["known"] = {PLACE: (producer(1, 40),)}
+    coordinators: Any = None
+    cluster: Any = Cluster((1, NO_LEADER, 2))
+    asked = (
+        hanging.find_hanging(cluster, coordinators, [PLACE], NOW_MS, 1_000)
+        if call == "find"
+        else hanging.end_hanging(cluster, coordinators, PLACE, 40, 1_000)
+    )
+    with pytest.raises(CoordinatorNotAvailableError, match="__transaction_state-1 has no leader"):
+        asyncio.run(asked)  # type: ignore[arg-type]
+    assert world["asked"] == []
+
+
+def test_nothing_hangs_that_its_coordinator_does_not_describe_now_and_an_id_that_is_gone_has_none(
+    world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world["known"], world["ids"] = {PLACE: (producer(1, 40),)}, {"billing": details("billing", 1, PLACE)}
+    error: ApiError = CoordinatorNotAvailableError("it moves")
+
+    async def described(coordinators: object, ids: Iterable[str], deadline_ms: int) -> Any:
+        return {name: TransactionDetails(name, error) for name in ids}
+
+    monkeypatch.setattr(hanging, "describe_transactions", described)
+    with pytest.raises(CoordinatorNotAvailableError, match="it moves"):
+        find(PLACE)
+    error = TransactionalIdNotFoundError("expired")
+    assert find(PLACE) == [(PLACE, 1, None)]
