@@ -245,8 +245,8 @@ CLIENTS = (
         (
             Edit(
                 Positions._advance,
-                "    last, good_bytes = None, 0\n",
-                "    last, good_bytes = None, 0\n    state.fetch_offset += 1\n",
+                "    tp, from_offset = state.topic_partition, state.fetch_offset\n",
+                "    state.fetch_offset += 1\n    tp, from_offset = state.topic_partition, state.fetch_offset\n",
             ),
         ),
     ),
