@@ -21,6 +21,7 @@ from broker.network.request_channel import Request
 from broker.replication.durability import Durability
 from broker.replication.leader.leader_appends import LeaderAppends
 from broker.replication.leader.log_start_commit import LogStartCommit
+from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from broker.transactions.coordinator.coordinator_figures import TransactionFigures
 from broker.transactions.coordinator.marker_sender import MarkerSender
@@ -39,7 +40,7 @@ from metadata.internal_topics import TRANSACTION_STATE
 from metadata.records import PartitionChangeRecord, PartitionRecord, Record, RegisterBrokerRecord, TopicRecord
 from penstock.backoff import Backoff
 from penstock.clock import SystemClock
-from penstock.errors import ApiError
+from penstock.errors import ApiError, InvariantViolation
 from penstock.messages.topics import CreateInternalTopicRequest, CreateInternalTopicResponse
 from penstock.messages.transactions.markers import (
     MarkedPartitionResult,
@@ -48,6 +49,7 @@ from penstock.messages.transactions.markers import (
     WriteTxnMarkersResponse,
 )
 from penstock.record.codecs import Codec
+from penstock.types import TopicPartition
 from storage.log.group_commit import GroupCommit
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.machine import IDS, NOW_NS, THREADS, stop_wait
@@ -141,6 +143,12 @@ class TransactionBroker:
             TopicRecord(TRANSACTION_STATE, STATE_ID),
             *(PartitionRecord(STATE_ID, n, (ME, OTHER), (ME,), ME) for n in range(self.partitions)),
         )
+
+    def partition(self, number: int) -> Partition:
+        found = self.replicas.find(TopicPartition(TRANSACTION_STATE, number))
+        if found is None:
+            raise InvariantViolation(f"partition {number} is not here")
+        return found
 
     def elect(self, leader_id: int, *numbers: int) -> None:
         isr = (leader_id,)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from broker.coordination.partition_of import partition_of
+from broker.coordination.shard_ports import ShardState
 from penstock.errors import (
     ApiError,
     CoordinatorNotAvailableError,
@@ -29,7 +30,9 @@ from penstock.messages.transactions.producers import (
     EndTxnResponse,
     TransactionPartitions,
 )
+from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
+from storage.append.append_origin import COORDINATOR
 from tests.support.transaction_broker import ME, OTHER, TransactionBroker
 
 IDS = tuple(f"app-{number}" for number in range(8))
@@ -135,6 +138,28 @@ def test_each_id_goes_to_its_partition_and_one_of_another_broker_is_refused() ->
         assert {one.transactional_id for one in listed.transactions} == here
         added = await broker.answered(broker.submit_each(adding(IDS[0], InitProducerIdResponse(1, 0))))
         assert isinstance(added.transactions[0].partitions[0].error, NotCoordinatorError)
+
+    run(scenario)
+
+
+def test_a_list_leaves_out_what_nobody_can_read_and_one_by_producers_is_refused_then() -> None:
+    async def scenario(broker: TransactionBroker) -> None:
+        made = {name: await begun(broker, name) for name in IDS}
+        number = partition_of(IDS[0], 4)
+        by_producer = ListTransactionsRequest(producer_ids=(made[IDS[0]].producer_id,))
+        listed = await broker.answered(broker.submit_each(by_producer))
+        assert [one.transactional_id for one in listed.transactions] == [IDS[0]]
+        damaged = build_batch([b"\x00\x63"], keys=[b"\x00\x00\x00\x01a"], timestamps_ms=0)
+        broker.partition(number).append_as_leader(damaged, 1, 0, 0, COORDINATOR)
+        broker.elect(OTHER, number)
+        await broker.active(3)
+        broker.elect(ME, number)
+        await broker.until(lambda: any(shard.state is ShardState.FAILED for shard in broker.coordinator.shards))
+        listed = await broker.answered(broker.submit_each(ListTransactionsRequest()))
+        here = {name for name in IDS if partition_of(name, 4) != number}
+        assert {one.transactional_id for one in listed.transactions} == here
+        answer = await broker.answered(broker.submit_each(by_producer))
+        assert isinstance(answer, CoordinatorNotAvailableError), "without a coordinator it would be taken for hanging"
 
     run(scenario)
 
