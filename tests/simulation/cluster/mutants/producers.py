@@ -8,7 +8,7 @@ from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sequences import PartitionSequences
 from storage.append.producer_rules import must_fit
 from storage.append.producer_state import KnownProducers
-from storage.cleaner.segment_cleaning import Cleaning
+from storage.cleaner.cleaner_log_view import LogToClean
 from storage.log import producer_ids
 from storage.log.log import Log
 from storage.log.producer_cut import PreparedCut
@@ -84,9 +84,9 @@ PRODUCERS = (
         "KIP-98: compaction",
         (
             Edit(
-                Cleaning._clean_segment,
-                "elif header.base_offset in self._plan.kept_offsets:",
-                "elif False:",
+                LogToClean.of,
+                "kept_offsets=log.producers.known.window_offsets(),",
+                "kept_offsets=frozenset(),",
             ),
         ),
         (Kind.REPLACE_DISK,),
