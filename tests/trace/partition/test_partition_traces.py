@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.replication import partition_reads
 from broker.replication.partition import Partition
 from metadata.controller import election
 from penstock import epochs
@@ -146,7 +147,7 @@ SCENES: dict[Scene, Edit] = {
         "    self.log.truncate_to(self.high_watermark)\n    return is_new",
     ),
     kip_101_replicas_diverge_after_a_power_cut: Edit(
-        Partition.diverging_epoch, "return diverging_epoch(", "return None and diverging_epoch("
+        partition_reads.divergence, "return diverging_epoch(", "return None and diverging_epoch("
     ),
     kip_279_epochs_that_the_other_does_not_have: Edit(
         epochs.truncation_offset,
