@@ -34,7 +34,6 @@ GROUP_ID = PREFIX + "group.id"
 _OF_GROUP = f"{_NO_GROUP} without commitOffsetsToGroup=true or startingOffsets=group"
 _RETRIES = "requests are retried within kafka.default.api.timeout.ms and kafka.request.timeout.ms"
 _GRPC = "the connection is gRPC's"
-_NO_TRANSACTIONS = "there are no transactions, so every record that can be read is committed"
 _AT_ONCE = "a micro-batch takes what is there, up to maxOffsetsPerTrigger and maxBytesPerTrigger"
 
 HARMLESS: dict[str, str] = {
@@ -50,7 +49,6 @@ HARMLESS: dict[str, str] = {
     "fetchoffset.retryintervalms": _RETRIES,
     "minoffsetspertrigger": _AT_ONCE,
     "maxtriggerdelay": _AT_ONCE,
-    "kafka.isolation.level": _NO_TRANSACTIONS,
     "kafka.receive.buffer.bytes": _GRPC,
     "kafka.send.buffer.bytes": _GRPC,
     "kafka.connections.max.idle.ms": _GRPC,
@@ -66,7 +64,7 @@ REFUSED_PREFIXES: dict[str, str] = {
     "kafka.security.": _PLAIN_TEXT,
     "kafka.ssl.": _PLAIN_TEXT,
     "kafka.sasl.": _PLAIN_TEXT,
-    "kafka.transactional.id": "there are no transactions; a repeated task writes its rows again",
+    "kafka.transactional.id": "rows are written without a transaction; a repeated task writes its rows again",
 }
 
 

@@ -33,6 +33,10 @@ FETCH_BYTES = 2 * 1024 * 1024
 CLIENT_ID = "penstock-spark"
 """The name under which a cluster's metrics show what Spark does, if the option `kafka.client.id` gives no other."""
 
+READ_COMMITTED = "read_committed"
+"""Records of aborted transactions are no rows, unless `kafka.isolation.level` says so; a table ends at the last stable
+offset, so that a range which was planned once has the same rows when it is read again."""
+
 SAMPLE_BYTES = 64 * 1024
 """Some hundred records of 100 bytes; a fetch gives one whole batch, however large."""
 
@@ -108,7 +112,7 @@ class PenstockLogClient:
 
     def __init__(self, bootstrap: str, options: Mapping[str, Any]) -> None:
         self._bootstrap = bootstrap
-        self._options = {"client_id": CLIENT_ID, **options}
+        self._options = {"client_id": CLIENT_ID, "isolation_level": READ_COMMITTED, **options}
         self._cluster: ClusterClient | None = None
         self._background: Background | None = None
         self._questions: LogQuestions | None = None
@@ -169,7 +173,8 @@ class PenstockLogClient:
             patience_ms = min(config.bootstrap_timeout_ms, config.default_api_timeout_ms)
             config = replace(config, bootstrap_timeout_ms=patience_ms)
             self._cluster = ClusterClient(bootstrap, config, environment)
-            self._questions = LogQuestions(self._cluster, config.default_api_timeout_ms)
+            is_committed = self._options["isolation_level"] == READ_COMMITTED
+            self._questions = LogQuestions(self._cluster, config.default_api_timeout_ms, read_committed=is_committed)
             self._background = environment.background()
         return self._background.run(question(self._questions))
 

@@ -31,10 +31,12 @@ COMMIT_MS = 5_000
 
 
 class LogQuestions:
-    """The questions of one process; each takes `timeout_ms` at most."""
+    """The questions of one process; each takes `timeout_ms` at most. `read_committed`: logs end at their last stable
+    offsets."""
 
-    def __init__(self, cluster: ClusterClient, timeout_ms: int) -> None:
+    def __init__(self, cluster: ClusterClient, timeout_ms: int, *, read_committed: bool = True) -> None:
         self._cluster = cluster
+        self._read_committed = read_committed
         self._timeout_ms = timeout_ms
         self._coordinators = Coordinators(cluster)
 
@@ -92,7 +94,7 @@ class LogQuestions:
 
     async def list_offsets(self, at_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAt]:
         with _behind():
-            answers = await list_offsets(self._cluster, at_ms, self._timeout_ms)
+            answers = await list_offsets(self._cluster, at_ms, self._timeout_ms, read_committed=self._read_committed)
         return {tp: OffsetAt(answer.offset, answer.leader_epoch) for tp, answer in answers.items()}
 
     async def committed(self, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAt]:

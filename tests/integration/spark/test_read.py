@@ -25,6 +25,10 @@ def read(spark: SparkSession, bootstrap: str, topic: str, **more: str) -> DataFr
     return spark.read.format("penstock").options(**options).load()
 
 
+def values_of(frame: DataFrame) -> list[bytes]:
+    return [bytes(row.value) for row in frame.orderBy("offset").collect()]
+
+
 def consumed(bootstrap: str, topic: str, count: int) -> list[tuple[Any, ...]]:
     """The topic as a consumer sees it, as rows of the source."""
     found: list[tuple[Any, ...]] = []
@@ -211,3 +215,31 @@ def run_stream(spark: SparkSession, cluster: Cluster, topic: str, place: Path, *
     query = writer.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start()
     query.awaitTermination()
     return [progress.numInputRows for progress in query.recentProgress if "addBatch" in progress.durationMs]
+
+
+def test_rows_are_committed_records_unless_all_are_asked_for(
+    spark: SparkSession, cluster: Cluster, fill_topic: FillTopic
+) -> None:
+    topic = fill_topic([b"plain"], partitions=1)
+    with Producer(cluster.bootstrap, transactional_id=f"{topic}-writer") as producer:
+        with producer.transaction() as transaction:
+            transaction.send(topic, b"committed")
+        producer.begin_transaction()
+        producer.send(topic, b"aborted")
+        producer.flush()
+        producer.abort_transaction()
+        producer.begin_transaction()
+        producer.send(topic, b"open")
+        producer.flush()
+        seen = {
+            level: values_of(read(spark, cluster.bootstrap, topic, **more))
+            for level, more in {"committed": {}, "all": {"kafka.isolation.level": "read_uncommitted"}}.items()
+        }
+        producer.abort_transaction()
+    assert seen == {
+        "committed": [b"plain", b"committed"],
+        "all": [b"plain", b"committed", b"aborted", b"open"],
+    }
+    assert read(spark, cluster.bootstrap, topic).count() == 2
+    with pytest.raises(PySparkException, match=r"kafka\.isolation\.level='serializable'"):
+        read(spark, cluster.bootstrap, topic, **{"kafka.isolation.level": "serializable"}).collect()

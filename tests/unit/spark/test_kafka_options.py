@@ -27,7 +27,7 @@ def test_what_changes_no_row_is_accepted_and_said_to_have_no_effect(name: str) -
         ("kafka.security.protocol", "without encryption"),
         ("kafka.ssl.truststore.location", "without encryption"),
         ("kafka.sasl.mechanism", "without encryption and log-in"),
-        ("kafka.transactional.id", "there are no transactions"),
+        ("kafka.transactional.id", "without a transaction"),
         ("kafka.no.such.thing", "is not an option of the Penstock client"),
     ],
 )
