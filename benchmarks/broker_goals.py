@@ -98,7 +98,7 @@ def _not_idempotent() -> list[Comparison]:
 
 
 GOAL_NODES = 3
-PEERS = ("kafka", "kafka-fsync", "before", "not-idempotent")
+PEERS = ("kafka", "kafka-fsync", "before", "not-idempotent", "read_uncommitted")
 
 
 def by_pair(rows: Iterable[Row]) -> dict[Key, ByPair]:
