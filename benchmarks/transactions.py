@@ -53,7 +53,7 @@ class Size:
 
 
 FULL = Size(warm_s=15, commit_s=20, read_records=600_000, passes=15)
-QUICK = Size(warm_s=5, commit_s=6, read_records=300_000, passes=9)
+QUICK = Size(warm_s=4, commit_s=5, read_records=200_000, passes=7)
 
 
 def session(start: Start, size: Size, pair: int) -> Iterator[Row]:
