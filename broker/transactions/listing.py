@@ -82,4 +82,6 @@ def _not_there(transactional_id: str) -> ApiError:
         check_transactional_id(transactional_id)
     except ApiError as error:
         return error.with_traceback(None)
-    return TransactionalIdNotFoundError(f"there is no transactional id {transactional_id!r}; was it not used for long?")
+    return TransactionalIdNotFoundError(
+        f"there is no transactional id {transactional_id!r}: never used, or not for transactional.id.expiration.ms"
+    )
