@@ -82,7 +82,8 @@ BAD_BATCHES = {
     "cut short": (BATCH[:-3], CorruptMessageError.code),
     "trailing bytes": (BATCH + b"xyz", CorruptMessageError.code),
     "nothing at all": (b"", None),
-    "garbage": (b"\xff" * 200, CorruptMessageError.code),
+    "garbage": (b"\xef" * 200, CorruptMessageError.code),
+    "garbage that says it is part of a transaction": (b"\xff" * 200, InvalidRequestError.code),
 }
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 from penstock.client.consumer.consumer import Consumer
 from penstock.client.processing.record_processor import Handler, ProcessingStatistics, RecordProcessor
 from penstock.client.producer.producer import Producer
+from penstock.threads import Event
 
 
 def process(
@@ -16,7 +15,7 @@ def process(
     *,
     batch_records: int | None = None,
     dead_letters: str | None = None,
-    stop: threading.Event | None = None,
+    stop: Event | None = None,
 ) -> ProcessingStatistics:
     """Reads records, calls `handler` with each, and writes what it returns: each record's effect exactly once.
 
@@ -27,8 +26,9 @@ def process(
     may happen twice.
 
     Records whose handler raises go to the topic `dead_letters`, if there is one, with their place and the error in
-    headers; else ProcessingError ends the call. It returns once `stop` is set, after the transaction under way; Ctrl-C
-    aborts that one. A `RecordProcessor` offers the same with a method to stop it, and its counts while it runs.
+    headers; else ProcessingError ends the call. It returns once `stop`, a `threading.Event`, is set, after the
+    transaction under way; Ctrl-C aborts that one. A `RecordProcessor` offers the same with a method to stop it, and its
+    counts while it runs.
     """
     processor = RecordProcessor(
         consumer, producer, handler, batch_records=batch_records, dead_letters=dead_letters, stop=stop

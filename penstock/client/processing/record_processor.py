@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from penstock.client.consumer.consumer import Consumer
 from penstock.client.consumer.consumer_record import ConsumerRecord
+from penstock.client.environment import given_or_system
 from penstock.client.processing.output import Output, Outputs, checked_outputs
 from penstock.client.producer.producer import Producer
 from penstock.errors import (
@@ -32,6 +32,7 @@ from penstock.errors import (
     TransactionAbortedError,
     TransactionStateError,
 )
+from penstock.threads import Event
 from penstock.types import TopicPartition
 
 POLL_MS: Final = 200
@@ -75,7 +76,7 @@ class RecordProcessor:
         *,
         batch_records: int | None = None,
         dead_letters: str | None = None,
-        stop: threading.Event | None = None,
+        stop: Event | None = None,
     ) -> None:
         """`batch_records` is the most that one transaction takes; None: what a poll gives. `dead_letters` is the topic
         for records whose handler raises; without one, the error ends the run."""
@@ -84,7 +85,7 @@ class RecordProcessor:
             raise ValueError(f"batch_records={batch_records} must be at least 1")
         self._consumer, self._producer, self._handler = consumer, producer, handler
         self._batch_records, self._dead_letters = batch_records, dead_letters
-        self._stopped = threading.Event() if stop is None else stop
+        self._stopped = given_or_system(None).threads.event() if stop is None else stop
         self._undecided: _Batch | None = None
         self._counts = ProcessingStatistics()
 

@@ -27,8 +27,8 @@ from penstock.errors import ApiError, NetworkError, OffsetOutOfRangeError, Penst
 from penstock.types import LeaderHint
 
 FACES = (Producer, Consumer, Admin, AsyncProducer, AsyncConsumer, AsyncAdmin, RecordFuture, BulkFuture)
-NO_RESULTS = {"RecordFuture", "BulkFuture"}
-"""The values that only the process that sent the record can keep."""
+NO_RESULTS = {"RecordFuture", "BulkFuture", "Transaction", "AsyncTransaction", "GroupPositions"}
+"""The values that only the process that sent the record, or has the clients, can keep."""
 WITHOUT_THE_EXTRAS = ("penstock.spark", "penstock.pipelines", "penstock._server")
 
 
