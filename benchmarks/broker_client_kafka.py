@@ -8,6 +8,7 @@ fetching at 100,000 queued messages of a partition and then sleeps for a second:
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -15,6 +16,9 @@ from typing import Any
 
 from benchmarks.broker_client_common import DISTINCT_VALUES, WARM_UP, OpenLoop, report, values
 
+SECURITY_VARIABLE = "BENCHMARK_KAFKA_SECURITY"
+"""The environment variable with a JSON object of librdkafka's keys, for clusters that want TLS or log-ins."""
+SECURITY: dict[str, Any] = json.loads(os.environ.get(SECURITY_VARIABLE, "{}"))
 RATE = 1_000
 SECONDS_MAX = 120
 POLL_EVERY = 1_024
@@ -51,7 +55,7 @@ def send(bootstrap: str, topic: str, records: int, size: int) -> None:
         nonlocal failed
         failed += error is not None
 
-    producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER})
+    producer = Producer({"bootstrap.servers": bootstrap, **SECURITY, **PRODUCER})
     began, cpu_began, sent = time.perf_counter(), time.process_time(), 0
     for _ in range(records // DISTINCT_VALUES):
         for value in some:
@@ -72,7 +76,7 @@ def poll(bootstrap: str, topic: str, records: int, size: int) -> None:
     """Record by record; each value is looked at."""
     from confluent_kafka import Consumer, TopicPartition
 
-    consumer = Consumer({"bootstrap.servers": bootstrap, **CONSUMER})
+    consumer = Consumer({"bootstrap.servers": bootstrap, **SECURITY, **CONSUMER})
     began, cpu_began, got, total = time.perf_counter(), time.process_time(), 0, 0
     partitions = consumer.list_topics(topic, 10).topics[topic].partitions
     consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
@@ -91,7 +95,7 @@ def latency(bootstrap: str, topic: str, records: int, size: int) -> None:
     from confluent_kafka import Producer
 
     some, loop, ended = values(size), OpenLoop(records, RATE), threading.Event()
-    producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER, **LATENCY})
+    producer = Producer({"bootstrap.servers": bootstrap, **SECURITY, **PRODUCER, **LATENCY})
 
     def take_acks() -> None:
         while not ended.is_set():
@@ -123,7 +127,7 @@ def serial(bootstrap: str, topic: str, records: int, size: int) -> None:
         nonlocal acked
         acked += error is None
 
-    producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER, **LATENCY})
+    producer = Producer({"bootstrap.servers": bootstrap, **SECURITY, **PRODUCER, **LATENCY})
     took: list[float] = []
     for index in range(records):
         began = time.perf_counter()

@@ -102,12 +102,14 @@ PEERS = ("kafka", "kafka-fsync", "before", "not-idempotent", "read_uncommitted")
 
 
 def by_pair(rows: Iterable[Row]) -> dict[Key, ByPair]:
-    """Each figure by the pair it was measured in."""
-    found: dict[Key, ByPair] = defaultdict(dict)
+    """Each figure by the pair it was measured in; where it was measured several times there, the median."""
+    found: dict[Key, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         for figure, value in figures(row).items():
-            found[row["system"], row["nodes"], figure, row.get("bytes", 0)][row["pair"]] = value
-    return dict(found)
+            found[row["system"], row["nodes"], figure, row.get("bytes", 0)][row["pair"]].append(value)
+    return {
+        key: {pair: statistics.median(values) for pair, values in by_pair.items()} for key, by_pair in found.items()
+    }
 
 
 def figures(row: Row) -> dict[str, float]:

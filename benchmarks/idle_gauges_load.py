@@ -16,7 +16,6 @@ from contextlib import asynccontextmanager
 import grpc.aio
 
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import broker_pb2_grpc
 from penstock.types import MAX_TIMESTAMP
 
 PERIOD_S = 0.5
@@ -49,8 +48,8 @@ async def _list_offsets(channel: grpc.aio.Channel, topic: pb.TopicMetadata, time
     asked = pb.ListOffsetsPartition(
         topic=topic.name, topic_id=topic.topic_id, current_leader_epoch=-1, timestamp_ms=timestamp_ms
     )
-    request = pb.ListOffsetsRequest(replica_id=-1, partitions=[asked])
-    answer = await broker_pb2_grpc.BrokerStub(channel).ListOffsets(request)
+    request = pb.ListOffsetsRequest(replica_id=-1, partitions=[asked]).SerializeToString()
+    answer = pb.ListOffsetsResponse.FromString(await channel.unary_unary("/penstock.v1.Broker/ListOffsets")(request))
     return answer.partitions[0]
 
 
@@ -90,7 +89,9 @@ async def work(name: str, address: str, topic: str, duty: float, seconds: float)
     """Keeps the node at work; returns how many requests were answered."""
     options = [("grpc.max_receive_message_length", MESSAGE_BYTES_MAX)]
     async with grpc.aio.insecure_channel(address, options=options) as channel:
-        (known,) = (await broker_pb2_grpc.BrokerStub(channel).Metadata(pb.MetadataRequest(topics=[topic]))).topics
+        request = pb.MetadataRequest(topics=[topic]).SerializeToString()
+        answer = await channel.unary_unary("/penstock.v1.Broker/Metadata")(request)
+        (known,) = pb.MetadataResponse.FromString(answer).topics
         async with WORKS[name](channel, known) as ask:
             return await _pulses(ask, duty, seconds)
 

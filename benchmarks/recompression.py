@@ -26,16 +26,16 @@ import grpc.aio
 
 from penstock import Admin
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import broker_pb2_grpc
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.testing import Cluster
 from penstock.threads import SystemThreads
 from penstock.types import TopicPartition
+from storage.append.append_origin import AppendOrigin
 from storage.append.batch_validation import check_produced
 from storage.append.recompression import Converted, is_due, prepared
 from storage.disk.file_system import Bytes, OsFileSystem
-from storage.log import log as log_module
+from storage.log import log_append as log_module
 from storage.log.log import Log
 from storage.log.log_types import LogOptions
 from storage.log_config import LogConfig
@@ -45,6 +45,7 @@ SOURCES = (Codec.NONE, Codec.LZ4, Codec.GZIP)
 NOW_MS = 1_700_000_000_000
 PRODUCER_GOAL = 0.95
 IN_FLIGHT = 8
+PREPARED = "prepared"
 ROUNDS = 15
 
 
@@ -99,8 +100,8 @@ def convert(quick: bool) -> None:
 def append(quick: bool) -> bool:
     """Prints the rows of `append`; whether `producer` costs nothing."""
 
-    def unasked(records: Bytes, config: LogConfig, now_ms: int) -> Converted:
-        return Converted(records, check_produced(records, config, now_ms), 0)
+    def unasked(records: Bytes, config: LogConfig, now_ms: int, *, origin: AppendOrigin) -> Converted:
+        return Converted(records, check_produced(records, config, now_ms, origin=origin), 0)
 
     met = True
     for records in (10, 100, 1_000):
@@ -115,13 +116,13 @@ def append(quick: bool) -> bool:
             )
 
             def run(how: Callable[..., Converted], log: Log = log, batch: bytes = batch) -> None:
-                log_module.prepared = how
+                setattr(log_module, PREPARED, how)
                 for _ in range(20 if quick else 500):
-                    log.append_as_leader(batch, 0, NOW_MS)
+                    log.append.as_leader(batch, 0, NOW_MS)
 
             found = best_s({"before": lambda: run(unasked), "after": lambda: run(prepared)}, 1)
             log.close()
-        log_module.prepared = prepared
+        setattr(log_module, PREPARED, prepared)
         ratio = found["before"] / found["after"]
         met &= ratio >= PRODUCER_GOAL or quick
         row(
@@ -140,10 +141,19 @@ def request(topic: str, topic_id: str, records: bytes) -> pb.ProduceRequest:
     return pb.ProduceRequest(correlation_id=1, acks=1, timeout_ms=30_000, partitions=[part])
 
 
+def produce_stream(channel: grpc.aio.Channel) -> grpc.aio.StreamStreamCall:
+    method = channel.stream_stream(
+        "/penstock.v1.Broker/Produce",
+        request_serializer=pb.ProduceRequest.SerializeToString,
+        response_deserializer=pb.ProduceResponse.FromString,
+    )
+    return method()
+
+
 async def send_all(address: str, message: pb.ProduceRequest, count: int) -> float:
     """Seconds until all are acked; IN_FLIGHT at a time."""
     async with grpc.aio.insecure_channel(address) as channel:
-        call = broker_pb2_grpc.BrokerStub(channel).Produce()
+        call = produce_stream(channel)
         began = time.perf_counter()
         for number in range(count + IN_FLIGHT):
             if number < count:
@@ -160,7 +170,7 @@ async def send_all(address: str, message: pb.ProduceRequest, count: int) -> floa
 async def neighbour(address: str, message: pb.ProduceRequest, latencies_ms: list[float]) -> None:
     """One small produce after the other, until cancelled."""
     async with grpc.aio.insecure_channel(address) as channel:
-        call = broker_pb2_grpc.BrokerStub(channel).Produce()
+        call = produce_stream(channel)
         while True:
             began = time.perf_counter()
             await call.write(message)

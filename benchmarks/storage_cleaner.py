@@ -89,7 +89,7 @@ def _dirty_log(directory: str, shape: Shape, total_bytes: int) -> Log:
         values = [text[at : at + shape.value_bytes] for at in starts]
         names = [b"key-%08d" % source.randrange(keys) for _ in range(records)]
         written += records * (shape.value_bytes + 20)
-        log.append_as_leader(build_batch(values, keys=names, timestamps_ms=NOW_MS, codec=shape.codec), 0, NOW_MS)
+        log.append.as_leader(build_batch(values, keys=names, timestamps_ms=NOW_MS, codec=shape.codec), 0, NOW_MS)
     log.roll()
     log.close()
     return log

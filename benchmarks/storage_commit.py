@@ -94,7 +94,7 @@ class _Waiting:
     async def keep_appending(self, batch: bytes, until: float) -> int:
         count, loop = 0, asyncio.get_running_loop()
         while time.perf_counter() < until:
-            end = self.log.append_as_leader(batch, 0, NOW_MS).last_offset + 1
+            end = self.log.append.as_leader(batch, 0, NOW_MS).last_offset + 1
             acked: asyncio.Future[None] = loop.create_future()
             self._waiting.append((end, acked))
             self._group_commit.request(self.log)

@@ -56,7 +56,7 @@ def filled_log(directory: str, batch: bytes, total_bytes: int, *, segment_bytes:
     """Flushed too, so that no later measurement pays for writing it to the disk."""
     log = new_log(directory, segment_bytes=segment_bytes)
     for _ in range(total_bytes // len(batch)):
-        log.append_as_leader(batch, 0, NOW_MS)
+        log.append.as_leader(batch, 0, NOW_MS)
     log.flush()
     return log
 
@@ -97,7 +97,7 @@ def _in_fresh(
 def append(directory: str, batch: bytes, count: int) -> Callable[[], None]:
     log = new_log(directory)
     for _ in range(count):
-        log.append_as_leader(batch, 0, NOW_MS)
+        log.append.as_leader(batch, 0, NOW_MS)
     return log.abandon
 
 
@@ -142,7 +142,7 @@ def ranges_of(log: Log) -> Ranges:
     while offset < log.log_end_offset:
         if offset in paths:
             path, at = paths[offset], 0
-        fetched = log.read(offset, FETCH_BYTES)
+        fetched = log.reader.read(offset, FETCH_BYTES)
         found.setdefault(path, []).append((len(fetched.records), at))
         at += len(fetched.records)
         offset = fetched.next_offset
@@ -152,7 +152,7 @@ def ranges_of(log: Log) -> Ranges:
 def read_all(log: Log) -> None:
     offset = log.log_start_offset
     while offset < log.log_end_offset:
-        offset = log.read(offset, FETCH_BYTES).next_offset
+        offset = log.reader.read(offset, FETCH_BYTES).next_offset
 
 
 def bare_read(ranges: Ranges, *, check: bool = False) -> None:

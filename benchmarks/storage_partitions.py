@@ -114,7 +114,7 @@ def make(directory: str, partitions: int) -> None:
     for number in range(partitions):
         log = manager.get_or_create(TopicPartition("many", number), system_ids().new_id(), LogConfig(), is_new=True)
         for _ in range(BATCHES_EACH):
-            log.append_as_leader(batch, 0, NOW_MS)
+            log.append.as_leader(batch, 0, NOW_MS)
     manager.close()
     shutil.copy(f"{directory}/{CLEAN_SHUTDOWN}", f"{directory}{CLEAN_SHUTDOWN}")
     os.sync()
@@ -136,7 +136,7 @@ def open_and_append(directory: str, partitions: int) -> None:
     manager = _open(directory, UnsyncedFileSystem())
     batch = batch_of(1)
     for log in manager.logs():
-        log.append_as_leader(batch, 0, NOW_MS)
+        log.append.as_leader(batch, 0, NOW_MS)
         log.flush()
     _timed(lambda: None)
 

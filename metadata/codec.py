@@ -18,13 +18,17 @@ because skipping a record would give this node another image than its peers have
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any, Final, cast
 
 from metadata.records import (
     ADDED_IN,
+    SECRET,
+    AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     NoOpRecord,
     PartitionChangeRecord,
@@ -32,15 +36,20 @@ from metadata.records import (
     ProducerIdsRecord,
     Record,
     RegisterBrokerRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
+    ScramSecretRecord,
     TopicRecord,
     UnregisterBrokerRecord,
+    UserScramCredentialRecord,
 )
 from penstock.errors import PenstockError
 from raft.messages import LEADER_CHANGE
 
 MAX_RECORD_BYTES: Final = 1 << 20
 """No record that we write comes near this; a larger value is damage, and is not parsed."""
+HIDDEN: Final = "***"
 _SUFFIX: Final = "Record"
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _SHOWN_CHARACTERS: Final = 120
@@ -67,6 +76,10 @@ def _is_bool(value: object) -> bool:
     return type(value) is bool
 
 
+def _is_float(value: object) -> bool:
+    return type(value) is float and math.isfinite(value)
+
+
 def _is_ints(value: object) -> bool:
     return type(value) is list and all(map(_is_int, value))
 
@@ -80,6 +93,7 @@ _CHECKS: Final[Mapping[str, Callable[[object], bool]]] = {
     "int | None": _is_int,
     "str": _is_str,
     "str | None": _is_str,
+    "float | None": _is_float,
     "bool": _is_bool,
     "bool | None": _is_bool,
     "tuple[int, ...]": _is_ints,
@@ -99,6 +113,12 @@ _CLASSES: Final[tuple[type[Record], ...]] = (
     RemoveTopicRecord,
     ConfigRecord,
     ProducerIdsRecord,
+    UserScramCredentialRecord,
+    RemoveUserScramCredentialRecord,
+    ScramSecretRecord,
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+    ClientQuotaRecord,
     NoOpRecord,
 )
 _TYPE_BY_CLASS: Final = {cls: cls.__name__.removesuffix(_SUFFIX) for cls in _CLASSES}
@@ -113,13 +133,22 @@ def record_version(cls: type[Record]) -> int:
 
 def encode_record(record: Record) -> bytes:
     """The record as the value of one log record, in the oldest version that has all fields that it sets."""
+    return _encoded(record, shows_secrets=True)
+
+
+def encode_shown(record: Record) -> bytes:
+    """The same for people: in the place of a secret are asterisks."""
+    return _encoded(record, shows_secrets=False)
+
+
+def _encoded(record: Record, *, shows_secrets: bool) -> bytes:
     cls = type(record)
     document: dict[str, object] = {"type": _TYPE_BY_CLASS[cls], "version": 0}
     for field in _FIELDS[cls]:
         value, since = getattr(record, field.name), _added_in(field)
         if value is None or (since > 0 and value == field.default):
             continue
-        document[field.name] = value
+        document[field.name] = value if shows_secrets or not field.metadata.keys() & SECRET else HIDDEN
         document["version"] = max(cast(int, document["version"]), since)
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
 

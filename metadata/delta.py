@@ -13,10 +13,13 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from metadata.acls import AclTable
 from metadata.image import MetadataImage, TopicImage
+from metadata.quotas import QuotaTable
 from metadata.records import TOPIC_RESOURCE, Record
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
 from metadata.replay import replay
+from metadata.scram import ScramTable
 from penstock.errors import InvariantViolation
 from penstock.messages.configs import ConfigResource
 
@@ -53,12 +56,18 @@ class MetadataDelta:
         none."""
         self._configs: dict[ConfigResource, dict[str, str]] = {}
         self.next_producer_id = image.next_producer_id
+        self.scram = ScramTable(image.scram)
+        self.acls = AclTable(image.acls)
+        self.quotas = QuotaTable(image.quotas)
 
     @classmethod
     def between(cls, image: MetadataImage, newer: MetadataImage) -> MetadataDelta:
         """The difference between an image and a later one, if the records in between are not known. It is spent."""
         delta = cls(image)
         delta._spent, delta.is_of_snapshot, delta.next_producer_id = True, True, newer.next_producer_id
+        delta.scram.replace(newer.scram)
+        delta.acls.replace(newer.acls)
+        delta.quotas.replace(newer.quotas)
         delta._changed_brokers = _different(image.brokers, newer.brokers)
         topics, newer_topics = image.topics_by_id, newer.topics_by_id
         delta._deleted = {topic_id: topic.name for topic_id, topic in topics.items() if topic_id not in newer_topics}
@@ -76,7 +85,9 @@ class MetadataDelta:
     @property
     def is_empty(self) -> bool:
         has_new_ids = self.next_producer_id != self.image.next_producer_id
-        return not (self._topics or self._deleted or self._changed_brokers or self._configs or has_new_ids)
+        changed = self._topics or self._deleted or self._changed_brokers or self._configs
+        tables = self.scram, self.acls, self.quotas
+        return not (changed or has_new_ids or any(table.has_changed for table in tables))
 
     @property
     def changed_topics(self) -> Mapping[str, Set[int]]:
@@ -125,6 +136,9 @@ class MetadataDelta:
             topics_by_name=topics_by_name,
             configs=self._applied_configs(),
             next_producer_id=self.next_producer_id,
+            scram=self.scram.image(),
+            acls=self.acls.by_id,
+            quotas=self.quotas.by_entity,
         )
 
     def __repr__(self) -> str:

@@ -14,10 +14,22 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from metadata.codec import encode_record
-from metadata.records import TOPIC_RESOURCE, ConfigRecord, ProducerIdsRecord, Record, TopicRecord
+from metadata.acls import record_of
+from metadata.codec import encode_record, encode_shown
+from metadata.quotas import quota_records
+from metadata.records import (
+    TOPIC_RESOURCE,
+    ConfigRecord,
+    ProducerIdsRecord,
+    Record,
+    ScramSecretRecord,
+    TopicRecord,
+)
 from metadata.registrations import BrokerRegistration, PartitionRegistration
+from metadata.scram import NO_SCRAM, ScramImage, scram_records, scram_seal
 from penstock.messages.configs import ConfigResource
+from penstock.messages.security.acls import AclBinding
+from penstock.messages.security.quotas import QuotaEntity
 from penstock.types import NO_EPOCH, NO_OFFSET, LeaderHint
 
 _EMPTY_CONFIG: Final[Mapping[str, str]] = MappingProxyType({})
@@ -47,6 +59,9 @@ class MetadataImage:
     topics_by_name: Mapping[str, TopicImage] = field(default_factory=dict)
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)  # only what is overridden
     next_producer_id: int = 0  # the lowest that no broker was given
+    scram: ScramImage = NO_SCRAM
+    acls: Mapping[str, AclBinding] = field(default_factory=dict)  # by their ids
+    quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)  # by their keys
 
     def topic(self, name: str) -> TopicImage | None:
         return self.topics_by_name.get(name)
@@ -96,9 +111,8 @@ class MetadataImage:
         Costs in proportion to the whole image; for comparison and tests, not for every commit.
         """
         hasher = hashlib.sha256()
-        for record in image_records(self):
-            hasher.update(encode_record(record))
-            hasher.update(b"\n")
+        for line in shown_lines(self):
+            hasher.update(line)
         return hasher.hexdigest()
 
     def __repr__(self) -> str:
@@ -127,3 +141,17 @@ def image_records(image: MetadataImage) -> Iterator[Record]:
             yield ConfigRecord(resource.resource_type, resource.resource_name, key, config[key])
     if image.next_producer_id:
         yield ProducerIdsRecord(image.next_producer_id)
+    yield from scram_records(image.scram)
+    for acl_id in sorted(image.acls):
+        yield record_of(acl_id, image.acls[acl_id])
+    yield from quota_records(image.quotas)
+
+
+def shown_lines(image: MetadataImage) -> Iterator[bytes]:
+    """The same records for people, a JSON line each, without secrets. In the place of the cluster's secret is a hash of
+    all of them, so that equal lines still mean equal metadata; it cannot be guessed, because that secret is in it."""
+    for record in image_records(image):
+        if isinstance(record, ScramSecretRecord):
+            yield encode_record(ScramSecretRecord(scram_seal(image.scram))) + b"\n"
+        else:
+            yield encode_shown(record) + b"\n"

@@ -26,6 +26,9 @@ def added_in(version: int) -> Mapping[str, Any]:
     return MappingProxyType({ADDED_IN: version})
 
 
+SECRET: Final[Mapping[str, Any]] = MappingProxyType({"secret": True})
+"""The `metadata` of a dataclass field that is written to the log alone, and shown to nobody."""
+
 TOPIC_RESOURCE = "topic"
 """The resource type of a topic's configuration."""
 BROKER_RESOURCE = "broker"
@@ -158,6 +161,67 @@ class ProducerIdsRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class UserScramCredentialRecord:
+    """A user's credential for one mechanism, in place of the one before (KIP-554). Bytes are in base64."""
+
+    name: str
+    mechanism: int  # Kafka's number (penstock/sasl/credentials.py)
+    iterations: int
+    salt: str = field(repr=False, metadata=SECRET)
+    stored_key: str = field(repr=False, metadata=SECRET)
+    server_key: str = field(repr=False, metadata=SECRET)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveUserScramCredentialRecord:
+    """A user has no credential for this mechanism any more."""
+
+    name: str
+    mechanism: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScramSecretRecord:
+    """The secret from which brokers make the stand-in credentials of users that there are not; with the first user's
+    credential, and never again."""
+
+    secret: str = field(repr=False, metadata=SECRET)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessControlEntryRecord:
+    """An ACL was made. The words are those of penstock/messages/security/acls.py."""
+
+    id: str
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+    principal: str
+    host: str
+    operation: str
+    permission_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveAccessControlEntryRecord:
+    """An ACL is gone."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientQuotaRecord:
+    """One quota of one entity is set, or is gone when `value` is None (KIP-546). A part of the entity that is None is
+    none; an empty one is everybody's (penstock/messages/security/quotas.py)."""
+
+    key: str
+    user: str | None = None
+    client_id: str | None = None
+    ip: str | None = None
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NoOpRecord:
     """Nothing. The quorum's own bookkeeping (a new leader's first record) reads as this."""
 
@@ -172,5 +236,11 @@ Record = (
     | RemoveTopicRecord
     | ConfigRecord
     | ProducerIdsRecord
+    | UserScramCredentialRecord
+    | RemoveUserScramCredentialRecord
+    | ScramSecretRecord
+    | AccessControlEntryRecord
+    | RemoveAccessControlEntryRecord
+    | ClientQuotaRecord
     | NoOpRecord
 )

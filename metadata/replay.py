@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from metadata.acls import AclTable, acl_of
+from metadata.quotas import QuotaTable, entity_of
 from metadata.records import (
+    AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     NoOpRecord,
     PartitionChangeRecord,
@@ -18,11 +22,16 @@ from metadata.records import (
     ProducerIdsRecord,
     Record,
     RegisterBrokerRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
+    ScramSecretRecord,
     TopicRecord,
     UnregisterBrokerRecord,
+    UserScramCredentialRecord,
 )
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
+from metadata.scram import ScramTable, credential_of, key_of
 from penstock.errors import InvariantViolation
 from penstock.messages.configs import ConfigResource
 
@@ -32,6 +41,9 @@ class Tables(Protocol):
 
     next_producer_id: int
     """The lowest that no broker was given."""
+    scram: ScramTable
+    acls: AclTable
+    quotas: QuotaTable
 
     def find_broker(self, broker_id: int) -> BrokerRegistration | None: ...
     def put_broker(self, broker: BrokerRegistration) -> None: ...
@@ -78,6 +90,25 @@ def replay(tables: Tables, record: Record) -> None:
         case ProducerIdsRecord():
             _require(record.next_producer_id > tables.next_producer_id, record, "these producer ids were given before")
             tables.next_producer_id = record.next_producer_id
+        case UserScramCredentialRecord():
+            tables.scram.put(key_of(record), credential_of(record))
+        case RemoveUserScramCredentialRecord():
+            _require(key_of(record) in tables.scram.credentials, record, "the user has no such credential")
+            tables.scram.drop(key_of(record))
+        case ScramSecretRecord():
+            _require(not tables.scram.secret, record, "the cluster has such a secret already")
+            tables.scram.secret = record.secret
+        case AccessControlEntryRecord():
+            _require(record.id not in tables.acls.by_id, record, "the id is taken")
+            tables.acls.put(record.id, acl_of(record))
+        case RemoveAccessControlEntryRecord():
+            _require(record.id in tables.acls.by_id, record, "this ACL is not known")
+            tables.acls.drop(record.id)
+        case ClientQuotaRecord():
+            entity = entity_of(record)
+            known = record.value is not None or record.key in tables.quotas.by_entity.get(entity, ())
+            _require(known, record, "there is no such quota")
+            tables.quotas.put(entity, record.key, record.value)
         case NoOpRecord():
             pass
 

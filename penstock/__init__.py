@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from penstock.client.producer.future import BulkFuture as BulkFuture
     from penstock.client.producer.future import RecordFuture as RecordFuture
     from penstock.client.producer.producer import Producer as Producer
+    from penstock.client.producer.transactions.async_atomic_batches import AsyncAtomicBatches as AsyncAtomicBatches
+    from penstock.client.producer.transactions.atomic_batches import AtomicBatches as AtomicBatches
     from penstock.errors import PenstockError as PenstockError
     from penstock.position import Position as Position
     from penstock.types import CommittedOffset as CommittedOffset
@@ -33,8 +35,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "Admin": "penstock.client.admin.admin",
     "AsyncAdmin": "penstock.client.admin.async_admin",
+    "AsyncAtomicBatches": "penstock.client.producer.transactions.async_atomic_batches",
     "AsyncConsumer": "penstock.client.consumer.async_consumer",
     "AsyncProducer": "penstock.client.producer.async_producer",
+    "AtomicBatches": "penstock.client.producer.transactions.atomic_batches",
     "BulkFuture": "penstock.client.producer.future",
     "CommittedOffset": "penstock.types",
     "Consumer": "penstock.client.consumer.consumer",
@@ -53,8 +57,10 @@ _HOMES = {
 __all__ = [
     "Admin",
     "AsyncAdmin",
+    "AsyncAtomicBatches",
     "AsyncConsumer",
     "AsyncProducer",
+    "AtomicBatches",
     "BulkFuture",
     "CommittedOffset",
     "Consumer",

@@ -46,6 +46,8 @@ class ApiError(PenstockError):
             raise InvariantViolation(f"error code {code} is defined twice")
         cls.code, cls.kafka_name, cls.retriable, cls.nothing_written = code, name, retriable, nothing_written
         ERRORS[code] = cls
+        if cls.__module__.startswith("penstock.wire_errors."):
+            cls.__module__ = ApiError.__module__  # a traceback names it as users import it
 
     def __init__(
         self,

@@ -76,6 +76,12 @@ class TransactionAbortedError(PenstockError):
     __module__ = "penstock.errors"
 
 
+class AtomicBatchVersionError(PenstockError):
+    """The version of an atomic batch is below the last one that its application has committed."""
+
+    __module__ = "penstock.errors"
+
+
 class FatalProducerError(PenstockError):
     """The transactional producer cannot go on: close it, and make a new one."""
 

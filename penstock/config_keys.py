@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from penstock.errors import InvalidConfigError
+from penstock.errors import ConfigError, InvalidConfigError
 
 ConfigValue = int | float | bool | str | tuple[str, ...]
 
@@ -231,16 +232,19 @@ def option(
     *,
     choices: Sequence[str] = (),
     kind: Kind | None = None,
+    secret: bool = False,
     **more: Any,
 ) -> Any:
-    """A field with its key, which has the field's name; without `low` a number has no bounds. `more` is metadata."""
+    """A field with its key, which has the field's name; without `low` a number has no bounds. A secret is left out of
+    the `repr`. `more` is metadata."""
     if kind is None:
         kind = Kind.STRING if choices else Kind.INT if low is not None else _KINDS.get(type(default), Kind.OTHER)
     key = ConfigKey("", kind, default, doc, low, None if low is None else high, choices=tuple(choices))
     metadata = {_OF_FIELD: key, **more}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
-    return dataclasses.field(default=dataclasses.MISSING if default is REQUIRED else default, metadata=metadata)
+    first: Any = dataclasses.MISSING if default is REQUIRED else default
+    return dataclasses.field(default=first, metadata=metadata, repr=not secret)
 
 
 def keys_of(config: Any) -> dict[str, ConfigKey]:
@@ -263,3 +267,17 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """'; did you mean …?' when something known is near, else ''."""
     found = nearest(word, known)
     return f"; did you mean {found!r}?" if found else ""
+
+
+def to_toml(config: Mapping[str, object]) -> str:
+    """Names and values as lines of a configuration file; JSON's numbers, booleans and lists are TOML's."""
+    return "".join(f"{name} = {_toml_value(value)}\n" for name, value in config.items())
+
+
+def _toml_value(value: object) -> str:
+    """JSON's strings are TOML's but for two things: TOML takes no pair of surrogates for a letter (an emoji), and no
+    bare DEL. ConfigError for what no TOML file can hold: bytes of a path that are no UTF-8."""
+    text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ConfigError(f"{value!a}: is not valid UTF-8, so no configuration file can name it; choose another")
+    return text

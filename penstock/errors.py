@@ -1,10 +1,11 @@
 """Every error that Penstock raises, by blame: the wire error table, and the local errors that never cross a wire.
 
 The wire table is the set of `ApiError` subclasses below. Numbers and names are Kafka's (Kafka protocol guide, "Error
-codes") and never change, so that a listener for Kafka's protocol can send them as they are. An error that crosses a
-wire is a code, a sentence, and at most a leader hint or a pair of offset bounds. Foreign exceptions (gRPC, OSError) are
-mapped to these once, at the edge. An invariant that does not hold raises `InvariantViolation`, never `assert`. What
-an error with a wire code has is api_error.py's. Names of base_error.py, client_errors.py … stand here too.
+codes") and never change, so that a listener for Kafka's protocol can send them as they are; AUTHENTICATION_REQUIRED
+alone is our own. An error that crosses a wire is a code, a sentence, and at most a leader hint or a pair of offset
+bounds. Foreign exceptions (gRPC, OSError) are mapped to these once, at the edge. An invariant that does not hold
+raises `InvariantViolation`, never `assert`. What an error with a wire code has is api_error.py's. Names of
+base_error.py, client_errors.py … stand here too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from penstock.api_error import RecordError as RecordError
 from penstock.api_error import error_for as error_for
 from penstock.base_error import InvariantViolation as InvariantViolation
 from penstock.base_error import PenstockError as PenstockError
+from penstock.client_errors import AtomicBatchVersionError as AtomicBatchVersionError
 from penstock.client_errors import BootstrapError as BootstrapError
 from penstock.client_errors import BufferExhaustedError as BufferExhaustedError
 from penstock.client_errors import CalledInCallbackError as CalledInCallbackError
@@ -34,6 +36,13 @@ from penstock.client_errors import TransactionStateError as TransactionStateErro
 from penstock.position_errors import LogTruncationError as LogTruncationError
 from penstock.position_errors import TopicRecreatedError as TopicRecreatedError
 from penstock.position_errors import UndecodableBatchError as UndecodableBatchError
+from penstock.wire_errors.elections import ElectionNotNeededError as ElectionNotNeededError
+from penstock.wire_errors.elections import EligibleLeadersNotAvailableError as EligibleLeadersNotAvailableError
+from penstock.wire_errors.elections import IneligibleReplicaError as IneligibleReplicaError
+from penstock.wire_errors.elections import InvalidUpdateVersionError as InvalidUpdateVersionError
+from penstock.wire_errors.elections import NewLeaderElectedError as NewLeaderElectedError
+from penstock.wire_errors.elections import NoReassignmentInProgressError as NoReassignmentInProgressError
+from penstock.wire_errors.elections import PreferredLeaderNotAvailableError as PreferredLeaderNotAvailableError
 from penstock.wire_errors.groups import CoordinatorLoadInProgressError as CoordinatorLoadInProgressError
 from penstock.wire_errors.groups import CoordinatorNotAvailableError as CoordinatorNotAvailableError
 from penstock.wire_errors.groups import FencedInstanceIdError as FencedInstanceIdError
@@ -64,6 +73,29 @@ from penstock.wire_errors.registration import BrokerIdNotRegisteredError as Brok
 from penstock.wire_errors.registration import DuplicateBrokerRegistrationError as DuplicateBrokerRegistrationError
 from penstock.wire_errors.registration import InvalidRegistrationError as InvalidRegistrationError
 from penstock.wire_errors.registration import StaleBrokerEpochError as StaleBrokerEpochError
+from penstock.wire_errors.security import AuthenticationFailedError as AuthenticationFailedError
+from penstock.wire_errors.security import AuthenticationRequiredError as AuthenticationRequiredError
+from penstock.wire_errors.security import AuthorizationFailedError as AuthorizationFailedError
+from penstock.wire_errors.security import ClusterAuthorizationFailedError as ClusterAuthorizationFailedError
+from penstock.wire_errors.security import DuplicateResourceError as DuplicateResourceError
+from penstock.wire_errors.security import GroupAuthorizationFailedError as GroupAuthorizationFailedError
+from penstock.wire_errors.security import IllegalSaslStateError as IllegalSaslStateError
+from penstock.wire_errors.security import ResourceNotFoundError as ResourceNotFoundError
+from penstock.wire_errors.security import SaslAuthenticationFailedError as SaslAuthenticationFailedError
+from penstock.wire_errors.security import SecurityDisabledError as SecurityDisabledError
+from penstock.wire_errors.security import TopicAuthorizationFailedError as TopicAuthorizationFailedError
+from penstock.wire_errors.security import (
+    TransactionalIdAuthorizationFailedError as TransactionalIdAuthorizationFailedError,
+)
+from penstock.wire_errors.security import UnacceptableCredentialError as UnacceptableCredentialError
+from penstock.wire_errors.security import UnsupportedSaslMechanismError as UnsupportedSaslMechanismError
+from penstock.wire_errors.topics import InvalidConfigError as InvalidConfigError
+from penstock.wire_errors.topics import InvalidPartitionsError as InvalidPartitionsError
+from penstock.wire_errors.topics import InvalidReplicaAssignmentError as InvalidReplicaAssignmentError
+from penstock.wire_errors.topics import InvalidReplicationFactorError as InvalidReplicationFactorError
+from penstock.wire_errors.topics import InvalidTopicError as InvalidTopicError
+from penstock.wire_errors.topics import PolicyViolationError as PolicyViolationError
+from penstock.wire_errors.topics import TopicExistsError as TopicExistsError
 from penstock.wire_errors.transactions import ConcurrentTransactionsError as ConcurrentTransactionsError
 from penstock.wire_errors.transactions import InvalidProducerIdMappingError as InvalidProducerIdMappingError
 from penstock.wire_errors.transactions import InvalidTransactionTimeoutError as InvalidTransactionTimeoutError
@@ -143,10 +175,6 @@ class NetworkError(ApiError, code=13, name="NETWORK_EXCEPTION", retriable=True):
     """The connection broke before an answer came."""
 
 
-class InvalidTopicError(ApiError, code=17, name="INVALID_TOPIC_EXCEPTION", nothing_written=True):
-    """The topic name is not allowed."""
-
-
 class RecordListTooLargeError(ApiError, code=18, name="RECORD_LIST_TOO_LARGE", nothing_written=True):
     """The batch is larger than the segment it would go into."""
 
@@ -163,10 +191,6 @@ class InvalidRequiredAcksError(ApiError, code=21, name="INVALID_REQUIRED_ACKS", 
     """acks must be 0, 1 or -1 (all)."""
 
 
-class ClusterAuthorizationFailedError(ApiError, code=31, name="CLUSTER_AUTHORIZATION_FAILED", nothing_written=True):
-    """Only a registered broker may send this request."""
-
-
 class InvalidTimestampError(ApiError, code=32, name="INVALID_TIMESTAMP", nothing_written=True):
     """The timestamp of a record is out of the accepted range."""
 
@@ -175,41 +199,12 @@ class UnsupportedVersionError(ApiError, code=35, name="UNSUPPORTED_VERSION", not
     """The version of the request or record format is not supported."""
 
 
-class TopicExistsError(ApiError, code=36, name="TOPIC_ALREADY_EXISTS"):
-    """A topic with this name exists already."""
-
-    def of_repetition(self) -> TopicExistsError:
-        """The answer to a later attempt: the topic may be that of an earlier one, whose answer was lost."""
-        told = "; or use it: an earlier attempt, whose answer was lost, may have created it"
-        return self if str(self).endswith(told) else TopicExistsError(f"{self}{told}")
-
-
-class InvalidPartitionsError(ApiError, code=37, name="INVALID_PARTITIONS"):
-    """The number of partitions is not acceptable."""
-
-
-class InvalidReplicationFactorError(ApiError, code=38, name="INVALID_REPLICATION_FACTOR"):
-    """The replication factor is below 1 or above the number of live brokers."""
-
-
-class InvalidReplicaAssignmentError(ApiError, code=39, name="INVALID_REPLICA_ASSIGNMENT"):
-    """The given replica assignment is not acceptable."""
-
-
-class InvalidConfigError(ApiError, code=40, name="INVALID_CONFIG"):
-    """A configuration key is unknown or its value is not acceptable."""
-
-
 class NotControllerError(ApiError, code=41, name="NOT_CONTROLLER", retriable=True):
     """This node is not the active controller."""
 
 
 class InvalidRequestError(ApiError, code=42, name="INVALID_REQUEST", nothing_written=True):
     """The request contradicts itself or lacks a field."""
-
-
-class PolicyViolationError(ApiError, code=44, name="POLICY_VIOLATION", nothing_written=True):
-    """The request breaks a policy of the cluster."""
 
 
 class KafkaStorageError(ApiError, code=56, name="KAFKA_STORAGE_ERROR", retriable=True):
@@ -238,22 +233,6 @@ class UnsupportedCompressionTypeError(ApiError, code=76, name="UNSUPPORTED_COMPR
 
 class OffsetNotAvailableError(ApiError, code=78, name="OFFSET_NOT_AVAILABLE", retriable=True):
     """A new leader does not know its high watermark yet."""
-
-
-class PreferredLeaderNotAvailableError(ApiError, code=80, name="PREFERRED_LEADER_NOT_AVAILABLE"):
-    """The first replica of the partition is not in sync or not in service, so it cannot be made the leader."""
-
-
-class EligibleLeadersNotAvailableError(ApiError, code=83, name="ELIGIBLE_LEADERS_NOT_AVAILABLE"):
-    """No replica of the partition is in service, so that none can be made the leader."""
-
-
-class ElectionNotNeededError(ApiError, code=84, name="ELECTION_NOT_NEEDED"):
-    """The partition has the leader already that was asked for; with an unclean election, any leader."""
-
-
-class NoReassignmentInProgressError(ApiError, code=85, name="NO_REASSIGNMENT_IN_PROGRESS"):
-    """The partition is not being reassigned, so there is nothing to cancel."""
 
 
 class InvalidRecordError(ApiError, code=87, name="INVALID_RECORD", nothing_written=True):
@@ -286,15 +265,3 @@ class InconsistentClusterIdError(ApiError, code=104, name="INCONSISTENT_CLUSTER_
 
 class FetchSessionTopicIdError(ApiError, code=106, name="FETCH_SESSION_TOPIC_ID_ERROR", retriable=True):
     """A topic of the fetch stream was deleted and created again."""
-
-
-class IneligibleReplicaError(ApiError, code=107, name="INELIGIBLE_REPLICA"):
-    """A proposed ISR has a replica that is fenced, shutting down, or of another broker epoch (KIP-903)."""
-
-
-class NewLeaderElectedError(ApiError, code=108, name="NEW_LEADER_ELECTED"):
-    """The AlterPartition was accepted and has elected another leader."""
-
-
-class InvalidUpdateVersionError(ApiError, code=95, name="INVALID_UPDATE_VERSION"):
-    """The partition epoch of an AlterPartition is not the current one."""

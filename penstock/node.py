@@ -20,11 +20,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import gc
 import importlib
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 PARENT_VARIABLE = "PENSTOCK_PARENT_PID"
 """Set by a process whose nodes shall not outlive it."""
@@ -49,11 +52,11 @@ def server_root() -> Path:
     return private if private.is_dir() else package.parent
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Parses the command line, prepares the path and runs; every expected failure is one line on stderr."""
-    options = _parser().parse_args()
+    options = _parser().parse_args(arguments)
     _die_with_parent()
-    _prepare_path()
+    prepare_path()
     from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
     from penstock.standard_streams import give_up_unwritten, open_standard_streams
 
@@ -92,6 +95,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--log-level", default="", help="start: goes before logger.level of the file, until a SIGHUP")
     parser.add_argument("--log-format", default="", help="start: the same, logger.format")
     parser.add_argument("--rejoin", action="store_true", help="format: this node was a voter and lost what it promised")
+    parser.add_argument(
+        "--add-scram", action="append", default=[], help="format: a user that a new cluster begins with"
+    )
+    parser.add_argument("--secure", action="store_true", help="format: certificate, keys of security, first user")
+    parser.add_argument("--ca", default="", help="format --secure: the directory of the certificates")
     parser.add_argument("--dry-run", action="store_true", help="install, uninstall, recover-quorum: only say it")
     parser.add_argument("--from", dest="survivor", default="", help="recover-quorum: a metadata log dir that is left")
     parser.add_argument("--lost-voters", default="", help="recover-quorum: the ids of the voters that are gone")
@@ -118,17 +126,30 @@ def _run(options: argparse.Namespace) -> int:
         command = importlib.import_module("broker.node.commands.recover_quorum")
         return int(command.main(options.config, options.survivor, options.lost_voters, options.dry_run))
     if options.action == "start":
-        preflight = importlib.import_module("broker.node.preflight")
+        preflight = _loaded("broker.node.preflight")
         lost = preflight.parse_lost_log_dirs(options.lost_log_dirs)
         preflight.preflight(options.config)
         if options.cluster_id:
             importlib.import_module("broker.node.format").format_if_empty(options.config, options.cluster_id)
-        server = importlib.import_module("broker.node.server")
+        server = _loaded("broker.node.server")
         return int(server.main(options.config, lost, options.log_level, options.log_format))
-    return int(importlib.import_module("broker.node.format").main(options.config, options.cluster_id, options.rejoin))
+    if options.secure:
+        command = importlib.import_module("broker.node.commands.secure")
+        return int(command.main(options.config, options.cluster_id, options.rejoin, options.add_scram, options.ca))
+    command = importlib.import_module("broker.node.format")
+    return int(command.main(options.config, options.cluster_id, options.rejoin, options.add_scram))
 
 
-def _prepare_path() -> None:
+def _loaded(name: str) -> Any:
+    """The module. Meanwhile nothing is collected: what is loaded stays, and would be walked again and again."""
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        gc.enable()
+
+
+def prepare_path() -> None:
     """The server packages first; without -P the first entry is the current directory, which goes."""
     root = str(server_root())
     sys.path[:] = [root, *(entry for entry in sys.path[0 if sys.flags.safe_path else 1 :] if entry not in ("", root))]

@@ -139,6 +139,24 @@ class ListenerType(StrEnum):
     """Apache Kafka's, for Kafka's clients and tools."""
 
 
+class SecurityProtocol(StrEnum):
+    """The security of a listener, in Kafka's words: is a connection encrypted, and who says who it is?"""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    """TLS; a client may have to show a certificate."""
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def is_tls(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def is_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
+
 class ListenerEndpoint(NamedTuple):
     """Where the clients of one of a broker's listeners reach it."""
 

@@ -1,10 +1,10 @@
 """The consensus core of one node: takes messages and the time, decides, and returns a `Ready` that says what to do.
 
 No I/O, no clock, no randomness of its own. `step` and `tick` take what happened; `ready` hands out one Ready at a time,
-and `advance` reports that it was performed, and how far the log is durable. This file joins the parts. transitions.py
-decides which state follows, validation.py refuses bad requests, election.py has the vote, following.py fetches,
-leadership.py leads, rejoining.py knows what a voter that forgot must learn, quorum_state.py has the states, ready.py
-the order of effects.
+and `advance` reports that it was performed, and how far the log is durable. This file joins the parts and takes the
+requests of others; answers.py takes their answers. transitions.py decides which state follows, validation.py refuses
+bad requests, election.py has the vote, following.py fetches, leadership.py leads, rejoining.py knows what a voter that
+forgot must learn, quorum_state.py has the states, ready.py the order of effects.
 
 KRaft's shape (KIP-595, KIP-996): followers fetch, truncation rides on the fetch, pre-vote, check-quorum, observers.
 Voters are static. A snapshot replaces the beginning of the log (KIP-630); when one is written is not decided here.
@@ -19,10 +19,9 @@ from penstock.errors import (
     InvariantViolation,
     NotControllerError,
     NotLeaderOrFollowerError,
-    PositionOutOfRangeError,
-    SnapshotNotFoundError,
 )
 from penstock.types import EpochEntry, LeaderHint
+from raft.answers import PeerAnswers
 from raft.config import RaftConfig
 from raft.decided_log import DecidedLog, LogView
 from raft.leadership import Leadership
@@ -33,9 +32,7 @@ from raft.messages import (
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
     FetchMetadataRequest,
-    FetchMetadataResponse,
     FetchSnapshotRequest,
-    FetchSnapshotResponse,
     Inbound,
     Request,
     RequestAbandoned,
@@ -44,17 +41,14 @@ from raft.messages import (
     SnapshotsKept,
     SnapshotTaken,
     VoteRequest,
-    VoteResponse,
 )
-from raft.outbox import OpenRequest, Outbox
+from raft.outbox import Outbox
 from raft.quorum_state import ElectionState, Forgotten, QuorumState, State
 from raft.ready import Ready
 from raft.shared import Contact, Shared
 from raft.statistics import RaftStatistics
 from raft.transitions import Transitions
 from raft.validation import objection
-
-SNAPSHOT_IS_GONE = (SnapshotNotFoundError.code, PositionOutOfRangeError.code)
 
 
 class RaftCore:
@@ -72,6 +66,7 @@ class RaftCore:
         self._told_high_watermark = self._log.high_watermark
         self._states = states = Transitions(self._shared, now_ms)
         self._election, self._following, self._rejoining = states.election, states.following, states.rejoining
+        self._answers = PeerAnswers(self._shared, states)
 
     def __repr__(self) -> str:
         return f"RaftCore({self._quorum!r}, {self._log!r})"
@@ -151,11 +146,11 @@ class RaftCore:
                 if question is None:
                     self._shared.counters.answers_dropped += 1
                 else:
-                    self._on_answer(question, response, now_ms)
+                    self._answers.on_answer(question, response, now_ms)
             case RequestFailed(correlation_id):
                 question = self._outbox.take_question(correlation_id)
                 if question is not None:
-                    self._on_failure(question, now_ms)
+                    self._answers.on_failure(question, now_ms)
             case RequestAbandoned(request_id):
                 self._outbox.drop_reply(request_id)
                 if self.leadership is not None:
@@ -242,74 +237,3 @@ class RaftCore:
             self.leadership.on_fetch_snapshot(request_id, request, now_ms)
         else:
             self.leadership.on_fetch(request_id, request, now_ms)
-
-    # -- answers of others ---------------------------------------------------------------------------------------------
-
-    def _on_answer(self, question: OpenRequest, response: object, now_ms: int) -> None:
-        match question.request, response:
-            case VoteRequest() as asked, VoteResponse() as answer:
-                # A vote that was given counts before any news of a leader, which may be older than the vote.
-                if answer.leader_epoch > self.epoch or not answer.vote_granted:
-                    self._states.learn_leader(answer.leader_id, answer.leader_epoch, now_ms)
-                if self.forgotten is Forgotten.VOTES:
-                    self._on_epoch_told(question.to, answer, now_ms)
-                elif asked.candidate_epoch == self.epoch and self.state in (State.PROSPECTIVE, State.CANDIDATE):
-                    self._states.on_outcome(self._election.on_response(question.to, asked, answer, now_ms), now_ms)
-            case FetchMetadataRequest() as fetch, FetchMetadataResponse() as answer:
-                self._on_fetch_answer(question.to, fetch, answer, now_ms)
-            case FetchSnapshotRequest() as fetch, FetchSnapshotResponse() as answer:
-                self._on_fetch_answer(question.to, fetch, answer, now_ms)
-            case BeginQuorumEpochRequest(), BeginQuorumEpochResponse() as answer:
-                self._states.learn_leader(answer.leader_id, answer.leader_epoch, now_ms)
-                if self.leadership is not None:
-                    self.leadership.on_begin_answered(question.to, now_ms)
-            case _:
-                self._shared.counters.answers_malformed += 1
-                self._on_failure(question, now_ms)
-
-    def _on_fetch_answer(
-        self,
-        sender: int,
-        asked: FetchMetadataRequest | FetchSnapshotRequest,
-        answer: FetchMetadataResponse | FetchSnapshotResponse,
-        now_ms: int,
-    ) -> None:
-        if self._states.learn_leader(answer.leader_id, answer.leader_epoch, now_ms):
-            return
-        following_sender = self.state is State.FOLLOWER and sender == self.leader_id
-        if (
-            following_sender
-            and answer.error_code == NotLeaderOrFollowerError.code
-            and answer.leader_epoch == self.epoch
-        ):
-            self._states.become_unattached(self.epoch, now_ms)  # the leader itself says that it does not lead any more
-            self._quorum.note_leader_ended()
-        elif not following_sender or answer.error_code or answer.leader_epoch != self.epoch:
-            if answer.error_code in SNAPSHOT_IS_GONE:
-                self._following.on_snapshot_lost(now_ms)
-            else:
-                self._following.on_failure(now_ms)
-        elif isinstance(asked, FetchSnapshotRequest) and isinstance(answer, FetchSnapshotResponse):
-            self._following.on_snapshot_bytes(asked, answer, now_ms)
-        elif not (isinstance(asked, FetchMetadataRequest) and isinstance(answer, FetchMetadataResponse)):
-            self._following.on_failure(now_ms)
-        elif self._following.on_success(asked, answer, now_ms):
-            self._rejoining.on_fetched(asked, answer)
-
-    def _on_epoch_told(self, voter: int, answer: VoteResponse, now_ms: int) -> None:
-        """A voter's epoch is known. After the last one, this node's epoch is not below any in which it voted."""
-        self._rejoining.on_response(voter, answer, now_ms)
-        if not self._rejoining.unheard:
-            self._quorum.remembers(Forgotten.RECORDS)
-            self._following.search(now_ms)
-
-    def _on_failure(self, question: OpenRequest, now_ms: int) -> None:
-        match question.request:
-            case VoteRequest() if self.forgotten is Forgotten.VOTES:
-                self._rejoining.on_failure(question.to, now_ms)
-            case VoteRequest():
-                self._election.on_failure(question.to, now_ms)
-            case FetchMetadataRequest() | FetchSnapshotRequest():
-                self._following.on_failure(now_ms)
-            case BeginQuorumEpochRequest() if self.leadership is not None:
-                self.leadership.on_begin_failed(question.to, now_ms)

@@ -3,6 +3,7 @@
 Made when an election is won, closed when the epoch's leadership ends. A fetch that would bring neither records nor a
 new high watermark is parked until there are some, or its time is up. The bytes of proposals that wait for a majority
 have a limit. Nothing here changes the state of the node: `tick` only reports that the quorum is lost.
+quorum_replicas.py has the nodes that fetch, progress.py the rule of commitment.
 """
 
 from __future__ import annotations
@@ -29,12 +30,11 @@ from raft.messages import (
     leader_change_value,
 )
 from raft.progress import ReplicaProgress
+from raft.quorum_replicas import QuorumReplicas
 from raft.ready import LeaderAppend, ReadRange
-from raft.shared import NEVER_MS, Shared
+from raft.shared import Shared
 from raft.validation import Objection
 
-OBSERVERS_MAX = 1_000
-"""With more, the observer that fetched longest ago is forgotten: `describe` lacks it, `sent_end_besides` is high."""
 RECORD_OVERHEAD_BYTES = 32
 BATCH_OVERHEAD_BYTES = 64
 """Upper bounds of what framing adds in a v2 batch, so that limits can be checked before anything is encoded."""
@@ -54,12 +54,8 @@ class Leadership:
         self._shared = shared
         self.epoch = shared.quorum.epoch
         self.epoch_start_offset = shared.log.log_end_offset
-        self._voters = {
-            voter: ReplicaProgress(voter, last_fetch_ms=now_ms, begin_at_ms=now_ms)
-            for voter in shared.config.other_voters
-        }
-        self._observers: dict[int, ReplicaProgress] = {}
-        self._sent_end_of_forgotten = 0
+        self.replicas = QuorumReplicas(shared.config, shared.backoff_ms, now_ms)
+        """The other nodes, as this leader knows them."""
         self._parked: dict[int, ParkedFetch] = {}  # by replica id: one each
         self._uncommitted: deque[tuple[int, int]] = deque()  # (next offset, bytes) of each batch that waits
         self._uncommitted_bytes = 0
@@ -82,12 +78,6 @@ class Leadership:
         """True if a record of this epoch is committed: only then may the node act as leader."""
         return self._shared.log.high_watermark > self.epoch_start_offset
 
-    def voters(self) -> Sequence[ReplicaProgress]:
-        return tuple(self._voters.values())
-
-    def observers(self) -> Sequence[ReplicaProgress]:
-        return tuple(self._observers.values())
-
     def sent_end_besides(self, node_id: int, incarnation_id: str) -> int:
         """No process of that node but this one was sent a record at this offset or behind it, by any leader.
 
@@ -95,11 +85,10 @@ class Leadership:
         has sent is not known here. A record from this offset on was appended by this leader, and nobody else sends it.
         """
         config, log = self._shared.config, self._shared.log
-        replica = self._voters.get(node_id) or self._observers.get(node_id)
         if node_id == config.node_id:  # its own log; it takes no fetches from its own id (validation.py)
             sent_end = 0 if incarnation_id and incarnation_id == config.incarnation_id else log.log_end_offset
         else:
-            sent_end = replica.sent_end_besides(incarnation_id) if replica else self._sent_end_of_forgotten
+            sent_end = self.replicas.sent_end_besides(node_id, incarnation_id)
         return max(self.epoch_start_offset, sent_end)
 
     def propose(self, values: Sequence[bytes]) -> int:
@@ -169,7 +158,7 @@ class Leadership:
     def maybe_commit(self) -> bool:
         """Move the high watermark as far as a majority's acks allow; whether it moved."""
         shared = self._shared
-        acked = [shared.log.flushed_offset, *(replica.acked_offset for replica in self._voters.values())]
+        acked = [shared.log.flushed_offset, *(voter.acked_offset for voter in self.replicas.voters())]
         offset = progress.majority_offset(acked, shared.config.majority)
         offset = progress.committed_offset(offset, self.epoch_start_offset, shared.log.high_watermark)
         if not shared.log.advance_high_watermark(offset):
@@ -178,19 +167,9 @@ class Leadership:
             self._uncommitted_bytes -= self._uncommitted.popleft()[1]
         return True
 
-    def on_begin_answered(self, voter: int, now_ms: int) -> None:
-        replica = self._voters[voter]
-        replica.begin_failures = 0
-        replica.begin_at_ms = now_ms + self._shared.config.begin_quorum_epoch_interval_ms
-
-    def on_begin_failed(self, voter: int, now_ms: int) -> None:
-        replica = self._voters[voter]
-        replica.begin_failures += 1
-        replica.begin_at_ms = now_ms + self._shared.backoff_ms(replica.begin_failures)
-
     def tick(self, now_ms: int) -> bool:
         """Answer fetches whose time is up, remind voters; False when the quorum is lost and the leader must resign."""
-        if now_ms >= self._quorum_deadline_ms():
+        if now_ms >= self.replicas.quorum_deadline_ms():
             return False
         for replica_id, parked in list(self._parked.items()):
             if now_ms >= parked.deadline_ms:
@@ -200,8 +179,7 @@ class Leadership:
 
     def next_deadline_ms(self) -> int:
         deadlines = [parked.deadline_ms for parked in self._parked.values()]
-        deadlines += [replica.begin_at_ms for replica in self._voters.values() if replica.begin_at_ms is not None]
-        return min([self._quorum_deadline_ms(), *deadlines])
+        return min([self.replicas.quorum_deadline_ms(), self.replicas.next_notice_ms(), *deadlines])
 
     def abandon(self, request_id: int) -> None:
         """The node that fetched has gone away."""
@@ -223,11 +201,6 @@ class Leadership:
             self._shared.outbox.reply(parked.request_id, answer)
         self._parked.clear()
 
-    def preferred_successors(self) -> tuple[int, ...]:
-        """The other voters, most log first."""
-        ranked = sorted(self._voters.values(), key=lambda replica: (-replica.acked_offset, replica.replica_id))
-        return tuple(replica.replica_id for replica in ranked)
-
     def _append(self, values: tuple[bytes, ...], size: int) -> None:
         log = self._shared.log
         base_offset = log.log_end_offset
@@ -247,22 +220,20 @@ class Leadership:
         """The replica has asked for something in this epoch."""
         replica = self._known_replica(replica_id)
         replica.last_fetch_ms = now_ms
-        self._note_contact()
-        self._schedule_begin(replica, now_ms)
+        contact = self._shared.contact
+        contact.at_ms = max(contact.at_ms, self.replicas.quorum_contact_ms())
+        self.replicas.put_off_notice(replica, now_ms)
         return replica
 
     def _known_replica(self, replica_id: int) -> ReplicaProgress:
         """The replica's progress, made at need for an observer."""
-        found = self._voters.get(replica_id) or self._observers.get(replica_id)
+        found = self.replicas.find(replica_id)
         if found is not None:
             return found
-        if len(self._observers) >= OBSERVERS_MAX:
-            oldest = min(self._observers.values(), key=lambda seen: seen.last_fetch_ms or 0)
-            self._unpark(oldest.replica_id)
-            del self._observers[oldest.replica_id]
-            self._sent_end_of_forgotten = max(self._sent_end_of_forgotten, oldest.sent_end_besides(""))
-        known = ReplicaProgress(replica_id, sent_end_of_others=self._sent_end_of_forgotten)
-        return self._observers.setdefault(replica_id, known)
+        forgotten = self.replicas.make_room()
+        if forgotten is not None:
+            self._unpark(forgotten)
+        return self.replicas.add_observer(replica_id)
 
     def _has_news(self, replica: ReplicaProgress, request: FetchMetadataRequest) -> bool:
         log = self._shared.log
@@ -316,35 +287,11 @@ class Leadership:
             )
             self._shared.outbox.reply(parked.request_id, answer)
 
-    def _quorum_deadline_ms(self) -> int:
-        """When this leader must resign unless more voters fetch (check-quorum)."""
-        config = self._shared.config
-        if config.majority == 1:
-            return NEVER_MS
-        return self._quorum_contact_ms() + config.check_quorum_timeout_ms
-
-    def _quorum_contact_ms(self) -> int:
-        """When a majority had last fetched. There are other voters."""
-        contacts = [replica.last_fetch_ms or 0 for replica in self._voters.values()]
-        return progress.quorum_contact_ms(contacts, self._shared.config.majority - 1)
-
-    def _note_contact(self) -> None:
-        if self._shared.config.majority > 1:
-            contact = self._shared.contact
-            contact.at_ms = max(contact.at_ms, self._quorum_contact_ms())
-
-    def _schedule_begin(self, replica: ReplicaProgress, now_ms: int) -> None:
-        replica.begin_failures = 0
-        if replica.begin_at_ms is not None:
-            replica.begin_at_ms = now_ms + self._shared.config.begin_quorum_epoch_interval_ms
-
     def _send_begin_notices(self, now_ms: int) -> None:
         config = self._shared.config
-        for replica in self._voters.values():
-            if replica.begin_at_ms is not None and now_ms >= replica.begin_at_ms:
-                replica.begin_at_ms = None
-                request = BeginQuorumEpochRequest(config.cluster_id, config.node_id, self.epoch, replica.replica_id)
-                self._shared.outbox.ask(replica.replica_id, request)
+        for voter in self.replicas.take_due_notices(now_ms):
+            request = BeginQuorumEpochRequest(config.cluster_id, config.node_id, self.epoch, voter)
+            self._shared.outbox.ask(voter, request)
 
 
 def _size_bytes(values: Sequence[bytes]) -> int:

@@ -66,7 +66,7 @@ class Transitions:
         """Give up leadership and tell the voters, most log first. Nothing happens on a node that does not lead."""
         if self.leadership is None:
             return
-        successors = self.leadership.preferred_successors()
+        successors = self.leadership.replicas.preferred_successors()
         self._quorum.to_resigned()
         self._shared.counters.resignations += 1
         self.left_old_state()

@@ -6,7 +6,11 @@ slow file that came last would leave the other workers idle. Without `-n` only t
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
+import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,8 +42,22 @@ BYTECODE = Path.home() / ".cache" / "penstock" / "tests-bytecode"
 
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # else each of hundreds of processes compiles all that it imports
     os.environ.setdefault("PYTHONPYCACHEPREFIX", str(BYTECODE))
+    sys.dont_write_bytecode, sys.pycache_prefix = False, os.environ["PYTHONPYCACHEPREFIX"]  # of this process, too
 
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # BEFORE a test imports gRPC (penstock/client/forks.py)
+
+from penstock.testing import process  # noqa: E402
+from tests.support import nursery  # noqa: E402
+
+if nursery.is_wanted():
+    process.start_process = nursery.start_process
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    # A shell starts what it puts into the background so, and every process of a test would ignore Ctrl-C in its turn.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+gc.disable()  # while modules are loaded and tests are found; none of it goes away
 
 
 class FilesScheduling(LoadScopeScheduling):
@@ -62,6 +80,12 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _rank(item.nodeid, SLOW_FIRST))
+
+
+def pytest_collection_finish() -> None:
+    """From here on a collection walks what tests make, and not 16,000 tests with all their modules each time."""
+    gc.freeze()
+    gc.enable()
 
 
 def _rank(nodeid: str, beginnings: Sequence[str]) -> int:

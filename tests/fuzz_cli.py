@@ -64,8 +64,8 @@ IN_TIME_S = 90
 """More than the longest wait of a client, 60 s for an answer of the cluster."""
 RUNS_ON_S = 8
 """After this a command that runs until it is told to stop gets a SIGINT."""
-OWN_PROCESS = (("node",), ("dev",), ("demo",), ("pipeline", "run"), ("log",), ("metadata",))
-"""They become another process or start one; Spark's cannot run twice in one."""
+OWN_PROCESS = (("node",), ("dev",), ("demo",), ("pipeline", "run"), ("log",), ("metadata",), ("certs",))
+"""They become another process or start one; Spark's cannot run twice in one; certs writes files where it is."""
 RUN_ON = (("dev",), ("demo",), ("consume",), ("node", "start"))
 
 
@@ -124,6 +124,9 @@ class Place:
             ("dev",): ["--data", str(self.directory / "none" / "\0"), "--port", "1"],
             ("demo",): [str(self.directory / "none"), "--no-spark"],
         }
+        if path[0] == "certs":
+            of_one = {"node": ["7", "--host", "localhost"], "client": ["anna"]}
+            return [*of_one.get(path[1], []), "--dir", str(self.directory / "certs")]
         if path[0] == "node":
             return ["--config", str(self.config)] + (["--dry-run"] if path[1] in ("install", "uninstall") else [])
         return words.get(path, [])

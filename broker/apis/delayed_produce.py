@@ -137,7 +137,7 @@ class DelayedProduce:
         untold = [result for _, result in sorted(self._untold.items())]
         self._request.complete(ProduceResponse(untold), untold)
 
-    # -- parts: `broker.network.request_channel.AnswerParts` -----------------------------------------------------------
+    # -- parts: `broker.network.request_ports.AnswerParts` -------------------------------------------------------------
 
     @property
     def open(self) -> int:

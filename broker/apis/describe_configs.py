@@ -109,7 +109,7 @@ class DescribeConfigsApi:
             raise InvalidRequestError(f"this is broker {node_id}; ask broker {name[:_SHOWN_CHARACTERS]!r} itself")
         if name == node_id:
             file = self._dynamic.file
-            known = {**KEYS, **listener_keys(file.given, file.listeners)}
+            known = {**KEYS, **listener_keys(file.given, file.listeners, file.inter_broker_listener_name)}
             return [self._broker_entry(_broker_key(known, key)) for key in keys or known]
         texts = image.configs.get(ConfigResource(BROKER_RESOURCE, ALL_BROKERS), {})
         for key in keys:

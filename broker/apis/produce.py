@@ -43,10 +43,11 @@ from penstock.errors import (
     RequestTimedOutError,
 )
 from penstock.messages.produce import ProduceRequest
+from penstock.messages.security.acls import Operation
 from penstock.record.batch import Buffer
 from penstock.tracebacks import without_frames
+from storage.append.append_info import AppendInfo
 from storage.append.append_origin import PRODUCER
-from storage.log.log_types import AppendInfo
 
 TIMEOUT_MS_MAX = 600_000
 
@@ -68,11 +69,14 @@ class ProduceApi:
             raise InvalidRequestError(f"timeout_ms is {body.timeout_ms}; it must be between 0 and {TIMEOUT_MS_MAX}")
         if body.transactional_id:
             check_producers(body)
+        rights = request.rights
         refused: Mapping[int, ApiError] = request.prepared or {}  # type: ignore[assignment]
         answer = DelayedProduce(request, body, _check_is_wanted(request, body))
         for index, (key, topic_id, records) in enumerate(body.partitions):
             result = answer.add(key)
             try:
+                if rights is not None and (refusal := rights.refusal(Operation.WRITE, key.topic)) is not None:
+                    raise refusal
                 check_write(key.topic)
                 partition = self._partitions.get(key, topic_id)
                 result.log_start_offset = partition.log.log_start_offset

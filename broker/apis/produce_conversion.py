@@ -73,14 +73,18 @@ class ProduceConverter:
         clock: Clock,
         executor: Executor,
         request_unpacked_bytes_max: int,
+        may_write: Callable[[Request, str], bool] | None = None,
     ) -> None:
-        """The executor is this converter's own, with `threads_for` threads.
+        """The executor is this converter's own, with `threads_for` threads. `may_write` tells of a request's topic if
+        its caller may write there; None without an authorizer. No time is spent on the records of who may not: the
+        produce API refuses them.
 
         `request_unpacked_bytes_max`: the limit of all batches of a request together, uncompressed."""
         self._find = find
         self._clock = clock
         self._request_unpacked_bytes_max = request_unpacked_bytes_max
         self._executor = executor
+        self._may_write = may_write
         self._requests = self._bytes_before = self._bytes_after = self._refused = 0
 
     def begin(self, request: Request) -> Awaitable[None] | None:
@@ -92,7 +96,9 @@ class ProduceConverter:
         work, now_ms = [], self._clock.wall_ms()
         for index, (key, topic_id, records) in enumerate(body.partitions):
             config = self._config_of(key, topic_id)
-            if config is not None and (is_due(records, config) or has_bad_times(records, config, now_ms)):
+            if config is None or (self._may_write is not None and not self._may_write(request, key.topic)):
+                continue
+            if is_due(records, config) or has_bad_times(records, config, now_ms):
                 work.append(_Work(index, records, config))
         return self._convert(request, body, work) if work else None
 

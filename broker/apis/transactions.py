@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from broker.apis.groups import Coordinator
 from broker.apis.router import Handle
 from broker.network.request_channel import Request
+from broker.transactions.atomic_batches.batch_checks import check_application
 from penstock.errors import InvalidRequestError
 from penstock.messages.client_apis import INIT_PRODUCER_ID
 from penstock.messages.group_apis import FIND_COORDINATOR
@@ -22,6 +23,7 @@ from penstock.messages.transactions import transaction_apis as rows
 from penstock.messages.transactions.producers import AddOffsetsToTxnRequest, TxnOffsetCommitRequest
 from penstock.record.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
+OF_APPLICATIONS: Final = (rows.BEGIN_ATOMIC_BATCH, rows.COMMIT_ATOMIC_BATCH, rows.ABORT_ATOMIC_BATCH)
 OF_MANY_IDS: Final = (rows.ADD_PARTITIONS_TO_TXN, rows.DESCRIBE_TRANSACTIONS, rows.LIST_TRANSACTIONS)
 
 
@@ -66,6 +68,10 @@ def transaction_handlers(
         groups.partition_of(body.group_id)
         coordinator.submit(request, body.transactional_id, body)
 
+    def of_application(request: Request, body: Any) -> None:
+        check_application(body.application)
+        coordinator.submit(request, body.transactional_id, body)
+
     def commit_offsets(request: Request, body: TxnOffsetCommitRequest) -> None:
         groups.submit(request, body.group_id, body)
 
@@ -75,6 +81,7 @@ def transaction_handlers(
         rows.TXN_OFFSET_COMMIT.name: commit_offsets,
         rows.ADD_OFFSETS_TO_TXN.name: add_offsets,
         rows.END_TXN.name: of_one_id,
+        **dict.fromkeys((api.name for api in OF_APPLICATIONS), of_application),
         **dict.fromkeys((api.name for api in OF_MANY_IDS), coordinator.submit_each),
     }
 

@@ -22,12 +22,20 @@ from broker.config.endpoint_texts import (
     parse_listener_types,
     parse_listeners,
     parse_metrics_listener,
+    parse_security_protocols,
     parse_voter_list,
     shown,
 )
 from broker.config.kafka_keys import hint
-from broker.config.listener_keys import is_listener_key, listener_keys, near_listener_key, overrides_by_listener
+from broker.config.listener_keys import (
+    is_listener_key,
+    listener_keys,
+    near_listener_key,
+    overrides_by_listener,
+    security_by_listener,
+)
 from broker.config.node_config import NodeConfig
+from broker.config.security_keys import FILE_ATTRIBUTES
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.config_keys import GIB, KIB, MIB, REQUIRED, ConfigKey, Kind, nearest
 from penstock.errors import ConfigError
@@ -86,8 +94,14 @@ def parse_config(given: Mapping[str, object], *, looks_at_dirs: bool = True) -> 
     check_inter_broker_name(values["inter_broker_listener_name"])
     values["listeners"] = parse_listeners("listeners", values["listeners"])
     values["listener_type_map"] = parse_listener_types(values["listener_type_map"])
-    of_listeners = {name: _value(key, given) for name, key in listener_keys(given, values["listeners"]).items()}
+    values["listener_security_protocol_map"] = parse_security_protocols(values["listener_security_protocol_map"])
+    internal = values["inter_broker_listener_name"]
+    rows = listener_keys(given, values["listeners"], internal)
+    of_listeners = {name: _value(key, given) for name, key in rows.items()}
     values["listener_limits"] = overrides_by_listener(of_listeners)
+    values["listener_security"] = security_by_listener(of_listeners)
+    for of_one in (values, *values["listener_security"].values()):
+        of_one.update({name: os.path.abspath(of_one[name]) for name in FILE_ATTRIBUTES if of_one.get(name)})
     values["controller_quorum_voters"] = parse_voter_list(values["controller_quorum_voters"])
     values["advertised_listeners"] = parse_advertised(values)
     values["metrics_listener"] = parse_metrics_listener(values["metrics_listener"])

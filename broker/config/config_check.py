@@ -11,6 +11,7 @@ import os
 
 from broker.config.log_levels import parse_log_levels
 from broker.config.node_config import NodeConfig
+from broker.config.security_check import check_security
 from metadata.listeners import CLIENT_LISTENERS_MAX, CONTROLLER_LISTENER
 from penstock.errors import ConfigError
 from penstock.types import CLIENT_LISTENER, Endpoint, ListenerType
@@ -24,6 +25,7 @@ def check_config(config: NodeConfig, *, looks_at_dirs: bool = True) -> None:
     _check_roles(config)
     _check_client_listeners(config)
     _check_listener_types(config)
+    check_security(config)
     _check_ports(config)
     _check_voters(config)
     _check_advertised(config)

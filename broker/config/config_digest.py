@@ -12,17 +12,25 @@ import hashlib
 from broker.config.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER
 from broker.config.listener_keys import is_listener_key
 from broker.config.node_config import NodeConfig
+from broker.config.security_keys import FILE_ATTRIBUTES, FILE_KEYS
 from penstock.config_keys import ConfigKey
 
 DIGITS = 12
-OWN = frozenset(key.name for key in (*IDENTITY, *DIRECTORIES, *LOGGER))
+OWN = frozenset(key.name for key in (*IDENTITY, *DIRECTORIES, *LOGGER)) | FILE_KEYS
 """The keys that are a node's own."""
 
 
 def settings_digest(config: NodeConfig) -> str:
     """Digest of every key with its value in force, given or default."""
     lines = [f"{key.name}={_text(config, key)}" for key in KEYS.values() if key.name not in OWN]
-    lines = sorted(lines + [f"{name}={limits}" for name, limits in config.listener_limits.items()])
+    lines += [f"{name}={limits}" for name, limits in config.listener_limits.items()]
+    lines += [
+        f"{listener}.{name}={value}"
+        for listener, values in config.listener_security.items()
+        for name, value in values.items()
+        if name not in FILE_ATTRIBUTES
+    ]
+    lines.sort()
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:DIGITS]
 
 

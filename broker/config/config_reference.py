@@ -12,6 +12,7 @@ from broker.config.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER, QUOR
 from broker.config.group_keys import GROUPS
 from broker.config.kafka_keys import KAFKA_KEYS
 from broker.config.listener_keys import OF_ONE_LISTENER, PREFIX
+from broker.config.security_keys import AUDIT, AUTHORIZATION, SECURITY
 from broker.config.storage_keys import LOG, RETENTION, TOPICS
 from broker.config.transaction_keys import TRANSACTIONS
 from metadata.internal_topics import INTERNAL_TOPICS, InternalTopic
@@ -48,6 +49,7 @@ OF_A_LISTENER = """
 `listener.name.<name>.<key>`, with the listener's name in small letters, sets a key for one listener:
 `listener.name.outside.max.connections = 500`. What clients may have together holds besides. Without it a listener has
 the value of the key without the prefix. `INTERNAL` and `CONTROLLER` have no rate but one of their own.
+`metrics.listener` has the name `METRICS`, and of these keys those that begin with `ssl.`, but no mapping rules.
 
 | key | values |
 | --- | --- |
@@ -96,6 +98,9 @@ SECTIONS: tuple[tuple[str, tuple[ConfigKey, ...]], ...] = (
     ("Retention and compaction", RETENTION),
     ("Consumer groups", GROUPS),
     ("Transactions", TRANSACTIONS),
+    ("Security", SECURITY),
+    ("Authorisation", AUTHORIZATION),
+    ("Audit", AUDIT),
 )
 
 

@@ -9,6 +9,7 @@ not Kafka's. Rules between two keys are in config_check.py. The keys of `for_one
 from __future__ import annotations
 
 from broker.config.group_keys import GROUPS
+from broker.config.security_keys import AUDIT, AUTHORIZATION, SECURITY
 from broker.config.storage_keys import LOG, RETENTION, TOPICS
 from broker.config.transaction_keys import TRANSACTIONS
 from penstock.config_keys import (
@@ -42,8 +43,7 @@ IDENTITY = (
         "listener.type.map",
         (),
         "The protocol of each listener, NAME:GRPC or NAME:KAFKA (that of Kafka's clients); default: a listener named "
-        "KAFKA has KAFKA, every other one GRPC. BROKER and those of the nodes have GRPC. Not a key of Kafka's, which "
-        "has listener.security.protocol.map.",
+        "KAFKA has KAFKA, every other one GRPC. BROKER and those of the nodes have GRPC. Not a key of Kafka's.",
     ),
     strings(
         "advertised.listeners",
@@ -57,7 +57,12 @@ IDENTITY = (
         "The listener at which brokers fetch from each other; neither BROKER nor CONTROLLER.",
     ),
     string("broker.rack", "", "The node's rack; the replicas of a partition are spread over racks."),
-    string("metrics.listener", "", "host:port of the Prometheus endpoint; empty for none. Not a key of Kafka's."),
+    string(
+        "metrics.listener",
+        "",
+        "host:port of the Prometheus endpoint; empty for none. METRICS is its name in the keys of security. Not a "
+        "key of Kafka's.",
+    ),
 )
 
 QUORUM = (
@@ -239,6 +244,23 @@ REQUESTS = (
     byte_count(
         "fetch.max.bytes", 55 * MIB, "Largest answer to one fetch; the first batch is sent whole in any case.", KIB
     ),
+    integer(
+        "quota.window.num",
+        11,
+        "What a client has taken of its quota is remembered in so many windows. Who was quiet has the quota of one of "
+        "them at once.",
+        1,
+        1_000,
+    ),
+    integer("quota.window.size.seconds", 1, "The length of each of these windows.", 1, 3_600),
+    integer(
+        "controller.quota.window.num",
+        11,
+        "Who made no changes of topics for so many windows may make those of all of them at once.",
+        1,
+        1_000,
+    ),
+    integer("controller.quota.window.size.seconds", 1, "The length of each of these windows.", 1, 3_600),
 )
 
 REPLICATION = (
@@ -274,4 +296,5 @@ REPLICATION = (
 )
 
 _OF_ALL_ROOMS = (*IDENTITY, *QUORUM, *DIRECTORIES, *LOGGER, *REQUESTS, *TOPICS, *REPLICATION, *LOG, *RETENTION)
-KEYS: dict[str, ConfigKey] = {key.name: key for key in (*_OF_ALL_ROOMS, *GROUPS, *TRANSACTIONS)}
+_OF_CLIENTS = (*GROUPS, *TRANSACTIONS, *SECURITY, *AUTHORIZATION, *AUDIT)
+KEYS: dict[str, ConfigKey] = {key.name: key for key in (*_OF_ALL_ROOMS, *_OF_CLIENTS)}

@@ -1,4 +1,4 @@
-"""Reads the addresses in a node's configuration: listeners and their types, advertised ones, voters, the metrics'.
+"""Reads the addresses in a node's configuration: listeners with type and security, advertised ones, voters, metrics.
 
 Each reader takes the texts of one key and raises ConfigError with the key, the value and the remedy. Not here: the
 rules between keys (config_check.py).
@@ -9,12 +9,15 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 from metadata.listeners import CONTROLLER_LISTENER, NAME_LENGTH_MAX, RESERVED, is_listener_name
 from penstock.config_keys import nearest
 from penstock.errors import ConfigError
-from penstock.types import Endpoint, ListenerType
+from penstock.types import Endpoint, ListenerType, SecurityProtocol
+
+_Word = TypeVar("_Word", bound=StrEnum)
 
 NODE_ID_MAX = 2**31 - 1
 PORT_MAX = 65_535
@@ -63,22 +66,29 @@ def parse_listeners(name: str, items: tuple[str, ...]) -> dict[str, Endpoint]:
 
 
 def parse_listener_types(items: tuple[str, ...]) -> dict[str, ListenerType]:
-    key = "listener.type.map"
-    found: dict[str, ListenerType] = {}
+    return _by_listener("listener.type.map", items, ListenerType, "NAME:TYPE, like OUTSIDE:KAFKA", "type of listener")
+
+
+def parse_security_protocols(items: tuple[str, ...]) -> dict[str, SecurityProtocol]:
+    key, form = "listener.security.protocol.map", "NAME:PROTOCOL, like BROKER:SSL"
+    return _by_listener(key, items, SecurityProtocol, form, "protocol of security")
+
+
+def _by_listener(key: str, items: tuple[str, ...], words: type[_Word], form: str, what: str) -> dict[str, _Word]:
+    found: dict[str, _Word] = {}
     for item in items:
-        name, colon, type_name = (part.strip() for part in item.partition(":"))
+        name, colon, word = (part.strip() for part in item.partition(":"))
         if not colon or not is_listener_name(name):
-            raise ConfigError(f"{key} = {shown(item)}: must be NAME:TYPE, like OUTSIDE:KAFKA")
-        if type_name not in ListenerType.__members__:
-            near = nearest(type_name.upper(), ListenerType.__members__)
+            raise ConfigError(f"{key} = {shown(item)}: must be {form}")
+        if word not in words.__members__:
+            near = nearest(word.upper(), words.__members__)
             hint = f"; did you mean {near}?" if near else ""
             raise ConfigError(
-                f"{key} = {shown(item)}: {shown(type_name)} is not a type of listener; must be one of "
-                f"{', '.join(ListenerType)}{hint}"
+                f"{key} = {shown(item)}: {shown(word)} is not a {what}; must be one of {', '.join(words)}{hint}"
             )
         if name in found:
             raise ConfigError(f"{key}: {name} is given twice; keep one")
-        found[name] = ListenerType[type_name]
+        found[name] = words[word]
     return found
 
 

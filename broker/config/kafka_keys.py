@@ -21,11 +21,13 @@ class KafkaKey(NamedTuple):
 
 _HOURS = "the same in milliseconds: hours × 3600000"
 _MINUTES = "the same in milliseconds: minutes × 60000"
-_NO_AUTHENTICATION = "there is no authentication yet; a firewall keeps strangers out (ops/README.md)"
+_MODE_OF_FILE = "the key is not encrypted: its file's owner and mode keep others out, and no password lies beside it"
+_TLS = "always TLS 1.2 or 1.3, with suites that have forward secrecy and authenticated encryption"
 _NO_ZOOKEEPER = "there is no ZooKeeper: the controllers are the quorum"
 _NO_SHARE_GROUPS = "there are no share groups"
 _NO_GROUP_CONFIGS = "groups have no configuration of their own: all have the node's value"
-_NO_QUOTAS = "there are no quotas yet; max.connections and the memory budgets bound what a client can take"
+_QUOTAS = "`penstock quotas set` gives users and clients their quotas"
+_REPLICATION_QUOTAS = "the rates of moves are leader. and follower.replication.throttled.rate"
 _TRANSPORT = "gRPC sizes its windows by itself, and the operating system the buffers of Kafka's clients"
 _ONE_FORMAT = "there is one record format, version 2"
 
@@ -50,23 +52,35 @@ KAFKA_KEYS = (
     KafkaKey(
         "controller.socket.timeout.ms", "", "each call has its own time limit, and ends at once when another node leads"
     ),
+    KafkaKey("listener.name.*", "", "a listener has a few keys of its own (see Listeners)"),
+    KafkaKey("security.inter.broker.protocol", "listener.security.protocol.map", "INTERNAL:SSL and CONTROLLER:SSL"),
+    KafkaKey("security.*", "", "no classes are loaded from outside"),
+    KafkaKey("ssl.key.password", "", _MODE_OF_FILE),
+    KafkaKey("ssl.keystore.password", "", _MODE_OF_FILE),
+    KafkaKey("ssl.truststore.password", "", "certificates of CAs are no secret"),
+    KafkaKey("ssl.keystore.key", "ssl.keystore.location", "a file; secrets are not in the configuration"),
+    KafkaKey("ssl.keystore.certificate.chain", "ssl.keystore.location", "the same file as the key's"),
+    KafkaKey("ssl.truststore.certificates", "ssl.truststore.location", "a file"),
+    KafkaKey("ssl.protocol", "", _TLS),
+    KafkaKey("ssl.enabled.protocols", "", _TLS),
+    KafkaKey("ssl.cipher.suites", "", _TLS),
     KafkaKey(
-        "listener.security.protocol.map",
-        "",
-        "every listener is PLAINTEXT, and listener.type.map says whether it speaks gRPC or Kafka's protocol; "
-        f"{_NO_AUTHENTICATION}",
+        "ssl.endpoint.identification.algorithm", "", "the host is always looked for in the other node's certificate"
     ),
-    KafkaKey("listener.name.*", "", f"a listener has three keys of its own (see Listeners); {_NO_AUTHENTICATION}"),
-    KafkaKey("security.*", "", _NO_AUTHENTICATION),
-    KafkaKey("ssl.*", "", _NO_AUTHENTICATION),
-    KafkaKey("sasl.*", "", _NO_AUTHENTICATION),
-    KafkaKey("authorizer.class.name", "", _NO_AUTHENTICATION),
-    KafkaKey("super.users", "", _NO_AUTHENTICATION),
-    KafkaKey("principal.builder.class", "", _NO_AUTHENTICATION),
-    KafkaKey("connections.max.reauth.ms", "", _NO_AUTHENTICATION),
-    KafkaKey("connection.failed.authentication.delay.ms", "", _NO_AUTHENTICATION),
-    KafkaKey("delegation.token.*", "", _NO_AUTHENTICATION),
-    KafkaKey("password.encoder.*", "", _NO_AUTHENTICATION),
+    KafkaKey("ssl.allow.*", "", "a new certificate is taken as it is"),
+    KafkaKey(
+        "ssl.*",
+        "",
+        "see Security in docs/configuration.md; no classes are loaded from outside",
+    ),
+    KafkaKey("sasl.*", "", "see Security in docs/configuration.md; no classes are loaded from outside"),
+    KafkaKey(
+        "principal.builder.class",
+        "",
+        "a principal is the user who logged in, or what ssl.principal.mapping.rules makes of a certificate's name",
+    ),
+    KafkaKey("delegation.token.*", "", "there are no delegation tokens: give each program a user"),
+    KafkaKey("password.encoder.*", "", "no key of a node is a password; users are in the metadata, hashed"),
     KafkaKey("num.network.threads", "", "a node has one event loop; run several nodes on a host (docs/adr/0015)"),
     KafkaKey("background.threads", "", "periodic jobs have threads of their own for each log dir"),
     KafkaKey("socket.send.buffer.bytes", "", _TRANSPORT),
@@ -117,15 +131,15 @@ KAFKA_KEYS = (
     KafkaKey("transaction.state.log.load.buffer.size", "", "a coordinator loads its log in portions of 4 MiB"),
     KafkaKey("transaction.two.phase.commit.enable", "", "there are no two-phase commits (KIP-939)"),
     KafkaKey("producer.id.expiration.check.interval.ms", "", "silent producers are looked for every 10 minutes"),
-    KafkaKey("quota.*", "", _NO_QUOTAS),
-    KafkaKey("replication.quota.*", "", _NO_QUOTAS),
+    KafkaKey("quota.*", "", _QUOTAS),
+    KafkaKey("replication.quota.*", "", _REPLICATION_QUOTAS),
     KafkaKey(
         "alter.log.dirs.*",
         "replica.alter.log.dirs.io.max.bytes.per.second",
         "the rate of moves between log dirs is one key",
     ),
     KafkaKey("num.replica.alter.log.dirs.threads", "", "each log dir has one thread for moves to it"),
-    KafkaKey("client.quota.callback.class", "", _NO_QUOTAS),
+    KafkaKey("client.quota.callback.class", "", "no classes are loaded from outside"),
     KafkaKey("create.topic.policy.class.name", "", "no classes are loaded from outside"),
     KafkaKey("alter.config.policy.class.name", "", "no classes are loaded from outside"),
     KafkaKey("metric.reporters", "metrics.listener", "Prometheus scrapes it"),

@@ -15,11 +15,15 @@ from typing import Any
 
 from broker.config.config_table import KEYS
 from broker.config.node_config import ListenerOverrides
+from broker.config.security_keys import METRICS_LISTENER, OF_METRICS
+from broker.config.security_keys import OF_ONE_LISTENER as SECURITY_OF_ONE_LISTENER
+from metadata.listeners import CONTROLLER_LISTENER
 from penstock.config_keys import ConfigKey
 from penstock.errors import ConfigError
 
 PREFIX = "listener.name."
-OF_ONE_LISTENER = ("max.connections", "max.connection.creation.rate", "connections.max.idle.ms")
+LIMITS = ("max.connections", "max.connection.creation.rate", "connections.max.idle.ms")
+OF_ONE_LISTENER = (*LIMITS, *SECURITY_OF_ONE_LISTENER)
 
 
 def is_listener_key(name: str) -> bool:
@@ -35,14 +39,19 @@ def near_listener_key(name: str) -> str:
     return f"{PREFIX}{listener}.{near[0]}" if near else ""
 
 
-def listener_keys(given: Collection[str], listeners: Collection[str]) -> dict[str, ConfigKey]:
-    """The rows of the keys of this kind that are given; ConfigError for one of a listener that is not there."""
+def listener_keys(given: Collection[str], listeners: Collection[str], inter_broker: str) -> dict[str, ConfigKey]:
+    """The rows of the keys of this kind that are given; ConfigError for one of a listener that is not there. A node
+    shows its certificate at the other nodes' listeners, too."""
+    of_nodes = (CONTROLLER_LISTENER, inter_broker)
     found: dict[str, ConfigKey] = {}
     for name in filter(is_listener_key, given):
         listener, _, key = name.removeprefix(PREFIX).partition(".")
         if listener != listener.lower():
             raise ConfigError(f"{name}: write the listener in small letters: {PREFIX}{listener.lower()}.{key}")
-        if listener.upper() not in listeners:
+        if listener.upper() == METRICS_LISTENER and listener.upper() not in listeners:
+            if key not in OF_METRICS:
+                raise ConfigError(f"{name}: metrics.listener has no such key; it has {', '.join(OF_METRICS)}")
+        elif listener.upper() not in listeners and not (listener.upper() in of_nodes and key not in LIMITS):
             known = ", ".join(f"{PREFIX}{one.lower()}.{key}" for one in sorted(listeners))
             raise ConfigError(f"{name}: listeners has no {listener.upper()}; add it there, or write {known}")
         found[name] = replace(KEYS[key], name=name)
@@ -54,6 +63,18 @@ def overrides_by_listener(values: Mapping[str, Any]) -> dict[str, ListenerOverri
     found: dict[str, ListenerOverrides] = {}
     for name, value in values.items():
         listener, _, key = name.removeprefix(PREFIX).partition(".")
+        if key not in LIMITS:
+            continue
         before = found.get(listener.upper(), ListenerOverrides())
         found[listener.upper()] = replace(before, **{key.replace(".", "_"): value})
+    return found
+
+
+def security_by_listener(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """By listener and attribute, the checked values of its keys of security."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        listener, _, key = name.removeprefix(PREFIX).partition(".")
+        if key in SECURITY_OF_ONE_LISTENER:
+            found.setdefault(listener.upper(), {})[key.replace(".", "_")] = value
     return found

@@ -22,6 +22,8 @@ LEVELS: Mapping[str, int] = {
 }
 ROOMS = ("broker", "metadata", "penstock", "raft", "storage")
 """A logger is named for its module, and a module's first folder is one of these."""
+AUDIT_LOG = "penstock.audit"
+"""The one that is named for what operators do with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def parse_log_levels(items: Sequence[str], *, any_room: bool = False) -> LogLeve
 def without_module(levels: LogLevels) -> list[str]:
     """Names whose level does nothing, because there is no such module. They are not refused: another release may have a
     module that this one calls otherwise."""
-    return [name for name, _ in levels.named if not _is_module(name)]
+    return [name for name, _ in levels.named if name != AUDIT_LOG and not _is_module(name)]
 
 
 def _has_room(name: str) -> bool:

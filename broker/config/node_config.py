@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from broker.config.security_keys import METRICS_LISTENER, ClientAuth, TlsSettings
 from metadata.listeners import CONTROLLER_LISTENER, KAFKA_LISTENER
 from penstock.errors import ConfigError
-from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint, ListenerType
+from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint, ListenerType, SecurityProtocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,32 @@ class NodeConfig:
     listener_type_map: Mapping[str, ListenerType]
     advertised_listeners: dict[str, Endpoint]
     inter_broker_listener_name: str
+    listener_security_protocol_map: Mapping[str, SecurityProtocol]
+    ssl_keystore_location: str
+    ssl_keystore_type: str
+    ssl_truststore_location: str
+    ssl_truststore_type: str
+    ssl_client_auth: str
+    ssl_principal_mapping_rules: str
+    sasl_enabled_mechanisms: tuple[str, ...]
+    connections_max_reauth_ms: int
+    allow_plaintext_node_listeners: bool
+    sasl_oauthbearer_jwks_endpoint_url: str
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int
+    sasl_oauthbearer_expected_audience: tuple[str, ...]
+    sasl_oauthbearer_expected_issuer: str
+    sasl_oauthbearer_sub_claim_name: str
+    sasl_oauthbearer_scope_claim_name: str
+    sasl_oauthbearer_clock_skew_seconds: int
+    connection_failed_authentication_delay_ms: int
+    authorizer_class_name: str
+    super_users: str
+    allow_everyone_if_no_acl_found: bool
     broker_rack: str
     metrics_listener: Endpoint | None
+    audit_log_location: str
     controller_quorum_voters: dict[int, Endpoint]
     controller_quorum_election_timeout_ms: int
     controller_quorum_fetch_timeout_ms: int
@@ -71,6 +97,10 @@ class NodeConfig:
     connections_max_idle_ms: int
     connections_max_write_stall_ms: int
     fetch_max_bytes: int
+    quota_window_num: int
+    quota_window_size_seconds: int
+    controller_quota_window_num: int
+    controller_quota_window_size_seconds: int
     num_partitions: int
     default_replication_factor: int
     min_insync_replicas: int
@@ -153,6 +183,8 @@ class NodeConfig:
     transaction_coordinator_memory_max_bytes: int
     listener_limits: Mapping[str, ListenerOverrides]
     """By listener: what the keys listener.name.… say."""
+    listener_security: Mapping[str, Mapping[str, Any]]
+    """By listener and attribute: what the keys listener.name.… of security say."""
     given: Mapping[str, object] = field(compare=False)
     """The keys that the file gives, by Kafka's names; every other key has its default."""
     lost_log_dirs: tuple[str, ...] = ()
@@ -197,6 +229,37 @@ class NodeConfig:
         """The protocol that the listener speaks, given or by its name."""
         by_name = ListenerType.KAFKA if name == KAFKA_LISTENER else ListenerType.GRPC
         return self.listener_type_map.get(name, by_name)
+
+    def security_protocol(self, listener: str) -> SecurityProtocol:
+        """The security of the listener of that name, on this node and on every other one."""
+        return self.listener_security_protocol_map.get(listener, SecurityProtocol.PLAINTEXT)
+
+    def security_of(self, listener: str, attribute: str) -> Any:
+        """The value of a key of security at one listener: its own, or that of all."""
+        return self.listener_security.get(listener, {}).get(attribute, getattr(self, attribute))
+
+    def tls(self, listener: str) -> TlsSettings:
+        """The certificates at a listener with TLS. Nodes always show each other theirs."""
+        is_of_nodes = listener in (CONTROLLER_LISTENER, self.inter_broker_listener_name)
+        client_auth = ClientAuth(self.security_of(listener, "ssl_client_auth"))
+        return TlsSettings(
+            self.security_of(listener, "ssl_keystore_location"),
+            self.security_of(listener, "ssl_truststore_location"),
+            ClientAuth.REQUIRED if is_of_nodes else client_auth,
+            self.security_of(listener, "ssl_principal_mapping_rules"),
+        )
+
+    @property
+    def tls_listeners(self) -> tuple[str, ...]:
+        """The listeners with TLS where this node listens or to which it connects, by name."""
+        here = {*self.listeners, CONTROLLER_LISTENER} | ({self.inter_broker_listener_name} if self.is_broker else set())
+        here |= set() if self.metrics_listener is None else {METRICS_LISTENER}
+        return tuple(sorted(name for name in here if self.security_protocol(name).is_tls))
+
+    @property
+    def super_user_principals(self) -> tuple[str, ...]:
+        """The principals of super.users. Distinguished names have commas, so semicolons part them."""
+        return tuple(name.strip() for name in self.super_users.split(";") if name.strip())
 
     @property
     def grpc_client_listeners(self) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ class AcceptGuard:
         self._by_host: dict[str, dict[Endpoint, None]] = {}
         """The oldest first."""
         self._open = 0
-        self._over_limit = self._over_rate = self._stalled = self._strangers = 0
+        self._over_limit = self._over_rate = self._stalled = self._strangers = self._unsecured = 0
 
     def came(self, peer: Endpoint, now_ms: int) -> Admission:
         """A connection was accepted. The one that has to go does not count any more."""
@@ -86,9 +86,13 @@ class AcceptGuard:
         """A connection was closed for what it sent."""
         self._strangers += 1
 
+    def had_no_handshake(self) -> None:
+        """A connection was closed because its TLS handshake failed."""
+        self._unsecured += 1
+
     def statistics(self) -> ConnectionGuardStatistics:
         connections_max = min(self._limits.connections_max, self._shared.connections_max)
-        cut = self._over_limit, self._over_rate, self._stalled, self._strangers
+        cut = self._over_limit, self._over_rate, self._stalled, self._strangers, self._unsecured
         return ConnectionGuardStatistics(self._open, connections_max, *cut)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Finds the TCP connections that this process has accepted among its own descriptors, and cuts one.
+"""Finds the TCP connections that this process has accepted among its own descriptors, cuts one, counts one's bytes.
 
 gRPC accepts connections in threads of its own, does not report them, and has no call to close one. But a socket is a
 descriptor of this process: its addresses can be read, and when it is shut down, gRPC notices and frees everything that
@@ -15,8 +15,9 @@ import ipaddress
 import os
 import socket
 import stat
+import sys
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from urllib.parse import unquote
 
@@ -25,6 +26,8 @@ from storage.disk.spare_descriptors import SPARE
 
 DESCRIPTORS = "/proc/self/fd"
 PEERS_KEPT = 4_096
+_RECEIVED_AT, _RECEIVED_BYTES = 128, 8
+"""Where the kernel's `struct tcp_info` has the bytes that were received."""
 _MAPPED = "::ffff:"
 
 
@@ -33,6 +36,33 @@ def peer_of(address: str) -> Endpoint:
     """From gRPC's "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711"; every call asks, mostly for the same ones."""
     host, _, port = unquote(address.partition(":")[2]).rpartition(":")
     return Endpoint(host.strip("[]"), int(port) if port.isdecimal() else 0)
+
+
+class AcceptedSocket:
+    """One connection, by a descriptor of its own."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def received_bytes(self) -> int:
+        """Since its beginning; 0 once it has ended."""
+        try:
+            with _borrowed(self._descriptor) as connection:
+                told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED_AT + _RECEIVED_BYTES)
+        except OSError:
+            return 0
+        return int.from_bytes(told[_RECEIVED_AT:], sys.byteorder)
+
+    def cut(self) -> None:
+        """Shut it down: the descriptor that gRPC has is of no use from then on."""
+        with suppress(OSError), _borrowed(self._descriptor) as connection:
+            connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def __repr__(self) -> str:
+        return f"AcceptedSocket({self._descriptor})"
 
 
 class AcceptedSockets:
@@ -69,21 +99,29 @@ class AcceptedSockets:
         """Shut these connections down; how many were found."""
         return sum(self._cut(descriptor, peers) for descriptor in _descriptors() if self._peer(descriptor) in peers)
 
+    def find(self, peer: Endpoint) -> AcceptedSocket | None:
+        """The connection with that far end, until it is closed; None if there is none."""
+        own = (self._own(descriptor, (peer,)) for descriptor in _descriptors() if self._peer(descriptor) == peer)
+        return next((found for found in own if found is not None), None)
+
     def _cut(self, descriptor: int, peers: Collection[Endpoint]) -> bool:
+        own = self._own(descriptor, peers)
+        if own is None:
+            return False
+        own.cut()
+        own.close()
+        return True
+
+    def _own(self, descriptor: int, peers: Collection[Endpoint]) -> AcceptedSocket | None:
+        """A duplicate of the descriptor, if it is one of these connections still."""
         try:
             own = SPARE.opened(lambda: os.dup(descriptor))
         except OSError:  # it was closed meanwhile
-            return False
-        try:
-            if self._peer(own) not in peers:
-                return False
-            with _borrowed(own) as connection:
-                connection.shutdown(socket.SHUT_RDWR)
-        except OSError:  # it ended meanwhile
-            return False
-        finally:
-            os.close(own)
-        return True
+            return None
+        if self._peer(own) in peers:
+            return AcceptedSocket(own)
+        os.close(own)
+        return None
 
     def _peer(self, descriptor: int) -> Endpoint | None:
         """The far end; None for what is not a connection to one of the ports."""

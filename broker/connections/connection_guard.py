@@ -34,6 +34,7 @@ class ConnectionGuardStatistics:
     cut_over_rate: int = counter(*_CUT, reason="rate")
     cut_stalled: int = counter(*_CUT, reason="stalled")
     closed_for_bytes: int = counter(*_CUT, reason="protocol", default=0)
+    closed_for_handshake: int = counter(*_CUT, reason="tls", default=0)
 
 
 class ConnectionGuard:

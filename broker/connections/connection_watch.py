@@ -44,6 +44,10 @@ class StreamsView(Protocol):
         """The connections whose answer is being written, and since when (monotonic)."""
         ...
 
+    def looked(self, connected: Collection[Endpoint], began_ms: int) -> None:
+        """These connections were open after `began_ms` (monotonic)."""
+        ...
+
 
 class NoStreams:
     """A listener that serves calls only."""
@@ -53,6 +57,9 @@ class NoStreams:
 
     def writing_since_ms(self) -> Mapping[Endpoint, int]:
         return {}
+
+    def looked(self, connected: Collection[Endpoint], began_ms: int) -> None:
+        """Nothing is kept for a connection."""
 
 
 class ConnectionWatch:
@@ -99,7 +106,9 @@ class ConnectionWatch:
 
     async def look(self) -> None:
         """Look once."""
+        began_ms = self._clock.now_ms()
         connected = await self._in_thread(self._sockets.peers)
+        self._streams.looked(connected, began_ms)
         over = self._guard.look(connected, self._streams.peers_with_streams(), self._clock.now_ms())
         writing = self._streams.writing_since_ms()
         here = {peer: writing[peer] for peer in connected if peer in writing}

@@ -107,7 +107,8 @@ def submit_parted(kind: ManyIds, body: Any, shard_of: Callable[[str], LedShard],
 
 def client_of(request: Request) -> Client:
     """As Kafka's tools show the host: with a slash."""
-    return Client(request.client_id, f"/{request.caller.peer.host}")
+    sight = None if request.rights is None else request.rights.sight()
+    return Client(request.client_id, f"/{request.caller.peer.host}", sight)
 
 
 def answers(request: Request) -> Answer:

@@ -268,7 +268,7 @@ class LedShard:
     def _reload(self, why: Exception) -> None:
         """The core is ahead of the log, or nobody knows: load it again. Requests of which nothing is known to be
         written are told so."""
-        self._failures += 1
+        self._failures = 1 if self.log.is_short else self._failures + 1
         wait_ms = self._ports.backoff.wait_ms(self._failures)
         _log.warning("%s is loaded again in %d ms: %s", self.key, wait_ms, why)
         self._give_up(CoordinatorNotAvailableError(f"{self.key} is loaded again: {why}"))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.coordination.record_codec import MalformedRecordError
-from broker.coordination.record_log import Entry, LogPart, ReadLog
+from broker.coordination.record_log import Entry, LogPart, ReadLog, replay_entry
 from broker.coordination.turn import Replays
 from broker.replication.partition import Partition
 from penstock.base_error import PenstockError
@@ -99,17 +99,17 @@ class ShardLoader:
             return end
 
     async def _replay(self, partition: Partition, records: list[Entry], state: Replays) -> None:
-        for first in range(0, len(records), STEP_RECORDS):
-            for entry in records[first : first + STEP_RECORDS]:
-                try:
-                    if isinstance(entry, Marker):
-                        state.replay_marker(entry)
-                    else:
-                        state.replay(*entry)
-                except Exception as error:
-                    what = entry if isinstance(entry, Marker) else f"{type(entry[0]).__name__} {entry[0]}"
-                    raise LoadError(f"{partition.topic_partition}: {what}: {error!r}") from error
-            await asyncio.sleep(0)
+        left = STEP_RECORDS
+        for entry in records:
+            try:
+                left -= replay_entry(state, entry)
+            except Exception as error:
+                what = entry if isinstance(entry, Marker) else f"{type(entry[0]).__name__} {entry[0]}"
+                raise LoadError(f"{partition.topic_partition}: {what}: {error!r}") from error
+            if left <= 0:
+                await asyncio.sleep(0)
+                left = STEP_RECORDS
+        await asyncio.sleep(0)
 
     async def _portion(self, partition: Partition, offset: int, end: int) -> LogPart:
         parts, size, at = [], 0, offset

@@ -6,14 +6,18 @@ are decoded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from penstock.record.batch import iter_headers
+from penstock.record.decoding import decode_records
 from penstock.record.markers import Marker, read_marker
-from penstock.record.reader import RecordColumns, batch_body, columns_of_batch, wanted_batches
+from penstock.record.reader import batch_body, wanted_batches
 
+RUN_RECORDS: Final = 16
+"""So many records of a run cost as much as one that comes alone, at least."""
 StateRecord = tuple[Any, Any | None]
 """The key and the value of a record, as classes of its topic; a value of None is a tombstone."""
 
@@ -33,9 +37,17 @@ class TransactionalRecord(NamedTuple):
     producer: TxnProducer
 
 
+class RecordRun(NamedTuple):
+    """Many records that are alike, as one entry: what `key` and `values` are is between its reader and its core."""
+
+    key: Any
+    values: Any
+    size: int
+
+
 Written = StateRecord | TransactionalRecord
-Entry = Written | Marker
-"""One thing that a coordinator's log says, in its order."""
+Entry = Written | Marker | RecordRun
+"""One thing that a coordinator's log says."""
 
 
 @dataclass(slots=True)
@@ -46,11 +58,23 @@ class LogPart:
     """Where reading goes on: after the last whole batch."""
     records: list[Entry] = field(default_factory=list)
     read: int = 0
-    """All records, also those that a later one has replaced."""
+    """All records of data, also those that a later one has replaced."""
     unknown: int = 0
     """Records of types that are not known here."""
     transactional: int = 0
     """Records of transactional batches, and markers."""
+
+
+def replay_entry(state: Any, entry: Entry) -> int:
+    """Takes it into a state (`Replays`); what that cost, in records that came alone."""
+    if isinstance(entry, RecordRun):
+        state.replay(entry.key, entry.values)
+        return 1 + entry.size // RUN_RECORDS
+    if isinstance(entry, Marker):
+        state.replay_marker(entry)
+    else:
+        state.replay(*entry)
+    return 1
 
 
 ReadLog = Callable[[bytes, int], LogPart]
@@ -58,11 +82,18 @@ ReadLog = Callable[[bytes, int], LogPart]
 damaged is a `CorruptMessageError`, a record that is no record of its type a `MalformedRecordError`."""
 
 
-def parts_of(
-    data: bytes, found: LogPart, max_decompressed_bytes: int
-) -> Iterator[Marker | tuple[TxnProducer | None, RecordColumns]]:
-    """The batches from `found.next_offset` on, of which `found` counts those of transactions, and takes the end. The
-    first one may have records below it."""
+class BatchRecords(NamedTuple):
+    """The records of one batch, in parallel sequences. `producer`: that of their transaction."""
+
+    producer: TxnProducer | None
+    offsets: Sequence[int]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+
+
+def parts_of(data: bytes, found: LogPart, max_decompressed_bytes: int) -> Iterator[Marker | BatchRecords]:
+    """The batches with the records at `found.next_offset` and after; `found` counts their records, and takes the
+    end."""
     from_offset = found.next_offset
     for _, header in iter_headers(data):
         found.next_offset = max(found.next_offset, header.next_offset)
@@ -73,9 +104,14 @@ def parts_of(
                 found.transactional += 1
                 yield marker
             continue
-        columns = columns_of_batch(*batch_body(data, at, header, max_decompressed_bytes), header)
-        if header.is_transactional:
-            found.transactional += len(columns)
-            yield TxnProducer(header.producer_id, header.producer_epoch), columns
-        else:
-            yield None, columns
+        body = batch_body(data, at, header, max_decompressed_bytes)
+        records = decode_records(*body, header.record_count, header.last_offset_delta)
+        producer = TxnProducer(header.producer_id, header.producer_epoch) if header.is_transactional else None
+        offsets = [header.base_offset + delta for delta in records.offset_deltas]
+        first = bisect_left(offsets, from_offset)
+        part = BatchRecords(producer, offsets, records.keys, records.values)
+        if first:
+            part = BatchRecords(producer, offsets[first:], records.keys[first:], records.values[first:])
+        found.read += len(part.values)
+        found.transactional += len(part.values) if header.is_transactional else 0
+        yield part

@@ -19,11 +19,17 @@ from penstock.errors import (
     CoordinatorNotAvailableError,
     InvalidProducerEpochError,
     InvalidTxnStateError,
+    KafkaStorageError,
 )
 from penstock.record.batch import Buffer
 from penstock.record.markers import Marker, build_marker
 from storage.append.append_origin import COORDINATOR
 from storage.append.producer_rules import BUMPING_VERSION
+from storage.disk.disk_errors import is_disk_full
+
+SHORT_MS, SHORT_MS_MAX = 1_000, 10_000
+"""A full disk has refused an append: writes are refused for so long without another attempt, twice as long each time.
+An attempt throws the shard's state away, and what only reads is not answered until it is loaded again."""
 
 
 class ShardLog:
@@ -34,6 +40,8 @@ class ShardLog:
         self.barrier = CommitBarrier(lead.partition, ports.clock, ports.commit_timeout_ms)
         self._epochs: dict[int, int] = {}
         """The epochs of producers whose records wait for the tick, by their ids."""
+        self._shortage: KafkaStorageError | None = None
+        self._short_ms = self._short_until_ms = 0
 
     @property
     def is_led(self) -> bool:
@@ -46,10 +54,17 @@ class ShardLog:
         leading, partition = self._partition.leading, self._partition
         if partition.offline is not None:
             return not_appended(partition.offline)
+        if self._shortage is not None and self._ports.clock.now_ms() < self._short_until_ms:
+            return CoordinatorNotAvailableError(str(self._shortage))
         if leading is None or leading.may_commit(partition.min_insync_replicas):
             return None
         key, why = partition.topic_partition, leading.too_few_in_sync(partition.min_insync_replicas)
         return CoordinatorNotAvailableError(f"{key} {why}")
+
+    @property
+    def is_short(self) -> bool:
+        """The last append found no room."""
+        return self._shortage is not None
 
     def must_take(self, producer: TxnProducer) -> None:
         """Raises if the log would take no record of this producer's transaction behind those that wait for the tick."""
@@ -92,12 +107,20 @@ class ShardLog:
         there = partition.log.transactions.answer_marker(marker, transaction_version)
         if there is None:
             self._append(build_marker(marker, self._ports.clock.wall_ms()))
-        elif transaction_version < BUMPING_VERSION:
-            partition.guards.marked(marker.producer_id)  # of a transaction that wrote nothing here, perhaps
+        if transaction_version < BUMPING_VERSION:
+            partition.guards.marked(marker.producer_id)  # also of a transaction that wrote nothing here
         return there is None
 
     def _append(self, records: Buffer) -> None:
-        info = self._ports.logs.append(self._partition, records, ACKS_ALL, COORDINATOR)
+        try:
+            info = self._ports.logs.append(self._partition, records, ACKS_ALL, COORDINATOR)
+        except KafkaStorageError as error:
+            if is_disk_full(error):
+                self._short_ms = min(2 * self._short_ms, SHORT_MS_MAX) or SHORT_MS
+                self._short_until_ms = self._ports.clock.now_ms() + self._short_ms
+                self._shortage = error.with_traceback(None)
+            raise
+        self._shortage, self._short_ms = None, 0
         self.barrier.appended(info.last_offset + 1)
         self._ports.logs.when_acked(self._partition, info, ACKS_ALL, _nobody)
 

@@ -13,7 +13,6 @@ from random import Random
 from typing import Any
 
 from broker.call_queue import CallQueue
-from broker.coordination.partition_of import partition_of
 from metadata.image import MetadataImage, TopicImage
 from penstock.backoff import Backoff
 from penstock.errors import ApiError, CoordinatorNotAvailableError
@@ -23,6 +22,8 @@ from penstock.types import NO_LEADER
 
 _log = logging.getLogger(__name__)
 
+PartitionOf = Callable[[str, int], int]
+"""The partition of an id, of so many."""
 RETRY_MS = 100
 RETRY_MS_MAX = 5_000
 
@@ -34,6 +35,7 @@ class StateTopic:
         self,
         name: str,
         check_id: Callable[[str], None],
+        partition_of: PartitionOf,
         image: Callable[[], MetadataImage],
         wanted: Callable[[], CreateInternalTopicRequest],
         call: Callable[[Any], Awaitable[CreateInternalTopicResponse]],
@@ -43,7 +45,7 @@ class StateTopic:
         """`check_id` raises the error of an id that nothing can have. `wanted` is the topic as this broker's
         configuration has it, asked for by this broker as it is registered."""
         self.name, self._check_id = name, check_id
-        self._image, self._wanted = image, wanted
+        self._image, self._wanted, self._partition_of = image, wanted, partition_of
         self._is_needed = False
         self._failure = ""
         self._calls = CallQueue(f"topic-{name}", self, call, Backoff(RETRY_MS, RETRY_MS_MAX, random), on_fatal)
@@ -63,7 +65,7 @@ class StateTopic:
         self._check_id(key)
         topic = self.topic
         if topic is not None:
-            return partition_of(key, len(topic.partitions))
+            return self._partition_of(key, len(topic.partitions))
         self._is_needed = True
         self._calls.wake()
         why = f", but: {self._failure}" if self._failure else "; ask again"

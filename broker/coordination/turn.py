@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from broker.coordination.record_log import TransactionalRecord, TxnProducer, Written
+from broker.network.request_ports import Sight
 from penstock.errors import ApiError
 from penstock.record.markers import Marker
 
@@ -28,6 +29,8 @@ class Client(NamedTuple):
 
     client_id: str
     client_host: str
+    sight: Sight | None = None
+    """The topics that it may know of; None for all, as without an authorizer."""
 
 
 class TopicFacts(NamedTuple):

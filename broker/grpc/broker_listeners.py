@@ -14,10 +14,13 @@ from broker.config.node_config import NodeConfig
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.listener_limits import ListenerLimits, listener_limits
 from broker.connections.stream_quotas import StreamQuotas
+from broker.connections.turns import PeerTurns
+from broker.grpc.callers import Callers, client_callers, node_callers
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
 from broker.grpc.request_decoder import RequestDecoders
 from broker.network.doors import BrokerService
+from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.types import Endpoint
 
 
@@ -37,10 +40,12 @@ class ServedListener:
 class ServedListeners:
     """All of one broker that speak gRPC."""
 
-    def __init__(self, config: NodeConfig, service: BrokerService) -> None:
+    def __init__(
+        self, config: NodeConfig, service: BrokerService, certificates: Certificates = NO_CERTIFICATES
+    ) -> None:
         self.decoders = RequestDecoders(config.socket_request_max_bytes)
         self.names = service.names
-        self._config, self._service = config, service
+        self._config, self._service, self._certificates = config, service, certificates
         share = service.client_connections_max
         shared = service.shared
         streams = StreamQuotas(shared.connections_max, min(config.max_connections_per_ip, shared.connections_max))
@@ -62,11 +67,30 @@ class ServedListeners:
         quotas = StreamQuotas(
             limits.connections_max, limits.connections_max_per_ip, streams, key if is_own else "max.connections"
         )
-        held = DoorLimits(self.decoders, quotas, service.client_requests, service.node_requests, self.names)
+        held = DoorLimits(
+            self.decoders, quotas, service.client_requests, service.node_requests, self.names, service.quotas
+        )
         inter_broker = config.inter_broker_listener_name
-        gate = Gate(name, inter_broker)
+        gate = Gate(name, inter_broker, self._callers(name), self._turns(name))
         door = BrokerDoor(service.channel, service.new_session, held, gate, service.prepare)
         return ServedListener(name, config.listener(name), limits, guard, held, gate, door)
+
+    def _callers(self, name: str) -> Callers:
+        config, service = self._config, self._service
+        if name == config.inter_broker_listener_name:
+            return node_callers(config, name, service.cluster_id)
+        by = self._certificates, service.authentication
+        return client_callers(config, name, *by, self._now_ms)
+
+    def _turns(self, name: str) -> PeerTurns | None:
+        """None between nodes, which have no quotas."""
+        quotas = self._service.address_quotas
+        if quotas is None or name == self._config.inter_broker_listener_name:
+            return None
+        return PeerTurns(quotas, self._now_ms)
+
+    def _now_ms(self) -> int:
+        return self._service.channel.now_ns() // 1_000_000
 
     @property
     def all(self) -> tuple[ServedListener, ...]:

@@ -7,19 +7,23 @@ Encodes, and decides nothing. Streams are client_door.py's.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 import grpc.aio
 
-from broker.connections.accepted_sockets import peer_of
 from broker.grpc.errors import abort
 from broker.grpc.gate import Gate
 from broker.grpc.handlers import Call
+from broker.network.connection_loop import Quotas
 from broker.network.request_channel import Caller, Request, RequestChannel
 from penstock.errors import ApiError
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.apis import APIS
 from penstock.wire.message_codec import response_codec
+
+HELD_MS_MAX: Final = 1_000
+"""The answer to a call that does not say how long its client waits is held no longer, whatever its client has taken:
+clients ask again after some seconds."""
 
 
 class _OneShot:
@@ -39,10 +43,10 @@ class _OneShot:
         await self._done
 
 
-def client_calls(channel: RequestChannel, gate: Gate) -> dict[Api[Any, Any], Call]:
+def client_calls(channel: RequestChannel, gate: Gate, quotas: Quotas | None = None) -> dict[Api[Any, Any], Call]:
     """Every API that clients call, at the listener of the gate."""
     apis = [api for api in APIS.values() if api.kind.at_broker and api.kind is not ApiKind.STREAM]
-    return {api: _call(api, channel, gate) for api in apis}
+    return {api: _call(api, channel, gate, quotas) for api in apis}
 
 
 def broker_calls(channel: RequestChannel, gate: Gate) -> dict[Api[Any, Any], Call]:
@@ -50,18 +54,20 @@ def broker_calls(channel: RequestChannel, gate: Gate) -> dict[Api[Any, Any], Cal
     return {api: _call(api, channel, gate, is_clients=False) for api in APIS.values() if api.is_between_brokers}
 
 
-def _call(api: Api[Any, Any], channel: RequestChannel, gate: Gate, *, is_clients: bool = True) -> Call:
+def _call(
+    api: Api[Any, Any], channel: RequestChannel, gate: Gate, quotas: Quotas | None = None, *, is_clients: bool = True
+) -> Call:
     encode = response_codec(api).encode
 
-    async def call(body: Any, context: grpc.aio.ServicerContext) -> bytes:
+    async def call(body: Any, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
         try:
             gate.must_be_open()
-            if api.replica_id is not None:  # a replica would get a fuller answer than a client
-                gate.check_asker(api.name, api.replica_id(body), is_clients)
+            gate.check_asker(api, body, caller, is_clients)
         except ApiError as error:
             await abort(context, error)
+        await gate.wait_turn(caller)
         sink = _OneShot()
-        caller, client_id = Caller(peer_of(context.peer()), gate.listener), getattr(body, "client_id", "")
+        client_id = getattr(body, "client_id", "")
         request = Request(api.name, body, sink, caller, channel.now_ns, client_id=client_id)
         try:
             await channel.send(request)
@@ -69,9 +75,16 @@ def _call(api: Api[Any, Any], channel: RequestChannel, gate: Gate, *, is_clients
         except asyncio.CancelledError:  # the client gave the call up, or left: nobody waits for the answer
             request.abandoned()
             raise
+        if quotas is not None and quotas.is_active:  # a call has no connection that could be left unread
+            await asyncio.sleep(_held_ms(body, quotas.answered(request, request, 0, channel.now_ns())) / 1_000)
         channel.request_sent(request)
         if request.error is not None:
             await abort(context, request.error)
         return request.encoded(encode)
 
     return call
+
+
+def _held_ms(body: Any, throttle_ms: int) -> int:
+    """Half of the time that its client waits at most: after all of it, the client would ask again."""
+    return min(throttle_ms, getattr(body, "timeout_ms", 0) // 2 or HELD_MS_MAX)

@@ -6,8 +6,8 @@ Calls are client_calls.py's. The door decodes and encodes and decides nothing. I
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import grpc
@@ -20,12 +20,12 @@ from broker.grpc.gate import Gate
 from broker.grpc.handlers import Stream
 from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
 from broker.network.client_names import ClientNames
-from broker.network.connection_loop import ConnectionLoop, Incoming, Prepare
+from broker.network.connection_loop import ConnectionLoop, Incoming, Prepare, Quotas
 from broker.network.fetcher_session import Session
 from broker.network.memory_budget import Lease
 from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import RequestIntake, RequestMemory
-from penstock.errors import ApiError, InvalidRequestError
+from penstock.errors import ApiError
 from penstock.messages.api import Api
 from penstock.messages.client_apis import FETCH, PRODUCE
 from penstock.messages.fetch import FetchResponse
@@ -73,18 +73,20 @@ _REPLICA_FETCH = _FETCH._replace(name="FetchFollower", is_clients=False)
 class _StreamWire:
     """The language of one stream at one listener (`broker.network.connection_loop.Wire`)."""
 
-    def __init__(self, kind: _StreamKind, decoder: RequestDecoder, gate: Gate) -> None:
-        self._kind, self._decoder, self._gate = kind, decoder, gate
+    def __init__(self, kind: _StreamKind, decoder: RequestDecoder, gate: Gate, caller: Caller) -> None:
+        self._kind, self._decoder, self._gate, self._caller = kind, decoder, gate, caller
 
     def decode(self, raw: bytes) -> Incoming:
         kind = self._kind
+        self._gate.check_still(self._caller)
         (correlation_id, client_id), body = self._decoder.decode(raw)
-        if kind.api.replica_id is not None:
-            self._gate.check_asker(kind.api.name, kind.api.replica_id(body), kind.is_clients)
+        self._gate.check_asker(kind.api, body, self._caller, kind.is_clients)
         return Incoming(kind.name, correlation_id, client_id, body)
 
     def encode(self, request: Request, answer: Any) -> bytes:
         told = answer if request.error is None else self._kind.failed(request.error)
+        if request.throttle_ms:
+            told = replace(told, throttle_time_ms=request.throttle_ms)
         return self._kind.encode(request.correlation_id, told)
 
 
@@ -113,6 +115,7 @@ class DoorLimits:
     node_requests: RequestMemory
     """Memory for requests at the inter-broker listener: clients that fill their budget do not hold up followers."""
     clients: ClientNames = field(default_factory=ClientNames)
+    quotas: Quotas | None = None
 
 
 class BrokerDoor:
@@ -147,6 +150,10 @@ class BrokerDoor:
                 oldest[peer] = min(oldest.get(peer, since_ms), since_ms)
         return oldest
 
+    def looked(self, connected: Collection[Endpoint], began_ms: int) -> None:
+        """These connections were open after that time."""
+        self._gate.looked(connected, began_ms)
+
     @property
     def streams(self) -> dict[Api[Any, Any], Stream]:
         """The streams of clients."""
@@ -175,9 +182,12 @@ class BrokerDoor:
             session.close()
 
     async def _serve(self, kind: _StreamKind, context: grpc.aio.ServicerContext, session: object) -> None:
-        limits, peer = self._limits, peer_of(context.peer())
+        limits = self._limits
         try:
             self._gate.must_be_open()
+            caller = self._gate.caller(context, kind.api)
+            peer = caller.peer
+            await self._gate.wait_turn(caller)
             if kind.is_clients:
                 limits.connections.connected(peer)
         except ApiError as error:
@@ -185,19 +195,20 @@ class BrokerDoor:
             return
         loop = ConnectionLoop(
             self._channel,
-            Caller(peer, self._gate.listener),
+            caller,
             _StreamBytes(context),
-            _StreamWire(kind, limits.decoders.of(kind.api), self._gate),
+            _StreamWire(kind, limits.decoders.of(kind.api), self._gate, caller),
             limits.requests if kind.is_clients else limits.node_requests,
             kind.pipelined_max,
             self._prepare,
             session,
             limits.clients if kind.is_clients else None,
+            quotas=limits.quotas if kind.is_clients else None,
         )
         self._open[loop] = peer
         try:
             await loop.run()
-        except InvalidRequestError as error:
+        except ApiError as error:
             await abort(context, error)
         finally:
             del self._open[loop]

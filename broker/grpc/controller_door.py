@@ -13,8 +13,10 @@ from typing import Any
 import grpc.aio
 
 from broker.grpc import quorum_codec as quorum
+from broker.grpc.callers import Callers
 from broker.grpc.errors import abort
 from broker.grpc.handlers import Call
+from broker.network.request_channel import Caller
 from penstock.errors import ApiError, UnknownServerError
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.apis import APIS
@@ -25,21 +27,22 @@ _log = logging.getLogger(__name__)
 Handle = Callable[[Any], Awaitable[Any]]
 
 
-def quorum_calls(handle: Handle) -> dict[Api[Any, Any], Call]:
+def quorum_calls(handle: Handle, callers: Callers) -> dict[Api[Any, Any], Call]:
     """The calls of `penstock.v1.Quorum`."""
-    return {
-        api: _call(handle, quorum.response_to_bytes(api.name)) for api in APIS.values() if api.kind is ApiKind.QUORUM
-    }
+    of_quorum = [api for api in APIS.values() if api.kind is ApiKind.QUORUM]
+    return {api: _call(api, handle, quorum.response_to_bytes(api.name), callers) for api in of_quorum}
 
 
-def controller_calls(handle: Handle) -> dict[Api[Any, Any], Call]:
+def controller_calls(handle: Handle, callers: Callers) -> dict[Api[Any, Any], Call]:
     """The calls of `penstock.v1.Controller`."""
-    return {api: _call(handle, response_codec(api).encode) for api in APIS.values() if api.kind.at_controller}
+    at_controller = [api for api in APIS.values() if api.kind.at_controller]
+    return {api: _call(api, handle, response_codec(api).encode, callers) for api in at_controller}
 
 
-def _call(handle: Handle, encode: Callable[[Any], bytes]) -> Call:
-    async def call(request: Any, context: grpc.aio.ServicerContext) -> bytes:
+def _call(api: Api[Any, Any], handle: Handle, encode: Callable[[Any], bytes], callers: Callers) -> Call:
+    async def call(request: Any, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
         try:
+            callers.check_sender(api, request, caller)
             return encode(await handle(request))
         except ApiError as error:
             await abort(context, error)

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
+import grpc.aio
+
+from broker.connections.turns import PeerTurns
+from broker.grpc.callers import AnonymousCallers, Callers, SessionCallers
+from broker.network.request_channel import Caller
 from penstock.errors import InvalidRequestError, NetworkError
-from penstock.types import CONSUMER_REPLICA_ID
+from penstock.messages.api import Api
+from penstock.types import CONSUMER_REPLICA_ID, Endpoint
 
 NOT_OPEN = "this node has not caught up with the metadata yet; ask another one"
 
@@ -11,9 +20,18 @@ NOT_OPEN = "this node has not caught up with the metadata yet; ask another one"
 class Gate:
     """That of one listener."""
 
-    def __init__(self, listener: str, inter_broker_listener: str) -> None:
-        """`listener` is its own name."""
-        self.listener = listener
+    def __init__(
+        self,
+        listener: str,
+        inter_broker_listener: str,
+        callers: Callers | None = None,
+        turns: PeerTurns | None = None,
+    ) -> None:
+        """`listener` is its own name; without `callers` all of them are anonymous. `turns`: of new connections, which
+        have no quotas without it."""
+        self._turns = turns
+        self._callers = AnonymousCallers(listener) if callers is None else callers
+        self._log_ins = callers if isinstance(callers, SessionCallers) else None
         self._inter_broker_listener = inter_broker_listener
         self._is_open = False
 
@@ -29,8 +47,38 @@ class Gate:
         if not self._is_open:
             raise NetworkError(NOT_OPEN)
 
-    def check_asker(self, api: str, replica_id: int, is_clients: bool) -> None:
-        """Replicas fetch at their own listener, and only they do."""
+    def caller(self, context: grpc.aio.ServicerContext, api: Api[Any, Any]) -> Caller:
+        """Who calls; a typed error for who may not call here."""
+        return self._callers.caller(context, api)
+
+    def is_known(self, peer: Endpoint) -> bool:
+        """False if callers of that connection have still to log in."""
+        return self._callers.is_known(peer)
+
+    async def wait_turn(self, caller: Caller) -> None:
+        """Until a new connection may ask."""
+        if self._turns is not None:
+            await self._turns.wait(caller.peer)
+
+    def check_still(self, caller: Caller) -> None:
+        """AuthenticationRequiredError if who has opened a stream is not logged in any more."""
+        if self._log_ins is not None:
+            self._log_ins.check_still(caller)
+
+    def looked(self, connected: Collection[Endpoint], began_ms: int) -> None:
+        """These connections of the listener were open after that time (monotonic)."""
+        if self._turns is not None:
+            self._turns.looked(connected, began_ms)
+        if self._log_ins is not None:
+            self._log_ins.looked(connected, began_ms)
+
+    def check_asker(self, api: Api[Any, Any], body: Any, caller: Caller, is_clients: bool) -> None:
+        """Replicas fetch at their own listener, and only they do. A node asks in its own name."""
+        if api.replica_id is not None:  # a replica would get a fuller answer than a client
+            self._check_replica(api.name, api.replica_id(body), is_clients)
+        self._callers.check_sender(api, body, caller)
+
+    def _check_replica(self, api: str, replica_id: int, is_clients: bool) -> None:
         if is_clients and replica_id != CONSUMER_REPLICA_ID:
             raise InvalidRequestError(
                 f"{api}: replica id {replica_id} is not served to clients; brokers connect to the listener "

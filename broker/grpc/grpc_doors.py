@@ -13,6 +13,7 @@ from broker.config.node_config import NodeConfig
 from broker.connections.connection_watch import ConnectionWatch
 from broker.connections.listener_limits import listener_limits
 from broker.grpc.broker_listeners import ServedListeners
+from broker.grpc.callers import node_callers
 from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.servers import (
     GrpcServer,
@@ -24,6 +25,8 @@ from broker.grpc.servers import (
 )
 from broker.network.client_names import ClientNames
 from broker.network.doors import BrokerListeners, BrokerService, ControllerService
+from broker.tls.material import NO_CERTIFICATES, Certificates
+from metadata.listeners import CONTROLLER_LISTENER
 from penstock.clock import Clock
 from penstock.threads import Threads
 
@@ -31,16 +34,18 @@ from penstock.threads import Threads
 class GrpcDoors:
     """Listeners on the machine's network."""
 
-    def __init__(self, clock: Clock, threads: Threads) -> None:
-        self._clock, self._threads = clock, threads
+    def __init__(self, clock: Clock, threads: Threads, certificates: Certificates = NO_CERTIFICATES) -> None:
+        self._clock, self._threads, self._certificates = clock, threads, certificates
 
     def broker(self, config: NodeConfig, service: BrokerService) -> BrokerListeners:
-        return _GrpcBroker(config, service, self._clock, self._threads)
+        return _GrpcBroker(config, service, self._clock, self._threads, self._certificates)
 
     def controller(self, config: NodeConfig, service: ControllerService) -> GrpcServer:
-        limits = listener_limits(config, "CONTROLLER", service.connections_max)
-        server = controller_server(config.listener("CONTROLLER"), limits, self._clock, self._threads)
-        add_controller_apis(server, limits, service.quorum, service.controller, self._clock)
+        limits = listener_limits(config, CONTROLLER_LISTENER, service.connections_max)
+        endpoint = config.listener(CONTROLLER_LISTENER)
+        server = controller_server(endpoint, limits, self._clock, self._threads, self._certificates)
+        callers = node_callers(config, CONTROLLER_LISTENER, service.cluster_id)
+        add_controller_apis(server, limits, service, self._clock, callers)
         return server
 
     def __repr__(self) -> str:
@@ -50,9 +55,13 @@ class GrpcDoors:
 class _GrpcBroker:
     """A server for each listener."""
 
-    def __init__(self, config: NodeConfig, service: BrokerService, clock: Clock, threads: Threads) -> None:
-        self._served = ServedListeners(config, service)
-        self._servers = {served.name: broker_server(served, clock, threads) for served in self._served.all}
+    def __init__(
+        self, config: NodeConfig, service: BrokerService, clock: Clock, threads: Threads, certificates: Certificates
+    ) -> None:
+        self._served = ServedListeners(config, service, certificates)
+        self._servers = {
+            served.name: broker_server(served, clock, threads, certificates) for served in self._served.all
+        }
         for served in self._served.of_clients:
             add_client_apis(self._servers[served.name], served, service.channel)
         brokers = self._served.of_brokers

@@ -1,6 +1,8 @@
 """Registers calls with a gRPC server so that their requests arrive as bytes and pass their limits first. An edge.
 
-A call's bytes go through the decoder of its API (request_decoder.py) and count in memory until the call is answered; a
+Who makes a call is judged BEFORE its message is read: gRPC reads one whole, so whoever may not ask would take memory
+by asking. To gRPC a call is therefore a stream that sends one message, and has one answer; on the wire that is the
+same. Its bytes go through the decoder of its API (request_decoder.py) and count in memory until the call is answered; a
 refusal is a typed error. The loop's time that a call takes is counted: decoding, encoding and the work between them. A
 stream's behaviour reads, decodes (`RequestDecoder.decode`), writes and counts by itself.
 """
@@ -13,16 +15,19 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from broker.connections.accepted_sockets import peer_of
 from broker.grpc.errors import abort
+from broker.grpc.lobby import read_at_once
+from broker.grpc.open_services import ReadUnproven
 from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
 from broker.load.busy_time import BusyTime
+from broker.network.request_channel import Caller
 from broker.network.request_memory import RequestMemory
-from penstock.errors import ApiError
+from penstock.errors import ApiError, InvalidRequestError
 from penstock.messages.api import Api
 
-Call = Callable[[Any, grpc.aio.ServicerContext], Awaitable[bytes]]
-"""Takes the decoded request of a call; the bytes of its answer."""
+Call = Callable[[Any, grpc.aio.ServicerContext, Caller], Awaitable[bytes]]
+"""Takes the decoded request of a call, and who makes it; the bytes of its answer."""
+CallerOf = Callable[[grpc.aio.ServicerContext, Api[Any, Any]], Caller]
 Stream = Callable[[Any, grpc.aio.ServicerContext], Awaitable[None]]
 
 
@@ -34,10 +39,25 @@ def add_calls(
     decoders: RequestDecoders,
     memory: RequestMemory,
     busy: BusyTime,
+    caller_of: CallerOf,
+    read_unproven: ReadUnproven = read_at_once,
 ) -> None:
-    """Serve these APIs under the full name of a service; `busy` counts the time of its calls."""
+    """Serve these APIs under the full name of a service; `busy` counts the time of its calls. `caller_of` tells who
+    makes one, or refuses it; `read_unproven` reads what may come before that is known."""
     handlers = {
-        api.name: grpc.unary_unary_rpc_method_handler(_bounded(call, decoders.of(api), memory, busy), None, None)
+        api.name: grpc.stream_unary_rpc_method_handler(
+            _bounded(
+                api,
+                call,
+                decoders.of(api),
+                memory,
+                busy,
+                caller_of,
+                read_unproven if api.before_authentication else None,
+            ),
+            None,
+            None,
+        )
         for api, call in calls.items()
     }
     handlers |= {api.name: grpc.stream_stream_rpc_method_handler(stream, None, None) for api, stream in streams.items()}
@@ -45,19 +65,32 @@ def add_calls(
     server.add_registered_method_handlers(service, handlers)
 
 
-def _bounded(call: Call, decoder: RequestDecoder, memory: RequestMemory, busy: BusyTime) -> Call:
-    async def answer(raw: bytes, context: grpc.aio.ServicerContext) -> bytes:
+def _bounded(
+    api: Api[Any, Any],
+    call: Call,
+    decoder: RequestDecoder,
+    memory: RequestMemory,
+    busy: BusyTime,
+    caller_of: CallerOf,
+    read_unproven: ReadUnproven | None,
+) -> Callable[[Any, grpc.aio.ServicerContext], Awaitable[bytes]]:
+    async def answer(context: grpc.aio.ServicerContext) -> bytes:
         try:
+            caller = caller_of(context, api)  # BEFORE any work for who may not ask
+            raw: Any = await (context.read() if read_unproven is None else read_unproven(context, caller.peer))
+            if raw is grpc.aio.EOF:
+                raise InvalidRequestError(f"{api.name}: the call has no message")
             request = decoder.decode(raw)
-            lease = memory.admit(peer_of(context.peer()).host, len(raw))
+            lease = memory.admit(caller.peer.host, len(raw))
         except ApiError as error:
             await abort(context, error)
+        del raw  # a large message would be kept until the call is answered
         try:
-            return await call(request, context)
+            return await call(request, context, caller)
         finally:
             lease.release()
 
-    async def timed(raw: bytes, context: grpc.aio.ServicerContext) -> bytes:
-        return await busy.timed(answer(raw, context))
+    async def timed(messages: Any, context: grpc.aio.ServicerContext) -> bytes:
+        return await busy.timed(answer(context))
 
     return timed

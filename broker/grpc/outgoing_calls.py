@@ -2,19 +2,25 @@
 
 One channel per address, made when first needed and kept; gRPC reconnects by itself, with a back-off that is kept short
 so that a restarted node is found again at once. gRPC's failures become typed errors here.
+
+With TLS there is one for each node at its address, which speaks to the node of that id and cluster only, and a new one
+when the certificates have changed: the calls of the old one have RETIRED_SECONDS to end.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import grpc.aio
 from google.protobuf.message import DecodeError
 
 from broker.grpc import quorum_codec as quorum
+from broker.grpc.credentials import channel_credentials, expecting
 from broker.grpc.errors import from_rpc_error
+from broker.tls.material import NO_CERTIFICATES, Certificates, ListenerCertificates
+from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InvalidRequestError, NetworkError
 from penstock.messages.apis import APIS, BY_REQUEST
 from penstock.messages.fetch import FetchRequest, FetchResponse
@@ -26,6 +32,8 @@ from raft import messages as raft
 MESSAGE_BYTES_OVERHEAD = 1 << 20
 REPLICATION_METHOD = "/penstock.v1.Replication/"
 FETCH_METHOD = f"{REPLICATION_METHOD}Fetch"
+RETIRED_SECONDS: Final = 15.0
+"""Longer than any call between nodes takes; a fetch stream is cut then, and opened anew."""
 
 
 def channel_options(message_bytes_max: int) -> list[tuple[str, Any]]:
@@ -44,6 +52,12 @@ def channel_options(message_bytes_max: int) -> list[tuple[str, Any]]:
     ]
 
 
+class _SecureChannel(NamedTuple):
+    channel: grpc.aio.Channel
+    version: int
+    """The version of the certificates that it was made with."""
+
+
 class Peers:
     """All channels of a node. `controllers` are the voters' endpoints; a broker's is looked up by `broker_endpoint`."""
 
@@ -52,27 +66,52 @@ class Peers:
         controllers: Mapping[int, Endpoint],
         broker_endpoint: Callable[[int], Endpoint | None],
         message_bytes_max: int,
+        certificates: Certificates = NO_CERTIFICATES,
+        inter_broker_listener: str = "INTERNAL",
     ) -> None:
+        self._certificates, self._inter_broker_listener = certificates, inter_broker_listener
         self._controllers = controllers
         self._broker_endpoint = broker_endpoint
         self._options = channel_options(message_bytes_max)
         self._channels: dict[Endpoint, grpc.aio.Channel] = {}
+        self._secure: dict[tuple[Endpoint, int], _SecureChannel] = {}
+        self._closing: set[asyncio.Task[None]] = set()
 
-    def _channel(self, endpoint: Endpoint) -> grpc.aio.Channel:
+    def _channel(self, endpoint: Endpoint, listener: str, node_id: int) -> grpc.aio.Channel:
+        certificates = self._certificates.of(listener)
+        if certificates is not None:
+            return self._secure_channel(endpoint, certificates, node_id)
         channel = self._channels.get(endpoint)
         if channel is None:
             channel = self._channels[endpoint] = grpc.aio.insecure_channel(str(endpoint), options=self._options)
+        return channel
+
+    def _secure_channel(self, endpoint: Endpoint, certificates: ListenerCertificates, node_id: int) -> grpc.aio.Channel:
+        material, found = certificates.current, self._secure.get((endpoint, node_id))
+        if found is not None and found.version == material.version:
+            return found.channel
+        if found is not None:
+            closing = asyncio.create_task(found.channel.close(RETIRED_SECONDS), name=f"retired-channel-{endpoint}")
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+        options = [*self._options, *expecting(self._certificates.node(node_id))]
+        channel = grpc.aio.secure_channel(str(endpoint), channel_credentials(material), options=options)
+        self._secure[endpoint, node_id] = _SecureChannel(channel, material.version)
         return channel
 
     def _controller(self, node_id: int) -> tuple[grpc.aio.Channel, str]:
         endpoint = self._controllers.get(node_id)
         if endpoint is None:
             raise NetworkError(f"node {node_id} is not among controller.quorum.voters")
-        return self._channel(endpoint), f"controller {node_id} at {endpoint}"
+        return self._channel(endpoint, CONTROLLER_LISTENER, node_id), f"controller {node_id} at {endpoint}"
 
     async def close(self) -> None:
-        await asyncio.gather(*(channel.close() for channel in self._channels.values()))
+        for closing in self._closing:
+            closing.cancel()
+        secure = [found.channel for found in self._secure.values()]
+        await asyncio.gather(*(channel.close() for channel in [*self._channels.values(), *secure]))
         self._channels.clear()
+        self._secure.clear()
 
     # -- quorum: raft's QuorumTransport --------------------------------------------------------------------------------
 
@@ -107,7 +146,7 @@ class Peers:
         endpoint = self._broker_endpoint(broker_id)
         if endpoint is None:
             raise NetworkError(f"broker {broker_id} is not in the metadata")
-        return self._channel(endpoint), f"broker {broker_id} at {endpoint}"
+        return self._channel(endpoint, self._inter_broker_listener, broker_id), f"broker {broker_id} at {endpoint}"
 
     async def _ask(
         self,

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from broker.connections.accepted_sockets import AcceptedSockets
+from broker.connections.accepted_sockets import AcceptedSocket, AcceptedSockets
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.connection_watch import ConnectionWatch, NoStreams, StreamsView
 from broker.connections.listener_limits import ListenerLimits
 from broker.grpc.broker_listeners import ServedListener
+from broker.grpc.callers import Callers
 from broker.grpc.callers_that_left import quieten
 from broker.grpc.client_calls import broker_calls, client_calls
-from broker.grpc.controller_door import Handle, controller_calls, quorum_calls
-from broker.grpc.handlers import Call, Stream, add_calls
+from broker.grpc.controller_door import controller_calls, quorum_calls
+from broker.grpc.credentials import server_credentials
+from broker.grpc.handlers import Call, CallerOf, Stream, add_calls
+from broker.grpc.lobby import Lobby
+from broker.grpc.open_services import OpenServices
 from broker.grpc.outgoing_calls import MESSAGE_BYTES_OVERHEAD
 from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTime
+from broker.network.doors import ControllerService
 from broker.network.request_channel import SMALL_BYTES, RequestChannel
 from broker.network.request_memory import RequestMemory
+from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.clock import Clock
 from penstock.errors import ConfigError
 from penstock.messages.api import Api
@@ -53,14 +60,18 @@ class GrpcServer:
         streams: StreamsView,
         clock: Clock,
         threads: Threads,
+        certificates: Certificates = NO_CERTIFICATES,
+        is_known: Callable[[Endpoint], bool] = lambda peer: True,
     ) -> None:
-        self._listener = listener
+        """`is_known`: see lobby.py."""
+        self._listener, self._certificates = listener, certificates.of(listener)
         self._executor = threads.executor(f"connections-{listener}", 1)
         self._endpoint = endpoint
         quieten()
         self._server = grpc.aio.server(options=_options(limits))
-        sockets = AcceptedSockets((endpoint.port,), endpoint.host)
+        self._sockets = sockets = AcceptedSockets((endpoint.port,), endpoint.host)
         self.connections = ConnectionWatch(listener, sockets, guard, streams, clock, self._executor)
+        self._lobby = Lobby(listener, self._find, is_known)
         self._health = health.aio.HealthServicer()
         self._services: list[str] = []
 
@@ -72,20 +83,26 @@ class GrpcServer:
         decoders: RequestDecoders,
         memory: RequestMemory,
         busy: BusyTime,
+        caller_of: CallerOf,
     ) -> None:
         """Serve these APIs under the name of a service; their requests pass their limits before they are parsed. `busy`
         counts the calls' time."""
-        add_calls(self._server, service, calls, streams, decoders, memory, busy)
+        read = self._lobby.read
+        add_calls(self._server, service, calls, streams, decoders, memory, busy, caller_of, read)
         self._services.append(service)
 
     async def start(self) -> None:
         """Bind and serve; ConfigError if the address cannot be bound."""
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        names = (*self._services, health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, self._server)
+        names, opened = (
+            (*self._services, health.SERVICE_NAME, reflection.SERVICE_NAME),
+            OpenServices(self._server, self._lobby.read),
+        )
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, opened)
+        servicer = reflection.aio.ReflectionServicer(names)
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, opened)
         await self.serving(False)
         try:
-            bound = self._server.add_insecure_port(str(self._endpoint))
+            bound = self._bind(str(self._endpoint))
         except RuntimeError:
             bound = 0
         if bound == 0:
@@ -95,6 +112,14 @@ class GrpcServer:
             )
         await self._server.start()
         self.connections.start()
+
+    async def _find(self, peer: Endpoint) -> AcceptedSocket | None:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._sockets.find, peer)
+
+    def _bind(self, address: str) -> int:
+        if self._certificates is None:
+            return int(self._server.add_insecure_port(address))
+        return int(self._server.add_secure_port(address, server_credentials(self._certificates)))
 
     async def serving(self, is_serving: bool) -> None:
         """The answer of the health service, for the server ("") and each of its services."""
@@ -138,35 +163,45 @@ class ServesCalls(Protocol):
         decoders: RequestDecoders,
         memory: RequestMemory,
         busy: BusyTime,
+        caller_of: CallerOf,
     ) -> None: ...
 
 
 def add_client_apis(server: ServesCalls, served: ServedListener, channel: RequestChannel) -> None:
     """Adds the calls and streams of a listener for clients."""
-    calls, held = client_calls(channel, served.gate), served.held
-    server.add(BROKER_SERVICE, calls, served.door.streams, held.decoders, held.requests, served.door.busy)
+    calls, held = client_calls(channel, served.gate, served.held.quotas), served.held
+    busy, caller_of = served.door.busy, served.gate.caller
+    server.add(BROKER_SERVICE, calls, served.door.streams, held.decoders, held.requests, busy, caller_of)
 
 
 def add_broker_apis(server: ServesCalls, served: ServedListener, channel: RequestChannel) -> None:
     """Adds the calls and streams of the inter-broker listener."""
     calls, held, streams = broker_calls(channel, served.gate), served.held, served.door.replica_streams
-    server.add(REPLICATION_SERVICE, calls, streams, held.decoders, held.node_requests, served.door.busy)
+    busy, caller_of = served.door.busy, served.gate.caller
+    server.add(REPLICATION_SERVICE, calls, streams, held.decoders, held.node_requests, busy, caller_of)
 
 
 def add_controller_apis(
-    server: ServesCalls, limits: ListenerLimits, quorum: Handle, controller: Handle, clock: Clock
+    server: ServesCalls, limits: ListenerLimits, service: ControllerService, clock: Clock, callers: Callers
 ) -> None:
     """Adds the calls of the controller listener."""
+    quorum, controller = quorum_calls(service.quorum, callers), controller_calls(service.controller, callers)
     decoders, memory = RequestDecoders(limits.message_bytes_max), RequestMemory(limits.request_bytes_max)
-    for service, calls in ((QUORUM_SERVICE, quorum_calls(quorum)), (CONTROLLER_SERVICE, controller_calls(controller))):
-        server.add(service, calls, {}, decoders, memory, BusyTime(clock.now_ns))  # raft counts its own
+    for name, calls in ((QUORUM_SERVICE, quorum), (CONTROLLER_SERVICE, controller)):
+        server.add(name, calls, {}, decoders, memory, BusyTime(clock.now_ns), callers.caller)  # raft counts its own
 
 
-def broker_server(served: ServedListener, clock: Clock, threads: Threads) -> GrpcServer:
+def broker_server(
+    served: ServedListener, clock: Clock, threads: Threads, certificates: Certificates = NO_CERTIFICATES
+) -> GrpcServer:
     """That of a broker's listener, without what it serves."""
-    return GrpcServer(served.name, served.endpoint, served.limits, served.guard, served.door, clock, threads)
+    parts = served.name, served.endpoint, served.limits, served.guard, served.door
+    return GrpcServer(*parts, clock, threads, certificates, served.gate.is_known)
 
 
-def controller_server(endpoint: Endpoint, limits: ListenerLimits, clock: Clock, threads: Threads) -> GrpcServer:
+def controller_server(
+    endpoint: Endpoint, limits: ListenerLimits, clock: Clock, threads: Threads, certificates: Certificates
+) -> GrpcServer:
     """That of the controller listener, without what it serves."""
-    return GrpcServer("CONTROLLER", endpoint, limits, limits.guard("CONTROLLER"), NoStreams(), clock, threads)
+    parts = "CONTROLLER", endpoint, limits, limits.guard("CONTROLLER"), NoStreams()
+    return GrpcServer(*parts, clock, threads, certificates)

@@ -94,7 +94,7 @@ class LogUpkeep:
         looked_at: dict[str, tuple[int, int]] = {}
         for partition in self._in_use(log_dir):
             await self.run_file_changes(partition)
-            if partition.log.has_file_changes or not self._is_in_use(partition):
+            if partition.log.full.has_file_changes or not self._is_in_use(partition):
                 continue
             files = self._files_of(partition)
             reasons = await self._expired(partition, files, wall_ms, looked_at) if files else ()
@@ -110,7 +110,7 @@ class LogUpkeep:
         also if the log has changed meanwhile."""
         partition_log = partition.log
         try:
-            await self._scheduler.in_thread(partition_log.log_dir, partition_log.run_file_changes, sync=True)
+            await self._scheduler.in_thread(partition_log.log_dir, partition_log.full.run_file_changes, sync=True)
         except OSError as error:
             self._failures.disk_error(partition, error)
             return False
@@ -169,10 +169,10 @@ class LogUpkeep:
         partition_log = partition.log
         full = len(files) - 1
         try:
-            partition_log.remove_oldest(min(len(reasons), full))
+            partition_log.full.remove_oldest(min(len(reasons), full))
             if len(reasons) > full:  # the active one too: the log goes on in an empty one
                 partition_log.roll()
-                partition_log.remove_oldest(1)
+                partition_log.full.remove_oldest(1)
         except (OSError, KafkaStorageError) as error:
             self._failures.disk_error(partition, error)
             reasons = reasons[:full]
@@ -187,11 +187,11 @@ class LogUpkeep:
 
     async def run_file_changes(self, partition: Partition) -> None:
         """Bring the partition's directory up to date with its log."""
-        if not partition.log.has_file_changes:
+        if not partition.log.full.has_file_changes:
             return
         partition_log = partition.log
         try:
-            await self._scheduler.in_thread(partition_log.log_dir, partition_log.run_file_changes)
+            await self._scheduler.in_thread(partition_log.log_dir, partition_log.full.run_file_changes)
         except OSError as error:
             if self._is_in_use(partition, partition_log):
                 self._failures.disk_error(partition, error)
@@ -243,7 +243,7 @@ def _delete_expired_files(logs: Sequence[Log], now_ms: int) -> None:
     failure: OSError | None = None
     for one in logs:
         try:
-            one.delete_expired_files(now_ms)
+            one.full.delete_expired_files(now_ms)
         except OSError as error:
             failure = failure or error
     if failure is not None:

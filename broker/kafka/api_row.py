@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -44,6 +44,8 @@ class ApiRow:
     failed: Failed | None = None
     """The answer of a request that failed as a whole, with the error in each place where its client looks for it;
     None: in the `error_code` of the response itself. An API without such a place ends the connection."""
+    prepare: Callable[[Asked, Any], Awaitable[Any]] | None = None
+    """Makes the body that the plan gets of the one that came. The connection waits for it, and reads nothing."""
     other_versions: MakePlan | None = None
     """The plan of a version that is not served, without a body. Its answer is written in version 0."""
     elements_max: int = ELEMENTS_MAX

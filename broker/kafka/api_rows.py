@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from broker.kafka.api_row import ApiRow
 from broker.kafka.apis.admin.rows import admin_rows
 from broker.kafka.apis.api_versions import api_versions_row
+from broker.kafka.apis.authentication.rows import authentication_rows
 from broker.kafka.apis.groups.rows import group_rows
 from broker.kafka.apis.producer_rows import producer_rows
 from broker.kafka.apis.reading.rows import reading_rows
@@ -22,6 +23,6 @@ from broker.kafka.parts import DoorParts
 def api_rows(parts: DoorParts) -> Mapping[int, ApiRow]:
     """By key. A new API gets its row here."""
     rows: list[ApiRow] = [*producer_rows(parts), *reading_rows(parts), *group_rows(parts), *transaction_rows(parts)]
-    rows += admin_rows(parts)
+    rows += [*admin_rows(parts), *authentication_rows()]
     rows.append(api_versions_row(rows, parts.software, lambda: parts.image().offset))
     return {row.key: row for row in rows}

@@ -33,14 +33,9 @@ class Code(IntEnum):
     """Kafka's codes without a class of ours."""
 
     NONE = 0
-    TOPIC_AUTHORIZATION_FAILED = 29
     UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
-    SECURITY_DISABLED = 54
     FETCH_SESSION_ID_NOT_FOUND = 70
     INVALID_FETCH_SESSION_EPOCH = 71
-    RESOURCE_NOT_FOUND = 91
-    DUPLICATE_RESOURCE = 92
 
 
 Instead = type[ApiError] | Code
@@ -75,6 +70,8 @@ EVERYWHERE: Final[Mapping[type[ApiError], Substitute]] = {
     ),
     errors.InconsistentTopicIdError: Substitute(errors.UnknownTopicOrPartitionError, {"Fetch": 13}),
     errors.FetchSessionTopicIdError: Substitute(errors.UnknownTopicOrPartitionError, {"Fetch": 13}),
+    # A code of our own, of gRPC's door alone. Kafka's word for a request that comes before its connection may ask.
+    errors.AuthenticationRequiredError: Substitute(errors.IllegalSaslStateError),
 }
 
 _NO_COORDINATOR: Final[Mapping[type[ApiError], Older]] = {

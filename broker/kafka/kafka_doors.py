@@ -23,20 +23,37 @@ from broker.kafka.parts import DoorParts
 from broker.network.client_names import ClientNames
 from broker.network.doors import BrokerService
 from broker.replication.throttled_lines import ThrottledLines
+from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.clock import Clock
 
 
 class KafkaListeners:
     """All of one broker; none, if its configuration names none."""
 
-    def __init__(self, config: NodeConfig, service: BrokerService, clock: Clock, bind: Bind = bind_on_loop) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        service: BrokerService,
+        clock: Clock,
+        bind: Bind = bind_on_loop,
+        certificates: Certificates = NO_CERTIFICATES,
+    ) -> None:
         self.parts = DoorParts(config, service)
         self.rows = api_rows(self.parts)
         self._service, self._lines = service, ThrottledLines(clock.now_ms)
         self.decoders, self._elements = KafkaCounts(), new_budget()
         self.connections: Mapping[str, KafkaListener] = {
             name: KafkaListener(
-                name, config.listener(name), limits, service.shared, self._serve, clock, service.on_fatal, bind
+                name,
+                config.listener(name),
+                limits,
+                service.shared,
+                self._serve,
+                clock,
+                service.on_fatal,
+                bind,
+                certificates.of(name),
+                service.address_quotas,
             )
             for name in config.kafka_listeners
             for limits in (listener_limits(config, name, service.client_connections_max),)

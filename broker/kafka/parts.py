@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from broker.config.node_config import NodeConfig
+from broker.kafka.rights import DoorRights
 from broker.network.client_software import ClientSoftware
 from broker.network.doors import BrokerService
 from broker.network.fetcher_session import FetcherSession
@@ -17,6 +18,7 @@ class DoorParts:
         self.config = config
         self.node_id = config.node_id
         self.cluster_id = service.cluster_id
+        self.rights = DoorRights(service.permissions)
         self._service = service
 
     def image(self) -> MetadataImage:

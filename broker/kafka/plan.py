@@ -14,13 +14,14 @@ A plan decides and does no I/O, so that a test can go through it by hand. Not he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from broker.network.client_software import CountedSoftware
 from broker.network.fetcher_session import FetcherSession
 from broker.network.request_channel import Caller
+from penstock.errors import ApiError
 
 
 class Ask(NamedTuple):
@@ -36,12 +37,40 @@ class ConnectionEnds(Exception):
     """The answer of a plan whose client can be told only by the end of its connection. Its text is for the log."""
 
 
+class LoginStep(NamedTuple):
+    """The answer to one message of a log-in. `lifetime_ms`: how long the log-in counts that is done now; 0 without an
+    end."""
+
+    answer: bytes = b""
+    lifetime_ms: int = 0
+    error: ApiError | None = None
+
+
+class ConnectionLogin(Protocol):
+    """The log-in of a connection to a listener with SASL."""
+
+    @property
+    def offered(self) -> Sequence[str]:
+        """The mechanisms of the listener."""
+        ...
+
+    def choose(self, mechanism: str) -> ApiError | None:
+        """Begins a dialogue; the error if that cannot be."""
+        ...
+
+    async def respond(self, message: bytes) -> LoginStep:
+        """Goes on with it."""
+        ...
+
+
 class ConnectionMemory:
     """The memory of one connection, from one of its requests to the next. The connection closes it when it ends."""
 
-    __slots__ = ("fetches", "software")
+    __slots__ = ("fetches", "login", "software")
 
-    def __init__(self) -> None:
+    def __init__(self, login: ConnectionLogin | None = None) -> None:
+        """`login`: None at a listener without SASL."""
+        self.login = login
         self.fetches: FetcherSession | None = None
         """The session of its fetches that name none."""
         self.software: CountedSoftware | None = None

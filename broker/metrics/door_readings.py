@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from broker.authorization.refusals import NO_AUTHORIZER
 from broker.metrics.field_readings import labelled, readings
 from broker.metrics.metrics import Reading
 from broker.metrics.node_view import BrokerView
@@ -24,6 +25,10 @@ def door_readings(broker: BrokerView) -> Iterator[Reading]:
     }
     yield from labelled("kind", budgets)
     yield from readings(broker.named_sessions.statistics())
+    gatekeeper = broker.gatekeeper
+    yield from readings(NO_AUTHORIZER if gatekeeper is None else gatekeeper.statistics())
+    yield from labelled("quota", broker.quotas.clients.statistics())
+    yield from readings(broker.audit.statistics())
     yield from _connections(broker)
     yield from _conversions(broker)
     refused = broker.listeners.decoders.refused()
@@ -65,6 +70,9 @@ def _connections(broker: BrokerView) -> Iterator[Reading]:
         yield Reading("penstock_kafka_client_software", help_text, count, labels=labels)
     listeners = broker.listeners.connections
     yield from labelled("listener", {name: connections.statistics() for name, connections in listeners.items()})
+    yield from labelled("listener", broker.authentication.counts.statistics())
+    help_text = "Connections of gRPC's listeners by which somebody is logged in."
+    yield Reading("penstock_authenticated_connections", help_text, len(broker.authentication.sessions))
     yield Reading("penstock_spare_descriptors", "Descriptors in reserve for the logs.", len(SPARE))
     help_text = "How often a log had to take a descriptor from the reserve."
     yield Reading("penstock_spare_descriptors_used", help_text, SPARE.used, True)

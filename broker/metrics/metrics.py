@@ -1,7 +1,8 @@
 """The metrics of a node at /metrics, collected by prometheus-client.
 
 Counters and gauges are read from the parts' `statistics()` when a scrape comes, so no part knows this library. Only the
-request times and the flush times are observed as they happen. Names follow Kafka's metrics in Prometheus' spelling.
+request times and the flush times are observed as they happen (histograms.py). Names follow Kafka's metrics in
+Prometheus' spelling.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, disable_created_metrics
 from prometheus_client.core import Metric
 from prometheus_client.samples import Sample
 
+from broker.metrics.histograms import Histogram, Times
 from broker.network.request_channel import Request
 from penstock.errors import UnknownServerError
 from penstock.types import ListenerType
 
 PHASES = ("queue", "local", "remote", "response", "total")
-BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Reading(NamedTuple):
@@ -55,60 +56,58 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the times when each counter was made, as series
         self.registry = CollectorRegistry()
         self.registry.register(Readings(read))
-        self._seconds = Histogram(
+        self._seconds = self._timed(
             "penstock_request_seconds",
             "Time of a request by phase: in the request queue, in its API, waiting, in the response queue, in all.",
-            ["api", "phase", "listener_type"],
-            registry=self.registry,
-            buckets=BUCKETS,
+            ("api", "phase", "listener_type"),
         )
-        self._requests = Counter(
-            "penstock_requests",
-            "Answered requests by API and protocol (GRPC, KAFKA).",
-            ["api", "listener_type"],
-            registry=self.registry,
-        )
+        self.registry.register(Readings(self._answered))
         self._errors = Counter(
             "penstock_request_errors",
             "Errors answered, by API and name: one for a whole request, or one for each partition that failed.",
             ["api", "error", "listener_type"],
             registry=self.registry,
         )
-        self.flush_timed: Callable[[float], None] = Histogram(
-            "penstock_log_flush_seconds",
-            "Time of a flush of one log (fdatasync), good or bad.",
-            registry=self.registry,
-            buckets=BUCKETS,
-        ).observe
-        self.commit_timed: Callable[[float], None] = Histogram(
-            "penstock_quorum_commit_seconds",
-            "Time from a decision of the active controller to its commit.",
-            registry=self.registry,
-            buckets=BUCKETS,
-        ).observe
-        self.loop_lag: Callable[[float], None] = Histogram(
+        self.flush_timed = self._timer(
+            "penstock_log_flush_seconds", "Time of a flush of one log (fdatasync), good or bad."
+        )
+        self.commit_timed = self._timer(
+            "penstock_quorum_commit_seconds", "Time from a decision of the active controller to its commit."
+        )
+        self.loop_lag = self._timer(
             "penstock_event_loop_lag_seconds",
             "How much later than asked for a timer of the event loop ran, measured four times a second.",
-            registry=self.registry,
-            buckets=BUCKETS,
-        ).observe
-        self._phases: dict[tuple[str, ListenerType], list[Histogram]] = {}
-        self._counts: dict[tuple[str, ListenerType], Counter] = {}
+        )
+        self._phases: dict[tuple[str, ListenerType], tuple[Times, ...]] = {}
+
+    def _timed(self, name: str, meaning: str, labels: tuple[str, ...] = ()) -> Histogram:
+        histogram = Histogram(name, meaning, labels)
+        self.registry.register(histogram)
+        return histogram
+
+    def _timer(self, name: str, meaning: str) -> Callable[[float], None]:
+        return self._timed(name, meaning).of().observe
+
+    def _answered(self) -> Iterator[Reading]:
+        told = "Answered requests by API and protocol (GRPC, KAFKA)."
+        for (api, door), (*_, total) in tuple(self._phases.items()):
+            labels = (("api", api), ("listener_type", door))
+            yield Reading("penstock_requests", told, total.count, is_counter=True, labels=labels)
 
     def request_sent(self, request: Request, sent_ns: int) -> None:
         """Count one answered request and its times."""
         kind = api, door = request.api, request.caller.listener_type
         phases = self._phases.get(kind)
         if phases is None:
-            phases = self._phases[kind] = [self._seconds.labels(api, phase, door) for phase in PHASES]
-            self._counts[kind] = self._requests.labels(api, door)
+            phases = self._phases[kind] = tuple(self._seconds.of(api, phase, door) for phase in PHASES)
             self._errors.labels(api, UnknownServerError.kafka_name, door)  # shown as 0 until there is one
-        completed_ns = max(request.completed_ns, request.handled_ns)
-        phases[0].observe((request.dequeued_ns - request.received_ns) / 1e9)
-        phases[1].observe((request.handled_ns - request.dequeued_ns) / 1e9)
-        phases[2].observe((completed_ns - request.handled_ns) / 1e9)
-        phases[3].observe((sent_ns - completed_ns) / 1e9)
-        phases[4].observe((sent_ns - request.received_ns) / 1e9)
-        self._counts[kind].inc()
+        queue, local, remote, response, total = phases
+        received_ns, dequeued_ns, handled_ns = request.received_ns, request.dequeued_ns, request.handled_ns
+        completed_ns = max(request.completed_ns, handled_ns)
+        queue.observe((dequeued_ns - received_ns) / 1e9)
+        local.observe((handled_ns - dequeued_ns) / 1e9)
+        remote.observe((completed_ns - handled_ns) / 1e9)
+        response.observe((sent_ns - completed_ns) / 1e9)
+        total.observe((sent_ns - received_ns) / 1e9)
         for error in request.failures:
             self._errors.labels(api, error.kafka_name, door).inc()

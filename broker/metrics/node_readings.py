@@ -34,6 +34,7 @@ def node_readings(node: NodeView) -> Iterator[Reading]:
         yield from door_readings(node.broker)
         yield from group_readings(node.broker)
     yield from storage_readings(node)
+    yield from _certificates(node)
 
 
 def _request_path(broker: BrokerView) -> Iterator[Reading]:
@@ -74,6 +75,31 @@ def _load(node: NodeView) -> Iterator[Reading]:
     for kind, seconds in load.cpu_seconds.items():
         help_text = "Processor time of the node by what it was for; together the process's own."
         yield Reading("penstock_cpu_seconds", help_text, seconds, True, (("kind", kind.value),))
+
+
+def _certificates(node: NodeView) -> Iterator[Reading]:
+    found = node.certificates.statistics()
+    help_text = "When the first certificate of a keystore ends, or the last CA of a truststore: seconds since 1970."
+    for one in found:
+        files = {"keystore": one.keystore_not_after_ms, "truststore": one.truststore_not_after_ms}
+        for file, ends_ms in files.items():
+            if ends_ms is not None:
+                of_file = (("listener", one.listener), ("file", file))
+                yield Reading("penstock_certificate_not_after_seconds", help_text, ends_ms / 1000, labels=of_file)
+    help_text = "1 while a changed file of certificates does not work, and the old one stays in force."
+    for one in found:
+        labels = (("listener", one.listener),)
+        yield Reading("penstock_certificates_refused", help_text, float(one.is_refused), labels=labels)
+    help_text = "Changed files of certificates that were taken while the node ran, by each listener that has them."
+    yield Reading("penstock_certificate_reloads", help_text, node.certificates.reloads, True)
+
+    help_text = "Public keys in force that verify tokens."
+    for keys in node.tokens.statistics():
+        yield Reading("penstock_token_keys", help_text, keys.keys, labels=(("listener", keys.listener),))
+    help_text = "1 while the newest public keys cannot be had or do not work, and the old ones stay in force."
+    for keys in node.tokens.statistics():
+        labels = (("listener", keys.listener),)
+        yield Reading("penstock_token_keys_refused", help_text, float(keys.is_refused), labels=labels)
 
 
 def _replication(broker: BrokerView) -> Iterator[Reading]:

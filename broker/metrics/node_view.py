@@ -9,6 +9,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from broker.apis.produce_conversion import ProduceConverter
+from broker.audit.audit_log import AuditLog
+from broker.authentication.authentication import Authentication
+from broker.authentication.tokens.ports import Tokens
+from broker.authorization.gatekeeper import Gatekeeper
 from broker.groups.coordinator.group_statistics import GroupFigures
 from broker.groups.lag.lag_watch import LagWatch
 from broker.jobs.cleaner_job import CleanerJob
@@ -27,10 +31,12 @@ from broker.network.request_memory import RequestMemory
 from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_snapshotter import MetadataSnapshotter
+from broker.quotas.request_quotas import RequestQuotas
 from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.leader.log_start_commit import LogStartCommit
 from broker.replication.move_throttle import MoveThrottle
+from broker.tls.material import Certificates
 from broker.transactions.coordinator.coordinator_figures import TransactionFigures
 from broker.transactions.verification.verifier import Verifier
 from raft.driver.driver import RaftDriver
@@ -53,6 +59,9 @@ class BrokerView(Protocol):
 
     @property
     def io_threads(self) -> IoThreads: ...
+
+    @property
+    def authentication(self) -> Authentication: ...
 
     @property
     def replicas(self) -> ReplicaParts: ...
@@ -118,6 +127,16 @@ class BrokerView(Protocol):
     def named_sessions(self) -> NamedSessions: ...
 
     @property
+    def gatekeeper(self) -> Gatekeeper | None:
+        """None without an authorizer."""
+
+    @property
+    def quotas(self) -> RequestQuotas: ...
+
+    @property
+    def audit(self) -> AuditLog: ...
+
+    @property
     def lifecycle(self) -> LifecycleView: ...
 
     @property
@@ -144,6 +163,12 @@ class NodeView(Protocol):
 
     @property
     def log_manager(self) -> LogManager: ...
+
+    @property
+    def certificates(self) -> Certificates: ...
+
+    @property
+    def tokens(self) -> Tokens: ...
 
     @property
     def failed_log_dirs(self) -> Mapping[str, Exception]: ...

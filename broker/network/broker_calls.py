@@ -18,7 +18,7 @@ from penstock.types import Endpoint
 
 CallBroker = Callable[[int, Any, int], Awaitable[Any]]
 """One call of a broker: its id, the request, and the time limit in ms. Its answer, or an ApiError."""
-_THIS_BROKER: Final = Caller(Endpoint("localhost", 0))
+THIS_BROKER: Final = Caller(Endpoint("localhost", 0))
 
 
 class BrokerCalls:
@@ -44,7 +44,7 @@ class BrokerCalls:
         if api is None or not api.is_between_brokers:
             raise InvalidRequestError(f"no call of brokers for {type(body).__name__}")
         sink = _OneAnswer()
-        request = Request(api.name, body, sink, _THIS_BROKER, self._now_ns)
+        request = Request(api.name, body, sink, THIS_BROKER, self._now_ns)
         try:
             self._handle(request)
         except Exception as error:

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from broker.connections.turns import Turn
 from broker.network.client_names import ClientNames, ClientTraffic
 from broker.network.memory_budget import Lease
 from broker.network.processor import Processor, Way
@@ -78,6 +79,21 @@ class ByteConnection(Protocol[RawOut, MessageIn]):
         ...
 
 
+class Quotas(Protocol):
+    """Takes from the quotas of its client what each request needs. Both tell how long the client waits then (ms)."""
+
+    @property
+    def is_active(self) -> bool:
+        """False: nobody has a quota."""
+        ...
+
+    def came(self, request: Request, size_bytes: int, now_ns: int, /) -> int: ...
+
+    def answered(self, request: Request, worked: Request, size_bytes: int, now_ns: int, /) -> int:
+        """`worked` is the request that the handlers had; `size_bytes` is the answer's."""
+        ...
+
+
 class ConnectionLoop(Generic[Raw, Message]):
     """One connection, from its first request to its last answer."""
 
@@ -93,21 +109,27 @@ class ConnectionLoop(Generic[Raw, Message]):
         session: object = None,
         names: ClientNames | None = None,
         way: Way | None = None,
+        quotas: Quotas | None = None,
     ) -> None:
         """`session` is that of its fetches; `names` counts the connection by the client's name, if given. `way` is
-        that of its requests through the node, if it is not straight into the channel."""
+        that of its requests through the node, if it is not straight into the channel. `quotas`: those
+        that its client is held to."""
         self._channel, self._connection, self._wire = channel, connection, wire
         self._memory, self._prepare, self._session, self._names = memory, prepare, session, names
         self._way: Way = channel if way is None else way
         self._processor = Processor(channel, caller, pipelined_max, self._way)
         self._client: ClientTraffic | None = None
+        self._quotas = quotas
+        self._muted_until_ns = 0
+        """Nothing is read before, because the client has used its quota up (KIP-219)."""
         self.writing_since_ns: int | None = None
         """Since when an answer is under way (monotonic)."""
 
-    async def run(self) -> None:
-        """Ends when the other side sends no more and has its answers; raises what ended it before."""
+    async def run(self, turn: Turn | None = None) -> None:
+        """Ends when the other side sends no more and has its answers; raises what ended it before. `turn` is waited for
+        before anything is read."""
         busy = self._channel.busy.network
-        reader = asyncio.create_task(busy.timed(self._read()))
+        reader = asyncio.create_task(busy.timed(self._read(turn)))
         watch(reader, _note_failure)
         try:
             await busy.timed(self._answer())
@@ -116,23 +138,31 @@ class ConnectionLoop(Generic[Raw, Message]):
             reader.cancel()
             self._processor.close()
 
-    async def _read(self) -> None:
+    async def _read(self, turn: Turn | None) -> None:
+        if turn is not None:
+            await turn()
         processor = self._processor
         intake = self._memory.open(processor.caller.peer.host)
         try:
             while True:
                 await processor.wait_room()
+                if self._muted_until_ns:
+                    await self._unmuted()
                 received = await self._connection.receive(intake)
                 if received is None:
                     return
                 raw, lease = received
                 try:
+                    if self._muted_until_ns:
+                        await self._unmuted()
                     received_ns = self._channel.now_ns()
                     decoded = self._wire.decode(raw)
                     incoming = decoded if isinstance(decoded, Incoming) else await decoded
                     del raw, received
                     self._count_in(incoming.client_id, lease.size)
                     request = processor.request(incoming, self._session, lease, received_ns)
+                    if self._quotas is not None and self._quotas.is_active:
+                        self._mute(request, self._quotas.came(request, lease.size, received_ns))
                     preparing = self._prepare(request)
                     if preparing is not None:
                         await preparing
@@ -163,6 +193,8 @@ class ConnectionLoop(Generic[Raw, Message]):
         is_last = request.is_complete
         try:
             message = request.encoded(lambda answer: self._wire.encode(request, answer))
+            if is_last and self._quotas is not None and self._quotas.is_active:
+                message = self._charged(request, message, self._quotas)
             request.response = None  # the message has a copy of its records, and may be written for long
             self.writing_since_ns = self._channel.now_ns()
             if self._client is not None:
@@ -174,6 +206,31 @@ class ConnectionLoop(Generic[Raw, Message]):
                 request.dropped()
         if is_last:
             self._way.request_sent(request)
+
+    def _charged(self, request: Request, message: Message, quotas: Quotas) -> Message:
+        """The answer, with the time that its client must wait."""
+        now_ns = self._channel.now_ns()
+        told_ms = request.throttle_ms
+        self._mute(request, quotas.answered(request, self._way.worked_on(request), len(message), now_ns))
+        if request.throttle_ms == told_ms:
+            return message
+        return request.encoded(lambda answer: self._wire.encode(request, answer))
+
+    def _mute(self, request: Request, throttle_ms: int) -> None:
+        if throttle_ms > request.throttle_ms:
+            request.throttle_ms = throttle_ms
+            self._muted_until_ns = max(self._muted_until_ns, self._channel.now_ns() + throttle_ms * 1_000_000)
+
+    async def _unmuted(self) -> None:
+        """Until the connection may be read. A request that had been read already waits here: it is one at most."""
+        until_ns, self._muted_until_ns = self._muted_until_ns, 0
+        left_ns = until_ns - self._channel.now_ns()
+        if left_ns > 0:
+            await asyncio.sleep(left_ns / 1_000_000_000)
+
+    def identified(self, caller: Caller) -> None:
+        """Who it is has become known: requests that are read from now on are that caller's."""
+        self._processor.caller = caller
 
     @property
     def is_idle(self) -> bool:

@@ -13,20 +13,36 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from broker.authentication.authentication import Authentication
 from broker.config.node_config import NodeConfig
 from broker.connections.connection_guard import ConnectionGuardStatistics
 from broker.connections.shared_connections import SharedConnections
+from broker.connections.turns import AddressQuotas
 from broker.network.client_names import ClientNames
-from broker.network.connection_loop import Prepare
+from broker.network.connection_loop import Prepare, Quotas
 from broker.network.failed_requests import FailedRequests, FailRequest
 from broker.network.fetcher_session import NewSession
 from broker.network.named_sessions import NamedSessions, no_named_sessions
-from broker.network.request_channel import RequestChannel
+from broker.network.request_channel import Caller, RequestChannel
 from broker.network.request_memory import RequestMemory
 from metadata.image import EMPTY_IMAGE, MetadataImage
+from penstock.errors import ApiError
+from penstock.messages.security.acls import Operation, ResourceType
 
 Handle = Callable[[Any], Awaitable[Any]]
 """Answers a request, or raises a typed error."""
+
+
+class Permissions(Protocol):
+    """Judges callers: for what a door looks up by itself, and tells without asking the node."""
+
+    def may(self, caller: Caller, operation: Operation, resource: ResourceType, name: str, /) -> bool: ...
+
+    def refusal(
+        self, caller: Caller, api: str, operation: Operation, resource: ResourceType, name: str, /
+    ) -> ApiError | None:
+        """None if the caller may do this; noted otherwise."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +73,13 @@ class BrokerService:
     wall_ms: Callable[[], int] = lambda: 0
     """The calendar: milliseconds since 1970."""
     named_sessions: NamedSessions = field(default_factory=no_named_sessions)
+    authentication: Authentication | None = None
+    """For listeners with SASL."""
+    quotas: Quotas | None = None
+    """None where nobody is held to any."""
+    address_quotas: AddressQuotas | None = None
+    permissions: Permissions | None = None
+    """None without an authorizer: everybody may do everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +89,7 @@ class ControllerService:
     quorum: Handle
     controller: Handle
     connections_max: int
+    cluster_id: str = ""
 
 
 class Listener(Protocol):

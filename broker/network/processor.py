@@ -32,6 +32,10 @@ class Way(Protocol):
         """Take a request; returns when the next one may be read."""
         ...
 
+    def worked_on(self, request: Request) -> Request:
+        """The request that the handlers had for it, the last one if they were several."""
+        ...
+
     def request_sent(self, request: Request) -> None:
         """Its answer has left the node."""
         ...

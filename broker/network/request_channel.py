@@ -15,8 +15,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from broker.load.busy_time import BusyTimes
 from broker.network.memory_budget import Lease
+from broker.network.request_ports import AnswerParts, TopicRights
 from penstock.errors import ApiError
 from penstock.messages.api import Outcome
+from penstock.messages.security.acls import ANONYMOUS_USER, USER_TYPE
 from penstock.tracebacks import without_frames
 from penstock.types import CLIENT_LISTENER, Endpoint, ListenerType
 
@@ -41,21 +43,8 @@ class ResponseSink(Protocol):
         ...
 
 
-class AnswerParts(Protocol):
-    """The answer of a request that is given in parts."""
-
-    @property
-    def open(self) -> int:
-        """How many results are not known yet."""
-        ...
-
-    def take(self) -> object:
-        """All that is known and was not taken before."""
-        ...
-
-
-ANONYMOUS = "User:ANONYMOUS"
-"""The principal of whoever has not said who it is, in Kafka's words: today, everybody."""
+ANONYMOUS = f"{USER_TYPE}:{ANONYMOUS_USER}"
+"""The principal of whoever has not said who it is, in Kafka's words."""
 
 
 class Caller(NamedTuple):
@@ -66,6 +55,8 @@ class Caller(NamedTuple):
     """Its client is told of the brokers' endpoints at the listeners of that name."""
     principal: str = ANONYMOUS
     listener_type: ListenerType = ListenerType.GRPC
+    node_id: int | None = None
+    """The node of this cluster whose certificate the connection has; only listeners between nodes tell it."""
 
 
 class Request:
@@ -73,7 +64,9 @@ class Request:
 
     __slots__ = (
         "_now_ns",
+        "amend",
         "api",
+        "audit",
         "body",
         "body_lease",
         "caller",
@@ -91,8 +84,10 @@ class Request:
         "received_ns",
         "response",
         "response_lease",
+        "rights",
         "session",
         "sink",
+        "throttle_ms",
         "waiting",
     )
 
@@ -107,10 +102,7 @@ class Request:
         correlation_id: int = 0,
         client_id: str = "",
     ) -> None:
-        self.api = api
-        self.body = body
-        self.sink = sink
-        self.caller = caller
+        self.api, self.body, self.sink, self.caller = api, body, sink, caller
         self.correlation_id = correlation_id
         """The client's own number for it, which its answer brings back."""
         self.client_id = client_id
@@ -118,6 +110,10 @@ class Request:
         """The state of its connection's fetches, if there is any."""
         self.prepared: object = None
         """The data that its API found before the request queued."""
+        self.rights: TopicRights | None = None
+        self.amend: Callable[[Any], Any] | None = None
+        """Puts the errors of refused parts into the answer, and leaves out what the caller may not see."""
+        self.audit: Callable[[Request], None] | None = None
         self.body_lease: Lease | None = None
         self.response: object = None
         self.response_lease: Lease | None = None
@@ -128,10 +124,9 @@ class Request:
         """The connection ended before the answer: the client has given the request up, or is gone."""
         self.parts: AnswerParts | None = None
         """Once a part of the answer was ready before the whole."""
-        self.number = 0
-        """Its place among the requests of its connection."""
-        self._now_ns = now_ns
-        self.received_ns = now_ns()
+        self.number = self.throttle_ms = 0
+        """Its place among the requests of its connection, and how long that is not read for its client's quota."""
+        self._now_ns, self.received_ns = now_ns, now_ns()
         self.dequeued_ns = self.handled_ns = self.completed_ns = 0
         self.waiting: Counter[str] | None = None
         """The counter of handled requests that wait for their answers, while this is one of them."""
@@ -144,11 +139,15 @@ class Request:
         """Answer with `response`; a second answer is ignored, because a time-out may have been first. `outcomes` are
         the results of its parts, for the metrics."""
         if self.completed_ns == 0:
-            self.response = response
             if self.error is None:
                 self.count_failures(outcomes)
+                if self.amend is not None:
+                    response = self.amend(response)
+            self.response = response
             self.parts = None
             self.completed_ns = self._now_ns()
+            if self.audit is not None:
+                self.audit(self)
             self._waits_no_more()
             if self.body_lease is not None:
                 self.body_lease.release()
@@ -281,6 +280,9 @@ class RequestChannel:
         if not request.is_complete and not request.is_abandoned:
             request.waits_among(self._waiting)
         request.handled()
+
+    def worked_on(self, request: Request) -> Request:
+        return request
 
     def request_sent(self, request: Request) -> None:
         """The answer left the node: the request is over."""

@@ -95,8 +95,8 @@ class BrokerParts:
         requests = make_request_path(config, environment, busy, quorum, replication, meters.request_sent, on_fatal)
         self.channel, self.io_threads, self.converter = requests.channel, requests.io_threads, requests.converter
         self.request_memory, self.answer_memory = requests.request_memory, requests.answer_memory
-        self.session_memory, self.listeners = requests.session_memory, requests.listeners
-        self.named_sessions = requests.named_sessions
+        self.session_memory, self.authentication = requests.session_memory, requests.authentication
+        self.listeners, self.named_sessions, self.audit = requests.listeners, requests.named_sessions, requests.audit
 
         def caught_up() -> None:
             replication.publisher.caught_up(quorum.loader.image)
@@ -120,8 +120,8 @@ class BrokerParts:
         )
         stands_on = replication, self.disk_rooms, requests, self.producer_ids, self.lifecycle, failures
         self._apis = make_apis(config, environment, quorum, log_manager, dynamic, *stands_on)
-        handle, fail = self._apis.router.handle, requests.failed_requests.fail
-        self.dispatcher = Dispatcher(self.channel, handle, fail, environment.probe)
+        self.quotas, self.gatekeeper, failed = requests.quotas, requests.gatekeeper, requests.failed_requests
+        self.dispatcher = Dispatcher(self.channel, self._apis.router.handle, failed.fail, environment.probe)
 
     # -- start and stop, in order --------------------------------------------------------------------------------------
 
@@ -181,6 +181,7 @@ class BrokerParts:
         await self.verifier.stop()
         await self.listeners.stop()
         self.converter.close()
+        self.authentication.logins.close()
         await self.dispatcher.stop()
         self.io_threads.close()
         await self._apis.forwarded.stop()

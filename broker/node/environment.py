@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from broker.authentication.tokens.ports import NO_TOKENS, Tokens
 from broker.load.thread_times import ThreadTime
 from broker.network.dispatcher import RequestProbe
 from broker.network.doors import Doors
 from broker.network.transport import MakeTransport
 from broker.replication.leader.alter_partition import IsrProbe
+from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.clock import Clock
 from penstock.ids import Ids
 from penstock.threads import Threads
@@ -63,6 +65,10 @@ class Environment:
     """The processor time of each thread of the process, by the thread's number."""
     idle_processors: Callable[[], Mapping[int, int]]
     """For how long (ns) each processor had nothing to do, by its number."""
+    certificates: Certificates = NO_CERTIFICATES
+    """The certificates of listeners with TLS, and of the way out."""
+    tokens: Tokens = NO_TOKENS
+    """The tokens by which users may log in."""
     probe: Probe = UNHEARD
     keep_objects: Callable[[], object] = lambda: None
     """Called when much was made that stays, so that the collector of the process need not walk it again and again: a

@@ -12,12 +12,18 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
 
 from broker.config.config import load_config
 from broker.config.config_check import without_kafka
 from broker.config.node_config import NodeConfig
+from broker.node.commands.add_scram import OPTION, ask_for_password, user_of
+from broker.quorum.bootstrap_users import write_bootstrap_users
 from broker.quorum.metadata_log import METADATA_PARTITION
 from broker.quorum.voter_memory import VoterMemory
+from metadata.records import UserScramCredentialRecord
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import Ids, system_ids
 from storage.disk.file_names import partition_directory
@@ -28,17 +34,26 @@ _CLUSTER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}")
 """As `penstock.ids` makes it. Any text would be taken for a cluster that the other nodes refuse at the start only."""
 
 
-def main(config_path: str, cluster_id: str, rejoin: bool = False) -> int:
+def main(config_path: str, cluster_id: str, rejoin: bool = False, add_scram: Sequence[str] = ()) -> int:
     """The command; prints what was formatted."""
     config = load_config(config_path)
-    formatted, cluster_id = format_node(config, cluster_id, OsFileSystem(), system_ids(), rejoin)
+    format_and_tell(config, cluster_id, rejoin, users_of(config, add_scram, system_ids()))
+    return 0
+
+
+def format_and_tell(
+    config: NodeConfig, cluster_id: str, rejoin: bool, users: Sequence[UserScramCredentialRecord]
+) -> None:
+    """Format this machine's dirs, and print it."""
+    formatted, cluster_id = format_node(config, cluster_id, OsFileSystem(), system_ids(), rejoin, users)
     for directory in formatted:
         sys.stdout.write(f"formatted {directory} for node {config.node_id} of cluster {cluster_id}\n")
+    for user in dict.fromkeys(user.name for user in users):
+        sys.stdout.write(f"user {user} is set when this controller leads, if the cluster has never had a user\n")
     if note := without_kafka(config):
         sys.stderr.write(f"penstock: {note}\n")
     if rejoin:
         sys.stdout.write(f"voter {config.node_id} votes when the other voters have told it what it may have promised\n")
-    return 0
 
 
 def format_if_empty(config_path: str, cluster_id: str) -> None:
@@ -46,7 +61,7 @@ def format_if_empty(config_path: str, cluster_id: str) -> None:
     all else is left to the start."""
     config = load_config(config_path)
     fs = OsFileSystem()
-    found = _formatted(config, fs)
+    found = formatted_dirs(config, fs)
     formatted = [(path, properties) for path, properties in found.items() if properties is not None]
     if not formatted:
         format_node(config, cluster_id, fs, system_ids())
@@ -59,16 +74,21 @@ def format_if_empty(config_path: str, cluster_id: str) -> None:
 
 
 def format_node(
-    config: NodeConfig, cluster_id: str, fs: FileSystem, ids: Ids, rejoin: bool = False
+    config: NodeConfig,
+    cluster_id: str,
+    fs: FileSystem,
+    ids: Ids,
+    rejoin: bool = False,
+    users: Sequence[UserScramCredentialRecord] = (),
 ) -> tuple[list[str], str]:
     """Formats what is not formatted; the dirs and the cluster id. MetaPropertiesError, or ConfigError for the id.
 
     `rejoin`: this node was a voter before, and what it promised went with its metadata log dir. Said again after an
-    interruption, it does what is missing.
+    interruption, it does what is missing. `users` are those that a new cluster begins with.
     """
     if rejoin:
         _require_rejoinable(config, fs)
-    found = _formatted(config, fs)
+    found = formatted_dirs(config, fs)
     new = [directory for directory, properties in found.items() if properties is None]
     known = {directory: properties for directory, properties in found.items() if properties is not None}
     if cluster_id and not known and not _CLUSTER_ID.fullmatch(cluster_id):
@@ -97,13 +117,36 @@ def format_node(
         )
     # That of the metadata log first: formatted alone, it may be joined by the others after an interruption.
     new.sort(key=lambda directory: directory != config.metadata_log_dir)
+    if users and config.metadata_log_dir not in new:
+        raise MetaPropertiesError(
+            f"{config.metadata_log_dir} is formatted already, so its cluster has begun: leave {OPTION} out, and add"
+            " users with `penstock users add`"
+        )
     for directory in new:
         format_directory(fs, directory, chosen, config.node_id, ids.new_id())
+    if users:
+        write_bootstrap_users(fs, config.metadata_log_dir, users)
     if rejoin:
         memory = VoterMemory(config.metadata_log_dir, fs)
         memory.note_voted()
         memory.note_records()
     return new, chosen
+
+
+def users_of(config: NodeConfig, add_scram: Sequence[str], ids: Ids) -> list[UserScramCredentialRecord]:
+    """The users of `--add-scram`; ConfigError."""
+    if add_scram and not config.is_controller:
+        raise ConfigError(f"{OPTION} is for controllers, which have the metadata of the cluster; format one of them so")
+
+    def new_salt() -> bytes:
+        return (ids.new_id() + ids.new_id()).encode()
+
+    ask = cache(ask_for_password)  # once for a user, whatever mechanisms it has
+    users = [user_of(text, new_salt, ask) for text in add_scram]
+    twice = [key for key, count in Counter((user.name, user.mechanism) for user in users).items() if count > 1]
+    if twice:
+        raise ConfigError(f"{OPTION}: {twice[0][0]} is there twice for one mechanism")
+    return users
 
 
 def _require_rejoinable(config: NodeConfig, fs: FileSystem) -> None:
@@ -116,7 +159,8 @@ def _require_rejoinable(config: NodeConfig, fs: FileSystem) -> None:
         raise MetaPropertiesError(f"{directory} exists: --rejoin is for a voter that has lost it; start the node")
 
 
-def _formatted(config: NodeConfig, fs: FileSystem) -> dict[str, MetaProperties | None]:
+def formatted_dirs(config: NodeConfig, fs: FileSystem) -> dict[str, MetaProperties | None]:
+    """The log dirs, and whose each is; None for one that is not formatted."""
     return {
         directory: read_meta_properties(fs, directory) if fs.exists(directory) else None
         for directory in config.log_dirs

@@ -13,19 +13,23 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TextIO
 
-from broker.config.log_levels import LogLevels
+from broker.config.log_levels import AUDIT_LOG, LogLevels
 
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 REPEAT_SECONDS = 30
 LINES_MAX = 1_000
 """So many different lines are remembered; the oldest is forgotten first."""
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\t")}
+_SHOWN = _CONTROLS | {ord("\n"): "\n    "}
 
 
 class LogOutput(logging.StreamHandler[TextIO]):
     """The one handler of the node's process."""
 
-    def __init__(self, stream: TextIO, node_id: int) -> None:
+    def __init__(self, stream: TextIO, node_id: int, *, has_audits: bool = True) -> None:
+        """`has_audits`: False if they have a file of their own."""
         super().__init__(stream)
+        self._has_audits = has_audits
         self._node_id = node_id
         self._said: dict[tuple[str, str, str], tuple[float, int]] = {}
         """When a line (logger, text, exception) was written last, and how many like it were left out since."""
@@ -33,7 +37,7 @@ class LogOutput(logging.StreamHandler[TextIO]):
 
     def apply(self, levels: LogLevels, form: str) -> None:
         """From now on the log has these levels, and this form: text or json."""
-        self.setFormatter(JsonLines(self._node_id) if form == "json" else logging.Formatter(TEXT))
+        self.setFormatter(JsonLines(self._node_id) if form == "json" else TextLines())
         for name in self._named:
             logging.getLogger(name).setLevel(logging.NOTSET)
         logging.getLogger().setLevel(levels.others)
@@ -42,7 +46,11 @@ class LogOutput(logging.StreamHandler[TextIO]):
         self._named = tuple(name for name, _ in levels.named)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Called with the handler's lock held."""
+        """Called with the handler's lock held. An audit has its own bounds, and equal lines are two acts."""
+        if record.name == AUDIT_LOG:
+            if self._has_audits:
+                super().emit(record)
+            return
         try:
             key = record.name, record.getMessage(), repr(record.exc_info and record.exc_info[1])
         except Exception:  # the text and its arguments do not fit: the caller has a fault, and goes on
@@ -63,6 +71,17 @@ class LogOutput(logging.StreamHandler[TextIO]):
 
     def __repr__(self) -> str:
         return f"LogOutput(node {self._node_id}, {len(self._said)} lines remembered)"
+
+
+class TextLines(logging.Formatter):
+    """Each record begins a line, and no other line begins at the margin but those of a traceback. Names that clients
+    choose are in some texts: one with a line break, or with the codes of a terminal, must not look like a record."""
+
+    def __init__(self) -> None:
+        super().__init__(TEXT)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return super().formatMessage(record).translate(_SHOWN)
 
 
 class JsonLines(logging.Formatter):

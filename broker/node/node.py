@@ -40,6 +40,7 @@ class Node:
         """`dynamic` is given by who changes or hears of the configuration before there is a node."""
         self.config = config
         clock, threads = environment.clock, environment.threads
+        self.certificates, self.tokens = environment.certificates, environment.tokens
         self.stop_wait = StopWait(clock, threads, stop_wait_ms)
         self.log_manager = log_manager
         self.failures = failures = NodeFailures(config, log_manager)

@@ -12,7 +12,7 @@ from broker.node.environment import Environment
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION
 from broker.quorum.voter_memory import DoubtfulCuts, VoterMemory
 from penstock.types import TopicPartition
-from storage.log.producer_ids import ProducerIdConfig
+from storage.append.producer_ids import ProducerIdConfig
 from storage.log_config import FlushPolicy, LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.log_manager_config import LoadProgress, log_progress

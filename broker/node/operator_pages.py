@@ -14,10 +14,13 @@ from prometheus_client.core import Metric
 
 from broker.config.config_digest import settings_digest
 from broker.config.node_config import NodeConfig
+from broker.config.security_keys import METRICS_LISTENER
 from broker.metrics.exposition import Page, process_registry, serve_pages
 from broker.metrics.metrics import Reading, Readings
 from broker.node.node import Node
 from broker.node.readiness import Check, checks
+from broker.tls.material import Certificates
+from broker.tls.ssl_contexts import ServerContexts
 from storage.log_dirs.log_manager_config import LoadProgress
 
 NDJSON = "application/x-ndjson"
@@ -40,12 +43,15 @@ class OperatorPages:
         self.registry = process_registry()
         self.registry.register(Readings(self._readings))
 
-    def serve(self) -> Callable[[], None]:
-        """Answer at `metrics.listener` from now on, if there is one; returns a function that ends it."""
+    def serve(self, certificates: Certificates) -> Callable[[], None]:
+        """Answer at `metrics.listener` from now on, if there is one, over TLS if it has that; returns a function that
+        ends it."""
         endpoint = self._config.metrics_listener
         if endpoint is None:
             return lambda: None
-        return serve_pages(endpoint, self.registry, {"/livez": self.live, "/readyz": self.ready})
+        own = certificates.of(METRICS_LISTENER)
+        contexts = None if own is None else ServerContexts(own)
+        return serve_pages(endpoint, self.registry, {"/livez": self.live, "/readyz": self.ready}, contexts)
 
     # -- what the process tells ----------------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
-"""Refuses a start before anything is opened: a wrong configuration, or a listener whose port is taken.
+"""Refuses a start before anything is opened: a wrong configuration, certificates that do not work, or a listener
+whose port is taken.
 
 The launcher runs this first. It loads neither gRPC nor storage, so that a mistake is reported at once, in one line, and
 no file is touched. If a port is taken between this check and the bind, the bind refuses it.
@@ -7,11 +8,16 @@ no file is touched. If a port is taken between this check and the bind, the bind
 from __future__ import annotations
 
 import errno
+import os
+import random
 import re
 import socket
 
+from broker.authentication.tokens.own_tokens import own_tokens
 from broker.config.config import load_config
 from broker.config.node_config import NodeConfig
+from broker.node.own_certificates import own_certificates
+from penstock.clock import SystemClock
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
@@ -20,7 +26,14 @@ _DIRECTORY_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 def preflight(config_path: str) -> None:
     """ConfigError when the node could not start with this file now."""
-    check_ports(load_config(config_path))
+    config = load_config(config_path)
+    check_ports(config)
+    own_certificates(config)
+    own_tokens(config, SystemClock(), random.Random())
+    if config.tls_listeners:
+        # gRPC's library writes a line to stderr for each handshake that fails; a stranger could fill a disk with them.
+        # It reads this when it is loaded.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 
 def parse_lost_log_dirs(text: str) -> tuple[str, ...]:

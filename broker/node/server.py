@@ -14,13 +14,16 @@ import importlib.metadata
 import logging
 import os
 import platform
+import random
 import signal
 import sys
 from dataclasses import replace
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 import uvloop
 
+from broker.authentication.tokens.own_tokens import own_tokens, token_warnings
+from broker.authentication.tokens.ports import NO_TOKENS
 from broker.config.config import load_config
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.exposed_listeners import exposed_listeners
@@ -33,9 +36,12 @@ from broker.node.malloc_arenas import keep_freed_memory, limit_malloc_arenas
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
 from broker.node.operator_pages import OperatorPages
+from broker.node.own_certificates import certificate_warnings, own_certificates
 from broker.node.start_status import StartStatus
 from broker.node.system_environment import system_environment
 from broker.node.systemd import Notifier
+from broker.tls.material import NO_CERTIFICATES
+from penstock.clock import SystemClock
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
 from penstock.tasks import watch
 from storage.disk.async_files import AioFiles
@@ -43,6 +49,10 @@ from storage.disk.spare_descriptors import SPARE
 from storage.disk.stop_wait import STOP_WAIT_MS
 from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.log_manager_config import LoadProgress
+
+if TYPE_CHECKING:
+    from broker.authentication.tokens.node_tokens import NodeTokens
+    from broker.tls.certificates import NodeCertificates
 
 _log = logging.getLogger(__name__)
 
@@ -64,21 +74,26 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     config = replace(load_config(config_path), lost_log_dirs=lost_log_dirs)
     config = with_log_options(config, log_level, log_format)
     dynamic = DynamicBrokerConfig(config)
-    dynamic.listen(NodeLog(sys.stderr, config).apply, *OF_NODES_LOG)
+    log = NodeLog(sys.stderr, config)
+    dynamic.listen(log.apply, *OF_NODES_LOG)
     reload = ConfigReload(config_path, dynamic)
     signal.signal(signal.SIGHUP, lambda *_: reload.now())  # until the loop runs
     limit_malloc_arenas()
     keep_freed_memory()
     raise_open_files_limit()
-    environment = system_environment()
+    certificates = own_certificates(config)
+    tokens = own_tokens(config, SystemClock(), random.Random())
+    environment = system_environment(
+        certificates or NO_CERTIFICATES, config.inter_broker_listener_name, tokens or NO_TOKENS
+    )
     version = _version()
     runtime = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
     for line in banner(config, config_path, version, runtime, os.getpid()):
         _log.info("%s", line)
-    for warning in exposed_listeners(config):
+    for warning in (*exposed_listeners(config), *certificate_warnings(config, certificates), *token_warnings(config)):
         _log.warning("%s", warning)
     pages = OperatorPages(config, version, environment.clock.now_ms)
-    end_pages = pages.serve()
+    end_pages = pages.serve(certificates or NO_CERTIFICATES)
     descriptors = plan_descriptors(environment.descriptors_max)
     if descriptors.warning:
         _log.warning("%s", descriptors.warning)
@@ -93,8 +108,11 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     # What was made so far lives as long as the process: keep the collector from walking it again and again.
     gc.collect()
     gc.freeze()
-    exit_code: int = uvloop.run(run_node(reload, log_manager, environment, pages))
+    exit_code: int = uvloop.run(
+        run_node(reload, log_manager, environment, pages, certificates=certificates, tokens=tokens)
+    )
     end_pages()
+    log.close()
     return exit_code
 
 
@@ -111,9 +129,11 @@ async def run_node(
     environment: Environment,
     pages: OperatorPages,
     stop_wait_ms: int = STOP_WAIT_MS,
+    certificates: NodeCertificates | None = None,
+    tokens: NodeTokens | None = None,
 ) -> int:
     """The node's life on the event loop; the exit code. Does not return where a log dir, or the disk of the
-    configuration file, hangs at the stop."""
+    configuration file or of the certificates, or the issuer of tokens, hangs at the stop."""
     loop = asyncio.get_running_loop()
     asked_to_stop = asyncio.Event()
     loop.add_signal_handler(signal.SIGHUP, reload.ask)
@@ -127,6 +147,13 @@ async def run_node(
     asking = asyncio.create_task(ask_for_time(notifier))
     jobs.append(asyncio.create_task(reload.serve(AioFiles(files))))
     watch(jobs[-1], lambda error: _log.critical("SIGHUP does nothing any more: %r", error, exc_info=error))
+    if certificates is not None:
+        jobs.append(asyncio.create_task(certificates.serve(AioFiles(files))))
+        watch(jobs[-1], lambda error: _log.critical("new certificates need a restart: %r", error, exc_info=error))
+    issuers = environment.threads.executor("token-keys", 1)
+    if tokens is not None:
+        jobs.append(asyncio.create_task(tokens.serve(issuers)))
+        watch(jobs[-1], lambda error: _log.critical("new public keys need a restart: %r", error, exc_info=error))
     try:
         await node.start()
         jobs.append(asyncio.create_task(_announce(node, pages, notifier, asking)))
@@ -147,13 +174,14 @@ async def run_node(
         asking.cancel()
         notifier.close()
         files.shutdown(wait=False, cancel_futures=True)
+        issuers.shutdown(wait=False, cancel_futures=True)
         if node.stop_wait.given_up:
             _end_without_log_dirs(sys.exception() or node.failures.refusal)
     if node.failures.refusal is not None:
         raise node.failures.refusal
     exit_code = EXIT_FAILED if node.fatal.done() else 0
-    if reload.is_reading:
-        _log.warning("stopped; the disk of the configuration file did not answer")
+    if any(part is not None and part.is_reading for part in (reload, certificates, tokens)):
+        _log.warning("stopped; the disk of the configuration file or of the certificates, or an issuer, did not answer")
         _end_process(exit_code)
     _log.info("stopped")
     return exit_code

@@ -8,7 +8,9 @@ from __future__ import annotations
 import gc
 import os
 import random
+from functools import partial
 
+from broker.authentication.tokens.ports import NO_TOKENS, Tokens
 from broker.grpc.grpc_doors import GrpcDoors
 from broker.grpc.outgoing_calls import Peers
 from broker.kafka.kafka_doors import KafkaListeners
@@ -16,14 +18,18 @@ from broker.load.thread_times import read_idle_processors, read_thread_times
 from broker.node.both_doors import BothDoors
 from broker.node.descriptors import open_files_limit
 from broker.node.environment import Environment
+from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.clock import SystemClock
 from penstock.ids import system_ids
 from penstock.threads import SystemThreads
 from storage.disk.file_system import OsFileSystem
 
 
-def system_environment() -> Environment:
-    """The machine, as this process finds it now."""
+def system_environment(
+    certificates: Certificates = NO_CERTIFICATES, inter_broker_listener: str = "INTERNAL", tokens: Tokens = NO_TOKENS
+) -> Environment:
+    """The machine, as this process finds it now; the certificates are for the listeners that have TLS, the tokens for
+    those that take them."""
     clock, threads = SystemClock(), SystemThreads()
     return Environment(
         clock=clock,
@@ -31,8 +37,13 @@ def system_environment() -> Environment:
         ids=system_ids(),
         file_system=OsFileSystem(),
         threads=threads,
-        transport=Peers,
-        doors=BothDoors(GrpcDoors(clock, threads), lambda config, service: KafkaListeners(config, service, clock)),
+        transport=partial(Peers, certificates=certificates, inter_broker_listener=inter_broker_listener),
+        doors=BothDoors(
+            GrpcDoors(clock, threads, certificates),
+            lambda config, service: KafkaListeners(config, service, clock, certificates=certificates),
+        ),
+        certificates=certificates,
+        tokens=tokens,
         descriptors_max=open_files_limit(),
         processors=os.cpu_count() or 1,
         thread_times=read_thread_times,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from broker.quorum.stall_watch import StallWatch
 from metadata.codec import encode_record
 from metadata.controller.controller import Controller, ControllerStatistics
 from metadata.controller.result import ControllerResult
+from metadata.records import UserScramCredentialRecord
 from penstock.clock import Clock
 from penstock.errors import ApiError, InvalidRequestError, InvariantViolation, NotControllerError, RequestTimedOutError
 from penstock.messages.api import Api, ApiKind
@@ -80,8 +81,10 @@ class ControllerDriver:
         rng: random.Random,
         on_fatal: Callable[[BaseException], None],
         on_committed: Callable[[float], None],
+        first_users: Sequence[UserScramCredentialRecord] = (),
     ) -> None:
-        """`on_committed` is given the seconds from each proposal to its commit."""
+        """`on_committed` is given the seconds from each proposal to its commit. `first_users` are those that a new
+        cluster begins with."""
         self._node_id = node_id
         self._raft = raft
         self._loader = loader
@@ -89,7 +92,7 @@ class ControllerDriver:
         self._clock = clock
         self._on_fatal = on_fatal
         self._on_committed = on_committed
-        self._random = rng
+        self._random, self._first_users = rng, first_users
         self._controller: Controller | None = None
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._last_proposal: asyncio.Future[int] | None = None
@@ -225,9 +228,20 @@ class ControllerDriver:
         for task in self._tasks:
             watch(task, self._on_fatal)
 
+    async def _bootstrap(self, controller: Controller) -> None:
+        try:
+            result = controller.bootstrap_users(self._first_users)
+            if result.records:
+                await self._commit(controller, result)
+                _log.info("the cluster begins with users %s", ", ".join(result.response))
+        except ApiError as error:
+            _log.warning("the first users were not committed: %s", error)
+
     async def _tick(self, controller: Controller, look: Callable[[], None]) -> None:
         """Lets the controller notice the passing of time: brokers whose session ran out are fenced, and leaderships
         go back to the preferred leaders. `look` notices a stall BEFORE sessions are judged."""
+        if self._first_users:
+            await self._bootstrap(controller)
         while self._controller is controller:
             look()
             now_ms = self._clock.now_ms()

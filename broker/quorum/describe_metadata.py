@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from broker.network.failed_requests import FailRequest
 from broker.network.request_channel import Request
 from broker.quorum.metadata_reader import InsideDecisionError, read_metadata
-from metadata.codec import encode_record
-from metadata.image import image_records
+from metadata.image import shown_lines
 from penstock.errors import (
     InvalidRequestError,
     KafkaStorageError,
@@ -189,8 +188,7 @@ def _read(own: OwnMetadata, offset: int, *, with_lines: bool) -> _Found:
     """In a thread."""
     image = read_metadata(own.fs, own.directory, offset)
     hasher, lines, records, size_bytes = hashlib.sha256(), [], 0, 0
-    for record in image_records(image):
-        line = encode_record(record) + b"\n"
+    for line in shown_lines(image):
         hasher.update(line)
         records, size_bytes = records + 1, size_bytes + len(line)
         if with_lines:

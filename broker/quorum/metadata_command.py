@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from broker.quorum.metadata_log import METADATA_PARTITION
 from broker.quorum.metadata_reader import read_metadata
-from metadata.codec import encode_record
-from metadata.image import image_records
+from metadata.image import shown_lines
 from penstock.errors import ConfigError
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import partition_directory
@@ -46,10 +45,10 @@ def main(action: str, request_json: str) -> int:
     except OSError as error:
         raise storage_error("read", str(error.filename or directory), error) from error
     records = 0
-    for record in image_records(image):
+    for line in shown_lines(image):
         records += 1
         if action == "metadata-dump":
-            _write({"type": "record", "record": json.loads(encode_record(record))})
+            _write({"type": "record", "record": json.loads(line)})
     found = {"offset": image.offset, "epoch": image.epoch, "records": records, "sha256": image.digest()}
     _write({"type": "digest", "directory": directory, **found})
     sys.stdout.buffer.flush()

@@ -101,18 +101,18 @@ class MetadataLog:
 
     def append_as_leader(self, batch: bytes, epoch: int) -> None:
         with self._waiting_for_room():
-            self._log.append_as_leader(batch, epoch, self._clock.wall_ms())
+            self._log.append.as_leader(batch, epoch, self._clock.wall_ms())
 
     def append_as_follower(self, records: bytes) -> None:
         with self._waiting_for_room():
-            self._log.append_as_follower(records)
+            self._log.append.as_follower(records)
 
     def read(self, start_offset: int, max_bytes: int, max_offset: int | None = None) -> bytes:
-        return bytes(self._log.read(start_offset, max_bytes, max_offset=max_offset).records)
+        return bytes(self._log.reader.read(start_offset, max_bytes, max_offset=max_offset).records)
 
     def ask_disk(self) -> None:
         with self._waiting_for_room():
-            self._log.run_file_changes(sync=True)
+            self._log.full.run_file_changes(sync=True)
 
     def truncate_to(self, offset: int) -> None:
         with self._waiting_for_room():
@@ -163,13 +163,13 @@ class MetadataLog:
             if offset > self._log.log_start_offset:
                 self._note_cut()
                 self._log.advance_log_start(offset)
-            self._log.remove_oldest(sum(segment.next_offset <= offset for segment in self._log.segments[:-1]))
+            self._log.full.remove_oldest(sum(segment.next_offset <= offset for segment in self._log.segments[:-1]))
             self._log.roll()
 
     def remove_files(self) -> None:
         with self._put_off_without_room("removed from the disk"):
-            self._log.run_file_changes(sync=True)
-            self._log.delete_expired_files(self._clock.now_ms())
+            self._log.full.run_file_changes(sync=True)
+            self._log.full.delete_expired_files(self._clock.now_ms())
 
     @contextmanager
     def _put_off_without_room(self, what: str) -> Iterator[None]:

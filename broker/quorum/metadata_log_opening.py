@@ -118,7 +118,7 @@ def _goes_on(log: Log, entry: EpochEntry, snapshots: Sequence[EpochEndOffset]) -
 
 def _begins(log: Log, entry: EpochEntry) -> bool:
     """True if the batch at the beginning of an epoch says that it begins it."""
-    first = next(iter(read_records(log.read(entry.start_offset, 1).records)), None)
+    first = next(iter(read_records(log.reader.read(entry.start_offset, 1).records)), None)
     if first is None or first.offset != entry.start_offset or first.value is None:
         return False
     try:

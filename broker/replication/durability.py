@@ -47,7 +47,7 @@ class Durability:
     def flush_due(self, partitions: Iterable[Partition], now_ms: int) -> None:
         """A segment that was rolled, flush.messages and flush.ms; with flush.policy=fsync little is ever due."""
         for partition in partitions:
-            if partition.offline is None and partition.log.flush_is_due(now_ms):
+            if partition.offline is None and partition.log.flush_schedule.is_due(now_ms):
                 self._group_commit.flush(partition.log)
 
     def make_log_start_durable(self, partition: Partition, done: Waiter) -> None:

@@ -28,11 +28,11 @@ from penstock.errors import (
 )
 from penstock.record.batch import Buffer
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, LeaderHint, TopicPartition
+from storage.append.append_info import AppendInfo
 from storage.append.append_origin import COORDINATOR, PRODUCER, AppendOrigin
 from storage.disk.disk_errors import is_shortage
 from storage.log.log import Log
 from storage.log.log_reader import Records
-from storage.log.log_types import AppendInfo
 from storage.log_config import FlushPolicy, LogConfig
 from storage.segment.cold_read import ColdRead
 
@@ -85,7 +85,7 @@ class Partition:
     def configure(self, log_config: LogConfig, flush_policy: FlushPolicy, min_insync_replicas: int) -> None:
         """The settings of its topic, from now on."""
         self.min_insync_replicas = min_insync_replicas
-        if (self.log.config, self.log.flush_policy) != (log_config, flush_policy):
+        if (self.log.config, self.log.settings.flush_policy) != (log_config, flush_policy):
             self.log.update_config(log_config, flush_policy)
 
     # -- roles ---------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class Partition:
         self.must_have_enough(leading, acks)
         end_before = self.log.log_end_offset
         try:
-            info = self.log.append_as_leader(records, leading.leader_epoch, wall_ms, origin)
+            info = self.log.append.as_leader(records, leading.leader_epoch, wall_ms, origin)
         except KafkaStorageError as error:
             if is_shortage(error):
                 self.reports.append_refused(self)

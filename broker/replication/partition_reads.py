@@ -60,7 +60,7 @@ def read_batches(
     exceed `max_bytes` only with `min_one_batch`."""
     if fetch_offset >= bound:
         return Records(b"", fetch_offset)
-    found = log.finish_read(cold, fetch_offset, bound) if cold is not None else None
+    found = log.reader.finish(cold, fetch_offset, bound) if cold is not None else None
     if found is not None:
         return found
-    return log.read_nowait(fetch_offset, max_bytes, bound, min_one_batch=min_one_batch)
+    return log.reader.read_nowait(fetch_offset, max_bytes, bound, min_one_batch=min_one_batch)

@@ -17,7 +17,7 @@ as the one before that. Pure. Not here: what a decision is (ending.py).
 from __future__ import annotations
 
 from broker.transactions.transaction_metadata import EPOCH_MAX, TransactionMetadata
-from broker.transactions.transactional_ids import check_transactional_id
+from broker.transactions.transactional_ids import check_not_reserved, check_transactional_id
 from penstock.errors import (
     ConcurrentTransactionsError,
     InvalidProducerIdMappingError,
@@ -40,6 +40,7 @@ def check_end(found: TransactionMetadata | None, request: EndTxnRequest) -> Tran
     """The transaction that is to be ended; None if it has ended so, and the answer is the same again. Raises what the
     producer is told otherwise."""
     check_transactional_id(request.transactional_id)
+    check_not_reserved(request.transactional_id)
     if found is None:
         raise _no_mapping(request)
     is_next, is_repeated = _is_next(found, request), _is_repeated(found, request)
@@ -49,9 +50,11 @@ def check_end(found: TransactionMetadata | None, request: EndTxnRequest) -> Tran
             known.add(found.previous_producer_id)
         if request.producer_id not in known:
             raise _no_mapping(request)
+        was_its_own = request.producer_epoch == found.last_producer_epoch
+        why = f"; its transaction: {found.why_aborted}" if was_its_own and found.why_aborted else ""
         raise ProducerFencedError(
             f"producer {request.producer_id} has epoch {request.producer_epoch}, and that of"
-            f" {request.transactional_id!r} is {found.producer_epoch} now"
+            f" {request.transactional_id!r} is {found.producer_epoch} now{why}"
         )
     if found.state is TransactionState.ONGOING:
         return found
@@ -92,8 +95,8 @@ def _is_repeated(found: TransactionMetadata, request: EndTxnRequest) -> bool:
 def _check_same_end(found: TransactionMetadata, request: EndTxnRequest) -> None:
     if _ENDS[found.state] is not request.is_committed:
         raise InvalidTxnStateError(
-            f"the transaction of {request.transactional_id!r} cannot {_word(request.is_committed)}: it is"
-            f" {found.state.value}"
+            f"the transaction of {request.transactional_id!r} cannot {_word(request.is_committed)}:"
+            f" {found.why_aborted or f'it is {found.state.value}'}"
         )
     if found.is_prepared:
         raise _still_being_ended(request)

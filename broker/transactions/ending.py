@@ -36,6 +36,7 @@ from broker.transactions.transaction_metadata import (
     TransactionMetadata,
 )
 from broker.transactions.transaction_records import TransactionLogKey
+from broker.transactions.waiting_adds import WaitingAdds
 from penstock.messages.transactions.listing import TransactionState
 from penstock.messages.transactions.producers import EndTxnRequest, EndTxnResponse
 
@@ -45,13 +46,23 @@ _COMPLETE = {
 }
 
 
+_OPEN = frozenset({TransactionState.EMPTY, TransactionState.ONGOING})
+"""A writer of an atomic batch has its time-out before its first batch, too; others have none then."""
+
+
 class TransactionEnding:
     """See the module."""
 
     def __init__(
-        self, held: HeldTransactions, timers: Timers[Turn], markers: MarkerPort, counters: TransactionCounters
+        self,
+        held: HeldTransactions,
+        timers: Timers[Turn],
+        markers: MarkerPort,
+        waiting: WaitingAdds,
+        counters: TransactionCounters,
     ) -> None:
         self._held, self._timers, self._markers, self._counters = held, timers, markers, counters
+        self._waiting = waiting
 
     # -- of a producer -------------------------------------------------------------------------------------------------
 
@@ -91,7 +102,7 @@ class TransactionEnding:
 
     def _time_up(self, transactional_id: str, turn: Turn) -> None:
         transaction = self._held.by_id.get(transactional_id)
-        if transaction is not None and transaction.state is TransactionState.ONGOING:
+        if transaction is not None and transaction.state in _OPEN:
             self.abort(turn, transaction, goes_on=True)
             self._counters.timed_out += 1
 
@@ -110,6 +121,12 @@ class TransactionEnding:
             last_producer_epoch=transaction.producer_epoch if may_go_on else NO_PRODUCER_EPOCH,
             next_producer_id=next_producer_id,
         )
+
+    def decide(self, turn: Turn, transaction: TransactionMetadata, *, is_committed: bool) -> None:
+        """The end of a writer, as its application has decided. Its producer hears nothing of it: the next one has the
+        next epoch."""
+        epoch = transaction.producer_epoch + 1
+        self._prepare(turn, transaction, is_committed, epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
 
     # -- markers -------------------------------------------------------------------------------------------------------
 
@@ -136,6 +153,7 @@ class TransactionEnding:
         transaction = self._prepared(request)
         if transaction is not None:
             self._complete(turn, transaction, _COMPLETE[transaction.state])
+            self._waiting.ended(turn, transaction.transactional_id)
         turn.answer(ticket, None)
 
     def _prepared(self, of: MarkersWritten | SendMarkersAgain) -> TransactionMetadata | None:
@@ -155,6 +173,7 @@ class TransactionEnding:
         if not transaction.partitions:
             ended = transaction._replace(producer_epoch=epoch, start_ms=turn.wall_ms, **changes)
             self._complete(turn, ended, TransactionState.COMPLETE_ABORT)
+            self._timers.cancel(ended.transactional_id)
             return ended
         state = TransactionState.PREPARE_COMMIT if is_committed else TransactionState.PREPARE_ABORT
         prepared = transaction.moved(state, turn.wall_ms, producer_epoch=epoch, **changes)

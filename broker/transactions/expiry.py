@@ -10,6 +10,7 @@ from typing import Final
 
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Turn
+from broker.transactions.atomic_batches.held_applications import is_begun
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import HeldTransactions, TransactionCounters
 from broker.transactions.transaction_metadata import TransactionMetadata
@@ -46,7 +47,7 @@ class TransactionalIdExpiry:
 
     def _is_expired(self, transaction: TransactionMetadata, wall_ms: int) -> bool:
         is_old = transaction.update_ms + self._config.transactional_id_expiration_ms <= wall_ms
-        return is_old and transaction.state in CLOSED
+        return is_old and transaction.state in CLOSED and not is_begun(transaction)
 
     def __repr__(self) -> str:
         return f"TransactionalIdExpiry({len(self._left)} left of this pass)"

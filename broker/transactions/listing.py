@@ -13,6 +13,7 @@ from broker.transactions.transaction_metadata import TransactionMetadata
 from broker.transactions.transaction_states import CLOSED
 from broker.transactions.transactional_ids import check_transactional_id
 from penstock.errors import ApiError, TransactionalIdNotFoundError
+from penstock.messages.transactions.atomic_batches import BATCH_PREFIX
 from penstock.messages.transactions.listing import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -82,6 +83,11 @@ def _not_there(transactional_id: str) -> ApiError:
         check_transactional_id(transactional_id)
     except ApiError as error:
         return error.with_traceback(None)
+    if transactional_id.startswith(BATCH_PREFIX) and "#" not in transactional_id:
+        return TransactionalIdNotFoundError(
+            f"{transactional_id!r} is an application of atomic batches; its writers have ids of their own, which begin"
+            " with it and '#': list them by a pattern"
+        )
     return TransactionalIdNotFoundError(
         f"there is no transactional id {transactional_id!r}: never used, or not for transactional.id.expiration.ms"
     )

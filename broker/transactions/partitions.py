@@ -8,7 +8,9 @@ does about an answer (verification/).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from broker.coordination.partition_of import partition_of
@@ -18,7 +20,8 @@ from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import HeldTransactions, TransactionCounters
 from broker.transactions.transaction_metadata import NO_PRODUCER_EPOCH, VERSION_1, VERSION_2, TransactionMetadata
 from broker.transactions.transaction_records import RECORDS, TransactionLogKey, log_value
-from broker.transactions.transactional_ids import check_transactional_id
+from broker.transactions.transactional_ids import check_not_reserved, check_transactional_id
+from broker.transactions.waiting_adds import WaitingAdds
 from metadata.internal_topics import CONSUMER_OFFSETS
 from penstock.errors import (
     ApiError,
@@ -60,15 +63,31 @@ class TransactionsPartitions:
         config: TransactionConfig,
         held: HeldTransactions,
         ending: TransactionEnding,
+        waiting: WaitingAdds,
         counters: TransactionCounters,
     ) -> None:
         self._config, self._held, self._ending, self._counters = config, held, ending, counters
+        self._waiting = waiting
 
     def add(self, turn: Turn, ticket: Ticket, request: AddPartitionsToTxnRequest) -> None:
+        if request.waits and len(request.transactions) == 1:
+            (asked,) = request.transactions
+            at_once = partial(self.add, ticket=ticket, request=replace(request, waits=False))
+            if self._waits(turn, asked.transactional_id, asked.producer_id, ticket, at_once):
+                return
         results = (self._results(turn, one) for one in request.transactions)
         turn.answer(ticket, AddPartitionsToTxnResponse(tuple(results)))
 
     def add_group(self, turn: Turn, ticket: Ticket, request: AddOffsetsToTxnRequest) -> None:
+        def at_once(turn: Turn) -> None:
+            try:
+                self.add_group(turn, ticket, replace(request, waits=False))
+            except ApiError as error:
+                turn.answer(ticket, error.with_traceback(None))
+
+        check_not_reserved(request.transactional_id)
+        if request.waits and self._waits(turn, request.transactional_id, request.producer_id, ticket, at_once):
+            return
         transaction = self._known(request.transactional_id, request.producer_id, request.producer_epoch)
         if not request.group_id:
             raise InvalidGroupIdError("the group id is empty; a group without a name has no offsets to commit")
@@ -78,6 +97,13 @@ class TransactionsPartitions:
         partition = TopicPartition(CONSUMER_OFFSETS, partition_of(request.group_id, topic.partitions))
         self._add(turn, transaction, (partition,), VERSION_1)
         turn.answer(ticket, AddOffsetsToTxnResponse())
+
+    def _waits(
+        self, turn: Turn, transactional_id: str, producer_id: int, ticket: Ticket, again: Callable[[Turn], None]
+    ) -> bool:
+        """True if the request is decided when the last transaction is whole."""
+        is_being_ended = _is_being_ended(self._held.by_id.get(transactional_id), producer_id)
+        return is_being_ended and self._waiting.wait(turn, transactional_id, ticket, again)
 
     def _results(self, turn: Turn, asked: TransactionPartitions) -> TransactionPartitionResults:
         try:
@@ -103,7 +129,7 @@ class TransactionsPartitions:
         """The transaction that this producer may work on now."""
         check_transactional_id(transactional_id)
         found = self._held.by_id.get(transactional_id)
-        if found is not None and found.is_prepared and producer_id in (found.producer_id, found.next_producer_id):
+        if _is_being_ended(found, producer_id):
             raise ConcurrentTransactionsError(
                 f"the last transaction of {transactional_id!r} is still being ended; ask again"
             )
@@ -154,6 +180,11 @@ class TransactionsPartitions:
                 f"the record of {added.transactional_id!r} with {count} partitions has more than {bytes_max} bytes;"
                 " end the transaction sooner"
             )
+
+
+def _is_being_ended(found: TransactionMetadata | None, producer_id: int) -> bool:
+    """True if the producer's last transaction lacks markers."""
+    return found is not None and found.is_prepared and producer_id in (found.producer_id, found.next_producer_id)
 
 
 def _exists(turn: Turn, partition: TopicPartition) -> bool:

@@ -24,6 +24,12 @@ class TransactionCounters:
     """Aborted because a newer producer began."""
     expired: int = 0
     """Transactional ids."""
+    batches_committed: int = 0
+    """Versions of atomic batches."""
+    batches_aborted: int = 0
+    """Versions that were open, by a request, a newer version, or another run."""
+    runs_fenced: int = 0
+    """Runs of applications after which another one began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,8 @@ class TransactionStatistics:
     ongoing: int
     prepared: int
     bytes: int
+    applications: int = 0
+    """Applications of atomic batches."""
 
 
 class HeldTransactions:

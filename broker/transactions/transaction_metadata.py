@@ -51,6 +51,14 @@ class TransactionMetadata(NamedTuple):
         """The next epoch is not for a producer."""
         return self.producer_epoch >= EPOCH_MAX - 1
 
+    @property
+    def why_aborted(self) -> str:
+        """The reason for its producer, as far as the record tells it: that its time was up; else empty."""
+        is_aborted = self.state in (TransactionState.PREPARE_ABORT, TransactionState.COMPLETE_ABORT)
+        if not is_aborted or self.start_ms == NO_TIMESTAMP or self.update_ms - self.start_ms < self.timeout_ms:
+            return ""
+        return f"it was open for longer than its time-out of {self.timeout_ms} ms, and was aborted"
+
     def moved(self, state: TransactionState, wall_ms: int, **changes: Any) -> TransactionMetadata:
         """As the next record has it. Invariant: `update_ms` rises, also where the calendar is set back: it tells two
         transactions of one producer apart."""

@@ -12,9 +12,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from broker.coordination.record_codec import MalformedRecordError, RecordCodec, RecordType
+from broker.coordination.record_codec import MalformedRecordError, RecordCodec, RecordType, first_version
 from broker.kafka_codec.fields import array, int8, int16, int32, int64, string
 from broker.kafka_codec.structs import message, struct
+from broker.transactions.atomic_batches.application import BatchApplication
+from broker.transactions.atomic_batches.batch_records import (
+    APPLICATION_KEY_TYPE,
+    BatchApplicationKey,
+    BatchApplicationValue,
+    application_of,
+    application_value,
+)
 from broker.transactions.transaction_metadata import TransactionMetadata
 from broker.transactions.transaction_states import STATE_OF, STATUS
 from penstock.types import TopicPartition
@@ -55,12 +63,22 @@ def _version(value: Any) -> int:
     return VALUE_VERSION
 
 
-RECORDS: Final = RecordCodec((RecordType(0, TransactionLogKey, TransactionLogValue, _version),))
+RECORDS: Final = RecordCodec(
+    (
+        RecordType(0, TransactionLogKey, TransactionLogValue, _version),
+        RecordType(APPLICATION_KEY_TYPE, BatchApplicationKey, BatchApplicationValue, first_version),
+    )
+)
 
 
 def encode_transaction_record(key: Any, value: Any | None) -> tuple[bytes, bytes | None]:
-    """The bytes of a record as a turn has it: the value of a `TransactionLogKey` is a `TransactionMetadata`."""
-    return RECORDS.encode(key, log_value(value) if isinstance(value, TransactionMetadata) else value)
+    """The bytes of a record as a turn has it: the value of a `TransactionLogKey` is a `TransactionMetadata`, that of a
+    `BatchApplicationKey` a `BatchApplication`."""
+    if isinstance(value, TransactionMetadata):
+        value = log_value(value)
+    elif isinstance(value, BatchApplication):
+        value = application_value(value)
+    return RECORDS.encode(key, value)
 
 
 def decode_transaction_record(key_bytes: bytes | None, value_bytes: bytes | None) -> tuple[Any, Any | None] | None:
@@ -69,7 +87,9 @@ def decode_transaction_record(key_bytes: bytes | None, value_bytes: bytes | None
     if found is None:
         return None
     key, value = found
-    return key, transaction_of(key.transactional_id, value) if isinstance(value, TransactionLogValue) else value
+    if isinstance(value, TransactionLogValue):
+        return key, transaction_of(key.transactional_id, value)
+    return key, application_of(value) if isinstance(value, BatchApplicationValue) else value
 
 
 def log_value(transaction: TransactionMetadata) -> TransactionLogValue:

@@ -4,6 +4,7 @@
     AddPartitionsToTxn, AddOffsetsToTxn     partitions.py
     EndTxn, time-outs, markers              ending.py
     DescribeTransactions, ListTransactions  listing.py
+    Begin-, Commit-, AbortAtomicBatch       atomic_batches/decisions.py
 
 After a load every open transaction has its time-out again, and every prepared one sends its markers again. Pure: no
 I/O, no time of its own. Not here: the driver, which appends and answers (coordination/led_shard.py, coordinator/).
@@ -12,6 +13,7 @@ I/O, no time of its own. Not here: the driver, which appends and answers (coordi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -19,6 +21,9 @@ from typing import Any, Final
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Ticket, Turn
+from broker.transactions.atomic_batches.batch_records import BatchApplicationKey
+from broker.transactions.atomic_batches.decisions import AtomicBatchDecisions
+from broker.transactions.atomic_batches.held_applications import HeldApplications, is_begun, is_of_batch
 from broker.transactions.ending import TransactionEnding
 from broker.transactions.expiry import TransactionalIdExpiry
 from broker.transactions.fresh_ids import WithProducerId
@@ -31,8 +36,14 @@ from broker.transactions.transaction_figures import HeldTransactions, Transactio
 from broker.transactions.transaction_memory import TransactionMemory
 from broker.transactions.transaction_metadata import TransactionMetadata
 from broker.transactions.transaction_states import CLOSED
+from broker.transactions.waiting_adds import WaitingAdds
 from penstock.errors import ApiError, InvariantViolation, UnsupportedVersionError
 from penstock.messages.produce import InitProducerIdRequest
+from penstock.messages.transactions.atomic_batches import (
+    AbortAtomicBatchRequest,
+    BeginAtomicBatchRequest,
+    CommitAtomicBatchRequest,
+)
 from penstock.messages.transactions.listing import (
     DescribeTransactionsRequest,
     ListTransactionsRequest,
@@ -58,14 +69,20 @@ class TransactionShard:
         """`markers` is this lead's; `memory` and `counters` are the broker's."""
         self.timers: Timers[Turn] = Timers()
         self._held = held = HeldTransactions(memory)
-        self._ending = TransactionEnding(held, self.timers, markers, counters)
-        self._partitions = TransactionsPartitions(config, held, self._ending, counters)
+        self._waiting = WaitingAdds(self.timers)
+        self._ending = TransactionEnding(held, self.timers, markers, self._waiting, counters)
+        self._partitions = TransactionsPartitions(config, held, self._ending, self._waiting, counters)
         self._listings = TransactionListings(held)
         self._expiry = TransactionalIdExpiry(config, held, self.timers, counters)
         self._init = ProducerInit(config, held, memory, self._ending, counters)
+        self._applications = HeldApplications(memory)
+        self._batches = AtomicBatchDecisions(
+            config, held, self._applications, self._ending, self.timers, memory, counters
+        )
         self._with_id: Mapping[type[Any], Callable[[Turn, Ticket, Any, int | None], None]] = {
             InitProducerIdRequest: self._init.init,
             EndTxnRequest: self._ending.end,
+            BeginAtomicBatchRequest: self._batches.begin,
         }
         """Requests that may need a fresh producer id."""
         self._handlers: Mapping[type[Any], Callable[[Turn, Ticket, Any], None]] = {
@@ -75,6 +92,8 @@ class TransactionShard:
             SendMarkersAgain: self._ending.asked_again,
             DescribeTransactionsRequest: self._listings.describe,
             ListTransactionsRequest: self._listings.list,
+            CommitAtomicBatchRequest: self._batches.commit,
+            AbortAtomicBatchRequest: self._batches.abort,
         }
 
     # -- records -------------------------------------------------------------------------------------------------------
@@ -82,18 +101,24 @@ class TransactionShard:
     def replay(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None:
         """Take a record into the state: of a decision, or of the log."""
         if producer is not None:
-            raise InvariantViolation(f"the state of {key.transactional_id!r} is part of no transaction")
+            raise InvariantViolation(f"the state of {key} is part of no transaction")
+        if isinstance(key, BatchApplicationKey):
+            self._applications.put(key.application, value)
+            return
         self._held.put(key.transactional_id, value)
+        if is_of_batch(key.transactional_id):
+            self._applications.put_writer(key.transactional_id, value)
 
     def replay_marker(self, marker: Marker) -> None:
         """No record of this log belongs to a producer's transaction."""
 
     def loaded(self) -> Sequence[Callable[[Turn], None]]:
         """The state is whole: in steps of some transactions; the shard takes requests in between."""
-        found = [one.transactional_id for one in self._held.by_id.values() if one.state not in CLOSED]
+        found = [one.transactional_id for one in self._held.by_id.values() if one.state not in CLOSED or is_begun(one)]
         ids = iter(found)
         parts = iter(lambda: list(islice(ids, LOADED_TRANSACTIONS)), [])
-        return (*(partial(self._loaded, part) for part in parts), self._expiry.look)
+        looks = self._expiry.look, self._batches.expire
+        return (self._batches.loaded, *(partial(self._loaded, part) for part in parts), *looks)
 
     def _loaded(self, transactional_ids: Sequence[str], turn: Turn) -> None:
         """Requests may have come since the load: each transaction is looked at as it is now. To set a time-out again or
@@ -102,15 +127,16 @@ class TransactionShard:
             transaction = self._held.by_id.get(transactional_id)
             if transaction is None:
                 continue
-            if transaction.state is TransactionState.ONGOING:
+            if transaction.state is TransactionState.ONGOING or is_begun(transaction):
                 self._ending.opened(turn, transaction)
             elif transaction.is_prepared:
                 self._ending.send_again(turn, transaction)
 
     def unloaded(self) -> Sequence[tuple[Ticket, ApiError]]:
-        """No request waits here. The state is used no more."""
+        """The requests that wait, with their answer. The state is used no more."""
         self._held.give_up()
-        return ()
+        self._applications.give_up()
+        return self._waiting.unloaded()
 
     def topics_changed(self, turn: Turn, changed: frozenset[str], deleted: frozenset[str]) -> None:
         """Nothing: the sender of markers passes over partitions that are gone."""
@@ -138,7 +164,7 @@ class TransactionShard:
 
     def statistics(self) -> TransactionStatistics:
         """May be called in any thread."""
-        return self._held.statistics()
+        return replace(self._held.statistics(), applications=len(self._applications))
 
     def __repr__(self) -> str:
         return f"TransactionShard({self._held!r})"

@@ -17,7 +17,19 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PROTOS = ("broker", "common", "configs", "elections", "groups", "log_dirs", "reassignments", "transactions")
+PROTOS = (
+    "acls",
+    "broker",
+    "common",
+    "configs",
+    "elections",
+    "groups",
+    "log_dirs",
+    "quotas",
+    "reassignments",
+    "transactions",
+    "users",
+)
 """The files that a client needs; the others are spoken between nodes."""
 PACKAGE = "penstock.example/go/penstockpb"
 PLUGINS = (

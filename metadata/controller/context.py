@@ -22,7 +22,7 @@ from penstock.errors import (
     InvalidRequestError,
     UnknownTopicOrPartitionError,
 )
-from penstock.ids import RandomIds
+from penstock.ids import Ids, RandomIds
 
 NAME_SHOWN = 64
 """An error shows so much of a name that the request has, and no topic."""
@@ -36,6 +36,8 @@ class DecisionContext:
     state: ControllerState
     sessions: BrokerSessions
     rng: random.Random
+    ids: Ids
+    """For ids that must not be guessed."""
     cluster: ClusterDefaults
 
     @property
@@ -79,6 +81,12 @@ class DecisionContext:
         while self.state.has_topic(topic_id := ids.new_id()):
             continue
         return topic_id
+
+    def new_acl_id(self) -> str:
+        ids = RandomIds(self.rng)
+        while (acl_id := ids.new_id()) in self.state.acls.by_id:
+            continue
+        return acl_id
 
 
 def named_partition(topic: TopicState, number: int, seen: set[PartitionKey]) -> PartitionRegistration:

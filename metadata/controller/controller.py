@@ -11,12 +11,15 @@ Not here: election, commit and forwarding (broker/), and the rules of each decis
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from metadata.controller import (
+    acls,
     directories,
     liveness,
     partitions,
     producer_ids,
+    quotas,
     reassignments,
     registration,
     unregistration,
@@ -34,9 +37,11 @@ from metadata.controller.result import ControllerResult, TickResponse
 from metadata.controller.sessions import BrokerSessions
 from metadata.controller.state import ControllerState, LeaderChange
 from metadata.controller.topics import internal_topics, new_partitions, topics
+from metadata.controller.users import alter_user_scram_credentials, bootstrap_users
 from metadata.image import MetadataImage
-from metadata.records import Record
+from metadata.records import Record, UserScramCredentialRecord
 from metadata.registrations import BrokerRegistration, PartitionRegistration
+from penstock.ids import Ids, RandomIds
 from penstock.messages.brokers import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
@@ -56,6 +61,9 @@ from penstock.messages.elections import (
 )
 from penstock.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
 from penstock.messages.produce import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from penstock.messages.security.acls import CreateAclsRequest, CreateAclsResponse, DeleteAclsRequest, DeleteAclsResponse
+from penstock.messages.security.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+from penstock.messages.security.users import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
 from penstock.messages.topics import (
     CreateInternalTopicRequest,
     CreateInternalTopicResponse,
@@ -108,11 +116,14 @@ class ControllerStatistics:
 class Controller:
     """Made from the committed image when this node becomes the quorum's leader; thrown away when it stops leading."""
 
-    def __init__(self, image: MetadataImage, config: ControllerConfig, rng: random.Random, now_ms: int) -> None:
+    def __init__(
+        self, image: MetadataImage, config: ControllerConfig, rng: random.Random, now_ms: int, ids: Ids | None = None
+    ) -> None:
+        """`ids` are those that must not be guessed; as random as `rng` where none are given."""
         self._sessions = BrokerSessions(config.session_timeout_ms)
         self._state = ControllerState(image)
         cluster = ClusterDefaults(config, self._state)
-        self._context = DecisionContext(config, self._state, self._sessions, rng, cluster)
+        self._context = DecisionContext(config, self._state, self._sessions, rng, ids or RandomIds(rng), cluster)
         self._leader_balance = LeaderBalance(cluster, now_ms)
         self._replica_balance = ReplicaBalance(cluster, now_ms)
         self._completions = reassignments.Completions(self._context)
@@ -229,6 +240,26 @@ class Controller:
         self, request: UnregisterBrokerRequest, now_ms: int
     ) -> ControllerResult[UnregisterBrokerResponse]:
         return unregistration.unregister_broker(self._context, request, now_ms)
+
+    def alter_user_scram_credentials(
+        self, request: AlterUserScramCredentialsRequest, now_ms: int
+    ) -> ControllerResult[AlterUserScramCredentialsResponse]:
+        return alter_user_scram_credentials(self._context, request)
+
+    def bootstrap_users(self, users: Sequence[UserScramCredentialRecord]) -> ControllerResult[tuple[str, ...]]:
+        """The first decision of a controller: the users that a new cluster begins with."""
+        return bootstrap_users(self._context, users)
+
+    def create_acls(self, request: CreateAclsRequest, now_ms: int) -> ControllerResult[CreateAclsResponse]:
+        return acls.create_acls(self._context, request)
+
+    def delete_acls(self, request: DeleteAclsRequest, now_ms: int) -> ControllerResult[DeleteAclsResponse]:
+        return acls.delete_acls(self._context, request)
+
+    def alter_client_quotas(
+        self, request: AlterClientQuotasRequest, now_ms: int
+    ) -> ControllerResult[AlterClientQuotasResponse]:
+        return quotas.alter_client_quotas(self._context, request)
 
     def to_image(self, epoch: int) -> MetadataImage:
         """The state as an image, uncommitted records included; costs as much as the cluster has metadata."""

@@ -14,12 +14,15 @@ from heapq import nsmallest
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from metadata.acls import AclTable
 from metadata.controller.balance.replica_counts import ReplicaCounts
 from metadata.controller.elections.preferred_leaders import PreferredLeaders
 from metadata.image import MetadataImage, TopicImage
+from metadata.quotas import QuotaTable
 from metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, PartitionRecord, Record, RegisterBrokerRecord
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
 from metadata.replay import replay
+from metadata.scram import ScramTable
 from penstock.errors import InvariantViolation
 from penstock.messages.configs import ConfigResource
 from penstock.topic_names import collision_key
@@ -63,8 +66,8 @@ class ControllerState:
         self.topics: dict[str, TopicState] = {}
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         self.next_producer_id = 0
-        self.partition_count = 0
-        self.unclean_elections = 0
+        self.scram, self.acls, self.quotas = ScramTable(image.scram), AclTable(image.acls), QuotaTable(image.quotas)
+        self.partition_count = self.unclean_elections = 0
         self.leader_changes: list[LeaderChange] = []
         """Since `take_leader_changes` was called last."""
         self.replica_set_changes = 0
@@ -120,6 +123,9 @@ class ControllerState:
             topics_by_name={topic.name: topic for topic in topics},
             configs={resource: dict(config) for resource, config in self.configs.items()},
             next_producer_id=self.next_producer_id,
+            scram=self.scram.image(),
+            acls=dict(self.acls.by_id),
+            quotas=dict(self.quotas.by_entity),
         )
 
     # -- what decisions ask --------------------------------------------------------------------------------------------
@@ -267,10 +273,9 @@ class ControllerState:
             config.pop(key, None)
         else:
             config[key] = value
-        if config:
-            self.configs[resource] = config
-        else:
-            self.configs.pop(resource, None)
+        self.configs[resource] = config
+        if not config:
+            del self.configs[resource]
 
     def _note_change(self, before: PartitionRegistration, after: PartitionRegistration) -> None:
         if before.leader_id != after.leader_id and before.has_leader:

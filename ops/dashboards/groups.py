@@ -46,6 +46,12 @@ LAG = Row(
             Unit.SECONDS,
             of_groups("penstock_group_stalled_seconds"),
         ),
+        graph(
+            "Records of groups that never committed",
+            "Such a group has no lag. What its members' partitions got since then, at the least.",
+            Unit.COUNT,
+            of_groups("penstock_group_never_committed_records"),
+        ),
     ),
 )
 MEMBERS = Row(

@@ -61,6 +61,32 @@ ENDS = Row(
         ),
     ),
 )
+BATCHES = Row(
+    "Atomic batches",
+    (
+        graph(
+            "Versions decided",
+            "Of applications that write with many producers at a time, as Spark's sink does. Aborted: given up for a"
+            " newer version or another run, or by a request.",
+            Unit.OPERATIONS_PER_SECOND,
+            rate("penstock_atomic_batches_decided_total", "{{outcome}}", "outcome"),
+        ),
+        graph(
+            "Runs that were fenced",
+            "One for each restart of an application. Again and again without restarts: two runs of one application, as"
+            " with a copied checkpoint, fence each other.",
+            Unit.COUNT,
+            rise("penstock_atomic_batch_runs_fenced_total", "fenced {{instance}}"),
+        ),
+        graph(
+            "Applications",
+            "That the coordinators know. They are forgotten when they were not used for twice"
+            " transactional.id.expiration.ms, and those for one version after an hour.",
+            Unit.COUNT,
+            gauge("penstock_atomic_batch_applications"),
+        ),
+    ),
+)
 MARKERS = Row(
     "Markers",
     (
@@ -127,4 +153,4 @@ COORDINATORS = Row(
     ),
 )
 
-DASHBOARD = Dashboard("transactions", "transactions", __doc__.strip(), (READERS, ENDS, MARKERS, COORDINATORS))
+DASHBOARD = Dashboard("transactions", "transactions", __doc__.strip(), (READERS, ENDS, BATCHES, MARKERS, COORDINATORS))

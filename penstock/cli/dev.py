@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.dev_ports import DEFAULT_PORT, PORT_MAX, KafkaPort, KafkaPorts, as_before, choose_kafka_ports
+from penstock.cli.dev_security import Secure, how_to_connect, secured_as_before
 from penstock.cli.options import AsJson, parse_pairs
 from penstock.cli.output import note, print_json
 from penstock.standard_streams import give_up_unwritten
@@ -70,10 +71,11 @@ def dev(
         typer.Option(
             metavar="NAME",
             help="A name or address of this machine: clients on other machines, or outside of a container, reach the"
-            " brokers by it, and they listen on all addresses. There is no authentication.",
+            " brokers by it, and they listen on all addresses; give --secure, too, or whoever reaches them may do all.",
             show_default="127.0.0.1",
         ),
     ] = None,
+    secure: Secure = False,
     config: NodeKeys = None,
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print the nodes' configuration files, and start nothing.")
@@ -91,12 +93,13 @@ def dev(
 
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a pipe whose reader ends must not end the nodes
     nodes, port = as_before(data, nodes, port)
+    secure = secured_as_before(data, secure)
     host = checked_host(host)
     keys = node_keys(config or ())
     choose = partial(choose_kafka_ports, data, nodes, port, host, kafka_port)
 
     def with_ports(kafka: KafkaPorts) -> Cluster:
-        return Cluster(nodes, keys, data, port=port, host=host, kafka_ports=kafka.chosen, defaults={})
+        return Cluster(nodes, keys, data, port=port, host=host, kafka_ports=kafka.chosen, secure=secure, defaults={})
 
     if print_config:
         _print_configs(with_ports(choose()).planned_configs(), as_json)
@@ -108,7 +111,7 @@ def dev(
             # A handler, not a mask: as process 1 of a container this one gets no signal that has none.
             signal.signal(number, lambda *_: stop.set())
         with _nobody_must_listen():
-            _say_ready(cluster, data, kafka.lines(cluster.kafka_bootstrap), as_json)
+            _say_ready(cluster, data, kafka, as_json)
         ended = _watch(cluster, stop)
         note("stopping")
         codes = cluster.stop_all()
@@ -152,15 +155,15 @@ def _opened(
                 raise PenstockError(reason) from None
 
 
-def _say_ready(cluster: Cluster, data: Path, about: Iterable[str], as_json: bool) -> None:
+def _say_ready(cluster: Cluster, data: Path, kafka: KafkaPorts, as_json: bool) -> None:
     nodes, metrics = len(cluster), [cluster.metrics_url(index) for index in range(len(cluster))]
     if as_json:
         addresses = {"bootstrap": cluster.bootstrap, "kafka": cluster.kafka_bootstrap}
-        print_json({**addresses, "data": str(data), "metrics": metrics})
+        print_json({**addresses, "data": str(data), "metrics": metrics, **cluster.client_options})
         return
     note(f"{nodes} node{'s' if nodes > 1 else ''} ready, data in {data}; Ctrl-C stops")
     note(f"metrics: {' '.join(metrics)}")
-    for line in about:
+    for line in (*kafka.lines(cluster.kafka_bootstrap), *how_to_connect(cluster.secured)):
         note(line)
     print(cluster.bootstrap, flush=True)
 

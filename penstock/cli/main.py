@@ -17,6 +17,7 @@ import typer
 
 from penstock.cli import (
     brokers,
+    certs,
     cluster,
     configs,
     dev,
@@ -29,10 +30,12 @@ from penstock.cli import (
 from penstock.cli.bench import command as bench
 from penstock.cli.console import consume, produce
 from penstock.cli.demo import command as demo
+from penstock.cli.edge.connecting import add_connecting_options
 from penstock.cli.edge.run import run_command
 from penstock.cli.files import log, metadata
 from penstock.cli.groups import command as groups
 from penstock.cli.moves import balance, reassignments
+from penstock.cli.security import acls, quotas, users
 from penstock.cli.transactions import command as transactions
 
 app = typer.Typer(
@@ -50,8 +53,12 @@ app.add_typer(configs.app, name="configs")
 app.add_typer(cluster.cluster_app, name="cluster")
 cluster.cluster_app.command("balance")(balance.balance)
 app.add_typer(brokers.app, name="brokers")
+app.add_typer(users.app, name="users")
+app.add_typer(acls.app, name="acls")
+app.add_typer(quotas.app, name="quotas")
 app.add_typer(cluster.quorum_app, name="quorum")
 app.add_typer(node.app, name="node")
+app.add_typer(certs.app, name="certs")
 app.add_typer(log.app, name="log")
 app.add_typer(metadata.app, name="metadata")
 app.add_typer(bench.app, name="bench")
@@ -61,6 +68,7 @@ app.command("demo")(demo.demo)
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("elect-leaders")(elect_leaders.elect_leaders)
+add_connecting_options(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -29,9 +29,41 @@ def format_node(
             " learned from the other voters what it may have promised.",
         ),
     ] = False,
+    add_scram: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-scram",
+            metavar="MECHANISM=[name=NAME,…]",
+            help="A user that a new cluster begins with, as with Kafka's tool: SCRAM-SHA-256=[name=admin,"
+            "password-file=FILE]. Without password-file the password is asked for; with password=SECRET other users of"
+            " this machine may see it. May be repeated. Give it for every controller: the first that leads sets its"
+            " users.",
+        ),
+    ] = None,
+    secure: Annotated[
+        bool,
+        typer.Option(
+            "--secure",
+            help="TLS, log-ins and ACLs from the first start on: what is missing of the node's certificate, its keys of"
+            " security in FILE, and a user `admin` is made; what is there is kept. --add-scram names another user.",
+        ),
+    ] = False,
+    ca: Annotated[
+        str,
+        typer.Option(
+            metavar="DIR",
+            help="With --secure: the directory with ca.pem and node-ID.pem, as `penstock certs` makes them.",
+            show_default="penstock-certs",
+        ),
+    ] = "",
 ) -> None:
     """Prepare the log dirs of a new node, once. Refuses directories that are not empty."""
+    if ca and not secure:
+        raise typer.BadParameter("it is for --secure; give both", param_hint="--ca")
     options = [*(["--cluster-id", cluster_id] if cluster_id else []), *(["--rejoin"] if rejoin else [])]
+    options += [*(["--secure"] if secure else []), *(["--ca", ca] if ca else [])]
+    for user in add_scram or ():
+        options += ["--add-scram", user]
     _become(node_command("format", "--config", config, *options))
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from penstock.cli.edge.connecting import connection_variables
 from penstock.cli.edge.numbers import INT32_MAX
 from penstock.errors import ConfigError, PenstockError
 
@@ -36,7 +37,10 @@ def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
     bootstrap = context.params.get("bootstrap") or os.environ.get("PENSTOCK_BOOTSTRAP", DEFAULT_BOOTSTRAP)
     limit_ms = COMPLETION_TIMEOUT_MS
     try:
-        with Admin(bootstrap, bootstrap_timeout_ms=limit_ms, default_api_timeout_ms=limit_ms) as admin:
+        with (
+            connection_variables(context.params),
+            Admin(bootstrap, bootstrap_timeout_ms=limit_ms, default_api_timeout_ms=limit_ms) as admin,
+        ):
             return [name for name in admin.list_topics() if name.startswith(incomplete)]
     except PenstockError:
         return []

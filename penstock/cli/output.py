@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
+
+_STEERING: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Control characters, ends of lines, and those that turn the direction of text."""
 
 
 class Progress(Protocol):
@@ -60,21 +64,27 @@ def is_utf8(stream: object) -> bool:
     return str(getattr(stream, "encoding", "")).lower().replace("-", "") == "utf8"
 
 
+def one_line(value: object) -> str:
+    """The value as text that neither breaks its line nor steers a terminal: a stranger may have chosen the name."""
+    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], str(value))
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table for people; in a pipe a header line and tab-separated rows."""
     if not sys.stdout.isatty():
         for row in [columns, *rows]:
-            print("\t".join(map(str, row)))
+            print("\t".join(map(one_line, row)))
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(header_style="bold")
     for number, name in enumerate(columns):
         are_numbers = all(_is_number(row[number]) for row in rows)
         table.add_column(name, justify="right" if are_numbers else "left")
     for row in rows:
-        table.add_row(*map(str, row))
+        table.add_row(*(Text(one_line(cell)) for cell in row))  # as text: `[/x]` in a name is no markup
     Console().print(table)
 
 
@@ -86,7 +96,7 @@ def print_fields(fields: dict[str, object]) -> None:
     """Name and value, one pair a line."""
     width = max(map(len, fields)) if sys.stdout.isatty() else 0
     for name, value in fields.items():
-        print(f"{name + ':':<{width + 1}} {value}")
+        print(f"{name + ':':<{width + 1}} {one_line(value)}")
 
 
 def note(text: str) -> None:

@@ -15,6 +15,8 @@ from penstock.config_keys import ConfigKey, keys_of
 from penstock.errors import (
     ERRORS,
     ApiError,
+    AuthenticationFailedError,
+    AuthorizationFailedError,
     BootstrapError,
     BufferExhaustedError,
     CalledInCallbackError,
@@ -92,6 +94,8 @@ CLIENT_ERRORS: tuple[type[PenstockError], ...] = (
     TransactionStateError,
     TransactionAbortedError,
     FatalProducerError,
+    AuthenticationFailedError,
+    AuthorizationFailedError,
     UndecodableBatchError,
     ForkedClientError,
     GreenThreadsError,

@@ -67,12 +67,16 @@ def begin_alone(work: Callable[[], Coroutine[Any, Any, object]], tasks: set[asyn
     task.add_done_callback(tasks.discard)
 
 
-def close_when_forgotten(client: object, name: str, core: Forgettable, home: Home) -> None:
-    """From now on the core is closed once nobody has the client any more."""
-    weakref.finalize(client, _close, name, core, home, forks.generation()).atexit = False
+ARE_SENT = "they are being sent"
 
 
-def _close(name: str, core: Forgettable, home: Home, made_in: int) -> None:
+def close_when_forgotten(client: object, name: str, core: Forgettable, home: Home, fate: str = ARE_SENT) -> None:
+    """From now on the core is closed once nobody has the client any more. `fate` is that of records that are not acked
+    by then."""
+    weakref.finalize(client, _close, name, core, home, forks.generation(), fate).atexit = False
+
+
+def _close(name: str, core: Forgettable, home: Home, made_in: int, fate: str) -> None:
     """Called by whichever thread dropped the client last, or collects garbage: it must not wait."""
     if core.closed or made_in != forks.generation():
         return
@@ -81,7 +85,7 @@ def _close(name: str, core: Forgettable, home: Home, made_in: int) -> None:
     if is_alive:
         home.adopt(core.close_forgotten)
     if unacked:
-        fate = "they are being sent" if is_alive else "they are lost, because its event loop has ended"
+        fate = fate if is_alive else "they are lost, because its event loop has ended"
         warnings.warn(
             f"{name} was dropped without close(), and {unacked} of its records were not acked yet: {fate}. Close it, or"
             " use it in a with statement",

@@ -26,7 +26,16 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from penstock.client.options.config import Acks, CompressionType, IsolationLevel, OffsetReset, PartitionerFunction
+from penstock.client.options.config import (
+    Acks,
+    CompressionType,
+    IsolationLevel,
+    OffsetReset,
+    PartitionerFunction,
+    SaslMechanism,
+)
+from penstock.client.wire.tls_files import FilePath
+from penstock.client.wire.token_login import TokenProvider
 '''
 
 

@@ -22,7 +22,7 @@ DESCRIBE_CONFIGS: Final = Api(
         "a topic's description is about 5 KiB, so the largest answer has 5 MiB",
     ),
     Operation.DESCRIBE_CONFIGS,
-    Resource.NAMED,
+    Resource.TOPIC,
     lambda answer: answer.resources,
 )
 DESCRIBE_CLUSTER: Final = Api(

@@ -11,11 +11,14 @@ from enum import Enum
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from penstock.errors import ApiError
+from penstock.messages.security.acls import Operation as Operation
+from penstock.messages.security.acls import ResourceType
 
 Q = TypeVar("Q")
 A = TypeVar("A")
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
+Resource = ResourceType
 
 
 class ApiKind(Enum):
@@ -49,31 +52,6 @@ class ApiKind(Enum):
         return self in (ApiKind.FORWARDED, ApiKind.ASKED, ApiKind.CONTROLLER)
 
 
-class Operation(Enum):
-    """The operations that an authorizer permits or denies, in Kafka's words (KIP-11)."""
-
-    READ = "Read"
-    WRITE = "Write"
-    CREATE = "Create"
-    DELETE = "Delete"
-    ALTER = "Alter"
-    DESCRIBE = "Describe"
-    CLUSTER_ACTION = "ClusterAction"
-    DESCRIBE_CONFIGS = "DescribeConfigs"
-    ALTER_CONFIGS = "AlterConfigs"
-    IDEMPOTENT_WRITE = "IdempotentWrite"
-
-
-class Resource(Enum):
-    """The kind of thing that an operation is done to."""
-
-    CLUSTER = "cluster"
-    TOPIC = "topic"
-    GROUP = "group"
-    TRANSACTIONAL_ID = "transactional id"
-    NAMED = "the topic or broker that the request names"
-
-
 @dataclass(frozen=True, slots=True)
 class ApiLimits:
     """The size that one request may have. `elements` maps the path of a repeated field (`topics.config`) to its limit;
@@ -87,6 +65,10 @@ class ApiLimits:
 SMALL: Final = ApiLimits(4 * KIB)
 
 
+ADMINISTRATIVE: Final = frozenset((Operation.CREATE, Operation.DELETE, Operation.ALTER, Operation.ALTER_CONFIGS))
+"""Who needs such a right changes what there is: an administrative act, which is audited."""
+
+
 class Outcome(Protocol):
     """The result of one part of a request: a partition, a topic, a resource."""
 
@@ -97,6 +79,10 @@ class Outcome(Protocol):
 def no_outcomes(response: Any) -> Iterable[Outcome]:
     """An answer without parts that can fail one by one."""
     return ()
+
+
+def by_anybody(request: Any) -> bool:
+    return True
 
 
 def as_answered(response: Any) -> Any:
@@ -125,13 +111,34 @@ class Api(Generic[Q, A]):
     """A handled request of a `kind` that is answered here may wait: for acks, records, a disk or the controller."""
     replica_id: Callable[[Q], int] | None = None
     """The replica on whose behalf it is asked. Only brokers ask for one, at their own listener."""
+    sender: Callable[[Q], int] | None = None
+    """The node that a request between nodes says it is from, if it is not the replica."""
+    no_sender: str = ""
+    """Why a request between nodes does not say which node it is from, if it does not."""
+    before_authentication: bool = False
+    """It may be called by who has not said yet who it is, at every listener for clients: it is how a caller does."""
     is_for_brokers: bool = False
     """Brokers ask each other for what clients ask, too, at their own listener."""
+
+    of_administrators: Callable[[Q], bool] | None = None
+    """Tells the requests of administrators from those of programs, where both ask for it."""
+
+    @property
+    def administers(self) -> Callable[[Q], bool] | None:
+        """True of a request that is an administrative act; None if none is."""
+        if self.of_administrators is not None or not self.kind.at_broker:
+            return self.of_administrators
+        return by_anybody if self.operation in ADMINISTRATIVE else None
 
     def answer_to_both(self, request: Q, answer: A) -> A:
         """The answer to a repeated request, read for the lost attempts before it too. One that only checks has done
         nothing."""
         return answer if getattr(request, "validate_only", False) else self.of_repetition(answer)
+
+    def sender_of(self, request: Q) -> int | None:
+        """The node that a request between nodes says it is from; None if it does not say."""
+        told = self.sender or self.replica_id
+        return None if told is None else told(request)
 
     @property
     def waits(self) -> bool:

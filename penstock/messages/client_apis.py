@@ -20,7 +20,8 @@ from penstock.messages import (
     repetitions,
     topics,
 )
-from penstock.messages.api import MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Resource
+from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Resource
+from penstock.messages.security import authentication
 
 PARTITIONS_MAX: Final = 2_000
 """Partitions of one data request. A handler works 10 to 20 µs for each before the next request has its turn. Clients
@@ -161,6 +162,16 @@ INIT_PRODUCER_ID: Final = Api(
     Resource.CLUSTER,
     may_wait=True,
 )
+SASL_AUTHENTICATE: Final = Api(
+    "SaslAuthenticate",
+    authentication.SaslAuthenticateRequest,
+    authentication.SaslAuthenticateResponse,
+    ApiKind.LOCAL,
+    ApiLimits(24 * KIB, {}, "the longest token of OAUTHBEARER has 16 KiB"),
+    Operation.DESCRIBE,
+    may_wait=True,
+    before_authentication=True,
+)
 ALTER_CONFIGS: Final = Api(
     "AlterConfigs",
     configs.AlterConfigsRequest,
@@ -168,7 +179,7 @@ ALTER_CONFIGS: Final = Api(
     ApiKind.FORWARDED,
     ApiLimits(4 * MIB, {"resources": NAMES_MAX, "resources.changes": ENTRIES_MAX}),
     Operation.ALTER_CONFIGS,
-    Resource.NAMED,
+    Resource.TOPIC,
     lambda answer: answer.resources,
     tells_offset=True,
 )

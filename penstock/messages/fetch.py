@@ -76,3 +76,5 @@ class FetchResponse:
 
     partitions: Sequence[PartitionFetchResult] = ()
     error: ApiError | None = None
+    throttle_time_ms: int = 0
+    """The broker reads nothing more of the connection for so long: the client has used its quota up."""

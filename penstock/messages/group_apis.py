@@ -99,6 +99,7 @@ LEAVE_GROUP: Final = Api(
     Resource.GROUP,
     lambda answer: answer.members,
     may_wait=True,
+    of_administrators=lambda request: any(not member.member_id for member in request.members),
 )
 OFFSET_COMMIT: Final = Api(
     "OffsetCommit",
@@ -110,6 +111,7 @@ OFFSET_COMMIT: Final = Api(
     Resource.GROUP,
     lambda answer: answer.partitions,
     may_wait=True,
+    of_administrators=lambda request: not request.member_id,
 )
 OFFSET_FETCH: Final = Api(
     "OffsetFetch",

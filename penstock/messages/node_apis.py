@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import NoneType
 from typing import Any, Final
 
@@ -11,9 +11,15 @@ from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Oper
 from penstock.messages.transactions import markers
 
 
-def _of_quorum(name: str, limits: ApiLimits = SMALL) -> Api[Any, Any]:
+def _of_quorum(name: str, sender: Callable[[Any], int], limits: ApiLimits = SMALL) -> Api[Any, Any]:
     """A call between the quorum's nodes; `raft.messages` has its records."""
-    return Api(name, NoneType, NoneType, ApiKind.QUORUM, limits, Operation.CLUSTER_ACTION)
+    return Api(name, NoneType, NoneType, ApiKind.QUORUM, limits, Operation.CLUSTER_ACTION, sender=sender)
+
+
+def _broker(request: Any) -> int:
+    """The sender of what brokers ask of the controller."""
+    broker_id: int = request.broker_id
+    return broker_id
 
 
 def _marked(answer: markers.WriteTxnMarkersResponse) -> Iterator[Outcome]:
@@ -21,13 +27,15 @@ def _marked(answer: markers.WriteTxnMarkersResponse) -> Iterator[Outcome]:
         yield from marker.partitions
 
 
-VOTE: Final = _of_quorum("Vote")
-BEGIN_QUORUM_EPOCH: Final = _of_quorum("BeginQuorumEpoch")
+VOTE: Final = _of_quorum("Vote", lambda request: request.candidate_id)
+BEGIN_QUORUM_EPOCH: Final = _of_quorum("BeginQuorumEpoch", lambda request: request.leader_id)
 END_QUORUM_EPOCH: Final = _of_quorum(
-    "EndQuorumEpoch", ApiLimits(4 * KIB, {"preferred_successors": 100}, "a quorum has at most 9 voters")
+    "EndQuorumEpoch",
+    lambda request: request.leader_id,
+    ApiLimits(4 * KIB, {"preferred_successors": 100}, "a quorum has at most 9 voters"),
 )
-FETCH_METADATA: Final = _of_quorum("FetchMetadata")
-FETCH_SNAPSHOT: Final = _of_quorum("FetchSnapshot")
+FETCH_METADATA: Final = _of_quorum("FetchMetadata", lambda request: request.replica_id)
+FETCH_SNAPSHOT: Final = _of_quorum("FetchSnapshot", lambda request: request.replica_id)
 REGISTER_BROKER: Final = Api(
     "RegisterBroker",
     brokers.RegisterBrokerRequest,
@@ -45,6 +53,7 @@ REGISTER_BROKER: Final = Api(
         "a broker names every replica that its log dirs hold",
     ),
     Operation.CLUSTER_ACTION,
+    sender=_broker,
 )
 BROKER_HEARTBEAT: Final = Api(
     "BrokerHeartbeat",
@@ -53,6 +62,7 @@ BROKER_HEARTBEAT: Final = Api(
     ApiKind.CONTROLLER,
     ApiLimits(8 * KIB, {"offline_log_dirs": 128}),
     Operation.CLUSTER_ACTION,
+    sender=_broker,
 )
 ALTER_PARTITION: Final = Api(
     "AlterPartition",
@@ -61,6 +71,7 @@ ALTER_PARTITION: Final = Api(
     ApiKind.CONTROLLER,
     ApiLimits(4 * MIB, {"partitions": 10_000, "partitions.new_isr": 200_000}, "a broker sends 1,000 at a time"),
     Operation.CLUSTER_ACTION,
+    sender=_broker,
 )
 ASSIGN_REPLICAS_TO_DIRS: Final = Api(
     "AssignReplicasToDirs",
@@ -69,6 +80,7 @@ ASSIGN_REPLICAS_TO_DIRS: Final = Api(
     ApiKind.CONTROLLER,
     ApiLimits(4 * MIB, {"replicas": 10_000, "replicas.partitions": 10_000}, "a broker sends 1,000 at a time"),
     Operation.CLUSTER_ACTION,
+    sender=_broker,
 )
 ALLOCATE_PRODUCER_IDS: Final = Api(
     "AllocateProducerIds",
@@ -77,6 +89,7 @@ ALLOCATE_PRODUCER_IDS: Final = Api(
     ApiKind.CONTROLLER,
     SMALL,
     Operation.CLUSTER_ACTION,
+    sender=_broker,
 )
 CREATE_INTERNAL_TOPIC: Final = Api(
     "CreateInternalTopic",
@@ -85,6 +98,7 @@ CREATE_INTERNAL_TOPIC: Final = Api(
     ApiKind.CONTROLLER,
     ApiLimits(4 * KIB, {"config": 20}),
     Operation.CLUSTER_ACTION,
+    sender=_broker,
 )
 WRITE_TXN_MARKERS: Final = Api(
     "WriteTxnMarkers",
@@ -95,4 +109,5 @@ WRITE_TXN_MARKERS: Final = Api(
     Operation.CLUSTER_ACTION,
     outcomes=_marked,
     may_wait=True,
+    no_sender="any broker may coordinate a transaction; each marker has its coordinator's epoch, which fences",
 )

@@ -57,6 +57,8 @@ class ProduceResponse:
     error: ApiError | None = None
     untold: Sequence[PartitionProduceResult] = ()
     """With acks=0 the results, which are not sent."""
+    throttle_time_ms: int = 0
+    """The broker reads nothing more of the connection for so long: the client has used its quota up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from penstock.errors import (
 )
 from penstock.messages.brokers import UnregisterBrokerResponse
 from penstock.messages.elections import AlterPartitionReassignmentsResponse, ElectLeadersResponse
+from penstock.messages.security.users import AlterUserScramCredentialsResponse
 from penstock.messages.topics import (
     CreatePartitionsResponse,
     CreateTopicsResponse,
@@ -74,3 +75,9 @@ def cancelled_before(response: AlterPartitionReassignmentsResponse) -> AlterPart
 def unregistered_before(response: UnregisterBrokerResponse) -> UnregisterBrokerResponse:
     """A broker that is not registered was forgotten."""
     return replace(response, error=None) if isinstance(response.error, BrokerIdNotRegisteredError) else response
+
+
+def removed_before(response: AlterUserScramCredentialsResponse) -> AlterUserScramCredentialsResponse:
+    """A user that has none of the credentials to delete had them deleted."""
+    users = tuple(replace(user, error=None) if user.is_gone else user for user in response.users)
+    return replace(response, users=users)

@@ -1,10 +1,13 @@
+from penstock.pb import acls_pb2 as _acls_pb2
 from penstock.pb import common_pb2 as _common_pb2
 from penstock.pb import configs_pb2 as _configs_pb2
 from penstock.pb import elections_pb2 as _elections_pb2
 from penstock.pb import groups_pb2 as _groups_pb2
 from penstock.pb import log_dirs_pb2 as _log_dirs_pb2
+from penstock.pb import quotas_pb2 as _quotas_pb2
 from penstock.pb import reassignments_pb2 as _reassignments_pb2
 from penstock.pb import transactions_pb2 as _transactions_pb2
+from penstock.pb import users_pb2 as _users_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -60,16 +63,18 @@ class PartitionRecords(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., records: _Optional[bytes] = ..., topic_id: _Optional[str] = ...) -> None: ...
 
 class ProduceResponse(_message.Message):
-    __slots__ = ("correlation_id", "partitions", "error", "more_follows")
+    __slots__ = ("correlation_id", "partitions", "error", "more_follows", "throttle_time_ms")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     MORE_FOLLOWS_FIELD_NUMBER: _ClassVar[int]
+    THROTTLE_TIME_MS_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     partitions: _containers.RepeatedCompositeFieldContainer[PartitionProduceResult]
     error: _common_pb2.Error
     more_follows: bool
-    def __init__(self, correlation_id: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[PartitionProduceResult, _Mapping]]] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., more_follows: _Optional[bool] = ...) -> None: ...
+    throttle_time_ms: int
+    def __init__(self, correlation_id: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[PartitionProduceResult, _Mapping]]] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., more_follows: _Optional[bool] = ..., throttle_time_ms: _Optional[int] = ...) -> None: ...
 
 class PartitionProduceResult(_message.Message):
     __slots__ = ("topic", "partition", "error", "base_offset", "log_append_time_ms", "log_start_offset", "record_errors")
@@ -152,14 +157,16 @@ class ForgottenPartition(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ...) -> None: ...
 
 class FetchResponse(_message.Message):
-    __slots__ = ("correlation_id", "partitions", "error")
+    __slots__ = ("correlation_id", "partitions", "error", "throttle_time_ms")
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    THROTTLE_TIME_MS_FIELD_NUMBER: _ClassVar[int]
     correlation_id: int
     partitions: _containers.RepeatedCompositeFieldContainer[PartitionFetchResult]
     error: _common_pb2.Error
-    def __init__(self, correlation_id: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[PartitionFetchResult, _Mapping]]] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ...) -> None: ...
+    throttle_time_ms: int
+    def __init__(self, correlation_id: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[PartitionFetchResult, _Mapping]]] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., throttle_time_ms: _Optional[int] = ...) -> None: ...
 
 class PartitionFetchResult(_message.Message):
     __slots__ = ("topic", "partition", "error", "high_watermark", "log_start_offset", "last_stable_offset", "records", "diverging_epoch", "fetch_offset", "topic_id", "aborted")
@@ -524,6 +531,24 @@ class InitProducerIdResponse(_message.Message):
     producer_id: int
     producer_epoch: int
     def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ...) -> None: ...
+
+class SaslAuthenticateRequest(_message.Message):
+    __slots__ = ("mechanism", "auth_bytes")
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    AUTH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    mechanism: str
+    auth_bytes: bytes
+    def __init__(self, mechanism: _Optional[str] = ..., auth_bytes: _Optional[bytes] = ...) -> None: ...
+
+class SaslAuthenticateResponse(_message.Message):
+    __slots__ = ("auth_bytes", "token", "session_lifetime_ms")
+    AUTH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    SESSION_LIFETIME_MS_FIELD_NUMBER: _ClassVar[int]
+    auth_bytes: bytes
+    token: str
+    session_lifetime_ms: int
+    def __init__(self, auth_bytes: _Optional[bytes] = ..., token: _Optional[str] = ..., session_lifetime_ms: _Optional[int] = ...) -> None: ...
 
 class DescribeProducersRequest(_message.Message):
     __slots__ = ("partitions",)

@@ -23,13 +23,16 @@ _sym_db = _symbol_database.Default()
 
 
 from penstock.pb import common_pb2 as penstock_dot_v1_dot_common__pb2
+from penstock.pb import acls_pb2 as penstock_dot_v1_dot_acls__pb2
 from penstock.pb import broker_pb2 as penstock_dot_v1_dot_broker__pb2
 from penstock.pb import configs_pb2 as penstock_dot_v1_dot_configs__pb2
 from penstock.pb import elections_pb2 as penstock_dot_v1_dot_elections__pb2
+from penstock.pb import quotas_pb2 as penstock_dot_v1_dot_quotas__pb2
 from penstock.pb import reassignments_pb2 as penstock_dot_v1_dot_reassignments__pb2
+from penstock.pb import users_pb2 as penstock_dot_v1_dot_users__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cpenstock/v1/controller.proto\x12\x0bpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x18penstock/v1/broker.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x1fpenstock/v1/reassignments.proto\"\xad\x03\n\x15RegisterBrokerRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x11\n\tbroker_id\x18\x02 \x01(\x05\x12\x16\n\x0eincarnation_id\x18\x03 \x01(\t\x12\x0c\n\x04host\x18\x04 \x01(\t\x12\x0c\n\x04port\x18\x05 \x01(\x05\x12\x0c\n\x04rack\x18\x06 \x01(\t\x12\x1d\n\x15previous_broker_epoch\x18\x07 \x01(\x12\x12\x10\n\x08log_dirs\x18\x08 \x03(\t\x12\x17\n\x0f\x66\x61iled_log_dirs\x18\x0b \x01(\x05\x12\x15\n\rlost_log_dirs\x18\x0c \x03(\t\x12-\n\x08replicas\x18\r \x03(\x0b\x32\x1b.penstock.v1.HostedReplicas\x12\x14\n\x0c\x66lush_policy\x18\x0e \x01(\t\x12\x19\n\x11inter_broker_host\x18\x14 \x01(\t\x12\x19\n\x11inter_broker_port\x18\x15 \x01(\x05\x12\x30\n\tlisteners\x18\x16 \x03(\x0b\x32\x1d.penstock.v1.ListenerEndpoint\x12\x1d\n\x15inter_broker_listener\x18\x17 \x01(\t\"<\n\x10ListenerEndpoint\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\x05\"G\n\x0eHostedReplicas\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\x05\x12\x0f\n\x07log_dir\x18\x03 \x01(\t\"p\n\x16RegisterBrokerResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x14\n\x0c\x62roker_epoch\x18\x02 \x01(\x03\x12\x1d\n\x15unknown_lost_log_dirs\x18\x03 \x03(\t\"\xbc\x01\n\x16\x42rokerHeartbeatRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x11\n\tbroker_id\x18\x02 \x01(\x05\x12\x14\n\x0c\x62roker_epoch\x18\x03 \x01(\x03\x12\x1f\n\x17\x63urrent_metadata_offset\x18\x04 \x01(\x03\x12\x12\n\nwant_fence\x18\x05 \x01(\x08\x12\x16\n\x0ewant_shut_down\x18\x06 \x01(\x08\x12\x18\n\x10offline_log_dirs\x18\x07 \x03(\t\"\x99\x01\n\x17\x42rokerHeartbeatResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x14\n\x0cis_caught_up\x18\x02 \x01(\x08\x12\x11\n\tis_fenced\x18\x03 \x01(\x08\x12\x18\n\x10should_shut_down\x18\x04 \x01(\x08\x12\x18\n\x10offline_log_dirs\x18\x05 \x03(\t\"u\n\x15\x41lterPartitionRequest\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12\x14\n\x0c\x62roker_epoch\x18\x02 \x01(\x03\x12\x33\n\npartitions\x18\x03 \x03(\x0b\x32\x1f.penstock.v1.AlterPartitionData\"\x91\x01\n\x12\x41lterPartitionData\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x17\n\x0fpartition_epoch\x18\x04 \x01(\x05\x12\'\n\x07new_isr\x18\x05 \x03(\x0b\x32\x16.penstock.v1.IsrMember\"4\n\tIsrMember\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12\x14\n\x0c\x62roker_epoch\x18\x02 \x01(\x03\"r\n\x16\x41lterPartitionResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x35\n\npartitions\x18\x02 \x03(\x0b\x32!.penstock.v1.AlterPartitionResult\"\xba\x01\n\x14\x41lterPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x11\n\tleader_id\x18\x04 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x05 \x01(\x05\x12\x17\n\x0fpartition_epoch\x18\x06 \x01(\x05\x12\x0b\n\x03isr\x18\x07 \x03(\x05\x12\x0b\n\x03\x65lr\x18\x08 \x03(\x05\"u\n\x1b\x41ssignReplicasToDirsRequest\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12\x14\n\x0c\x62roker_epoch\x18\x02 \x01(\x03\x12-\n\x08replicas\x18\x03 \x03(\x0b\x32\x1b.penstock.v1.HostedReplicas\"q\n\x1c\x41ssignReplicasToDirsResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12.\n\x08replicas\x18\x02 \x03(\x0b\x32\x1c.penstock.v1.AssignedReplica\"Y\n\x0f\x41ssignedReplica\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Error\"E\n\x1a\x41llocateProducerIdsRequest\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12\x14\n\x0c\x62roker_epoch\x18\x02 \x01(\x03\"G\n\x1b\x41llocateProducerIdsResponse\x12\x19\n\x11\x66irst_producer_id\x18\x01 \x01(\x03\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\"\xf7\x01\n\x1a\x43reateInternalTopicRequest\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12\x14\n\x0c\x62roker_epoch\x18\x02 \x01(\x03\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x12\n\npartitions\x18\x04 \x01(\x05\x12\x1a\n\x12replication_factor\x18\x05 \x01(\x11\x12\x43\n\x06\x63onfig\x18\x06 \x03(\x0b\x32\x33.penstock.v1.CreateInternalTopicRequest.ConfigEntry\x1a-\n\x0b\x43onfigEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"A\n\x1b\x43reateInternalTopicResponse\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x10\n\x08was_made\x18\x02 \x01(\x08\x32\xd5\n\n\nController\x12Y\n\x0eRegisterBroker\x12\".penstock.v1.RegisterBrokerRequest\x1a#.penstock.v1.RegisterBrokerResponse\x12\\\n\x0f\x42rokerHeartbeat\x12#.penstock.v1.BrokerHeartbeatRequest\x1a$.penstock.v1.BrokerHeartbeatResponse\x12Y\n\x0e\x41lterPartition\x12\".penstock.v1.AlterPartitionRequest\x1a#.penstock.v1.AlterPartitionResponse\x12k\n\x14\x41ssignReplicasToDirs\x12(.penstock.v1.AssignReplicasToDirsRequest\x1a).penstock.v1.AssignReplicasToDirsResponse\x12h\n\x13\x41llocateProducerIds\x12\'.penstock.v1.AllocateProducerIdsRequest\x1a(.penstock.v1.AllocateProducerIdsResponse\x12h\n\x13\x43reateInternalTopic\x12\'.penstock.v1.CreateInternalTopicRequest\x1a(.penstock.v1.CreateInternalTopicResponse\x12S\n\x0c\x43reateTopics\x12 .penstock.v1.CreateTopicsRequest\x1a!.penstock.v1.CreateTopicsResponse\x12_\n\x10\x43reatePartitions\x12$.penstock.v1.CreatePartitionsRequest\x1a%.penstock.v1.CreatePartitionsResponse\x12S\n\x0c\x44\x65leteTopics\x12 .penstock.v1.DeleteTopicsRequest\x1a!.penstock.v1.DeleteTopicsResponse\x12S\n\x0c\x41lterConfigs\x12 .penstock.v1.AlterConfigsRequest\x1a!.penstock.v1.AlterConfigsResponse\x12S\n\x0c\x45lectLeaders\x12 .penstock.v1.ElectLeadersRequest\x1a!.penstock.v1.ElectLeadersResponse\x12\x80\x01\n\x1b\x41lterPartitionReassignments\x12/.penstock.v1.AlterPartitionReassignmentsRequest\x1a\x30.penstock.v1.AlterPartitionReassignmentsResponse\x12_\n\x10UnregisterBroker\x12$.penstock.v1.UnregisterBrokerRequest\x1a%.penstock.v1.UnregisterBrokerResponse\x12Y\n\x0e\x44\x65scribeQuorum\x12\".penstock.v1.DescribeQuorumRequest\x1a#.penstock.v1.DescribeQuorumResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cpenstock/v1/controller.proto\x12\x0bpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x16penstock/v1/acls.proto\x1a\x18penstock/v1/broker.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x18penstock/v1/quotas.proto\x1a\x1fpenstock/v1/reassignments.proto\x1a\x17penstock/v1/users.proto\"\xad\x03\n\x15RegisterBrokerRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x11\n\tbroker_id\x18\x02 \x01(\x05\x12\x16\n\x0eincarnation_id\x18\x03 \x01(\t\x12\x0c\n\x04host\x18\x04 \x01(\t\x12\x0c\n\x04port\x18\x05 \x01(\x05\x12\x0c\n\x04rack\x18\x06 \x01(\t\x12\x1d\n\x15previous_broker_epoch\x18\x07 \x01(\x12\x12\x10\n\x08log_dirs\x18\x08 \x03(\t\x12\x17\n\x0f\x66\x61iled_log_dirs\x18\x0b \x01(\x05\x12\x15\n\rlost_log_dirs\x18\x0c \x03(\t\x12-\n\x08replicas\x18\r \x03(\x0b\x32\x1b.penstock.v1.HostedReplicas\x12\x14\n\x0c\x66lush_policy\x18\x0e \x01(\t\x12\x19\n\x11inter_broker_host\x18\x14 \x01(\t\x12\x19\n\x11inter_broker_port\x18\x15 \x01(\x05\x12\x30\n\tlisteners\x18\x16 \x03(\x0b\x32\x1d.penstock.v1.ListenerEndpoint\x12\x1d\n\x15inter_broker_listener\x18\x17 \x01(\t\"<\n\x10ListenerEndpoint\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\x05\"G\n\x0eHostedReplicas\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\x05\x12\x0f\n\x07log_dir\x18\x03 \x01(\t\"p\n\x16RegisterBrokerResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x14\n\x0c\x62roker_epoch\x18\x02 \x01(\x03\x12\x1d\n\x15unknown_lost_log_dirs\x18\x03 \x03(\t\"\xbc\x01\n\x16\x42rokerHeartbeatRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x11\n\tbroker_id\x18\x02 \x01(\x05\x12\x14\n\x0c\x62roker_epoch\x18\x03 \x01(\x03\x12\x1f\n\x17\x63urrent_metadata_offset\x18\x04 \x01(\x03\x12\x12\n\nwant_fence\x18\x05 \x01(\x08\x12\x16\n\x0ewant_shut_down\x18\x06 \x01(\x08\x12\x18\n\x10offline_log_dirs\x18\x07 \x03(\t\"\x99\x01\n\x17\x42rokerHeartbeatResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x14\n\x0cis_caught_up\x18\x02 \x01(\x08\x12\x11\n\tis_fenced\x18\x03 \x01(\x08\x12\x18\n\x10should_shut_down\x18\x04 \x01(\x08\x12\x18\n\x10offline_log_dirs\x18\x05 \x03(\t\"u\n\x15\x41lterPartitionRequest\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12\x14\n\x0c\x62roker_epoch\x18\x02 \x01(\x03\x12\x33\n\npartitions\x18\x03 \x03(\x0b\x32\x1f.penstock.v1.AlterPartitionData\"\x91\x01\n\x12\x41lterPartitionData\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x17\n\x0fpartition_epoch\x18\x04 \x01(\x05\x12\'\n\x07new_isr\x18\x05 \x03(\x0b\x32\x16.penstock.v1.IsrMember\"4\n\tIsrMember\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12\x14\n\x0c\x62roker_epoch\x18\x02 \x01(\x03\"r\n\x16\x41lterPartitionResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x35\n\npartitions\x18\x02 \x03(\x0b\x32!.penstock.v1.AlterPartitionResult\"\xba\x01\n\x14\x41lterPartitionResult\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x11\n\tleader_id\x18\x04 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x05 \x01(\x05\x12\x17\n\x0fpartition_epoch\x18\x06 \x01(\x05\x12\x0b\n\x03isr\x18\x07 \x03(\x05\x12\x0b\n\x03\x65lr\x18\x08 \x03(\x05\"u\n\x1b\x41ssignReplicasToDirsRequest\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12\x14\n\x0c\x62roker_epoch\x18\x02 \x01(\x03\x12-\n\x08replicas\x18\x03 \x03(\x0b\x32\x1b.penstock.v1.HostedReplicas\"q\n\x1c\x41ssignReplicasToDirsResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12.\n\x08replicas\x18\x02 \x03(\x0b\x32\x1c.penstock.v1.AssignedReplica\"Y\n\x0f\x41ssignedReplica\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12!\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.penstock.v1.Error\"E\n\x1a\x41llocateProducerIdsRequest\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12\x14\n\x0c\x62roker_epoch\x18\x02 \x01(\x03\"G\n\x1b\x41llocateProducerIdsResponse\x12\x19\n\x11\x66irst_producer_id\x18\x01 \x01(\x03\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\"\xf7\x01\n\x1a\x43reateInternalTopicRequest\x12\x11\n\tbroker_id\x18\x01 \x01(\x05\x12\x14\n\x0c\x62roker_epoch\x18\x02 \x01(\x03\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x12\n\npartitions\x18\x04 \x01(\x05\x12\x1a\n\x12replication_factor\x18\x05 \x01(\x11\x12\x43\n\x06\x63onfig\x18\x06 \x03(\x0b\x32\x33.penstock.v1.CreateInternalTopicRequest.ConfigEntry\x1a-\n\x0b\x43onfigEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"A\n\x1b\x43reateInternalTopicResponse\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x10\n\x08was_made\x18\x02 \x01(\x08\x32\xd3\r\n\nController\x12Y\n\x0eRegisterBroker\x12\".penstock.v1.RegisterBrokerRequest\x1a#.penstock.v1.RegisterBrokerResponse\x12\\\n\x0f\x42rokerHeartbeat\x12#.penstock.v1.BrokerHeartbeatRequest\x1a$.penstock.v1.BrokerHeartbeatResponse\x12Y\n\x0e\x41lterPartition\x12\".penstock.v1.AlterPartitionRequest\x1a#.penstock.v1.AlterPartitionResponse\x12k\n\x14\x41ssignReplicasToDirs\x12(.penstock.v1.AssignReplicasToDirsRequest\x1a).penstock.v1.AssignReplicasToDirsResponse\x12h\n\x13\x41llocateProducerIds\x12\'.penstock.v1.AllocateProducerIdsRequest\x1a(.penstock.v1.AllocateProducerIdsResponse\x12h\n\x13\x43reateInternalTopic\x12\'.penstock.v1.CreateInternalTopicRequest\x1a(.penstock.v1.CreateInternalTopicResponse\x12S\n\x0c\x43reateTopics\x12 .penstock.v1.CreateTopicsRequest\x1a!.penstock.v1.CreateTopicsResponse\x12_\n\x10\x43reatePartitions\x12$.penstock.v1.CreatePartitionsRequest\x1a%.penstock.v1.CreatePartitionsResponse\x12S\n\x0c\x44\x65leteTopics\x12 .penstock.v1.DeleteTopicsRequest\x1a!.penstock.v1.DeleteTopicsResponse\x12S\n\x0c\x41lterConfigs\x12 .penstock.v1.AlterConfigsRequest\x1a!.penstock.v1.AlterConfigsResponse\x12S\n\x0c\x45lectLeaders\x12 .penstock.v1.ElectLeadersRequest\x1a!.penstock.v1.ElectLeadersResponse\x12\x80\x01\n\x1b\x41lterPartitionReassignments\x12/.penstock.v1.AlterPartitionReassignmentsRequest\x1a\x30.penstock.v1.AlterPartitionReassignmentsResponse\x12_\n\x10UnregisterBroker\x12$.penstock.v1.UnregisterBrokerRequest\x1a%.penstock.v1.UnregisterBrokerResponse\x12z\n\x19\x41lterUserScramCredentials\x12-.penstock.v1.AlterUserScramCredentialsRequest\x1a..penstock.v1.AlterUserScramCredentialsResponse\x12M\n\nCreateAcls\x12\x1e.penstock.v1.CreateAclsRequest\x1a\x1f.penstock.v1.CreateAclsResponse\x12M\n\nDeleteAcls\x12\x1e.penstock.v1.DeleteAclsRequest\x1a\x1f.penstock.v1.DeleteAclsResponse\x12\x62\n\x11\x41lterClientQuotas\x12%.penstock.v1.AlterClientQuotasRequest\x1a&.penstock.v1.AlterClientQuotasResponse\x12Y\n\x0e\x44\x65scribeQuorum\x12\".penstock.v1.DescribeQuorumRequest\x1a#.penstock.v1.DescribeQuorumResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,44 +41,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_CREATEINTERNALTOPICREQUEST_CONFIGENTRY']._loaded_options = None
   _globals['_CREATEINTERNALTOPICREQUEST_CONFIGENTRY']._serialized_options = b'8\001'
-  _globals['_REGISTERBROKERREQUEST']._serialized_start=187
-  _globals['_REGISTERBROKERREQUEST']._serialized_end=616
-  _globals['_LISTENERENDPOINT']._serialized_start=618
-  _globals['_LISTENERENDPOINT']._serialized_end=678
-  _globals['_HOSTEDREPLICAS']._serialized_start=680
-  _globals['_HOSTEDREPLICAS']._serialized_end=751
-  _globals['_REGISTERBROKERRESPONSE']._serialized_start=753
-  _globals['_REGISTERBROKERRESPONSE']._serialized_end=865
-  _globals['_BROKERHEARTBEATREQUEST']._serialized_start=868
-  _globals['_BROKERHEARTBEATREQUEST']._serialized_end=1056
-  _globals['_BROKERHEARTBEATRESPONSE']._serialized_start=1059
-  _globals['_BROKERHEARTBEATRESPONSE']._serialized_end=1212
-  _globals['_ALTERPARTITIONREQUEST']._serialized_start=1214
-  _globals['_ALTERPARTITIONREQUEST']._serialized_end=1331
-  _globals['_ALTERPARTITIONDATA']._serialized_start=1334
-  _globals['_ALTERPARTITIONDATA']._serialized_end=1479
-  _globals['_ISRMEMBER']._serialized_start=1481
-  _globals['_ISRMEMBER']._serialized_end=1533
-  _globals['_ALTERPARTITIONRESPONSE']._serialized_start=1535
-  _globals['_ALTERPARTITIONRESPONSE']._serialized_end=1649
-  _globals['_ALTERPARTITIONRESULT']._serialized_start=1652
-  _globals['_ALTERPARTITIONRESULT']._serialized_end=1838
-  _globals['_ASSIGNREPLICASTODIRSREQUEST']._serialized_start=1840
-  _globals['_ASSIGNREPLICASTODIRSREQUEST']._serialized_end=1957
-  _globals['_ASSIGNREPLICASTODIRSRESPONSE']._serialized_start=1959
-  _globals['_ASSIGNREPLICASTODIRSRESPONSE']._serialized_end=2072
-  _globals['_ASSIGNEDREPLICA']._serialized_start=2074
-  _globals['_ASSIGNEDREPLICA']._serialized_end=2163
-  _globals['_ALLOCATEPRODUCERIDSREQUEST']._serialized_start=2165
-  _globals['_ALLOCATEPRODUCERIDSREQUEST']._serialized_end=2234
-  _globals['_ALLOCATEPRODUCERIDSRESPONSE']._serialized_start=2236
-  _globals['_ALLOCATEPRODUCERIDSRESPONSE']._serialized_end=2307
-  _globals['_CREATEINTERNALTOPICREQUEST']._serialized_start=2310
-  _globals['_CREATEINTERNALTOPICREQUEST']._serialized_end=2557
-  _globals['_CREATEINTERNALTOPICREQUEST_CONFIGENTRY']._serialized_start=2512
-  _globals['_CREATEINTERNALTOPICREQUEST_CONFIGENTRY']._serialized_end=2557
-  _globals['_CREATEINTERNALTOPICRESPONSE']._serialized_start=2559
-  _globals['_CREATEINTERNALTOPICRESPONSE']._serialized_end=2624
-  _globals['_CONTROLLER']._serialized_start=2627
-  _globals['_CONTROLLER']._serialized_end=3992
+  _globals['_REGISTERBROKERREQUEST']._serialized_start=262
+  _globals['_REGISTERBROKERREQUEST']._serialized_end=691
+  _globals['_LISTENERENDPOINT']._serialized_start=693
+  _globals['_LISTENERENDPOINT']._serialized_end=753
+  _globals['_HOSTEDREPLICAS']._serialized_start=755
+  _globals['_HOSTEDREPLICAS']._serialized_end=826
+  _globals['_REGISTERBROKERRESPONSE']._serialized_start=828
+  _globals['_REGISTERBROKERRESPONSE']._serialized_end=940
+  _globals['_BROKERHEARTBEATREQUEST']._serialized_start=943
+  _globals['_BROKERHEARTBEATREQUEST']._serialized_end=1131
+  _globals['_BROKERHEARTBEATRESPONSE']._serialized_start=1134
+  _globals['_BROKERHEARTBEATRESPONSE']._serialized_end=1287
+  _globals['_ALTERPARTITIONREQUEST']._serialized_start=1289
+  _globals['_ALTERPARTITIONREQUEST']._serialized_end=1406
+  _globals['_ALTERPARTITIONDATA']._serialized_start=1409
+  _globals['_ALTERPARTITIONDATA']._serialized_end=1554
+  _globals['_ISRMEMBER']._serialized_start=1556
+  _globals['_ISRMEMBER']._serialized_end=1608
+  _globals['_ALTERPARTITIONRESPONSE']._serialized_start=1610
+  _globals['_ALTERPARTITIONRESPONSE']._serialized_end=1724
+  _globals['_ALTERPARTITIONRESULT']._serialized_start=1727
+  _globals['_ALTERPARTITIONRESULT']._serialized_end=1913
+  _globals['_ASSIGNREPLICASTODIRSREQUEST']._serialized_start=1915
+  _globals['_ASSIGNREPLICASTODIRSREQUEST']._serialized_end=2032
+  _globals['_ASSIGNREPLICASTODIRSRESPONSE']._serialized_start=2034
+  _globals['_ASSIGNREPLICASTODIRSRESPONSE']._serialized_end=2147
+  _globals['_ASSIGNEDREPLICA']._serialized_start=2149
+  _globals['_ASSIGNEDREPLICA']._serialized_end=2238
+  _globals['_ALLOCATEPRODUCERIDSREQUEST']._serialized_start=2240
+  _globals['_ALLOCATEPRODUCERIDSREQUEST']._serialized_end=2309
+  _globals['_ALLOCATEPRODUCERIDSRESPONSE']._serialized_start=2311
+  _globals['_ALLOCATEPRODUCERIDSRESPONSE']._serialized_end=2382
+  _globals['_CREATEINTERNALTOPICREQUEST']._serialized_start=2385
+  _globals['_CREATEINTERNALTOPICREQUEST']._serialized_end=2632
+  _globals['_CREATEINTERNALTOPICREQUEST_CONFIGENTRY']._serialized_start=2587
+  _globals['_CREATEINTERNALTOPICREQUEST_CONFIGENTRY']._serialized_end=2632
+  _globals['_CREATEINTERNALTOPICRESPONSE']._serialized_start=2634
+  _globals['_CREATEINTERNALTOPICRESPONSE']._serialized_end=2699
+  _globals['_CONTROLLER']._serialized_start=2702
+  _globals['_CONTROLLER']._serialized_end=4449
 # @@protoc_insertion_point(module_scope)

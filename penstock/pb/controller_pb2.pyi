@@ -1,8 +1,11 @@
 from penstock.pb import common_pb2 as _common_pb2
+from penstock.pb import acls_pb2 as _acls_pb2
 from penstock.pb import broker_pb2 as _broker_pb2
 from penstock.pb import configs_pb2 as _configs_pb2
 from penstock.pb import elections_pb2 as _elections_pb2
+from penstock.pb import quotas_pb2 as _quotas_pb2
 from penstock.pb import reassignments_pb2 as _reassignments_pb2
+from penstock.pb import users_pb2 as _users_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message

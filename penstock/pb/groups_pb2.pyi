@@ -441,7 +441,7 @@ class DescribedGroup(_message.Message):
     def __init__(self, group_id: _Optional[str] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., group_type: _Optional[_Union[GroupType, str]] = ..., state: _Optional[str] = ..., protocol_type: _Optional[str] = ..., protocol_name: _Optional[str] = ..., group_epoch: _Optional[int] = ..., assignment_epoch: _Optional[int] = ..., members: _Optional[_Iterable[_Union[GroupMember, _Mapping]]] = ...) -> None: ...
 
 class GroupMember(_message.Message):
-    __slots__ = ("member_id", "group_instance_id", "client_id", "client_host", "rack_id", "member_epoch", "subscribed_topic_names", "subscribed_topic_regex", "assignment", "target_assignment", "member_type", "metadata", "assignment_bytes")
+    __slots__ = ("member_id", "group_instance_id", "client_id", "client_host", "rack_id", "member_epoch", "subscribed_topic_names", "subscribed_topic_regex", "assignment", "target_assignment", "member_type", "metadata", "assignment_bytes", "silent_ms")
     MEMBER_ID_FIELD_NUMBER: _ClassVar[int]
     GROUP_INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
     CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -455,6 +455,7 @@ class GroupMember(_message.Message):
     MEMBER_TYPE_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     ASSIGNMENT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SILENT_MS_FIELD_NUMBER: _ClassVar[int]
     member_id: str
     group_instance_id: str
     client_id: str
@@ -468,7 +469,8 @@ class GroupMember(_message.Message):
     member_type: GroupType
     metadata: bytes
     assignment_bytes: bytes
-    def __init__(self, member_id: _Optional[str] = ..., group_instance_id: _Optional[str] = ..., client_id: _Optional[str] = ..., client_host: _Optional[str] = ..., rack_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., subscribed_topic_names: _Optional[_Iterable[str]] = ..., subscribed_topic_regex: _Optional[str] = ..., assignment: _Optional[_Iterable[_Union[TopicIdPartitions, _Mapping]]] = ..., target_assignment: _Optional[_Iterable[_Union[TopicIdPartitions, _Mapping]]] = ..., member_type: _Optional[_Union[GroupType, str]] = ..., metadata: _Optional[bytes] = ..., assignment_bytes: _Optional[bytes] = ...) -> None: ...
+    silent_ms: int
+    def __init__(self, member_id: _Optional[str] = ..., group_instance_id: _Optional[str] = ..., client_id: _Optional[str] = ..., client_host: _Optional[str] = ..., rack_id: _Optional[str] = ..., member_epoch: _Optional[int] = ..., subscribed_topic_names: _Optional[_Iterable[str]] = ..., subscribed_topic_regex: _Optional[str] = ..., assignment: _Optional[_Iterable[_Union[TopicIdPartitions, _Mapping]]] = ..., target_assignment: _Optional[_Iterable[_Union[TopicIdPartitions, _Mapping]]] = ..., member_type: _Optional[_Union[GroupType, str]] = ..., metadata: _Optional[bytes] = ..., assignment_bytes: _Optional[bytes] = ..., silent_ms: _Optional[int] = ...) -> None: ...
 
 class DeleteGroupsRequest(_message.Message):
     __slots__ = ("group_ids",)

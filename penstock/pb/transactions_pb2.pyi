@@ -9,10 +9,12 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AddPartitionsToTxnRequest(_message.Message):
-    __slots__ = ("transactions",)
+    __slots__ = ("transactions", "waits")
     TRANSACTIONS_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
     transactions: _containers.RepeatedCompositeFieldContainer[TransactionPartitions]
-    def __init__(self, transactions: _Optional[_Iterable[_Union[TransactionPartitions, _Mapping]]] = ...) -> None: ...
+    waits: bool
+    def __init__(self, transactions: _Optional[_Iterable[_Union[TransactionPartitions, _Mapping]]] = ..., waits: _Optional[bool] = ...) -> None: ...
 
 class TransactionPartitions(_message.Message):
     __slots__ = ("transactional_id", "producer_id", "producer_epoch", "partitions", "verify_only", "bumps_epoch")
@@ -55,16 +57,18 @@ class TransactionPartitionResult(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ...) -> None: ...
 
 class AddOffsetsToTxnRequest(_message.Message):
-    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "group_id")
+    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "group_id", "waits")
     TRANSACTIONAL_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
     transactional_id: str
     producer_id: int
     producer_epoch: int
     group_id: str
-    def __init__(self, transactional_id: _Optional[str] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., group_id: _Optional[str] = ...) -> None: ...
+    waits: bool
+    def __init__(self, transactional_id: _Optional[str] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., group_id: _Optional[str] = ..., waits: _Optional[bool] = ...) -> None: ...
 
 class AddOffsetsToTxnResponse(_message.Message):
     __slots__ = ()
@@ -119,6 +123,82 @@ class EndTxnResponse(_message.Message):
     producer_id: int
     producer_epoch: int
     def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ...) -> None: ...
+
+class BeginAtomicBatchRequest(_message.Message):
+    __slots__ = ("application", "version", "timeout_ms", "run", "goes_back", "is_one_off")
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    GOES_BACK_FIELD_NUMBER: _ClassVar[int]
+    IS_ONE_OFF_FIELD_NUMBER: _ClassVar[int]
+    application: str
+    version: int
+    timeout_ms: int
+    run: str
+    goes_back: bool
+    is_one_off: bool
+    def __init__(self, application: _Optional[str] = ..., version: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., run: _Optional[str] = ..., goes_back: _Optional[bool] = ..., is_one_off: _Optional[bool] = ...) -> None: ...
+
+class BeginAtomicBatchResponse(_message.Message):
+    __slots__ = ("is_committed", "transactional_id", "producer_id", "producer_epoch")
+    IS_COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTIONAL_ID_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    is_committed: bool
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    def __init__(self, is_committed: _Optional[bool] = ..., transactional_id: _Optional[str] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ...) -> None: ...
+
+class CommitAtomicBatchRequest(_message.Message):
+    __slots__ = ("application", "version", "writers", "run", "goes_back", "records")
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    WRITERS_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    GOES_BACK_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    application: str
+    version: int
+    writers: _containers.RepeatedCompositeFieldContainer[BatchWriter]
+    run: str
+    goes_back: bool
+    records: int
+    def __init__(self, application: _Optional[str] = ..., version: _Optional[int] = ..., writers: _Optional[_Iterable[_Union[BatchWriter, _Mapping]]] = ..., run: _Optional[str] = ..., goes_back: _Optional[bool] = ..., records: _Optional[int] = ...) -> None: ...
+
+class BatchWriter(_message.Message):
+    __slots__ = ("producer_id", "epoch")
+    PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    producer_id: int
+    epoch: int
+    def __init__(self, producer_id: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class CommitAtomicBatchResponse(_message.Message):
+    __slots__ = ("was_committed", "records")
+    WAS_COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    was_committed: bool
+    records: int
+    def __init__(self, was_committed: _Optional[bool] = ..., records: _Optional[int] = ...) -> None: ...
+
+class AbortAtomicBatchRequest(_message.Message):
+    __slots__ = ("application", "version", "run")
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    application: str
+    version: int
+    run: str
+    def __init__(self, application: _Optional[str] = ..., version: _Optional[int] = ..., run: _Optional[str] = ...) -> None: ...
+
+class AbortAtomicBatchResponse(_message.Message):
+    __slots__ = ("is_committed",)
+    IS_COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    is_committed: bool
+    def __init__(self, is_committed: _Optional[bool] = ...) -> None: ...
 
 class DescribeTransactionsRequest(_message.Message):
     __slots__ = ("transactional_ids",)
@@ -189,30 +269,34 @@ class WriteTxnMarkersRequest(_message.Message):
     def __init__(self, markers: _Optional[_Iterable[_Union[TxnMarker, _Mapping]]] = ...) -> None: ...
 
 class TxnMarker(_message.Message):
-    __slots__ = ("producer_id", "producer_epoch", "is_committed", "coordinator_epoch", "partitions", "transaction_version")
+    __slots__ = ("producer_id", "producer_epoch", "is_committed", "coordinator_epoch", "partitions", "transaction_version", "decided_ms")
     PRODUCER_ID_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     IS_COMMITTED_FIELD_NUMBER: _ClassVar[int]
     COORDINATOR_EPOCH_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     TRANSACTION_VERSION_FIELD_NUMBER: _ClassVar[int]
+    DECIDED_MS_FIELD_NUMBER: _ClassVar[int]
     producer_id: int
     producer_epoch: int
     is_committed: bool
     coordinator_epoch: int
     partitions: _containers.RepeatedCompositeFieldContainer[MarkedPartition]
     transaction_version: int
-    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., is_committed: _Optional[bool] = ..., coordinator_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[MarkedPartition, _Mapping]]] = ..., transaction_version: _Optional[int] = ...) -> None: ...
+    decided_ms: int
+    def __init__(self, producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ..., is_committed: _Optional[bool] = ..., coordinator_epoch: _Optional[int] = ..., partitions: _Optional[_Iterable[_Union[MarkedPartition, _Mapping]]] = ..., transaction_version: _Optional[int] = ..., decided_ms: _Optional[int] = ...) -> None: ...
 
 class MarkedPartition(_message.Message):
-    __slots__ = ("topic", "partition", "topic_id")
+    __slots__ = ("topic", "partition", "topic_id", "leader_epoch")
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TOPIC_ID_FIELD_NUMBER: _ClassVar[int]
+    LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     topic: str
     partition: int
     topic_id: str
-    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., topic_id: _Optional[str] = ...) -> None: ...
+    leader_epoch: int
+    def __init__(self, topic: _Optional[str] = ..., partition: _Optional[int] = ..., topic_id: _Optional[str] = ..., leader_epoch: _Optional[int] = ...) -> None: ...
 
 class WriteTxnMarkersResponse(_message.Message):
     __slots__ = ("markers",)

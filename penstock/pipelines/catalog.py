@@ -2,8 +2,8 @@
 
     run_job("bronze", Path("bronze.toml"))
 
-A job is a module of `jobs/` with a conf (a dataclass of keys), `check_NAME(conf)`, which fails for what is wrong before
-Spark is started, and `run_NAME(conf, context)`, which returns the result as a dictionary. A job is imported when
+A job is a module of `jobs/` with a conf (a dataclass of keys), `check_NAME(conf, run)`, which fails for what is wrong
+before Spark is started, and `run_NAME(conf, context)`, which returns the result as a dictionary. A job is imported when
 it is named, not before.
 """
 
@@ -46,8 +46,8 @@ class Job:
         found: type[Any] = getattr(self._module(), self.conf_class)
         return found
 
-    def check(self, conf: Any) -> None:
-        getattr(self._module(), f"check_{self.module}")(conf)
+    def check(self, conf: Any, run: RunConf) -> None:
+        getattr(self._module(), f"check_{self.module}")(conf, run)
 
     def run(self, conf: Any, context: JobContext) -> dict[str, Any]:
         done: dict[str, Any] = getattr(self._module(), f"run_{self.module}")(conf, context)
@@ -60,7 +60,7 @@ class Job:
 _ALL = (
     Job("bronze", "bronze", "BronzeConf", "a topic to a Parquet table, every record exactly once"),
     Job("silver", "silver", "SilverConf", "bronze's JSON parsed and deduplicated; bad rows to a dead-letter topic"),
-    Job("gold", "gold", "GoldConf", "silver's rows summed by window and group; final windows to a compacted topic"),
+    Job("gold", "gold", "GoldConf", "silver's rows summed by window and group; final windows to a topic"),
     Job("backfill", "backfill", "BackfillConf", "a topic's records between two times to Parquet, chunk by chunk"),
     Job("table-to-topic", "table_to_topic", "TableToTopicConf", "the rows of a Parquet table as records of a topic"),
     Job(
@@ -105,7 +105,7 @@ def run_job(
     job = find_job(name)
     conf, run = parse_job(name, job.conf, read_conf(conf_path), str(conf_path))
     began = time.monotonic()
-    job.check(conf)
+    job.check(conf, run)
     catch = catch_signals if job.ends_cleanly else lambda: None
     catch()
     with Figures(name, run.metrics_port) as figures, local_spark(name, run) as local:

@@ -7,13 +7,13 @@ the place that the headers name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.admin.admin import Admin
 from penstock.client.options.config import producer_config
 from penstock.errors import ConfigError
-from penstock.spark.options import sink_options
+from penstock.pipelines.frame.conf import RunConf
+from penstock.spark.writing.sink_options import sink_options
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,10 +28,10 @@ REASON, TRUNCATED = "dead.reason", "dead.truncated"
 PLACE = {"dead.topic": "topic", "dead.partition": "partition", "dead.offset": "offset"}
 
 
-def room_bytes(bootstrap: str, topic: str, client: Mapping[str, str]) -> int:
+def room_bytes(bootstrap: str, topic: str, run: RunConf) -> int:
     """How many bytes of key and value a letter may have: what the topic and the producer take, less what we add."""
-    options = sink_options({"bootstrap": bootstrap, "topic": topic, **client}).client
-    with Admin(bootstrap) as admin:
+    options = sink_options({"bootstrap": bootstrap, "topic": topic, **run.client_options}).client
+    with Admin(bootstrap, **run.admin_options) as admin:
         config = admin.describe_topic_config(topic)
     limits = {name: int(str(config[name].value)) for name in (MAX_MESSAGE_BYTES, SEGMENT_BYTES)}
     limits["client.max.request.size"] = producer_config(options).max_request_size

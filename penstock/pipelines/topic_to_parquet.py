@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from penstock.cli.edge.connecting import add_connecting_options
 from penstock.cli.edge.usage import EXIT_USAGE, UsageError, show_usage
 from penstock.errors import ConfigError, PenstockError
-from penstock.pipelines.frame.conf import RunConf
+from penstock.pipelines.frame.conf import RunConf, local_path
 from penstock.pipelines.frame.figures import Figures
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.jobs.bronze import PARTITIONINGS, BronzeConf, check_bronze, run_bronze
@@ -77,12 +78,15 @@ def topic_to_parquet(
     Without `spark` a local session is started and stopped again.
     """
     chosen = options or PipelineOptions()
-    target = Path(output).absolute()
+    try:
+        target = local_path(str(output))
+    except ValueError:
+        raise ConfigError(f"output = {str(output)!r} must be a path on this machine") from None
     conf = BronzeConf(
         bootstrap=bootstrap,
         topic=topic,
         output=target,
-        checkpoint="" if checkpoint is None else str(Path(checkpoint).absolute()),
+        checkpoint="" if checkpoint is None else str(checkpoint),
         partition_by=chosen.partition_by,
         include_headers=chosen.include_headers,
         max_offsets_per_trigger=chosen.max_offsets_per_trigger,
@@ -154,6 +158,7 @@ def run() -> NoReturn:
     """The command; Ctrl-C ends it with 130."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(main)
+    add_connecting_options(app)
     try:
         sys.exit(app(standalone_mode=False))
     except UsageError as error:

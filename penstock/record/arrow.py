@@ -1,13 +1,11 @@
 """Decodes a fetched buffer into Arrow columns, all its batches at once, with numpy.
 
-A record's length must be read before the next record can be found, so one short loop walks the lengths. It passes over
-records of one size in strides, as equal_run.py does. All other varints are decoded for every record of the buffer in
-one vectorised step. Arrow copies keys and values once: a binary array over the raw bytes has start and end of each
-field as its offsets, and every second item of it is taken.
+The records are found, and their varints decoded, in arrow_varints.py. Arrow copies keys and values once: a binary array
+over the raw bytes has start and end of each field as its offsets, and every second item of it is taken.
 
 The vectorised code accepts only bytes that it has proved right. At any doubt (a varint too wide, a field that ends in
 the wrong place, offsets that do not ascend) the plain reader decides, so damage is judged and described in one place.
-Encoding is in arrow_encode.py. Only the three `arrow` modules import numpy and pyarrow (the extra `arrow`).
+Encoding is in arrow_encode.py. Only the four `arrow` modules import numpy and pyarrow (the extra `arrow`).
 """
 
 from __future__ import annotations
@@ -19,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import CorruptMessageError, MessageTooLargeError
+from penstock.errors import MessageTooLargeError
 from penstock.record.arrow_buffers import booleans, fixed_width
 from penstock.record.arrow_encode import build_batch_from_arrow
+from penstock.record.arrow_varints import DoubtError, lengths, record_starts, unzigzag, varints
 from penstock.record.batch import HEADER_BYTES, BatchHeader, Buffer
 from penstock.record.codecs import Codec
-from penstock.record.decoding import LOOP_GROWTH, HeaderTuple, decode_headers
-from penstock.record.equal_run import MAX_RUN_RECORDS, MIN_RUN_RECORDS
+from penstock.record.decoding import HeaderTuple, decode_headers
 from penstock.record.reader import (
     CREATE_TIME,
     DEFAULT_MAX_DECOMPRESSED_BYTES,
@@ -34,8 +32,6 @@ from penstock.record.reader import (
     columns_of_batch,
     wanted_batches,
 )
-from penstock.record.varint import decode_varint
-from penstock.record.verifier import room_fault
 
 __all__ = ["HEADERS_TYPE", "ArrowColumns", "build_batch_from_arrow", "to_arrow_columns"]
 
@@ -51,8 +47,6 @@ MAX_ARRAY_BYTES = (1 << 31) - 1
 """Arrow's binary type has 32-bit offsets."""
 GROUP_BYTES = 64 * 1024 * 1024
 """Compressed batches are unpacked and decoded in groups of about this size."""
-MAX_VECTOR_VARINT_BYTES = 8
-"""56 bits: no sum of such numbers overflows 64. Wider ones, which no honest length needs, go to the plain reader."""
 SAFE_TIME_MS = 1 << 62
 """A base timestamp nearer to the end of 64 bits goes to the plain reader, which checks each sum."""
 
@@ -79,10 +73,6 @@ class _Group:
     data: bytes
     headers: list[BatchHeader]
     bounds: list[tuple[int, int]]
-
-
-class _DoubtError(Exception):
-    """The vectorised code cannot prove that the bytes are right; the plain reader decides."""
 
 
 def to_arrow_columns(
@@ -130,7 +120,7 @@ def _groups(data: bytes, batches: list[tuple[int, BatchHeader]], max_decompresse
 def _decode_group(group: _Group, include_headers: bool) -> ArrowColumns:
     try:
         return _decode_vectorised(group, include_headers)
-    except (_DoubtError, IndexError):
+    except (DoubtError, IndexError):
         parts = [
             _decode_plain(group.data, header, bounds, include_headers)
             for header, bounds in zip(group.headers, group.bounds, strict=True)
@@ -155,23 +145,23 @@ def _decode_vectorised(group: _Group, include_headers: bool) -> ArrowColumns:
     data, raw = group.data, np.frombuffer(group.data, np.uint8)
     starts = np.concatenate(
         [
-            _record_starts(data, start, end, header.record_count)
+            record_starts(data, start, end, header.record_count)
             for header, (start, end) in zip(group.headers, group.bounds, strict=True)
         ]
     )
-    sizes, at = _varints(raw, starts)
-    ends = at + _lengths(sizes, nullable=False)
-    times, at = _varints(raw, at + 1)  # the byte between is the record's attributes
-    deltas, at = _varints(raw, at)
-    keys, keys_at = _varints(raw, at)
-    key_ends = keys_at + _lengths(keys)
-    values, values_at = _varints(raw, key_ends)
-    value_ends = values_at + _lengths(values)
+    sizes, at = varints(raw, starts)
+    ends = at + lengths(sizes, nullable=False)
+    times, at = varints(raw, at + 1)  # the byte between is the record's attributes
+    deltas, at = varints(raw, at)
+    keys, keys_at = varints(raw, at)
+    key_ends = keys_at + lengths(keys)
+    values, values_at = varints(raw, key_ends)
+    value_ends = values_at + lengths(values)
     # The header count follows the value: 0 and then nothing, or more and then headers, unread here, up to the end.
     has_headers = raw.take(value_ends, mode="clip") != 0
     wrong_ends = value_ends + 1 != ends
     if wrong_ends.any() and (wrong_ends & (~has_headers | (value_ends >= ends))).any():
-        raise _DoubtError
+        raise DoubtError
     headers = None
     if include_headers:
         headers = _read_headers(data, has_headers, value_ends, ends)
@@ -179,8 +169,8 @@ def _decode_vectorised(group: _Group, include_headers: bool) -> ArrowColumns:
     return ArrowColumns(
         keys=_binary_array(data, keys_at, key_ends, keys == 1),
         values=_binary_array(data, values_at, value_ends, values == 1),
-        offsets=_offsets(group, counts, _unzigzag(deltas)),
-        timestamps_ms=_timestamps(group, counts, _unzigzag(times)),
+        offsets=_offsets(group, counts, unzigzag(deltas)),
+        timestamps_ms=_timestamps(group, counts, unzigzag(times)),
         timestamp_types=np.repeat(
             np.array([LOG_APPEND_TIME if h.is_log_append_time else CREATE_TIME for h in group.headers], np.int32),
             counts,
@@ -189,113 +179,19 @@ def _decode_vectorised(group: _Group, include_headers: bool) -> ArrowColumns:
     )
 
 
-def _record_starts(data: bytes, at: int, end: int, count: int) -> Longs:
-    """Where each record of a batch begins, found by their lengths alone; they must fill the batch."""
-    if room_fault(count, end - at) is not None:
-        raise _DoubtError
-    parts: list[Longs] = []
-    left, loop_records = count, 1
-    while left:
-        run, stride = _equal_lengths(data, at, end, left) if left >= MIN_RUN_RECORDS else (0, 0)
-        if run >= MIN_RUN_RECORDS:
-            parts.append(np.arange(at, at + run * stride, stride, dtype=np.int64))
-            at, left, loop_records = at + run * stride, left - run, 1
-            continue
-        take = min(loop_records, left) if left >= MIN_RUN_RECORDS else left
-        starts, at = _walk(data, at, take)
-        parts.append(np.array(starts, np.int64))
-        left, loop_records = left - take, loop_records * LOOP_GROWTH
-    if at != end:
-        raise _DoubtError
-    return np.concatenate(parts) if len(parts) != 1 else parts[0]
-
-
-def _equal_lengths(data: bytes, at: int, end: int, count: int) -> tuple[int, int]:
-    """How many records from `at` on have the first one's length, and how far apart they are."""
-    try:
-        size, after = decode_varint(data, at)
-    except CorruptMessageError as error:
-        raise _DoubtError from error
-    stride = after - at + size
-    if size <= 0 or at + stride > end:
-        raise _DoubtError
-    run = min(count, (end - at) // stride, MAX_RUN_RECORDS)
-    for place in range(at, after):
-        column = data[place : place + (run - 1) * stride + 1 : stride]
-        run -= len(column.lstrip(column[:1]))
-    return run, stride
-
-
-def _walk(data: bytes, at: int, count: int) -> tuple[list[int], int]:
-    starts = []
-    for _ in range(count):
-        starts.append(at)
-        size = data[at]
-        if size < 0x80:
-            at += 1 + (size >> 1)
-        elif (more := data[at + 1]) < 0x80:
-            at += 2 + ((size & 0x7F | more << 7) >> 1)
-        else:
-            try:
-                length, at = decode_varint(data, at)
-            except CorruptMessageError as error:
-                raise _DoubtError from error
-            at += max(length, 0)
-    return starts, at
-
-
-def _varints(raw: Bytes, at: Longs) -> tuple[Longs, Longs]:
-    """The zig-zag numbers at these positions, and the positions after them.
-
-    A position behind the buffer reads its last byte; the caller finds out because the record then ends too late.
-    """
-    byte = raw.take(at, mode="clip")
-    numbers, after = byte.astype(np.int64), at + 1
-    wide = np.flatnonzero(byte > 0x7F)
-    for place in range(1, MAX_VECTOR_VARINT_BYTES):
-        if not wide.size:
-            return numbers, after
-        if wide.size == at.size:
-            byte = raw.take(after, mode="clip")
-            numbers &= (1 << 7 * place) - 1
-            numbers |= byte.astype(np.int64) << 7 * place
-            after += 1
-            wide = np.flatnonzero(byte > 0x7F)
-        else:
-            byte = raw.take(after[wide], mode="clip")
-            numbers[wide] = numbers[wide] & (1 << 7 * place) - 1 | byte.astype(np.int64) << 7 * place
-            after[wide] += 1
-            wide = wide[byte > 0x7F]
-    if wide.size:
-        raise _DoubtError
-    return numbers, after
-
-
-def _unzigzag(numbers: Longs) -> Longs:
-    return (numbers >> 1) ^ -(numbers & 1)
-
-
-def _lengths(zigzags: Longs, nullable: bool = True) -> Longs:
-    """Lengths, a null's being 0."""
-    negative = zigzags & 1
-    if negative.any() and (not nullable or (zigzags[negative == 1] != 1).any()):
-        raise _DoubtError
-    return zigzags >> 1
-
-
 def _offsets(group: _Group, counts: npt.NDArray[np.int64], deltas: Longs) -> Longs:
     last_deltas = np.array([header.last_offset_delta for header in group.headers], np.int64)
     if deltas.min() < 0 or (deltas > np.repeat(last_deltas, counts)).any():
-        raise _DoubtError
+        raise DoubtError
     falls = np.flatnonzero(deltas[1:] <= deltas[:-1]) + 1
     if not np.isin(falls, np.cumsum(counts)[:-1], assume_unique=True).all():
-        raise _DoubtError
+        raise DoubtError
     return np.repeat(np.array([header.base_offset for header in group.headers], np.int64), counts) + deltas
 
 
 def _timestamps(group: _Group, counts: npt.NDArray[np.int64], deltas: Longs) -> Longs:
     if any(abs(header.base_timestamp_ms) > SAFE_TIME_MS for header in group.headers):
-        raise _DoubtError
+        raise DoubtError
     times = np.repeat(np.array([header.base_timestamp_ms for header in group.headers], np.int64), counts) + deltas
     is_append = np.array([header.is_log_append_time for header in group.headers])
     if is_append.any():
@@ -322,7 +218,7 @@ def _read_headers(data: bytes, has_headers: npt.NDArray[np.bool_], at: Longs, en
     for row in np.flatnonzero(has_headers).tolist():
         rows[row], after = decode_headers(data, int(at[row]))
         if after != ends[row]:
-            raise _DoubtError
+            raise DoubtError
     return _headers_array(rows)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 
-from penstock.errors import CorruptMessageError
+from penstock.errors import CorruptMessageError, MessageTooLargeError, UnsupportedCompressionTypeError
 from penstock.record.equal_run import MIN_RUN_RECORDS, EqualRun, deltas_of, take_equal_run
 from penstock.record.varint import decode_varint, decode_zigzag
 from penstock.record.verifier import room_fault
@@ -26,6 +26,13 @@ from penstock.record.verifier import room_fault
 HeaderTuple = tuple[tuple[str, bytes | None], ...]
 
 LOOP_GROWTH = 4
+DECODING_ERRORS = (CorruptMessageError, MessageTooLargeError, UnsupportedCompressionTypeError)
+"""The errors of a batch whose records cannot be decoded although its checksum is right.
+
+A log appends batches without decoding their records. So a producer can store bytes that are no records, or that unpack
+to more than a reader accepts. That is no damage: every replica holds the same bytes, and no copy is better. Code of the
+broker that decodes records names such a batch in the node's log and goes on behind it; it must never take a log out of
+use for it. Damaged bytes are found by the checksum BEFORE (storage/segment/batch_scan.py)."""
 _NULL_ZIGZAG = 1
 
 

@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     from penstock.spark.positions import lags
     from penstock.spark.session import spark_session
     from penstock.spark.source import PenstockDataSource
+    from penstock.spark.writing.foreach_batch import write_batch
 
-__all__ = ["DataLossError", "PenstockDataSource", "lags", "spark_session"]
+__all__ = ["DataLossError", "PenstockDataSource", "lags", "spark_session", "write_batch"]
 
 _HOMES = {
     "DataLossError": "planning",
     "PenstockDataSource": "source",
     "lags": "positions",
     "spark_session": "session",
+    "write_batch": "writing.foreach_batch",
 }
 
 

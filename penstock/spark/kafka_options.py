@@ -1,9 +1,9 @@
 """Options of Spark's Kafka connector that begin with `kafka.`: those of our client, and those that mean nothing here.
 
 The client judges its own, with Python's spelling. Of the others, accepted with a warning is what changes no row: knobs
-of Kafka's own client and of its consumer groups. Refused, each with its reason, is what a job relies on: encryption,
-log-in, transactions. An unknown name is refused in options.py. Names are in lower case, as Spark passes them. Pure
-except for the log.
+of Kafka's own client and of its consumer groups. Refused, each with its reason, is what a job relies on: Kafka's words
+for encryption and log-in, with those to write instead, and transactions. An unknown name is refused in options.py.
+Names are in lower case, as Spark passes them. Pure except for the log.
 """
 
 from __future__ import annotations
@@ -57,14 +57,17 @@ HARMLESS: dict[str, str] = {
     "kafka.socket.connection.setup.timeout.ms": _GRPC,
     "kafka.client.dns.lookup": _GRPC,
 }
-_PLAIN_TEXT = (
-    "Penstock connects without encryption and log-in; remove it, and keep brokers and Spark in a trusted network"
-)
+PASSWORD, TOKEN = PREFIX + "password", PREFIX + "token"
+FUNCTIONS = frozenset(("partitioner", "token_provider"))
+"""Options of a client that no text can be."""
+MECHANISM = PREFIX + "sasl.mechanism"
+_OF_TLS = "write kafka.tls.ca (or kafka.tls=true), kafka.tls.cert and kafka.tls.key, which are PEM files of each worker"
+_OF_LOGIN = "write kafka.username and kafka.password.file, or kafka.token.file, a file of each worker"
 REFUSED_PREFIXES: dict[str, str] = {
-    "kafka.security.": _PLAIN_TEXT,
-    "kafka.ssl.": _PLAIN_TEXT,
-    "kafka.sasl.": _PLAIN_TEXT,
-    "kafka.transactional.id": "rows are written without a transaction; a repeated task writes its rows again",
+    "kafka.security.": f"{_OF_TLS}; {_OF_LOGIN}",
+    "kafka.ssl.": _OF_TLS,
+    "kafka.sasl.": _OF_LOGIN,
+    "kafka.transactional.id": "a write names its transactions itself; txnAppId and txnVersion name a batch write",
 }
 
 
@@ -72,6 +75,8 @@ def is_harmless(key: str, value: str) -> bool:
     """True if the option is one of Kafka's that changes no row here; ConfigError if it would be missed."""
     if key == "kafka.security.protocol" and value.strip().upper() == "PLAINTEXT":
         return True
+    if key == MECHANISM:
+        return False
     for prefix, why in REFUSED_PREFIXES.items():
         if key.startswith(prefix):
             raise ConfigError(f"option {key!r}: {why}")
@@ -99,7 +104,7 @@ def client_options(given: Mapping[str, str], *configs: type) -> dict[str, Any]:
     """`kafka.linger.ms` as the client's `linger_ms`."""
     known = {name: key for config in configs for name, key in keys_of(config).items()}
     every = {name for config in (ConsumerConfig, ProducerConfig, AdminConfig) for name in keys_of(config)}
-    others = every - {*known, "partitioner"}
+    others = every - {*known, *FUNCTIONS}
     found: dict[str, Any] = {}
     for key, text in given.items():
         if not key.startswith(PREFIX) or key == BOOTSTRAP or is_harmless(key, text):
@@ -107,8 +112,8 @@ def client_options(given: Mapping[str, str], *configs: type) -> dict[str, Any]:
         name = key.removeprefix(PREFIX).replace(".", "_")
         if name in others:
             continue
-        if name not in known or name == "partitioner":
-            hint = did_you_mean(name, known).replace("_", ".").replace("'", "'" + PREFIX, 1)
+        if name not in known or name in FUNCTIONS:
+            hint = did_you_mean(name, known.keys() - FUNCTIONS).replace("_", ".").replace("'", "'" + PREFIX, 1)
             raise ConfigError(f"option {key!r} is not an option of the Penstock client{hint}")
         found[name] = _converted(key, text, known[name])
     return found
@@ -131,11 +136,14 @@ def checked(client: dict[str, Any], check: Callable[[Mapping[str, Any]], object]
     try:
         check(client)
     except ConfigError as error:
-        text = str(error).partition(" ")[2]  # without "Producer" or "Consumer"
+        text = _OF_CLIENT.sub("", str(error))
         for name in client:
             text = text.replace(f"option {name}=", f"option {option_name(name)}=")
         raise ConfigError(text) from None
     return client
+
+
+_OF_CLIENT = re.compile(r"^(Producer|Consumer|Admin) ")
 
 
 def _converted(option: str, text: str, key: ConfigKey) -> Any:

@@ -1,10 +1,10 @@
 """The few calls to a cluster that Spark needs: topics, offsets, and the raw batches of a range.
 
 `LogClient` is their protocol, so that planning and reading are tested against a fake; `PenstockLogClient` implements it
-with `penstock.client`. `log_client` and `producer` return one object per process and set of options: Spark keeps its
-Python workers, so connections outlive tasks, and nothing with a socket is ever pickled. The client, which loads gRPC,
-is imported here inside functions: a worker is forked from a daemon that must not have loaded gRPC (grpc/grpc#13873,
-#31885).
+with `penstock.client`. `log_client`, `producer` and `atomic_batches` return one object per process and set of options:
+Spark keeps its Python workers, so connections outlive tasks, and nothing with a socket is ever pickled. The client,
+which loads gRPC, is imported here inside functions: a worker is forked from a daemon that must not have loaded gRPC
+(grpc/grpc#13873, #31885).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.client.consumer.consumer import Consumer
     from penstock.client.environment import Background
     from penstock.client.producer.producer import Producer
+    from penstock.client.producer.transactions.atomic_batches import AtomicBatches
     from penstock.spark.log_questions import LogQuestions
 
 FETCH_BYTES = 2 * 1024 * 1024
@@ -227,6 +228,17 @@ def producer(bootstrap: str, options: Mapping[str, Any]) -> Producer:
         return Producer(bootstrap, acks="all", **{"client_id": CLIENT_ID, **options})
 
     return _cached("write", bootstrap, options, make)
+
+
+def atomic_batches(bootstrap: str, options: Mapping[str, Any]) -> AtomicBatches:
+    """This process's atomic batches on these brokers; each writer of one has a producer of its own."""
+
+    def make() -> AtomicBatches:
+        from penstock.client.producer.transactions.atomic_batches import AtomicBatches
+
+        return AtomicBatches(bootstrap, **{"client_id": CLIENT_ID, **options})
+
+    return _cached("atomic", bootstrap, options, make)
 
 
 def _cached(role: str, bootstrap: str, options: Mapping[str, Any], make: Callable[[], T]) -> T:

@@ -1,4 +1,4 @@
-"""Checks the options of `.option(…)`: SourceOptions and SinkOptions.
+"""Checks the options of a read: SourceOptions. Those of a write are in writing/sink_options.py.
 
 The names are those of Spark's Kafka source, so that a job moves here by changing its format name. `kafka.` before a
 client option is accepted and means the same client option in snake case. Spark passes names in lower case, so they are
@@ -15,14 +15,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.client.options.config import AdminConfig, ConsumerConfig, ProducerConfig, producer_config
+from penstock.client.options.config import AdminConfig, ConsumerConfig
 from penstock.client.options.options import parse_bootstrap
 from penstock.config_keys import did_you_mean
 from penstock.errors import ConfigError
 from penstock.spark.boundary import Boundary, BoundaryKind, parse_offsets, parse_timestamp, parse_timestamps
 from penstock.spark.kafka_options import (
     BOOTSTRAP,
-    checked,
+    PASSWORD,
+    TOKEN,
     checked_for_reading,
     checked_group_id,
     client_options,
@@ -56,7 +57,8 @@ SOURCE_NAMES = (
     "maxBytesPerTrigger",
     COMMIT_TO_GROUP,
 )
-SINK_NAMES = (*BOOTSTRAP_NAMES, "topic", "includeHeaders")
+TABLE_SINK_NAMES = ("topic", "includeHeaders", "semantics")
+"""The options of a write that a table may have: those that are right for each of its writes."""
 SPARKS_OWN = frozenset({"checkpointlocation", "queryname", "outputmode", "serialization.format"})
 """Spark passes these to every source and sink; they are not checked here."""
 STREAM_ONLY: tuple[str, ...] = ("maxOffsetsPerTrigger", "maxBytesPerTrigger", COMMIT_TO_GROUP)
@@ -64,7 +66,7 @@ BATCH_ONLY: tuple[str, ...] = ("endingOffsets", "endingOffsetsByTimestamp", "end
 
 LATEST = BoundaryKind.LATEST.value
 
-ALL_NAMES = frozenset(name.lower() for name in (*SOURCE_NAMES, *SINK_NAMES))
+ALL_NAMES = frozenset(name.lower() for name in (*SOURCE_NAMES, *TABLE_SINK_NAMES))
 
 Options = Mapping[str, str]
 
@@ -111,23 +113,14 @@ class SourceOptions:
     max_offsets_per_trigger: int = 0
     max_bytes_per_trigger: int = 0
     commit_to_group: str = ""
-    client: dict[str, Any] = field(default_factory=dict)
-    without_effect: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SinkOptions:
-    """A checked set of options for writing; `topic` empty means that a column says where each row goes."""
-
-    bootstrap: str
-    topic: str = ""
-    client: dict[str, Any] = field(default_factory=dict)
+    client: dict[str, Any] = field(default_factory=dict, repr=False)
+    """It may have a password or a token."""
     without_effect: tuple[str, ...] = ()
 
 
 def source_options(options: Options, *, streaming: bool) -> SourceOptions:
     """The checked options of a read; ConfigError says what is wrong and what would be right."""
-    given = _lowered(options, "source", SOURCE_NAMES)
+    given = lowered(options, "source", SOURCE_NAMES)
     group_id = checked_group_id(given)
     refused, why = STREAM_ONLY, "is for streams; bound a batch read with endingOffsets"
     if streaming:
@@ -140,7 +133,7 @@ def source_options(options: Options, *, streaming: bool) -> SourceOptions:
         raise ConfigError(f"option {COMMIT_TO_GROUP}=true needs kafka.group.id: the group that is told")
     uses_group = commits or starting.kind is BoundaryKind.GROUP
     return SourceOptions(
-        bootstrap=_bootstrap(given),
+        bootstrap=bootstrap_of(given),
         subscription=_subscription(given),
         starting=starting,
         ending=_ending(given),
@@ -157,17 +150,6 @@ def source_options(options: Options, *, streaming: bool) -> SourceOptions:
     )
 
 
-def sink_options(options: Options) -> SinkOptions:
-    """The checked options of a write."""
-    given = _lowered(options, "sink", SINK_NAMES)
-    client = client_options(given, ProducerConfig)
-    if client.pop("acks", "all") not in ("all", "-1"):
-        raise ConfigError(
-            "option kafka.acks: the sink always writes with acks=all, because Spark counts rows as written"
-        )
-    return SinkOptions(_bootstrap(given), given.get("topic", ""), checked(client, producer_config), reasons(given))
-
-
 def without_other_direction(options: Options, *, streaming: bool) -> dict[str, str]:
     """The options of a table that mean something for a read of this kind: the table serves both.
 
@@ -182,16 +164,24 @@ def without_other_direction(options: Options, *, streaming: bool) -> dict[str, s
 def check_table_options(options: Options) -> None:
     """ConfigError at CREATE TABLE for a name that no read and no write of the table would take.
 
-    So the catalog never stores what belongs to encryption and log-in, which may be a password.
+    The catalog never stores a password or token, which whoever sees the table's schema would see.
     """
-    client_options(_lowered(options, "table", (*SOURCE_NAMES, "topic")), ConsumerConfig, AdminConfig)
+    for secret in (PASSWORD, TOKEN):
+        if secret in {name.lower() for name in options}:
+            word = secret.removeprefix(PREFIX)
+            raise ConfigError(
+                f"option {secret}: a table's options are seen by whoever sees the table; write {secret}.file, a file of"
+                f" each worker, or set PENSTOCK_{word.upper()}_FILE there"
+            )
+    client_options(lowered(options, "table", (*SOURCE_NAMES, *TABLE_SINK_NAMES)), ConsumerConfig, AdminConfig)
 
 
-def _lowered(options: Options, role: str, names: tuple[str, ...]) -> dict[str, str]:
+def lowered(options: Options, role: str, names: tuple[str, ...]) -> dict[str, str]:
+    """The options by their names in lower case; ConfigError for one that neither this direction nor a table has."""
     given = {key.lower(): value for key, value in options.items()}
     known = {name.lower(): name for name in names}
     for key, value in given.items():
-        if key in ALL_NAMES or key in SPARKS_OWN or key.startswith(PREFIX) or is_harmless(key, value):
+        if key in known or key in ALL_NAMES or key in SPARKS_OWN or key.startswith(PREFIX) or is_harmless(key, value):
             continue
         if key == "path":
             raise ConfigError(
@@ -213,7 +203,8 @@ def _only_one(given: Mapping[str, str], names: tuple[str, ...]) -> str:
     return present[0]
 
 
-def _bootstrap(given: Mapping[str, str]) -> str:
+def bootstrap_of(given: Mapping[str, str]) -> str:
+    """The brokers."""
     text = given[_only_one(given, BOOTSTRAP_NAMES)]
     parse_bootstrap(text)
     return text

@@ -36,7 +36,14 @@ from pyspark.sql.types import (
 
 from penstock.config_keys import did_you_mean
 from penstock.errors import ConfigError
-from penstock.spark.options import BOOTSTRAP_NAMES, SPARKS_OWN, check_table_options, without_other_direction
+from penstock.spark.options import (
+    BOOTSTRAP_NAMES,
+    SOURCE_NAMES,
+    SPARKS_OWN,
+    TOPIC_NAMES,
+    check_table_options,
+    without_other_direction,
+)
 
 HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 SOURCE_TYPES: dict[str, Any] = {
@@ -100,6 +107,7 @@ def read_options(options: Mapping[str, str], schema: StructType, *, streaming: b
     Given options that name brokers stand alone: they are not a table's.
     """
     given = {key.lower(): value for key, value in options.items()}
+    _check_direction(given, writing=False)
     if any(name in given for name in BOOTSTRAP_NAMES):
         return given
     carried = _options_in(schema, CARRIER) or _options_in(schema, EARLIER_CARRIER)
@@ -116,6 +124,7 @@ def read_options(options: Mapping[str, str], schema: StructType, *, streaming: b
 def write_options(options: Mapping[str, str], schema: StructType, *, streaming: bool) -> dict[str, str]:
     """The options of a write: those given for it, over those of the table that is written."""
     given = {key.lower(): value for key, value in options.items()}
+    _check_direction(given, writing=True)
     if any(name in given for name in BOOTSTRAP_NAMES):
         return given
     carried = None if streaming or not _is_table(schema) else _options_in(schema, CARRIER)
@@ -133,6 +142,21 @@ def write_options(options: Mapping[str, str], schema: StructType, *, streaming: 
         "with OPTIONS, without a list of columns and without AS SELECT (DROP one of an earlier version and CREATE it "
         "again: its topic stays)"
     )
+
+
+def _check_direction(given: Mapping[str, str], *, writing: bool) -> None:
+    """ConfigError for an option of the other direction: whoever gives it here expects what it does there. `given` are
+    those of one read or write, without its table's, and in lower case."""
+    both = {name.lower() for name in (*BOOTSTRAP_NAMES, "includeHeaders")}
+    names_topics = any(name.lower() in given for name in TOPIC_NAMES)
+    others = SOURCE_NAMES if writing else ("semantics", *(("topic",) if names_topics else ()))
+    found = next((name for name in others if name.lower() in given and name.lower() not in both), None)
+    if found is None:
+        return
+    if writing:
+        remedy = "a write has the option topic" if found in TOPIC_NAMES else "give it where the rows are read from"
+        raise ConfigError(f"option {found} is for reading; {remedy}")
+    raise ConfigError(f"option {found} is for writing; give it where the rows are written, or leave it out")
 
 
 def _options_in(schema: StructType, carrier: str) -> dict[str, str] | None:

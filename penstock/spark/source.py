@@ -18,11 +18,12 @@ from pyspark.sql.types import StructType
 
 from penstock.errors import PenstockError
 from penstock.spark.batch_reader import PenstockBatchReader
-from penstock.spark.options import includes_headers, sink_options, source_options
+from penstock.spark.options import includes_headers, source_options
 from penstock.spark.plain_errors import sentence_first
 from penstock.spark.schema import check_source_schema, read_options, source_schema, with_options, write_options
-from penstock.spark.sink import PenstockBatchWriter, PenstockStreamWriter
 from penstock.spark.stream_reader import PenstockStreamReader, RefusedStreamReader
+from penstock.spark.writing.sink import PenstockBatchWriter, PenstockStreamWriter
+from penstock.spark.writing.sink_options import sink_options
 
 
 class PenstockDataSource(DataSource):  # type: ignore[misc]
@@ -57,4 +58,5 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]
 
     @sentence_first()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        return PenstockStreamWriter(sink_options(write_options(self.options, schema, streaming=True)), schema)
+        options = sink_options(write_options(self.options, schema, streaming=True), streaming=True)
+        return PenstockStreamWriter(options, schema)

@@ -36,6 +36,9 @@ from penstock.spark.plain_errors import sentence_first
 from penstock.spark.positions import SourcePositions, StreamPosition, positions_of
 from penstock.spark.topics import boundary_offsets, subscribed
 
+InTask = Callable[[Iterator[Any]], Iterator[Any]]
+"""A task's own work on its Arrow batches; Spark gets what it returns. Picklable."""
+
 
 class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Reads topics as an endless table."""
@@ -45,10 +48,12 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options: SourceOptions,
         schema: StructType,
         clients: Callable[[SourceOptions], LogClient] | None = None,
+        in_task: InTask | None = None,
     ) -> None:
         self._options = options
         self._schema = schema
         self._clients = clients
+        self._in_task = in_task
         self._initial: SourcePositions | None = None
         self._target: SourcePositions | None = None
         self._seen: SourcePositions | None = None
@@ -126,7 +131,8 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The rows of a task's ranges, as Arrow batches."""
         if partition.value is None:
             return iter(())
-        return read_task(self._client(), partition.value, self._options, self._schema)
+        rows = read_task(self._client(), partition.value, self._options, self._schema)
+        return rows if self._in_task is None else self._in_task(rows)
 
     # -- inside --------------------------------------------------------------------------------------------------------
 

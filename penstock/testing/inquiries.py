@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from penstock.errors import ApiError, TimedOutError, UnknownTopicOrPartitionError
 from penstock.ids import system_ids
@@ -21,23 +21,32 @@ TOPIC_ID_LETTERS = 8
 T = TypeVar("T")
 
 
+class Reached(NamedTuple):
+    """How a client reaches the cluster: its addresses, and options."""
+
+    bootstrap: str
+    options: Mapping[str, Any]
+
+
 def create_topic(
-    bootstrap: str, name: str | None, partitions: int, replication_factor: int, config: Mapping[str, Any] | None
+    cluster: Reached, name: str | None, partitions: int, replication_factor: int, config: Mapping[str, Any] | None
 ) -> str:
     """Creates a topic, by default with a name that no other test has, and returns the name."""
     from penstock import Admin
 
     chosen = name or f"topic-{_letters(system_ids().new_id())}"
-    with Admin(bootstrap) as admin:
+    with Admin(cluster.bootstrap, **cluster.options) as admin:
         admin.create_topic(chosen, partitions, replication_factor, config)
     return chosen
 
 
-def wait_leader(bootstrap: str, topic: str, partition: int, is_running: Callable[[int], bool], timeout_s: float) -> int:
+def wait_leader(
+    cluster: Reached, topic: str, partition: int, is_running: Callable[[int], bool], timeout_s: float
+) -> int:
     """The node that leads the partition, once that is one that runs."""
     from penstock import Admin
 
-    with Admin(bootstrap) as admin:
+    with Admin(cluster.bootstrap, **cluster.options) as admin:
 
         def look() -> tuple[int | None, str]:
             found = admin.describe_topic(topic).partitions
@@ -49,11 +58,11 @@ def wait_leader(bootstrap: str, topic: str, partition: int, is_running: Callable
         return _wait(look, f"no running node leads {topic}-{partition}", timeout_s)
 
 
-def wait_controller(bootstrap: str, is_running: Callable[[int], bool], timeout_s: float) -> int:
+def wait_controller(cluster: Reached, is_running: Callable[[int], bool], timeout_s: float) -> int:
     """The node that is the active controller, once that is one that runs."""
     from penstock import Admin
 
-    with Admin(bootstrap) as admin:
+    with Admin(cluster.bootstrap, **cluster.options) as admin:
 
         def look() -> tuple[int | None, str]:
             leader = admin.describe_quorum().leader_id
@@ -62,7 +71,7 @@ def wait_controller(bootstrap: str, is_running: Callable[[int], bool], timeout_s
         return _wait(look, "no running node is the controller", timeout_s)
 
 
-def wait_in_sync(bootstrap: str, topic: str | None, timeout_s: float) -> None:
+def wait_in_sync(cluster: Reached, topic: str | None, timeout_s: float) -> None:
     """Returns when every replica of the topic, or of all topics, is in sync.
 
     Every node is asked how far it has heard, and only one that has heard as much is believed: a node that stood still
@@ -70,7 +79,7 @@ def wait_in_sync(bootstrap: str, topic: str | None, timeout_s: float) -> None:
     """
     from penstock import Admin
 
-    with Admin(bootstrap) as admin:
+    with Admin(cluster.bootstrap, **cluster.options) as admin:
 
         def look() -> tuple[bool | None, str]:
             admin.cluster_health()  # the client has seen the newest metadata now, and takes nothing older

@@ -4,6 +4,7 @@
     DIRECTORY/node-0/node.toml         the node's configuration, written anew at each start
     DIRECTORY/node-0/node.log          everything that its process wrote
     DIRECTORY/node-0/data/             its log.dirs
+    DIRECTORY/security/                certificates and a password, if it is secured (penstock/certs/secured.py)
 
 Node ids are the positions: 0, 1, 2. Only writes files; processes are process.py's.
 """
@@ -20,6 +21,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from penstock.certs.secured import OF_NODES, Secured
+from penstock.config_keys import to_toml
 from penstock.errors import ConfigError
 from penstock.ids import system_ids
 from penstock.testing.ports import (
@@ -52,6 +55,8 @@ class Layout:
     voter_count: int = 0
     """The first nodes are controllers, too, and stay what they are when nodes are added. 0: as many as a new cluster of
     this size has."""
+    is_secure: bool = False
+    """TLS, users and ACLs (penstock/certs/secured.py)."""
 
     def grown(self, nodes: int) -> Layout:
         """With so many nodes; those that are new are brokers only. Their ports follow the others if those are fixed."""
@@ -73,6 +78,11 @@ class Layout:
 
     def data_directory(self, index: int) -> Path:
         return self.node_directory(index) / "data"
+
+    @property
+    def secured(self) -> Secured | None:
+        """The files that secure it; None for an open cluster."""
+        return Secured(self.directory / "security") if self.is_secure else None
 
     @property
     def bootstrap(self) -> str:
@@ -106,6 +116,8 @@ class Layout:
         there = [f"{name}://{self.host}:{port}" for name, port in for_clients.items()]
         if is_voter:
             listeners.append(f"CONTROLLER://{HOST}:{ports.controller}")
+        secured = self.secured
+        names = [listener.partition(":")[0] for listener in listeners]
         return {
             "node.id": index,
             "process.roles": ["broker", "controller"] if is_voter else ["broker"],
@@ -114,6 +126,7 @@ class Layout:
             "controller.quorum.voters": [f"{voter}@{HOST}:{self.ports[voter].controller}" for voter in self.voters],
             "log.dirs": [str(self.data_directory(index))],
             "metrics.listener": f"{HOST}:{ports.metrics}",
+            **({} if secured is None else secured.node_keys(index, [*names, *OF_NODES], tuple(for_clients))),
         }
 
     def node_toml(self, index: int, overrides: Mapping[str, object]) -> str:
@@ -133,6 +146,7 @@ class Layout:
     def write(self, configs: Sequence[Mapping[str, object]]) -> None:
         """The directories, each node's node.toml with `configs[i]` over its own, and cluster.json."""
         with self._writable():
+            self._write_secured()
             for index, overrides in enumerate(configs):
                 self._write_node(index, overrides)
             self._write_state()
@@ -140,6 +154,7 @@ class Layout:
     def write_node(self, index: int, config: Mapping[str, object]) -> None:
         """Writes the files of a node that is added; the configurations of the others stay as they are."""
         with self._writable():
+            self._write_secured()
             self._write_node(index, config)
             self._write_state()
 
@@ -157,8 +172,14 @@ class Layout:
             where = error.filename or self.directory
             raise ConfigError(f"{where}: cannot be written ({error.strerror}); give another directory") from None
 
+    def _write_secured(self) -> None:
+        if self.secured is not None:
+            self.secured.write(self.cluster_id, self.bootstrap)
+
     def _write_node(self, index: int, overrides: Mapping[str, object]) -> None:
         self.node_directory(index).mkdir(parents=True, exist_ok=True)
+        if self.secured is not None:
+            self.secured.write_node(index, self.host)
         self.config_path(index).write_text(self.node_toml(index, overrides), encoding="utf-8")
 
     def _write_state(self) -> None:
@@ -168,14 +189,17 @@ class Layout:
             "kafka_ports": [ports.kafka for ports in self.ports],
             "voters": self.voter_count,
             "host": self.host,
+            **({"secure": True} if self.is_secure else {}),
         }
         _state_path(self.directory).write_text(json.dumps(state), encoding="utf-8")
 
 
-def new_layout(directory: Path, nodes: int, port: int | None, host: str | None = None) -> Layout:
+def new_layout(
+    directory: Path, nodes: int, port: int | None, host: str | None = None, *, is_secure: bool = False
+) -> Layout:
     """A cluster that does not exist yet: with fixed ports from `port` on, or free ones."""
     ports = free_ports(nodes) if port is None else fixed_ports(nodes, port)
-    return Layout(directory, system_ids().new_id(), ports, host or HOST)
+    return Layout(directory, system_ids().new_id(), ports, host or HOST, is_secure=is_secure)
 
 
 def voters_of(nodes: int) -> int:
@@ -188,6 +212,12 @@ def stored_nodes(directory: Path) -> int | None:
     """How many nodes the cluster has that `directory` holds from an earlier start; None where there is none."""
     state = _read_state(_state_path(directory))
     return None if state is None else len(state.ports)
+
+
+def is_stored_secure(directory: Path) -> bool | None:
+    """True if the cluster of an earlier start is secured; None where there is none."""
+    state = _read_state(_state_path(directory))
+    return None if state is None else state.is_secure
 
 
 def stored_kafka_ports(directory: Path) -> tuple[int, ...] | None:
@@ -208,7 +238,7 @@ def stored_layout(directory: Path, nodes: int, port: int | None, host: str | Non
         remedy = f"ask for {known} or more, or give another directory"
         raise ConfigError(f"{directory}: holds a cluster of {known} nodes, not {nodes}; {remedy}")
     ports = state.ports if port is None else fixed_ports(known, port)
-    layout = Layout(directory, state.cluster_id, ports, host or state.host, state.voter_count)
+    layout = Layout(directory, state.cluster_id, ports, host or state.host, state.voter_count, state.is_secure)
     return layout if nodes == known else layout.grown(nodes)
 
 
@@ -218,6 +248,7 @@ class _State(NamedTuple):
     voter_count: int
     host: str
     knows_kafka: bool
+    is_secure: bool
 
 
 def _read_state(path: Path) -> _State | None:
@@ -232,7 +263,7 @@ def _read_state(path: Path) -> _State | None:
             for entry, port in zip(state["ports"], kafka, strict=True)
         )
         voters, host = int(state.get("voters", 0)), str(state.get("host", HOST))
-        return _State(str(state["cluster_id"]), ports, voters, host, "kafka_ports" in state)
+        return _State(str(state["cluster_id"]), ports, voters, host, "kafka_ports" in state, bool(state.get("secure")))
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path}: damaged ({error}); restore it, or give another directory") from None
 
@@ -241,20 +272,6 @@ def _stored_ports(ports: list[int], kafka: int) -> NodePorts:
     """Three are of a directory from before nodes listened for each other apart from clients."""
     broker, controller, metrics, *internal = ports
     return NodePorts(broker, controller, metrics, internal[0] if internal else broker + INTERNAL_PORT_STEP, kafka)
-
-
-def to_toml(config: Mapping[str, object]) -> str:
-    """Flat names and values as a configuration file; JSON's numbers, booleans and lists are TOML's."""
-    return "".join(f"{name} = {_toml_value(value)}\n" for name, value in config.items())
-
-
-def _toml_value(value: object) -> str:
-    """JSON's strings are TOML's but for two things: TOML takes no pair of surrogates for a letter (an emoji), and no
-    bare DEL. ConfigError for what no TOML file can hold: bytes of a path that are no UTF-8."""
-    text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise ConfigError(f"{value!a}: is not valid UTF-8, so no configuration file can name it; choose another")
-    return text
 
 
 def _state_path(directory: Path) -> Path:

@@ -1,7 +1,8 @@
 """Chooses the ports of a local cluster's nodes: fixed ones from a first one on, or free ones drawn at random.
 
-A port is only looked at, not held, so another process may take it before the node does. Not here: where the choice is
-kept (layout.py), and what happens when a node does not get its port (cluster.py, and `penstock dev`).
+A free port is only looked at, so another process may take it before the node does; from the start of the cluster on it
+is held (HeldPorts), also while its node is down. Not here: where the choice is kept (layout.py), and what happens when
+a node does not get its port (node_set.py, and `penstock dev`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import random
 import socket
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import count, islice
 from typing import NamedTuple
 
@@ -78,6 +79,36 @@ def free_ports(nodes: int) -> tuple[NodePorts, ...]:
             found.append(port)
     step = len(NodePorts._fields)
     return tuple(NodePorts(*found[at : at + step]) for at in range(0, len(found), step))
+
+
+class HeldPorts:
+    """The ports of a cluster, kept for its nodes: no `free_ports` of any process of this machine gives them out while a
+    node is down.
+
+    A socket is bound to each and never listens. Whoever sets SO_REUSEADDR, as a node does, can bind beside it and
+    listen; whoever does not is refused by the kernel (socket(7)).
+    """
+
+    def __init__(self) -> None:
+        self._sockets: dict[int, socket.socket] = {}
+
+    def hold(self, ports: Sequence[NodePorts]) -> None:
+        """A port that is held already stays so. One that another process has is left out: its node says so."""
+        for port in {port for node in ports for port in node if port} - self._sockets.keys():
+            held = socket.socket()
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                held.bind((HOST, port))
+            except OSError:
+                held.close()
+                continue
+            self._sockets[port] = held
+
+    def release(self) -> None:
+        for held in self._sockets.values():
+            with suppress(OSError):
+                held.close()
+        self._sockets.clear()
 
 
 def free_kafka_ports(wanted: Iterable[int], ports: Sequence[NodePorts], address: str) -> tuple[int, ...]:

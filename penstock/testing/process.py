@@ -18,9 +18,10 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO, Protocol
 
 from penstock.errors import PenstockError, TimedOutError
 from penstock.node import PARENT_VARIABLE, node_command
@@ -48,6 +49,18 @@ class NodeFailedError(PenstockError):
         self.log_lines = tuple(log_lines)
 
 
+class Child(Protocol):
+    """A process that this one started; a `subprocess.Popen` is one."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def kill(self) -> None: ...
+
+
 class NodeProcess:
     """One node's process, which may be started again after it ended. Not thread-safe."""
 
@@ -56,7 +69,7 @@ class NodeProcess:
         self.config_path = config_path
         self.log_path = log_path
         self._cluster_id = cluster_id
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._parent = 0  # the process whose child the node is: a fork of it can look, and not wait for the node's end
         self._notifications: socket.socket | None = None
         self._paused = False
@@ -114,20 +127,7 @@ class NodeProcess:
         if not _spawner:
             _spawner.append(ThreadPoolExecutor(1, "penstock-spawner"))
         with self.log_path.open("ab") as log:
-            # A session of its own: Ctrl-C in a terminal goes to the cluster's process, which then stops the nodes.
-            self._process = (
-                _spawner[0]
-                .submit(
-                    subprocess.Popen,
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=environ,
-                    start_new_session=True,
-                )
-                .result()
-            )
+            self._process = _spawner[0].submit(start_process, command, environ, log).result()
         self._parent = os.getpid()
         self._paused = False
 
@@ -219,6 +219,19 @@ class NodeProcess:
         if isinstance(address, str) and address:
             with contextlib.suppress(OSError):
                 os.unlink(address)
+
+
+def start_process(command: Sequence[str], environ: Mapping[str, str], log: IO[bytes]) -> Child:
+    """Starts a program in a session of its own: Ctrl-C in a terminal goes to the cluster's process, which then stops
+    the nodes."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env=environ,
+        start_new_session=True,
+    )
 
 
 def _lives(pid: int) -> bool:

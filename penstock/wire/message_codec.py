@@ -10,6 +10,7 @@ name: a node or a client with such a record does not start.
     tuple[T, ...], Mapping    repeated fields and maps
     a record, or None         a message, or its absence
     a NamedTuple              also the message's own fields that it names: TopicPartition is `topic` and `partition`
+    float                     a double
     int, str, bool, or None   a field with presence (`optional`)
     a StrEnum                 an enum whose values have the members' names; the first member stands for an unknown one
     ApiError | None           the message Error
@@ -53,6 +54,7 @@ _SCALARS: Final = {
     str: {FieldDescriptor.CPPTYPE_STRING},
     bytes: {FieldDescriptor.CPPTYPE_STRING},
     bool: {FieldDescriptor.CPPTYPE_BOOL},
+    float: {FieldDescriptor.CPPTYPE_DOUBLE},
 }
 
 

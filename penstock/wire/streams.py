@@ -63,7 +63,10 @@ def produce_request_from_bytes(raw: bytes) -> tuple[Header, ProduceRequest]:
 
 def produce_response_to_bytes(correlation_id: int, response: ProduceResponse) -> bytes:
     message = pb.ProduceResponse(
-        correlation_id=correlation_id, error=error_to_message(response.error), more_follows=response.more_follows
+        correlation_id=correlation_id,
+        error=error_to_message(response.error),
+        more_follows=response.more_follows,
+        throttle_time_ms=response.throttle_time_ms,
     )
     for result in response.partitions:
         told = message.partitions.add(
@@ -93,7 +96,10 @@ def produce_response_from_bytes(raw: bytes) -> tuple[int, ProduceResponse]:
         )
         for r in message.partitions
     ]
-    return message.correlation_id, ProduceResponse(results, message.more_follows, error_in_message(message.error))
+    throttle_time_ms = message.throttle_time_ms
+    return message.correlation_id, ProduceResponse(
+        results, message.more_follows, error_in_message(message.error), throttle_time_ms=throttle_time_ms
+    )
 
 
 def _produce_error(result: pb.PartitionProduceResult) -> ApiError | None:
@@ -162,7 +168,11 @@ def fetch_request_from_bytes(raw: bytes) -> tuple[Header, FetchRequest]:
 
 
 def fetch_response_to_bytes(correlation_id: int, response: FetchResponse) -> bytes:
-    message = pb.FetchResponse(correlation_id=correlation_id, error=error_to_message(response.error))
+    message = pb.FetchResponse(
+        correlation_id=correlation_id,
+        error=error_to_message(response.error),
+        throttle_time_ms=response.throttle_time_ms,
+    )
     for result in response.partitions:
         entry = message.partitions.add(
             topic=result.partition.topic,
@@ -201,4 +211,4 @@ def fetch_response_from_bytes(raw: bytes) -> tuple[int, FetchResponse]:
         )
         for p, records in zip(message.partitions, all_records, strict=True)
     ]
-    return message.correlation_id, FetchResponse(results, error_in_message(message.error))
+    return message.correlation_id, FetchResponse(results, error_in_message(message.error), message.throttle_time_ms)

@@ -12,8 +12,8 @@ def describe(core: RaftCore, now_ms: int) -> QuorumDescription:
     """On the leader: the progress of all nodes. Elsewhere: this node's own, and the ids of the others."""
     own = ReplicaDescription(core.config.node_id, core.log_end_offset, *_own_times(core, now_ms))
     if core.leadership is not None:
-        known = {replica.replica_id: _describe(replica, now_ms) for replica in core.leadership.voters()}
-        observers = tuple(_describe(replica, now_ms) for replica in core.leadership.observers())
+        known = {replica.replica_id: _describe(replica, now_ms) for replica in core.leadership.replicas.voters()}
+        observers = tuple(_describe(replica, now_ms) for replica in core.leadership.replicas.observers())
     else:
         known = {}
         observers = () if core.config.is_voter else (own,)
@@ -35,6 +35,13 @@ def standing(core: RaftCore) -> str:
         "there is no leader, too many voters lost their state: see `A quorum that cannot elect` in "
         "docs/data-directory.md"
     )
+
+
+def contact_ms_ago(core: RaftCore, now_ms: int) -> int:
+    """For how long this node has not known that the quorum works; a leader without other voters always knows."""
+    if core.leadership is not None and core.config.majority == 1:
+        return 0
+    return max(0, now_ms - core.statistics().last_contact_ms)
 
 
 def _own_times(core: RaftCore, now_ms: int) -> tuple[int | None, int | None]:

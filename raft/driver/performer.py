@@ -29,6 +29,7 @@ from raft.driver.protocols import LoadedSnapshot, QuorumStateStore, RaftLog
 from raft.driver.room import Room
 from raft.driver.sender import QuorumSender
 from raft.driver.waiting_requests import WaitingRequests
+from raft.quorum_state import ElectionState
 from raft.ready import FetchReply, FollowerAppend, LeaderAppend, Ready, SnapshotReply
 
 _log = logging.getLogger(__name__)
@@ -56,6 +57,16 @@ class Performer:
         self._room, self._sender, self._waiting = room, sender, waiting
         self.flushes = 0
         self.saves = 0
+
+    async def load(self) -> ElectionState:
+        """The persisted state. What a crash may have left of the log in the page cache becomes durable, as it must be
+        BEFORE an ack."""
+        stored = await self.blocking(self._store.load) or ElectionState()
+        if self._log.flushed_offset < self._log.log_end_offset:
+            await self.blocking(self._log.flush)
+        if self._log.flushed_offset != self._log.log_end_offset:
+            raise InvariantViolation(f"{self._log!r} is durable up to {self._log.flushed_offset} only, after a flush")
+        return stored
 
     async def perform(self, ready: Ready) -> LoadedSnapshot | None:
         """All of it; the snapshot that has replaced the log, if one was complete and sound."""

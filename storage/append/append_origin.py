@@ -1,6 +1,6 @@
 """The origin of a leader's append: a client, or a coordinator of this broker's own.
 
-It decides which batches a leader takes (header_check.py). A replica's batches come by `Log.append_as_follower`, which
+It decides which batches a leader takes (header_check.py). A replica's batches come by `LogAppend.as_follower`, which
 takes whatever its leader has taken.
 """
 

@@ -24,12 +24,12 @@ from penstock.record.batch import (
     read_header,
     verify_crc,
 )
+from penstock.record.decoding import DECODING_ERRORS
 from penstock.record.reader import read_columns
 from penstock.record.rewrite import emptied
 from penstock.record.verifier import WRONG_CHECKSUM
 from storage.append.header_check import from_leader
 from storage.disk.file_system import Bytes
-from storage.segment.undecodable import DECODING_ERRORS
 
 
 def without_overlap(records: Bytes, log_end_offset: int) -> Bytes:

@@ -31,7 +31,7 @@ class Candidate(NamedTuple):
         return self.high_watermark if undecided is None else min(undecided, self.high_watermark)
 
     def cleanable_segments(self) -> tuple[Segment, ...]:
-        return self.log.cleanable_segments(self.last_stable_offset)
+        return self.log.full.cleanable(self.last_stable_offset)
 
     def facts(self, horizon: KnownHorizon | None) -> LogFacts:
         log, cleanable = self.log, self.cleanable_segments()

@@ -40,7 +40,8 @@ from storage.cleaner.cleaner_throttle import CleanerThrottle, Pace, StopSignal
 from storage.cleaner.cleaner_types import CleanerConfig, CleanerStatistics, PassStatistics, Reason
 from storage.cleaner.held_up import HeldUpLogs
 from storage.cleaner.offset_map import OffsetMap
-from storage.cleaner.segment_cleaning import Cleaning, Surroundings
+from storage.cleaner.segment_cleaning import Cleaning
+from storage.cleaner.segment_reads import Surroundings
 from storage.disk.disk_errors import is_shortage, storage_error
 from storage.disk.file_system import FileSystem
 from storage.log.log_types import CleanedSegment
@@ -158,8 +159,8 @@ class LogCleaner:
             _log.warning("%s: %s", chosen.log.directory, chosen.warning)
         try:
             cleaning = self._cleaning(chosen, now_ms, stop)
-            if chosen.log.has_file_changes:  # until they are done, a name may be another segment's file
-                yield from in_thread(chosen.log.run_file_changes)
+            if chosen.log.full.has_file_changes:  # until they are done, a name may be another segment's file
+                yield from in_thread(chosen.log.full.run_file_changes)
             if chosen.plan.reason is Reason.UNKNOWN_HORIZON:
                 yield from self._find_horizon(chosen, cleaning)
             else:
@@ -178,7 +179,7 @@ class LogCleaner:
 
     def _find_horizon(self, chosen: LogToClean, cleaning: Cleaning) -> Steps[None]:
         plan = chosen.plan
-        horizon_ms = yield from in_thread(cleaning.find_horizon)
+        horizon_ms = yield from in_thread(cleaning.reads.find_horizon)
         self._totals.horizon_scans += 1
         self._know(chosen, KnownHorizon(horizon_ms, min(plan.first_dirty_offset, plan.end_offset)))
 
@@ -215,14 +216,14 @@ class LogCleaner:
         try:
             if chosen.has_changed():
                 raise CleaningAbortedError(f"{chosen.log.directory}: segments left the log while it was cleaned")
-            chosen.log.replace_segments(cleaned, segments)
+            chosen.log.full.replace(cleaned, segments)
         except Exception:
             with contextlib.suppress(OSError):
                 yield from in_thread(cleaning.discard_cleaned)
             raise
         for segment in segments:
             del chosen.segments[segment.base_offset]
-        yield from in_thread(chosen.log.run_file_changes)
+        yield from in_thread(chosen.log.full.run_file_changes)
 
     def _failed(self, chosen: LogToClean, error: Exception) -> None:
         log = chosen.log

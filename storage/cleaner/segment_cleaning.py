@@ -9,22 +9,21 @@ leaves each group old or new, and a group is cleaned only after all older ones. 
 the batches that stay cover the offsets of removed ones (`offset_tiling.py`). A batch that its idempotent producer may
 send again stays, if need be without records: a log that is read anew, here or by a follower, must know it. A group of
 one segment without a change is left as it is. A batch whose records cannot be decoded is copied as it is: no reader can
-use its records (`undecodable.py`). Batches of aborted transactions lose all their records, and markers go some time
+use its records (`DECODING_ERRORS`). Batches of aborted transactions lose all their records, and markers go some time
 after the last batch of their transaction (`cleaned_transactions.py`). Control batches that are no markers stay.
 
-Runs in any thread, one call at a time; reads the segments' files by their names, through descriptors of its own.
-`cleaner_plan.py` and `log_cleaner.py` decide when and why; `batch_filter.py` and `marker_filter.py` decide what stays
-of a batch.
+Runs in any thread, one call at a time. Not here: when and why (`cleaner_plan.py`, `log_cleaner.py`), how segments are
+read (`segment_reads.py`), and what stays of a batch (`batch_filter.py`, `marker_filter.py`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.record.batch import CONTROL_BIT, NO_PRODUCER_ID, TRANSACTIONAL_BIT, BatchHeader
+from penstock.record.decoding import DECODING_ERRORS
 from penstock.record.rewrite import emptied
 from storage.cleaner.batch_filter import TombstoneRule, filter_batch, offsets_of_rows, rows_of_batch
 from storage.cleaner.cleaned_file import CleanedFile
@@ -34,35 +33,19 @@ from storage.cleaner.cleaner_types import NEVER_MS, CleaningPlan, PassStatistics
 from storage.cleaner.marker_filter import filter_marker
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.offset_tiling import OffsetTiling
+from storage.cleaner.segment_reads import SegmentReads, Surroundings
 from storage.disk.file_names import CLEANED_SUFFIX, LOG_SUFFIX, file_stem
-from storage.disk.file_system import FileSystem
 from storage.log.log_types import CleanedSegment
-from storage.segment.batch_scan import SCAN_CHUNK_BYTES, LogFile, scan_headers
-from storage.segment.undecodable import DECODING_ERRORS
-from storage.segment.verified_chunks import Chunk, ChunkReader
+from storage.segment.verified_chunks import Chunk
 
 _log = logging.getLogger(__name__)
 
 OF_TRANSACTIONS = CONTROL_BIT | TRANSACTIONAL_BIT
 """Most batches have neither, and are not asked more."""
-PACED_HEADERS = 64
-"""A scan of headers reports this many at a time to the throttle."""
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """The node's services that a pass uses."""
-
-    fs: FileSystem
-    pace: Callable[[int], None]
-    """Called with the size of every read and write; waits, and raises CleaningAbortedError when the pass must end."""
-    now_ms: Callable[[], int]
-    """Monotonic."""
 
 
 @dataclass(slots=True)
 class _Counts:
-    bytes_read: int = 0
     bytes_written: int = 0
     records_read: int = 0
     records_kept: int = 0
@@ -82,6 +65,7 @@ class Cleaning:
 
     def __init__(self, around: Surroundings, plan: CleaningPlan, offset_map: OffsetMap, rule: TombstoneRule) -> None:
         self._around, self._plan, self._map, self._rule = around, plan, offset_map, rule
+        self.reads = SegmentReads(around, plan)
         self._aborted = AbortedBatches(plan.aborted)
         self._transactions = CleanedTransactions(self._aborted)
         self._counts = _Counts()
@@ -89,23 +73,6 @@ class Cleaning:
         self._cleaned_path = ""
         self.end_offset = plan.end_offset
         """Where the next pass will begin; final after `build_map`."""
-
-    # -- asking headers only -------------------------------------------------------------------------------------------
-
-    def find_horizon(self) -> int:
-        """The first delete horizon below the dirty part; NEVER_MS when there is none."""
-        plan, found = self._plan, NEVER_MS
-        end_offset = min(plan.first_dirty_offset, plan.end_offset)
-        for segment in plan.segments:
-            with self._opened(segment) as file:
-                for count, (_, header) in enumerate(scan_headers(file, 0)):
-                    if header.base_offset >= end_offset:
-                        return found
-                    if header.delete_horizon_ms is not None:
-                        found = min(found, header.delete_horizon_ms)
-                    if count % PACED_HEADERS == 0:
-                        self._around.pace(PACED_HEADERS * SCAN_CHUNK_BYTES)
-        return found
 
     # -- the map -------------------------------------------------------------------------------------------------------
 
@@ -119,7 +86,7 @@ class Cleaning:
 
     def _map_segment(self, segment: SegmentFile) -> bool:
         """False when the map is full."""
-        for chunk in self._chunks(segment):
+        for chunk in self.reads.chunks(segment):
             for at, header in chunk.batches:
                 if header.next_offset <= self._plan.first_dirty_offset or not header.record_count:
                     continue
@@ -175,7 +142,7 @@ class Cleaning:
     def _clean_segment(self, segment: SegmentFile, tiling: OffsetTiling) -> bool:
         """Cleans one segment. True if the cleaned segment differs from the old one."""
         changed = False
-        for chunk in self._chunks(segment):
+        for chunk in self.reads.chunks(segment):
             view = memoryview(chunk.data)
             for at, header in chunk.batches:
                 batch = view[at : at + header.size_bytes]
@@ -242,24 +209,7 @@ class Cleaning:
             counts.next_horizon_ms = min(counts.next_horizon_ms, found.horizon_ms)
         return found.records
 
-    # -- reading and counting ------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _opened(self, segment: SegmentFile) -> Iterator[LogFile]:
-        fd = self._around.fs.open(segment.path)
-        try:
-            yield LogFile(
-                self._around.fs, fd, segment.path, segment.size_bytes, segment.base_offset, segment.next_offset
-            )
-        finally:
-            self._around.fs.close(fd)
-
-    def _chunks(self, segment: SegmentFile) -> Iterator[Chunk]:
-        with self._opened(segment) as file:
-            for chunk in ChunkReader(file, self._plan.epoch_entries).chunks():
-                self._counts.bytes_read += len(chunk.data)
-                self._around.pace(len(chunk.data))
-                yield chunk
+    # -- counting ------------------------------------------------------------------------------------------------------
 
     def _wrote(self, size_bytes: int) -> None:
         self._counts.bytes_written += size_bytes
@@ -277,7 +227,7 @@ class Cleaning:
             reason=plan.reason,
             first_dirty_offset=plan.first_dirty_offset,
             end_offset=self.end_offset,
-            bytes_read=counts.bytes_read,
+            bytes_read=self.reads.bytes_read,
             bytes_written=counts.bytes_written,
             records_read=counts.records_read,
             records_kept=counts.records_kept,

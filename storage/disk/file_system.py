@@ -18,7 +18,7 @@ import fcntl
 import os
 import stat
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from storage.disk.spare_descriptors import SPARE
 
@@ -127,13 +127,18 @@ class FileSystem(Protocol):
         ...
 
 
+OWNER_ALONE: Final = 0o600
+"""The mode of new files: they hold clients' records and, in the metadata log, its snapshots and bootstrap-users, the
+keys of users. ACLs would keep nobody out who may read them."""
+
+
 class OsFileSystem:
     """The machine's file system."""
 
     def open(self, path: str, *, create: bool = False) -> int:
         flags = os.O_RDWR | os.O_CLOEXEC
         flags = flags | os.O_CREAT | os.O_EXCL if create else flags
-        return SPARE.opened(lambda: os.open(path, flags, 0o644))
+        return SPARE.opened(lambda: os.open(path, flags, OWNER_ALONE))
 
     def close(self, fd: int) -> None:
         os.close(fd)

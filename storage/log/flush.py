@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from storage.disk.atomic_file import write_atomically
 from storage.disk.disk_errors import FlushDeferredError, is_shortage
 from storage.disk.file_system import FileSystem
+from storage.disk.partition_metadata import write_topic_id
 from storage.log.log_probe import UNHEARD_LOG, LogProbe
-from storage.log.partition_metadata import write_topic_id
-from storage.log.producer_snapshots import NotedSnapshot, ProducerSnapshots
+from storage.log.producers.producer_snapshots import NotedSnapshot, ProducerSnapshots
 from storage.log.segment_list import SegmentList
 from storage.segment.epoch_cache import EpochCache, EpochSnapshot
 from storage.segment.segment import Segment

@@ -19,18 +19,19 @@ import asyncio
 import errno
 import functools
 import logging
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from penstock.errors import KafkaStorageError
-from penstock.metric_fields import counter, gauge, measured
 from penstock.threads import Threads
-from storage.disk.dir_threads import DirThreads, NoThreadError
+from storage.disk.dir_threads import NoThreadError, OnDone
 from storage.disk.disk_errors import FlushDeferredError, is_shortage
+from storage.disk.flush_threads import FlushThreads
+from storage.disk.postponed import Postponed
 from storage.disk.stop_wait import StopWait
 from storage.log.flush import PendingFlush
 from storage.log.log import Log
+from storage.log.log_types import GroupCommitStatistics
 
 _log = logging.getLogger(__name__)
 
@@ -41,38 +42,18 @@ DEFERRED_MS = 1_000
 """Pause before a flush that found no room is tried again."""
 
 OnFlushed = Callable[[int], None]
-OnAnswer = Callable[[BaseException | None], None]
 OnFailure = Callable[[str, OSError], None]
-
-
-@measured
-class GroupCommitStatistics:
-    """A snapshot; `requests / flushes` is how many waiters one fdatasync serves."""
-
-    requests: int
-    flushes: int = counter("penstock_log_flushes", "Group commits (fdatasync) since the start.")
-    in_flight: int
-    queued: int
-    failed_log_dirs: tuple[str, ...]
-    deferrals: int = counter(
-        "penstock_log_flushes_deferred", "Flushes that found no room on the disk, and were tried again."
-    )
-    deferred: int = gauge("penstock_logs_without_room", "Logs whose flush waits for room on the disk.")
 
 
 @dataclass(slots=True, eq=False)
 class _LogDir:
     """The logs that wait for one log dir's threads, and these threads."""
 
-    threads: DirThreads
-    workers: DirThreads
-    """One, for work that may take long."""
+    threads: FlushThreads
     queue: deque[Log] = field(default_factory=deque)
     idle: dict[Log, None] = field(default_factory=dict)
     """Logs for which no request waits: they are flushed when the queue is empty."""
     busy: int = 0
-    probes: int = 0
-    """Syncs under way that only ask whether the disk answers, and what is done after them."""
 
 
 class GroupCommit:
@@ -90,20 +71,18 @@ class GroupCommit:
         """`on_timed` is called with the time of each flush, good or failed."""
         self._on_timed = on_timed
         self._on_failure = on_failure
-        self._threads, self._flush_threads = threads, flush_threads
-        self._deferred_ms = deferred_ms
-        self._log_dirs: dict[str, _LogDir] = {}
+        self._flush_threads = flush_threads
+        self._log_dirs = defaultdict[str, _LogDir](lambda: _LogDir(FlushThreads(threads, flush_threads)))
         self._subscribers: dict[Log, list[OnFlushed]] = {}
         self._queued: set[Log] = set()
         self._in_flight: set[Log] = set()
         self._failed: set[str] = set()
-        self._deferred: dict[Log, asyncio.TimerHandle] = {}
-        self._short_of_room: set[Log] = set()
+        self._deferred = Postponed(deferred_ms, self._try_again)
         self._rolling: set[Log] = set()
         """Full logs without anything to flush, whose disk is asked whether it answers."""
         self._turn_is_scheduled = False
         self._closing = False
-        self._requests = self._flushes = self._deferrals = 0
+        self._requests = self._flushes = 0
 
     def subscribe(self, log: Log, callback: OnFlushed) -> None:
         """`callback(flushed_offset)` after every flush of the log."""
@@ -114,17 +93,14 @@ class GroupCommit:
         self._subscribers.pop(log, None)
         if (log_dir := self._log_dirs.get(log.log_dir)) is not None:
             log_dir.idle.pop(log, None)
-        self._short_of_room.discard(log)
-        timer = self._deferred.pop(log, None)
-        if timer is not None:
-            timer.cancel()
+        self._deferred.drop(log)
 
     def request(self, log: Log) -> None:
         """Flush every record that is in the log now, by the log's flush policy."""
         self._requests += 1
-        if log.flush_policy == "os" and not self._closing:
-            if log.has_unflushed_segment and log not in self._in_flight:  # nobody waits for it, as in Kafka
-                self.flush(log)
+        if log.settings.flush_policy == "os" and not self._closing:
+            if log.flush_schedule.has_unflushed_segment and log not in self._in_flight:
+                self.flush(log)  # nobody waits for it, as in Kafka
             asyncio.get_running_loop().call_soon(self._tell, log)
             if log.awaits_roll:
                 self.flush(log)
@@ -136,7 +112,7 @@ class GroupCommit:
         if self._closing or log in self._queued or log in self._deferred or log.log_dir in self._failed:
             return
         self._queued.add(log)
-        log_dir = self._log_dir(log)
+        log_dir = self._log_dirs[log.log_dir]
         log_dir.idle.pop(log, None)
         log_dir.queue.append(log)
         self._schedule_turn()
@@ -144,13 +120,13 @@ class GroupCommit:
     def flush_when_idle(self, log: Log) -> None:
         """Like `request`, but only when no other log of its dir waits and one thread stays free: no caller waits for
         this flush. A `request` for the same log replaces it."""
-        if self._closing or log.flush_policy == "os":
+        if self._closing or log.settings.flush_policy == "os":
             return
         if not (log in self._queued or log in self._deferred or log.log_dir in self._failed):
-            self._log_dir(log).idle[log] = None
+            self._log_dirs[log.log_dir].idle[log] = None
             self._schedule_turn()
 
-    def when_disk_answers(self, log: Log, then: OnAnswer, work: Callable[[], object] | None = None) -> None:
+    def when_disk_answers(self, log: Log, then: OnDone, work: Callable[[], object] | None = None) -> None:
         """Call `then` on the loop once a sync of the log's directory has returned, with its error. For work that waits
         for the disk on the loop: if the disk hangs, that work is not begun, and the loop goes on. A failed sync fails
         the log dir, as that of a flush does, because the kernel reports it once. `work` is done in a thread in between;
@@ -159,39 +135,13 @@ class GroupCommit:
         if log.log_dir in self._failed:
             loop.call_soon(then, OSError(errno.EIO, f"{log.log_dir} has failed"))
             return
-        log_dir = self._log_dir(log)
 
         def answered(error: BaseException | None) -> None:
-            log_dir.probes -= 1
             if isinstance(error, OSError) and not (is_shortage(error) or isinstance(error, NoThreadError)):
-                self._not_flushed(log, error)  # BEFORE `then`: the caller may not need the answer any more
-            if error is None and work is not None:
-                self._probe(log_dir, log_dir.workers, work, worked)
-            else:
-                then(error)
+                self._not_flushed(log, error)
 
-        def worked(error: BaseException | None) -> None:
-            log_dir.probes -= 1
-            then(error)
-
-        self._probe(log_dir, log_dir.threads, functools.partial(log.run_file_changes, sync=True), answered)
-
-    def _probe(self, log_dir: _LogDir, threads: DirThreads, work: Callable[[], object], done: OnAnswer) -> None:
-        log_dir.probes += 1
-        try:
-            threads.run(work, done)
-        except (OSError, MemoryError) as error:
-            asyncio.get_running_loop().call_soon(done, error)
-
-    def _log_dir(self, log: Log) -> _LogDir:
-        found = self._log_dirs.get(log.log_dir)
-        if found is None:
-            threads, workers = (
-                DirThreads(self._threads, "flush", self._flush_threads),
-                DirThreads(self._threads, "cut", 1),
-            )
-            found = self._log_dirs[log.log_dir] = _LogDir(threads, workers)
-        return found
+        sync = functools.partial(log.full.run_file_changes, sync=True)
+        self._log_dirs[log.log_dir].threads.ask(sync, answered, then, work)
 
     def _schedule_turn(self) -> None:
         if not self._turn_is_scheduled:
@@ -245,7 +195,7 @@ class GroupCommit:
         started_s = asyncio.get_running_loop().time()
         self._in_flight.add(log)  # BEFORE: a flush that a thread has must not count as refused
         try:
-            log_dir.threads.run(pending.run, lambda error: self._done(log, log_dir, pending, error, started_s))
+            log_dir.threads.flushes.run(pending.run, lambda error: self._done(log, log_dir, pending, error, started_s))
         except BaseException:
             self._in_flight.discard(log)  # no thread got it: it would be in flight for ever
             raise
@@ -261,7 +211,7 @@ class GroupCommit:
         if self._queued or log_dir.idle:
             self._schedule_turn()
         if error is None:
-            self._short_of_room.discard(log)
+            self._deferred.has_room(log)
             log.complete_flush(pending)
             self._roll(log)
             self._tell(log)
@@ -275,16 +225,10 @@ class GroupCommit:
             self._roll(log)
 
     def _roll(self, log: Log) -> None:
-        """If it awaits that. Its disk has just answered, and no other name of it is to be synced. A shortage puts the
-        roll off until the next flush."""
-        if not log.awaits_roll or log.closed:
-            return
-        try:
-            log.roll()
-        except (KafkaStorageError, OSError) as error:
-            cause = error if isinstance(error, OSError) else error.__cause__
-            if not is_shortage(error):
-                self._not_flushed(log, cause or error)
+        """If it awaits that. Its disk has just answered, and no other name of it is to be synced."""
+        error = log.try_roll() if log.awaits_roll and not log.closed else None
+        if error is not None:
+            self._not_flushed(log, error)
 
     def _not_flushed(self, log: Log, error: BaseException) -> None:
         """A lack of memory says as little about the disk as a lack of room: no sync has failed.
@@ -301,14 +245,10 @@ class GroupCommit:
         """No room: nothing was flushed and nothing is lost. Requests that come meanwhile are part of the next try."""
         if log.closed or self._closing:
             return
-        self._deferrals += 1
-        if log not in self._short_of_room:
-            self._short_of_room.add(log)
+        if self._deferred.put_off(log):
             _log.error("%s: the flush waits for room: %s", log.directory, str(error) or repr(error))
-        self._deferred[log] = asyncio.get_running_loop().call_later(self._deferred_ms / 1000, self._try_again, log)
 
     def _try_again(self, log: Log) -> None:
-        del self._deferred[log]
         self.flush(log)
 
     def _tell(self, log: Log) -> None:
@@ -333,17 +273,14 @@ class GroupCommit:
         self._closing = True
         for log_dir in self._log_dirs.values():
             log_dir.idle.clear()
-        for timer in self._deferred.values():  # the next start's recovery checks records that found no room until now
-            timer.cancel()
-        self._deferred.clear()
+        self._deferred.close()  # the next start's recovery checks records that found no room until now
         for path, log_dir in self._log_dirs.items():
             log_dir.threads.close(wait=path not in wait.given_up)
-            log_dir.workers.close(wait=path not in wait.given_up)
 
     def _log_dirs_under_way(self) -> set[str]:
         if self._queued:
             self._schedule_turn()
-        asked = {path for path, log_dir in self._log_dirs.items() if log_dir.probes}
+        asked = {path for path, log_dir in self._log_dirs.items() if log_dir.threads.is_asked}
         return asked | {log.log_dir for log in self._queued | self._in_flight}
 
     def statistics(self) -> GroupCommitStatistics:
@@ -354,7 +291,7 @@ class GroupCommit:
             queued=len(self._queued),
             failed_log_dirs=tuple(sorted(self._failed)),
             deferred=len(self._deferred),
-            deferrals=self._deferrals,
+            deferrals=self._deferred.count,
         )
 
     def __repr__(self) -> str:

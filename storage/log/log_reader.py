@@ -3,7 +3,7 @@
 On the event loop nothing waits: what the page cache and the loaded indexes hold is read at once, anything else is
 handed back as work for a thread (`ColdRead`, `ColdLookUp`), whose outcome is taken on the loop (`finish`,
 `finish_look_up`). It counts only if the log still has those segments, uncut. Used from one thread.
-Not here: the log's offsets (log.py), the threads (broker).
+Not here: which offsets the log has (log_span.py), the threads (broker).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from penstock.types import TimestampAndOffset
 from storage.disk.file_system import Found
-from storage.log.log_health import LogHealth
-from storage.log.log_types import LogCounters
+from storage.log.log_parts import LogParts
+from storage.log.log_types import FetchData
 from storage.log.segment_list import SegmentList
 from storage.segment.batch_check import BatchCheck
 from storage.segment.batch_scan import NotCachedError
 from storage.segment.cold_read import ColdRead
-from storage.segment.epoch_cache import EpochCache
-from storage.segment.segment import Segment, Wanted
+from storage.segment.places import Wanted
+from storage.segment.segment import Segment
 from storage.segment.timestamp_lookup import TimeLookUp
 
 COLD_READ_BYTES_MAX = 1024 * 1024
@@ -102,45 +102,61 @@ class ColdLookUp:
 class LogReader:
     """Reads and looks up records of one log."""
 
-    __slots__ = ("_counters", "_epochs", "_health", "_segments")
+    __slots__ = ("_counters", "_epochs", "_health", "_segments", "_span")
 
-    def __init__(self, segments: SegmentList, epochs: EpochCache, health: LogHealth, counters: LogCounters) -> None:
-        self._segments, self._epochs, self._health, self._counters = segments, epochs, health, counters
+    def __init__(self, parts: LogParts) -> None:
+        self._segments, self._epochs, self._span = parts.segments, parts.epochs, parts.span
+        self._health, self._counters = parts.health, parts.counters
 
-    def read(self, wanted: Wanted) -> Records:
-        """Waits for the disk. CorruptFileError for rot."""
-        with self._health.reading():
-            found = self._segments.read(wanted, BatchCheck(self._epochs.entries))
-        return self._counted(found.records, found.end.offset, wanted)
+    def read(
+        self, start_offset: int, max_bytes: int, *, max_offset: int | None = None, min_one_batch: bool = True
+    ) -> FetchData:
+        """Whole batches from the one that holds `start_offset`, all below `max_offset`. Waits for the disk;
+        CorruptFileError for rot."""
+        wanted = self._wanted(start_offset, max_bytes, max_offset, min_one_batch)
+        records = Records(b"", start_offset)
+        if start_offset < wanted.end_offset:
+            with self._health.reading():
+                found = self._segments.read(wanted, BatchCheck(self._epochs.entries))
+            records = self._counted(found.records, found.end.offset, wanted)
+        return FetchData(records.records, records.next_offset, self._span.start, self._span.end)
 
-    def read_nowait(self, wanted: Wanted) -> Records | ColdRead:
-        """The same at once, or else what a thread has to do for it."""
+    def read_nowait(
+        self, start_offset: int, max_bytes: int, max_offset: int, *, min_one_batch: bool = True
+    ) -> Records | ColdRead:
+        """The same at once, or else what a thread has to do for it, because the disk must be asked."""
+        wanted = self._wanted(start_offset, max_bytes, max_offset, min_one_batch)
+        if start_offset >= wanted.end_offset:
+            return Records(b"", start_offset)
         with self._health.reading():
             found = self._segments.read_nowait(wanted, BatchCheck(self._epochs.entries), COLD_READ_BYTES_MAX)
         if isinstance(found, ColdRead):
             return found
         return self._counted(found.records, found.end.offset, wanted)
 
-    def finish(self, cold: ColdRead, wanted: Wanted) -> Records | None:
-        """The records that a thread has read, if they are still the wanted ones."""
+    def finish(self, cold: ColdRead, start_offset: int, max_offset: int) -> Records | None:
+        """The records that a thread has read; None when they are not from this offset, or the log has changed there."""
+        wanted = self._wanted(start_offset, 0, max_offset, True)
         with self._health.reading():
             found = self._segments.finish(cold)
-        if found is None or cold.wanted.start_offset != wanted.start_offset or found.end.offset > wanted.end_offset:
+        if found is None or cold.wanted.start_offset != start_offset or found.end.offset > wanted.end_offset:
             return None
         return self._counted(found.records, found.end.offset, wanted)
+
+    def _wanted(self, start_offset: int, max_bytes: int, max_offset: int | None, min_one_batch: bool) -> Wanted:
+        self._health.must_be_open()
+        span = self._span
+        if not span.start <= start_offset <= span.end:
+            raise span.out_of_range(start_offset)
+        end = span.end if max_offset is None else min(max_offset, span.end)
+        return Wanted(start_offset, end, max_bytes, min_one_batch)
 
     def _counted(self, records: Found, next_offset: int, wanted: Wanted) -> Records:
         self._counters.read_bytes += len(records)
         return Records(records, next_offset if records else wanted.start_offset)
 
-    def look_up(self, wanted: TimeLookUp) -> TimestampAndOffset | None:
-        """Waits for the disk."""
-        self._health.must_be_open()
-        with self._health.reading():
-            return wanted.find(self._segments)
-
     def look_up_nowait(self, wanted: TimeLookUp) -> TimestampAndOffset | ColdLookUp | None:
-        """The same at once, or else what a thread has to do for it."""
+        """The record, at once, or else what a thread has to do for it."""
         self._health.must_be_open()
         with self._health.reading():
             try:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 from penstock.errors import PenstockError
-from penstock.record.batch import BatchHeader
+from penstock.metric_fields import counter, gauge, measured
 from penstock.threads import Threads
 from penstock.types import TopicPartition
+from storage.append.producer_ids import ProducerIds
 from storage.disk.file_system import Found
 from storage.log.log_probe import UNHEARD_LOG, LogProbe
-from storage.log.producer_ids import ProducerIds
 from storage.log_config import FlushPolicy
 from storage.recovery.recovery import BeforeDoubtfulCut, LastKnown
 from storage.segment.open_files import OpenFiles
@@ -45,30 +45,6 @@ class LogOptions:
     rolls_when_flushed: bool = False
     """A full segment takes appends until the caller rolls, after a flush: its disk has just answered then."""
     probe: LogProbe = UNHEARD_LOG
-
-
-class AppendInfo(NamedTuple):
-    """The offsets, times and bytes of an append."""
-
-    first_offset: int
-    last_offset: int
-    max_timestamp_ms: int
-    log_append_time_ms: int
-    """The broker's time if the topic's records carry it, -1 otherwise."""
-    record_count: int
-    size_bytes: int
-    is_duplicate: bool = False
-    """The batch was in the log already; nothing was written."""
-
-    @classmethod
-    def of(cls, headers: Sequence[BatchHeader], size_bytes: int, log_append_time_ms: int) -> AppendInfo:
-        """Describes the appended batches, with their final offsets."""
-        first, last = headers[0], headers[-1]
-        max_timestamp_ms, records = first.max_timestamp_ms, first.record_count
-        for header in headers[1:]:
-            max_timestamp_ms = max(max_timestamp_ms, header.max_timestamp_ms)
-            records += header.record_count
-        return cls(first.base_offset, last.last_offset, max_timestamp_ms, log_append_time_ms, records, size_bytes)
 
 
 class CleanedSegment(NamedTuple):
@@ -137,6 +113,21 @@ class LogStatistics:
     index_rebuilds: int
     recovery_cut_bytes: int
     failed: bool
+
+
+@measured
+class GroupCommitStatistics:
+    """A snapshot; `requests / flushes` is how many waiters one fdatasync serves."""
+
+    requests: int
+    flushes: int = counter("penstock_log_flushes", "Group commits (fdatasync) since the start.")
+    in_flight: int
+    queued: int
+    failed_log_dirs: tuple[str, ...]
+    deferrals: int = counter(
+        "penstock_log_flushes_deferred", "Flushes that found no room on the disk, and were tried again."
+    )
+    deferred: int = gauge("penstock_logs_without_room", "Logs whose flush waits for room on the disk.")
 
 
 @dataclass(frozen=True, slots=True)

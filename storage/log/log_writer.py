@@ -19,20 +19,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
-from penstock.errors import ApiError
+from penstock.errors import ApiError, KafkaStorageError
 from penstock.record.batch import BatchHeader
 from storage.append.placing import Placed
 from storage.disk.disk_errors import RollAwaitedError, is_shortage, storage_error
-from storage.log.flush import FlushTracker
-from storage.log.log_health import LogHealth
+from storage.log.log_parts import LogParts
 from storage.log.log_probe import UNHEARD_LOG, LogProbe
-from storage.log.log_types import LogCounters
-from storage.log.producer_log import ProducerLog
-from storage.log.segment_list import SegmentList
 from storage.log.segment_roll import must_roll, roll_is_due
 from storage.log_config import LogConfig
-from storage.segment.epoch_cache import EpochCache
-from storage.segment.segment import Place, Segment
+from storage.segment.places import Place
+from storage.segment.segment import Segment
 
 
 class LogWriter:
@@ -50,20 +46,9 @@ class LogWriter:
         "awaits_roll",
     )
 
-    def __init__(
-        self,
-        segments: SegmentList,
-        epochs: EpochCache,
-        flushing: FlushTracker,
-        health: LogHealth,
-        counters: LogCounters,
-        producers: ProducerLog,
-        *,
-        rolls_when_flushed: bool = False,
-        probe: LogProbe = UNHEARD_LOG,
-    ) -> None:
-        self._segments, self._epochs, self._flushing = segments, epochs, flushing
-        self._health, self._counters, self._producers = health, counters, producers
+    def __init__(self, parts: LogParts, *, rolls_when_flushed: bool = False, probe: LogProbe = UNHEARD_LOG) -> None:
+        self._segments, self._epochs, self._flushing = parts.segments, parts.epochs, parts.flushing
+        self._health, self._counters, self._producers = parts.health, parts.counters, parts.producers
         self._rolls_when_flushed, self._probe = rolls_when_flushed, probe
         self.awaits_roll = False
         """The active segment is full, and goes on until `roll`."""
@@ -159,6 +144,15 @@ class LogWriter:
         self._producers.note_snapshot(log_end_offset)
         self._counters.rolls += 1
         self._probe.rolled(self._health.path)
+
+    def try_roll(self, log_end_offset: int, config: LogConfig) -> BaseException | None:
+        """Rolls, and returns the error of a disk that refused. A shortage puts the roll off until the next flush."""
+        try:
+            self.roll(log_end_offset, config)
+        except (KafkaStorageError, OSError) as error:
+            if not is_shortage(error):
+                return error if isinstance(error, OSError) else error.__cause__ or error
+        return None
 
     def __repr__(self) -> str:
         return f"LogWriter({self._segments!r})"

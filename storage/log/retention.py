@@ -9,8 +9,8 @@ Pure; the rules are Kafka's. Segments go from the oldest on, up to the first tha
   last write counts;
 - the active segment may go by time or size too, after a new one was begun behind it; an empty one stays.
 
-`now_ms` is wall time, or None while the clock cannot be believed: then no segment goes by time. `Log.remove_oldest`
-takes the segments out of the log; the broker has the schedule.
+`now_ms` is wall time, or None while the clock cannot be believed: then no segment goes by time.
+`full_segments.py` takes the segments out of the log; the broker has the schedule.
 """
 
 from __future__ import annotations

@@ -10,19 +10,22 @@ always begins where the one before ends.
 
 from __future__ import annotations
 
+import contextlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from penstock.errors import CleaningAbortedError, InvariantViolation
+from storage.disk.file_names import INDEX_SUFFIXES
 from storage.disk.file_system import FileSystem
 from storage.log.log_types import CleanedSegment
 from storage.segment.batch_check import BatchCheck
 from storage.segment.batch_scan import NotCachedError
-from storage.segment.checked_read import CheckedRead, Places, read_checked
+from storage.segment.checked_read import CheckedRead, Places, find_places, read_checked
 from storage.segment.cold_read import ColdRead
 from storage.segment.open_files import OpenFiles
-from storage.segment.segment import Place, Segment, Wanted
+from storage.segment.places import Place, Wanted
+from storage.segment.segment import Segment
 
 WARM_SEGMENTS = 8
 """At most this many full segments of one log stay open."""
@@ -90,7 +93,7 @@ class SegmentList:
         is_active = segment is self.active
         places: Places | None = None
         try:
-            places = segment.find(wanted, nowait=True)
+            places = find_places(segment, wanted, nowait=True)
             found = read_checked(segment, wanted, check, places, is_active=is_active, nowait=True)
         except NotCachedError:
             if places is not None and places[1].position - places[0].position > bytes_max:
@@ -181,9 +184,24 @@ class SegmentList:
             self.drop_newest()
         self._warm.clear()
         new = Segment(self._fs, self._directory, base_offset, interval_bytes, self._open_files)
-        self._segments[0].become(new)
+        self._give_file(self._segments[0], new)
         self._segments, self._bases = [new], [base_offset]
         self._fs.fsync_dir(self._directory)
+
+    def _give_file(self, old: Segment, empty: Segment) -> None:
+        """The old segment's file becomes the empty one's; durable only after an fsync of the directory.
+
+        It is synced BEFORE it gets its name: after a crash old records must not stand under the offset of new ones.
+        """
+        old.truncate_to(Place(0, old.base_offset))
+        self._fs.fdatasync(old.fd())
+        old.close()
+        for suffix in INDEX_SUFFIXES:
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.unlink(old.stem + suffix)
+        if empty.log_path != old.log_path:
+            self._fs.rename(old.log_path, empty.log_path)
+        empty.indexes.start_empty()
 
     def oldest_full(self, count: int) -> list[Segment]:
         """Up to `count` of the oldest segments, never the active one."""

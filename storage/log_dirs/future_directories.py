@@ -47,7 +47,7 @@ from storage.disk.file_names import (
     partition_directory,
 )
 from storage.disk.file_system import FileSystem
-from storage.log.partition_metadata import read_topic_id
+from storage.disk.partition_metadata import read_topic_id
 from storage.log_dirs.log_table import LogId
 
 _log = logging.getLogger(__name__)

@@ -5,96 +5,41 @@ filled by its leader's. It counts for nothing until `swap`. See `future_director
 renames, and what a start does after a crash at any of them.
 
 Everything here blocks. `swap` is for a thread, while nothing reads, appends to, or flushes the log by the loop; the
-others may be called in any thread. Not here: when, and how fast (`broker/jobs/log_dir_moves/`).
+others may be called in any thread. Not here: the steps of a swap (`log_swap.py`); when, and how fast
+(`broker/jobs/log_dir_moves/`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from penstock.errors import InvalidTopicError, KafkaStorageError, PenstockError
+from penstock.errors import InvalidTopicError, KafkaStorageError
 from penstock.record.batch import iter_headers
-from penstock.threads import Threads
 from penstock.types import EpochEntry, TopicPartition
 from storage.append.producer_state import ProducerEntry
-from storage.disk.disk_errors import is_shortage, storage_error
+from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import (
     DELETE_DIRECTORY_SUFFIX,
     FUTURE_DIRECTORY_SUFFIX,
     MAX_NAME_CHARACTERS,
-    MOVED_DIRECTORY_SUFFIX,
     move_directory,
 )
-from storage.disk.file_system import FileSystem, remove_tree
+from storage.disk.file_system import remove_tree
 from storage.disk.machine import Machine
+from storage.disk.partition_metadata import read_topic_id, write_topic_id
 from storage.log.log import Log
-from storage.log.partition_metadata import read_topic_id, write_topic_id
 from storage.log_config import LogConfig
 from storage.log_dirs.deleted_logs import DeletedLogs
 from storage.log_dirs.future_directories import MoveDirectory, MoveGoingOn
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_opener import LogOpener
+from storage.log_dirs.log_swap import Swap, SwapOutcome, SwapWatch
 from storage.recovery.recovery import LastKnown
 
 _log = logging.getLogger(__name__)
-
-UNDO_PAUSE_SECONDS = 0.5
-UNDO_TRIES_MAX = 20
-"""For lack of room or descriptors: 10 s, in which the partition is held. A swap may take three times as long in all."""
-
-
-@dataclass(frozen=True, slots=True)
-class SwapOutcome:
-    """How a swap ended. The log that is in use from now on: the copy in its new place, or the old one again if the swap
-    was undone; None where a disk refused that as well. Then the next start finishes or undoes the swap."""
-
-    log: Log | None
-    error: Exception | None = None
-    failed_dir: str = ""
-    """The log dir whose disk refused; "" without an error of a disk."""
-    gone: str | None = None
-    """The old directory, which may be deleted."""
-
-
-class SwapWatch:
-    """Where a swap in a thread stands, for those that wait for it: a disk may hang. Used in any thread."""
-
-    def __init__(self, threads: Threads, log_dir: str) -> None:
-        """`log_dir` is that of the thread, which may stand in a call for another move."""
-        self._lock = threads.lock()
-        """Held for a moment only."""
-        self._at: str | None = log_dir
-        self._is_given_up = False
-
-    def enter(self, log_dir: str) -> None:
-        """The next calls are to this log dir's disk. KafkaStorageError if the swap was given up: no name changes any
-        more, because others may use the log dirs by now."""
-        with self._lock:
-            if self._is_given_up:
-                raise KafkaStorageError("the swap was given up, because a disk did not answer; a start settles it")
-            self._at = log_dir
-
-    def ended(self) -> None:
-        with self._lock:
-            self._at = None
-
-    @property
-    def log_dir(self) -> str | None:
-        """The log dir to whose disk the swap's calls go now; None once it has ended."""
-        return self._at
-
-    def give_up(self) -> str | None:
-        """Wait for the swap no longer; the log dir that does not answer, or None: the swap has ended."""
-        with self._lock:
-            self._is_given_up = self._at is not None
-            return self._at
-
-    def __repr__(self) -> str:
-        return f"SwapWatch({self._at or 'nowhere'})"
 
 
 class FutureLogs:
@@ -185,100 +130,12 @@ class FutureLogs:
             source, target = self._directories.get(log.log_dir), self._directories.get(side.log_dir)
             if source is None:
                 return SwapOutcome(None, KafkaStorageError(f"{log.log_dir} has failed"))
-            return _Swap(self._fs, self._opener, log, side, source, watch, self._threads.pause).run(target)
+            return Swap(self._fs, self._opener, log, side, source, watch, self._threads.pause).run(target)
         finally:
             watch.ended()
 
     def __repr__(self) -> str:
         return f"FutureLogs({len(self.going_on)} begun by an earlier run)"
-
-
-class _Swap:
-    """One swap, in a thread; see `future_directories.py` for its steps."""
-
-    def __init__(
-        self,
-        fs: FileSystem,
-        opener: LogOpener,
-        log: Log,
-        side: MoveDirectory,
-        source: LogDirectory,
-        watch: SwapWatch,
-        pause: Callable[[float], None],
-    ) -> None:
-        self._fs, self._opener, self._watch, self._pause = fs, opener, watch, pause
-        self._log, self._side, self._source = log, side, source
-        self._old = side._replace(log_dir=source.path)
-        self._renamed: list[tuple[LogDirectory, str, str]] = []
-        self._has_own_name: set[str] = set()
-        """Renamed directories that have their own name again, maybe not durably yet."""
-        self._at = source
-
-    def run(self, target: LogDirectory | None) -> SwapOutcome:
-        log = self._log
-        moved = self._old.path(MOVED_DIRECTORY_SUFFIX)
-        try:
-            if target is None:
-                raise KafkaStorageError(f"{self._side.log_dir} has failed")
-            self._rename(self._source, log.directory, moved)
-            self._rename(target, self._side.future, self._side.home)
-            new = self._open(target, self._side.home, LastKnown(True, log.log_end_offset, log.log_start_offset))
-        except (OSError, PenstockError) as error:
-            return self._undone(error)
-        gone = self._old.path(DELETE_DIRECTORY_SUFFIX)
-        try:
-            self._rename(self._source, moved, gone)
-        except (OSError, KafkaStorageError) as error:
-            return SwapOutcome(new, error, self._source.path)
-        with contextlib.suppress(OSError):  # harmless: a new log of this name lowers the line to 0
-            self._source.cleaner_checkpoint.remove(log.topic_partition)
-        return SwapOutcome(new, gone=gone)
-
-    def _rename(self, directory: LogDirectory, source: str, target: str) -> None:
-        """Durable when it returns."""
-        self._at = directory
-        self._watch.enter(directory.path)
-        self._fs.rename(source, target)
-        self._renamed.append((directory, source, target))
-        self._fs.fsync_dir(directory.path)
-
-    def _open(self, directory: LogDirectory, path: str, known: LastKnown) -> Log:
-        log = self._log
-        self._watch.enter(directory.path)
-        new = self._opener.open_as(path, log.topic_partition, log.topic_id, log.config, known, directory)
-        new.update_config(log.config, log.flush_policy)
-        return new
-
-    def _undone(self, error: Exception) -> SwapOutcome:
-        """Every log has its own name again, or the next start sees to that."""
-        failed_dir = self._at.path if _is_of_disk(error) else ""
-        _log.error("%s: it does not move: %s", self._log.directory, error)
-        for tries_left in reversed(range(UNDO_TRIES_MAX)):
-            try:
-                return SwapOutcome(self._taken_back(), error, failed_dir)
-            except (OSError, PenstockError) as worse:
-                _log.error("%s: taking the move back failed: %s", self._log.directory, worse)
-                if not (tries_left and is_shortage(worse)):
-                    break
-            self._pause(UNDO_PAUSE_SECONDS)
-        return SwapOutcome(None, error, failed_dir)
-
-    def _taken_back(self) -> Log:
-        """Goes on where an earlier try ended. A shortage is none of a sync, which is never tried again."""
-        while self._renamed:
-            directory, source, target = self._renamed[-1]
-            self._watch.enter(directory.path)
-            if source not in self._has_own_name:
-                self._fs.rename(target, source)
-                self._has_own_name.add(source)
-            self._fs.fsync_dir(directory.path)
-            self._renamed.pop()
-        known = LastKnown(False, self._log.recovery_point, self._log.log_start_offset)
-        return self._open(self._source, self._log.directory, known)
-
-
-def _is_of_disk(error: Exception) -> bool:
-    return isinstance(error if isinstance(error, OSError) else error.__cause__, OSError)
 
 
 # -- filling -----------------------------------------------------------------------------------------------------------
@@ -310,7 +167,7 @@ def append_copy(copy: Log, records: bytes, log_start_offset: int) -> None:
     )
     if rebased and first is not None:
         copy.truncate_fully_and_start_at(first.base_offset)
-    copy.append_as_follower(records)
+    copy.append.as_follower(records)
     if rebased:
         copy.advance_log_start(end)
 

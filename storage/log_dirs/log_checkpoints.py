@@ -71,10 +71,10 @@ class LogCheckpoints:
 
     @staticmethod
     def _needs_line(log: Log) -> bool:
-        """The order matters: a segment is queued for removal BEFORE it leaves the list (`Log.remove_oldest`). So if it
-        is gone from the list, its removal is in the queue or on the disk."""
+        """The order matters: a segment is queued for removal BEFORE it leaves the list (`FullSegments.remove_oldest`).
+        So if it is gone from the list, its removal is in the queue or on the disk."""
         begins_at = log.segments[0].base_offset
-        return log.written_start.claimed > begins_at or log.has_file_changes
+        return log.written_start.claimed > begins_at or log.full.has_file_changes
 
     def expect_cut(self, log: Log, offset: int, is_wanted: Callable[[], bool]) -> None:
         """The log will be cut at `offset`; see `LogDirectory.expect_cut`. Does nothing if its dir is out of use."""

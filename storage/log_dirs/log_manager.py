@@ -4,8 +4,8 @@ Damage does not spread: a log that cannot be opened is offline with its error; a
 its own logs offline.
 
 Called from one thread, except the checkpoint methods, which may run in another. `log_table.py` has the set of logs,
-`log_removal.py` deletes and sets aside, `log_loading.py` loads, `log_directory.py` has the files of a log dir,
-`group_commit.py` flushes, and the broker has the schedules.
+`log_removal.py` deletes and sets aside, `log_loading.py` loads, `log_closing.py` closes, `log_directory.py` has the
+files of a log dir, `group_commit.py` flushes, and the broker has the schedules.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from penstock.errors import ConfigError, KafkaStorageError, PenstockError
 from penstock.types import TopicPartition
+from storage.append.producer_ids import ProducerIds
 from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
 from storage.disk.call_watch import CallWatch
 from storage.disk.disk_errors import is_disk_full, storage_error
@@ -27,12 +28,11 @@ from storage.disk.watched_file_system import WatchedFileSystem
 from storage.log.group_commit import FLUSH_THREADS
 from storage.log.log import Log
 from storage.log.log_types import LogManagerStatistics, OfflineLog
-from storage.log.producer_ids import ProducerIds
 from storage.log_config import LogConfig
 from storage.log_dirs.clean_shutdown import NO_BROKER_EPOCH
 from storage.log_dirs.future_logs import FutureLogs
 from storage.log_dirs.log_checkpoints import LogCheckpoints
-from storage.log_dirs.log_closing import close_logs
+from storage.log_dirs.log_closing import LogClosing, Stop
 from storage.log_dirs.log_creation import LogCreation
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_loading import LogLoader, find_logs, refuse_without_descriptors
@@ -75,6 +75,7 @@ class LogManager:
         self.creation = LogCreation(
             self._directories, self.table, self.removal, self._opener, self._unlisted_log_dirs, self.offline_log_dirs
         )
+        self._closing = LogClosing(self._directories, self.table, self.checkpoints, machine.threads)
         self.futures = FutureLogs(machine, self._directories, self._opener, self.removal.deleted)
 
     @classmethod
@@ -255,8 +256,9 @@ class LogManager:
 
     def close(self, clean: bool = True, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Flush and close everything, then write the markers. If not `clean`, close everything as it is."""
+        stop = Stop(clean, broker_epoch, self._directory_ids())
         for log_dir in tuple(self._directories):
-            self._close_log_dir(log_dir, clean, broker_epoch)
+            self._closing.close(log_dir, stop)
         self.table.logs.clear()
         self._directories.clear()
 
@@ -265,46 +267,15 @@ class LogManager:
         its lock and its logs: a thread may still write into it, and a checkpoint without its logs would forget how far
         they were flushed."""
         self.open_files.evict_no_more()  # BEFORE: a file that a thread uses may be closed by that thread only
+        stop = Stop(clean, broker_epoch, self._directory_ids())
         await wait.each(
             tuple(self._directories),
-            lambda log_dir: self._close_log_dir(
-                log_dir, clean, broker_epoch, lambda: log_dir in wait.given_up, FLUSH_THREADS
-            ),
+            lambda log_dir: self._closing.close(log_dir, stop, lambda: log_dir in wait.given_up, FLUSH_THREADS),
         )
         for log_dir in self._directories.keys() - wait.given_up:
             for log in self.table.logs_in(log_dir):
                 self.table.logs.pop(log.topic_partition, log.topic_id)
             del self._directories[log_dir]
-
-    def _close_log_dir(
-        self,
-        log_dir: str,
-        clean: bool,
-        broker_epoch: int,
-        is_given_up: Callable[[], bool] = lambda: False,
-        threads: int = 1,
-    ) -> None:
-        directory = self._directories.get(log_dir)
-        if directory is None:  # it has failed meanwhile
-            return
-        closed = clean and self._close_logs(directory, threads)
-        for log in self.table.logs_in(log_dir):
-            log.abandon(wait=False)  # the directory keeps its name
-        if not is_given_up():
-            with contextlib.suppress(OSError):
-                directory.close(clean=closed, broker_epoch=broker_epoch, directory_ids=self._directory_ids())
-
-    def _close_logs(self, directory: LogDirectory, threads: int) -> bool:
-        """True when everything in the dir is durable and its checkpoints say so."""
-        failures = close_logs(self.table.logs_in(directory.path), self._machine.threads, threads)
-        try:
-            self.checkpoints.write_recovery_points_of(directory)
-            self.checkpoints.write_log_starts_of(directory)
-        except OSError as error:
-            failures.append(error)
-        for failure in failures[:1]:
-            _log.error("%s: not closed cleanly (%d failures): %s", directory.path, len(failures), failure)
-        return not failures
 
     def statistics(self) -> LogManagerStatistics:
         return LogManagerStatistics(

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from penstock.errors import CorruptFileError
 from penstock.types import TopicPartition
+from storage.append.producer_ids import ProducerIdConfig
 from storage.log.log_probe import UNHEARD_LOG, LogProbe
-from storage.log.producer_ids import ProducerIdConfig
 from storage.log_config import FlushPolicy, LogConfig
 
 _log = logging.getLogger(__name__)

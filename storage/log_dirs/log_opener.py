@@ -13,13 +13,13 @@ from functools import partial
 from penstock.errors import CorruptFileError, InconsistentTopicIdError, KafkaStorageError
 from penstock.threads import Threads
 from penstock.types import METADATA_TOPIC, TopicPartition
+from storage.append.producer_ids import ProducerIds
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import LOG_SUFFIX, partition_directory
 from storage.disk.file_system import FileSystem, remove_tree
+from storage.disk.partition_metadata import read_topic_id, remove_topic_id, sync_topic_id, write_topic_id
 from storage.log.log import Log
 from storage.log.log_types import LogOptions
-from storage.log.partition_metadata import read_topic_id, remove_topic_id, sync_topic_id, write_topic_id
-from storage.log.producer_ids import ProducerIds
 from storage.log_config import LogConfig
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_manager_config import LogManagerConfig

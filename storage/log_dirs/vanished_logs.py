@@ -19,7 +19,7 @@ from penstock.errors import CorruptFileError
 from penstock.types import TopicPartition
 from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, partition_directory, set_aside_partition
 from storage.disk.file_system import FileSystem
-from storage.log.partition_metadata import read_topic_id
+from storage.disk.partition_metadata import read_topic_id
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_table import LogId, LogTable
 

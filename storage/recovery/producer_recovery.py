@@ -28,6 +28,7 @@ from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
 from penstock.record.markers import read_marker
 from penstock.types import NO_OFFSET, EpochEntry
+from storage.append.producer_ids import ProducerIds
 from storage.append.producer_state import KnownProducers
 from storage.disk.file_names import parse_snapshot_file
 from storage.disk.file_system import FileSystem
@@ -70,6 +71,11 @@ class ProducerReplay:
             take_unnumbered(known, aborted, header, batch, times_ms)
         while len(known) > self.producers_max and known.forget_oldest():
             pass
+
+
+def replay_of(ids: ProducerIds | None) -> ProducerReplay | None:
+    """How the batches of a log are replayed now; None if it keeps no producers."""
+    return ProducerReplay(ids.clock.wall_ms(), ids.config.max_per_partition) if ids is not None else None
 
 
 def take_unnumbered(

@@ -47,7 +47,8 @@ from storage.recovery.producer_recovery import LoadedProducers, ProducerReplay, 
 from storage.segment import segment_faults
 from storage.segment.batch_scan import scan_headers, scan_verified
 from storage.segment.epoch_cache import EpochCache
-from storage.segment.segment import Place, Segment
+from storage.segment.places import Place
+from storage.segment.segment import Segment
 from storage.segment.segment_files import find_segments, tidy
 from storage.segment.transaction_index import AbortedTransactions
 

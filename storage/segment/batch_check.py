@@ -17,7 +17,7 @@ from penstock.record.verifier import WRONG_CHECKSUM, at_offset, epoch_fault, off
 from penstock.types import NO_EPOCH, EpochEntry
 from storage.disk.file_system import Found
 from storage.segment import segment_faults
-from storage.segment.segment import Place
+from storage.segment.places import Place
 
 
 class Span(NamedTuple):

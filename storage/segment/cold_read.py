@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from storage.segment.batch_check import BatchCheck
 from storage.segment.checked_read import CheckedRead, Places, read_checked
-from storage.segment.segment import Segment, Wanted
+from storage.segment.places import Wanted
+from storage.segment.segment import Segment
 
 
 class ColdRead:

@@ -1,8 +1,7 @@
 """One segment of a log: a .log file of record batches from one base offset on, and its indexes.
 
-An append is one writev; a read is one pread of whole batches, which are not parsed. The work is to find the two ends of
-a read. Positions of recent batch boundaries are remembered: a fetch at the tail begins at the end of an earlier append,
-and a high watermark is one too. Older boundaries are found by the index and a short walk over headers.
+An append is one writev. Positions of recent batch boundaries are remembered (`places.py`), older ones are found by the
+index and a short walk over headers. `checked_read.py` reads whole batches.
 
 A failed append may leave bytes behind; `log_writer.py` cuts them off (`mark`, `truncate_to`). Bytes that this process
 neither wrote nor checked at recovery may have rotted: `unchecked` tells the reader to check them, once.
@@ -16,37 +15,16 @@ import contextlib
 import errno
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from penstock.record.batch import BatchHeader
-from storage.disk.file_names import INDEX_SUFFIXES, LOG_SUFFIX, SEGMENT_SUFFIXES, file_stem
-from storage.disk.file_system import Bytes, FileSystem, Found
+from storage.disk.file_names import LOG_SUFFIX, SEGMENT_SUFFIXES, file_stem
+from storage.disk.file_system import Bytes, FileSystem
 from storage.segment.batch_scan import LogFile, NotCachedError, read_header_at, scan_headers
 from storage.segment.open_files import OpenFiles
+from storage.segment.places import KnownPlaces, Place
 from storage.segment.segment_indexes import SegmentIndexes
 
-KNOWN_PLACES = 1024
-"""Boundaries remembered in each of two generations; there are fewer appends between two high watermarks."""
-_NONE_KNOWN: dict[int, int] = {}
-"""Shared by all segments that were not read yet; never changed."""
 _CLOSED = -1
-
-
-class Place(NamedTuple):
-    """A boundary between batches: the batch that begins with `offset` begins at `position`."""
-
-    position: int
-    offset: int
-
-
-class Wanted(NamedTuple):
-    """A reader's request to a segment: whole batches from the one that holds `start_offset`, all below `end_offset`."""
-
-    start_offset: int
-    end_offset: int
-    max_bytes: int
-    min_one_batch: bool
-    """If set, the first batch may exceed `max_bytes`."""
 
 
 class Segment:
@@ -57,8 +35,6 @@ class Segment:
         "_fd",
         "_first_timestamp_ms",
         "_fs",
-        "_known",
-        "_known_before",
         "_open_files",
         "_opened_bytes",
         "_pinned",
@@ -66,6 +42,7 @@ class Segment:
         "cuts",
         "doubts",
         "indexes",
+        "known_places",
         "log_path",
         "next_offset",
         "size_bytes",
@@ -102,7 +79,7 @@ class Segment:
         self._pinned = False
         self._checked_to = self._opened_bytes = 0
         self._first_timestamp_ms: int | None = None
-        self._known = self._known_before = _NONE_KNOWN
+        self.known_places = KnownPlaces()
 
     def owned_within(self, open_files: OpenFiles | None) -> None:
         """A log owns this segment from now on, which was found on disk, with this bound on open files."""
@@ -182,7 +159,7 @@ class Segment:
         written = self._fs.pwritev(self._fd, buffers, position)
         if written != size_bytes:
             raise OSError(errno.ENOSPC, f"only {written} of {size_bytes} bytes were written")
-        self._remember(self.next_offset, position)
+        self.known_places.remember(self.next_offset, position)
         for header in headers:
             self.indexes.note(position, header)
             position += header.size_bytes
@@ -198,23 +175,6 @@ class Segment:
         return self._first_timestamp_ms
 
     # -- reading -------------------------------------------------------------------------------------------------------
-
-    def find(self, wanted: Wanted, *, nowait: bool = False) -> tuple[Place, Place]:
-        """Where the batches begin and end that a reader wants; the same place when there are none."""
-        begin = self.place_of(wanted.start_offset, nowait=nowait)
-        end = self.place_of(wanted.end_offset, nowait=nowait)
-        if begin.position >= end.position:
-            return begin, begin
-        if end.position - begin.position > wanted.max_bytes:
-            end = self._cut(begin, wanted, nowait)
-            self._remember(end.offset, end.position)
-        return begin, end
-
-    def read_between(self, begin: Place, end: Place, *, nowait: bool = False) -> Found:
-        """The batches between two places that `find` gave."""
-        if begin.position == end.position:
-            return b""
-        return self.file(nowait=nowait).read_once(end.position - begin.position, begin.position)
 
     def modified_ms(self) -> int:
         """When the file was last written, by this machine's wall clock."""
@@ -237,8 +197,8 @@ class Segment:
         since."""
         if copy.size_bytes == self.size_bytes:
             self.indexes.take_over(copy.indexes)
-        self._remember(begin.offset, begin.position)
-        self._remember(end.offset, end.position)
+        self.known_places.remember(begin.offset, begin.position)
+        self.known_places.remember(end.offset, end.position)
         if self.unchecked(begin, end):
             self.checked(begin, end)
         self.fd()
@@ -261,37 +221,15 @@ class Segment:
         """The begin of the batch that holds `offset`; without one, of the first above it; else the end of the file."""
         if offset >= self.next_offset:
             return Place(self.size_bytes, self.next_offset)
-        position = self._known.get(offset, -1)
-        if position < 0:
-            position = self._known_before.get(offset, -1)
+        position = self.known_places.position_of(offset)
         if position >= 0:
             return Place(position, offset)
         file = self.file(nowait=nowait)
         for position, header in scan_headers(file, self.indexes.position_at_or_before(offset, file)):
             if header.last_offset >= offset:
-                self._remember(header.base_offset, position)
+                self.known_places.remember(header.base_offset, position)
                 return Place(position, header.base_offset)
         return Place(self.size_bytes, self.next_offset)
-
-    def _cut(self, begin: Place, wanted: Wanted, nowait: bool) -> Place:
-        """The last boundary within `max_bytes`, or the one after the first batch."""
-        limit = begin.position + wanted.max_bytes
-        file = self.file(nowait=nowait)
-        end = begin
-        start = max(begin.position, self.indexes.position_near(limit, file))
-        for position, header in scan_headers(file, start):
-            after = position + header.size_bytes
-            if after > limit and not (wanted.min_one_batch and position == begin.position):
-                return Place(position, header.base_offset) if position > begin.position else begin
-            end = Place(after, header.next_offset)
-        return end
-
-    def _remember(self, offset: int, position: int) -> None:
-        if not self._known:
-            self._known = {}
-        elif len(self._known) >= KNOWN_PLACES:
-            self._known_before, self._known = self._known, {}
-        self._known[offset] = position
 
     # -- cutting, closing ----------------------------------------------------------------------------------------------
 
@@ -300,7 +238,7 @@ class Segment:
         if place.position:
             self.indexes.load(self.file())
         self._fs.truncate(self.fd(), place.position)
-        self._known = self._known_before = _NONE_KNOWN
+        self.known_places.forget()
         self.size_bytes, self.next_offset = place.position, place.offset
         self._opened_bytes = min(self._opened_bytes, place.position)
         self.synced_bytes = -1
@@ -327,7 +265,7 @@ class Segment:
         if self._pinned:
             return
         self.indexes.release()
-        self._known = self._known_before = _NONE_KNOWN
+        self.known_places.forget()
         self.close()
 
     def may_close(self, *, forced: bool) -> bool:
@@ -340,21 +278,6 @@ class Segment:
             if self._open_files is not None:
                 self._open_files.closed(self)
             self._fs.close(fd)
-
-    def become(self, empty: Segment) -> None:
-        """Give the file to another, empty segment; durable only after an fsync of the directory.
-
-        It is synced BEFORE it gets its name: after a crash old records must not stand under the offset of new ones.
-        """
-        self.truncate_to(Place(0, self.base_offset))
-        self._fs.fdatasync(self.fd())
-        self.close()
-        for suffix in INDEX_SUFFIXES:
-            with contextlib.suppress(FileNotFoundError):
-                self._fs.unlink(self.stem + suffix)
-        if empty.log_path != self.log_path:
-            self._fs.rename(self.log_path, empty.log_path)
-        empty.indexes.start_empty()
 
     def delete(self) -> None:
         """Remove the files, the .log first: a crash may leave an index without its .log, which the next start removes.

@@ -31,6 +31,8 @@ def tidy(fs: FileSystem, directory: str) -> dict[str, bool]:
     directory."""
     entries = fs.entries(directory)
     found = leftovers(entries)
+    if found:
+        fs.fsync_dir(directory)  # a killed process leaves names that may not be on the disk: durable BEFORE any goes
     for name, leftover in found.items():
         if leftover is not Leftover.SWAP:
             _log.info("%s/%s: removing it: %s", directory, name, leftover.value)

@@ -5,36 +5,32 @@ loaded, and an entry is compared with its batch before it is used. If either fai
 .log. So a damaged index costs time and nothing else. A batch is checked before its timestamp is believed, because a
 look-up by time skips batches that seem too old.
 
-The bytes of the files are in `offset_index.py` and `time_index.py`, the .log in `segment.py`.
+What of the files is believed is decided in `index_files.py`. Their bytes are in `offset_index.py` and `time_index.py`,
+the .log in `segment.py`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from itertools import islice
 
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
 from penstock.types import NO_TIMESTAMP
 from storage.disk.file_names import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from storage.disk.file_system import FileSystem
-from storage.segment import offset_index, time_index
+from storage.segment import index_files, offset_index, time_index
 from storage.segment.batch_scan import (
     SCAN_CHUNK_BYTES,
     LogFile,
     NotCachedError,
-    read_header_at,
-    scan_headers,
     scan_verified,
 )
 from storage.segment.offset_index import IndexEntry, OffsetIndex
-from storage.segment.time_index import TimeEntry, TimeIndex
+from storage.segment.time_index import TimeIndex
 
 _log = logging.getLogger(__name__)
 _OLDER_THAN_ALL = -(2**63)
-MAX_UNINDEXED = 1000
-"""At most so many batches before the first entry are read; more than an interval holds by default."""
 _NO_OFFSETS, _NO_TIMES = OffsetIndex(), TimeIndex()
 """Shared by all segments whose indexes are not loaded, so that idle ones cost no memory. Never changed."""
 
@@ -108,21 +104,19 @@ class SegmentIndexes:
         self._offsets.truncate_to_position(position)
         self._times.truncate_to_relative_offset(offset - self.base_offset)
         self._max_timestamp_ms, self._offset_of_max_timestamp = _OLDER_THAN_ALL, -1
-        last, last_time = self._offsets.last(), self._times.last()
-        if (last is not None and not self._is_true(last, file)) or (
-            last_time is not None and not self._is_true_time(last_time, file)
-        ):  # files of before an earlier cut: only the last entry of a file is looked at when it is loaded
+        if index_files.fault_of(self._offsets, self._times, file) is not None:
+            # files of before an earlier cut: only the last entry of a file is looked at when it is loaded
             self.rebuild(file, "the last entry below a cut does not fit its batch")
             return
-        if last_time is not None:
-            self._max_timestamp_ms = last_time.timestamp_ms
-            self._offset_of_max_timestamp = self.base_offset + last_time.relative_offset
         self._replay_tail(file)
         self.dirty = True
 
     def _replay_tail(self, file: LogFile) -> None:
-        """Bring the counters up to date from the batches behind the last entry."""
-        last = self._offsets.last()
+        """Bring the counters up to date from the last entries and the batches behind them."""
+        last, last_time = self._offsets.last(), self._times.last()
+        if last_time is not None:
+            self._max_timestamp_ms = last_time.timestamp_ms
+            self._offset_of_max_timestamp = self.base_offset + last_time.relative_offset
         self._bytes_since_entry, next_offset = 0, self.base_offset
         for _, header in scan_verified(file, last.position if last else 0):
             next_offset = header.next_offset
@@ -154,7 +148,7 @@ class SegmentIndexes:
     def _position(self, find: Callable[[], IndexEntry | None], file: LogFile) -> int:
         self.load(file)
         entry = find()
-        if entry is not None and not self._is_true(entry, file):
+        if entry is not None and not index_files.is_true(entry, file):
             self.rebuild(file, f"{entry} does not point to its batch")
             entry = find()
         return entry.position if entry is not None else 0
@@ -163,7 +157,7 @@ class SegmentIndexes:
         """An offset such that every batch before its batch is older than the time."""
         self.load(file)
         entry = self._times.before(timestamp_ms)
-        if entry is not None and not self._is_true_time(entry, file):
+        if entry is not None and not index_files.is_true_time(entry, self._offsets, file):
             self.rebuild(file, f"{entry} does not fit its batch")
             entry = self._times.before(timestamp_ms)
         return self.base_offset + (entry.relative_offset if entry is not None else 0)
@@ -181,7 +175,7 @@ class SegmentIndexes:
         position = self.position_at_or_before(offset - 1, file)
         near = self._offsets.floor_offset(offset - 1 - self.base_offset)
         known = self._times.floor_offset(near.relative_offset) if near is not None else None
-        if known is not None and not self._is_true_time(known, file):
+        if known is not None and not index_files.is_true_time(known, self._offsets, file):
             self.rebuild(file, f"{known} does not fit its batch")
             return self.max_timestamp_below(offset, file)
         best_ms, best = _OLDER_THAN_ALL, -1
@@ -207,23 +201,10 @@ class SegmentIndexes:
             return self.last_position(file)
         if file.size_bytes <= SCAN_CHUNK_BYTES:
             return 0
-        entry = self._last_on_disk()
-        if entry is None or not 0 <= entry.position < file.size_bytes or not self._is_true(entry, file):
+        entry = index_files.last_on_disk(self._fs, self._stem)
+        if entry is None or not 0 <= entry.position < file.size_bytes or not index_files.is_true(entry, file):
             return self.last_position(file)
         return entry.position
-
-    def _last_on_disk(self) -> IndexEntry | None:
-        path = self._stem + INDEX_SUFFIX
-        try:
-            size_bytes = self._fs.size(path)
-            fd = self._fs.open(path)
-        except FileNotFoundError:
-            return None
-        try:
-            at = size_bytes - offset_index.ENTRY_BYTES
-            return OffsetIndex.entry_of(self._fs.pread(fd, offset_index.ENTRY_BYTES, at)) if at >= 0 else None
-        finally:
-            self._fs.close(fd)
 
     # -- loading and rebuilding ----------------------------------------------------------------------------------------
 
@@ -253,51 +234,14 @@ class SegmentIndexes:
         self._clear(_NO_OFFSETS, _NO_TIMES)
         if self._files_are_stale:
             return "the files are not written yet"
-        try:
-            offsets = OffsetIndex.parse(self._fs.read_file(self._stem + INDEX_SUFFIX), file.size_bytes)
-            times = TimeIndex.parse(self._fs.read_file(self._stem + TIME_INDEX_SUFFIX))
-        except FileNotFoundError:
-            return "an index file is missing"
-        if offsets is None or times is None:
-            return "an index file is not monotonic or of a wrong size"
-        last, last_time = offsets.last(), times.last()
-        if file.size_bytes > 0 and last_time is None:
-            return "the time index is empty"
-        if not len(offsets) and self._wants_entries(file):
-            return "the index is empty"
-        self._offsets, self._times, self.loaded = offsets, times, True
-        if last is not None and not self._is_true(last, file):
-            return f"{last} does not point to its batch"
-        if last_time is not None:
-            if not self._is_true_time(last_time, file):
-                return f"{last_time} does not fit its batch"
-            self._max_timestamp_ms = last_time.timestamp_ms
-            self._offset_of_max_timestamp = self.base_offset + last_time.relative_offset
+        found = index_files.read(self._fs, self._stem, file, self.interval_bytes)
+        if isinstance(found, str):
+            return found
+        self._offsets, self._times = found
+        self.loaded = True
+        if len(self._times):
             self._replay_tail(file)
         return None
-
-    def _wants_entries(self, file: LogFile) -> bool:
-        """True if the .log must have an index entry: a batch begins behind the first interval."""
-        if file.size_bytes <= self.interval_bytes:
-            return False
-        return any(position > self.interval_bytes for position, _ in islice(scan_headers(file, 0), MAX_UNINDEXED))
-
-    def _is_true(self, entry: IndexEntry, file: LogFile) -> bool:
-        try:
-            header = read_header_at(file, entry.position)
-        except CorruptFileError:
-            return False
-        return header.last_offset == self.base_offset + entry.relative_offset
-
-    def _is_true_time(self, entry: TimeEntry, file: LogFile) -> bool:
-        near = self._offsets.floor_offset(entry.relative_offset)
-        if near is not None and not self._is_true(near, file):
-            return False
-        offset = self.base_offset + entry.relative_offset
-        for _, header in scan_verified(file, near.position if near is not None else 0):
-            if header.last_offset >= offset:
-                return header.last_offset == offset and header.max_timestamp_ms == entry.timestamp_ms
-        return False
 
     def rebuild(self, file: LogFile, why: str) -> None:
         """Build both indexes from the .log. Every batch is checked, because its entry is not compared again."""

@@ -2,7 +2,7 @@
 
 The time indexes lead to a segment and near a batch, headers lead to the batch, and that batch is decoded for the
 record. Every batch that is read is checked, because no reader checks it after this. Of a batch whose records cannot be
-decoded (`undecodable.py`), a look-up by time skips the records, and the largest timestamp is taken from the header. The
+decoded (`DECODING_ERRORS`), a look-up by time skips the records; the largest timestamp is taken from the header. The
 segments are given oldest first. The broker knows the high watermark, below which a consumer is answered.
 """
 
@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.record.batch import BatchHeader
+from penstock.record.decoding import DECODING_ERRORS
 from penstock.record.reader import RecordColumns, read_columns
 from penstock.types import TimestampAndOffset
 from storage.segment.batch_scan import LogFile, scan_verified
 from storage.segment.segment import Segment
-from storage.segment.undecodable import DECODING_ERRORS
 
 _log = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from penstock.errors import CorruptMessageError
 from penstock.record.batch import HEADER_BYTES, BatchHeader
+from penstock.record.decoding import DECODING_ERRORS
 from penstock.record.markers import Marker, read_marker
 from penstock.record.reader import (
     DEFAULT_MAX_DECOMPRESSED_BYTES,
@@ -16,7 +17,6 @@ from penstock.record.reader import (
     columns_of_batch,
 )
 from storage.segment.batch_scan import LogFile
-from storage.segment.undecodable import DECODING_ERRORS
 
 MAX_MARKER_BYTES = 4096
 """More than any version of a marker has."""

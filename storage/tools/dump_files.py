@@ -9,7 +9,9 @@ import os
 from collections.abc import Callable, Iterator
 
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError
-from storage.append.producer_state import TakenBatch
+from penstock.types import NO_EPOCH
+from storage.append.producer_state import ProducerEntry, TakenBatch
+from storage.append.transaction_state import NO_TRANSACTION
 from storage.disk.atomic_file import read_text
 from storage.disk.checkpoint_file import OffsetLines, read_epochs, read_offset_lines
 from storage.disk.file_names import (
@@ -25,8 +27,8 @@ from storage.disk.file_names import (
     parse_snapshot_file,
 )
 from storage.disk.file_system import FileSystem
+from storage.disk.partition_metadata import read_topic_id
 from storage.disk.sealed_text import unseal_json
-from storage.log.partition_metadata import read_topic_id
 from storage.log_dirs.meta_properties import read_meta_properties
 from storage.recovery.producer_recovery import found_snapshots
 from storage.recovery.producer_snapshot import read_snapshot, snapshot_path
@@ -144,7 +146,18 @@ def dump_producers(fs: FileSystem, path: str) -> Iterator[Row]:
             "last_append_ms": known.last_append_ms,
             "likely_append_ms": known.silent_since_ms,
             "batches": [_taken(batch) for batch in known.batches],
+            **_transaction(known),
         }
+
+
+def _transaction(known: ProducerEntry) -> Row:
+    """Its open transaction, and the coordinator epoch of its newest marker; None where there is none."""
+    transaction = known.transaction or NO_TRANSACTION
+    epoch = transaction.coordinator_epoch
+    return {
+        "transaction_start_offset": transaction.first_offset if known.has_open_transaction else None,
+        "coordinator_epoch": None if epoch == NO_EPOCH else epoch,
+    }
 
 
 def _taken(batch: TakenBatch) -> Row:

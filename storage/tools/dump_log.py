@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from penstock.record.batch import CODEC_MASK, BatchHeader
 from penstock.record.codecs import Codec
+from penstock.record.decoding import DECODING_ERRORS
 from penstock.record.markers import Marker
 from penstock.record.reader import RecordColumns
 from storage.disk.file_names import (
@@ -31,7 +32,6 @@ from storage.disk.file_names import (
 from storage.disk.file_system import FileSystem
 from storage.segment import offset_index, time_index, transaction_index
 from storage.segment.batch_scan import MAX_OFFSETS, LogFile
-from storage.segment.undecodable import DECODING_ERRORS
 from storage.tools.batch_walk import walk
 from storage.tools.decode import marker_at, read_batch
 

@@ -22,14 +22,14 @@ from penstock.clock import Clock
 from penstock.errors import CorruptFileError
 from penstock.threads import Threads
 from penstock.types import METADATA_TOPIC, TopicPartition
+from storage.append.producer_ids import ProducerIdConfig, ProducerIds
 from storage.disk.atomic_file import write_atomically
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, parse_partition_directory, set_aside_suffix
 from storage.disk.file_system import FileSystem, remove_tree
+from storage.disk.partition_metadata import read_topic_id
 from storage.log.log import Log
 from storage.log.log_types import LogOptions
-from storage.log.partition_metadata import read_topic_id
-from storage.log.producer_ids import ProducerIdConfig, ProducerIds
 from storage.log_config import LogConfig
 from storage.log_dirs.clean_shutdown import NO_BROKER_EPOCH
 from storage.log_dirs.log_directory import LogDirectory

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from tests.alerts_fire import of_clients, of_disks, of_groups, of_nodes, of_transactions
+from tests.alerts_fire import of_certificates, of_clients, of_disks, of_groups, of_nodes, of_strangers, of_transactions
 from tests.alerts_fire.stage import Setting, Stage
 
 PLAIN = Setting()
@@ -102,8 +102,22 @@ CASES = (
         "ProducersRefused",
         setting=Setting({"producer.id.max.per.partition": of_clients.PRODUCERS_MAX}),
     ),
+    Case(of_certificates.ending_certificate, "CertificateEnds", setting=Setting(tls=True)),
+    Case(of_certificates.half_a_certificate, "CertificateRefused", setting=Setting(tls=True)),
+    Case(
+        of_strangers.guessed_passwords,
+        "LogInsFail",
+        setting=Setting({"listener.security.protocol.map": "KAFKA:SASL_PLAINTEXT"}),
+    ),
+    Case(
+        of_strangers.program_without_its_acl,
+        "RightsRefused",
+        setting=Setting({"authorizer.class.name": "StandardAuthorizer", "allow.everyone.if.no.acl.found": True}),
+    ),
+    Case(of_certificates.page_instead_of_keys, "TokenKeysRefused", setting=Setting(tls=True)),
     Case(of_groups.consumer_that_is_too_slow, "GroupLagGrows"),
     Case(of_groups.consumer_that_hangs, "GroupStuck"),
+    Case(of_groups.consumer_that_hangs_at_its_first_record, "GroupStuck"),
     Case(of_groups.members_that_come_and_go, "RebalancesTooOften"),
     Case(
         of_groups.record_of_a_later_release,

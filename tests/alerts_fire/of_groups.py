@@ -67,6 +67,22 @@ def consumer_that_hangs(stage: Stage) -> Iterator[None]:
 
 
 @contextmanager
+def consumer_that_hangs_at_its_first_record(stage: Stage) -> Iterator[None]:
+    """It has never committed, so it has no lag; records come."""
+    topic, place = stage.topic("t"), TopicPartition("t", 0)
+    with joined(stage, topic) as consumer, Producer(stage.cluster.bootstrap) as producer:
+
+        def write_and_read_nothing() -> None:
+            producer.send(topic, value=b"v").result(30)
+            consumer.poll(timeout_ms=10)
+
+        stage.begins()
+        with again_and_again(write_and_read_nothing, pause_s=0.5):
+            yield
+        consumer.commit({place: consumer.end_offsets([place])[place]})
+
+
+@contextmanager
 def members_that_come_and_go(stage: Stage) -> Iterator[None]:
     topic = stage.topic("t", partitions=2)
 

@@ -19,6 +19,8 @@ from pathlib import Path
 from penstock import Admin, Producer
 from penstock.testing import Cluster
 from tests.failover.network import Network
+from tests.support.certificates import TestCa
+from tests.support.issuer import Issuer
 from tests.support.prometheus import query, running_prometheus, write_config
 from tests.support.small_disk import small_disk
 
@@ -26,6 +28,7 @@ NODES = 3
 DISK_BYTES = 32 * 1024 * 1024
 RECORD_BYTES = 50_000
 WAIT_S_MAX = 240
+CA = TestCa()
 OWN_CLOCKS = Path(__file__).with_name("clock_of_a_node")
 OF_THE_MACHINE = frozenset({"PenstockHandlersBusy", "PenstockNetworkBusy", "PenstockMachineBusy"})
 """Other processes on this machine make them fire, too: they are judged only by the fault that must make them fire."""
@@ -56,6 +59,8 @@ class Setting:
     """The second log dir of node 0 is a disk of DISK_BYTES of its own."""
     own_clocks: bool = False
     """A file beside a node's configuration can shift its calendar."""
+    tls: bool = False
+    """The listeners for Kafka's clients have TLS, by the file `Stage.keystore`, and take tokens, by `Stage.keys`."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,8 @@ class Stage:
     log_dirs: list[tuple[Path, Path]]
     """Two log dirs of each node: that of the metadata log, and the one that gets the first partition."""
     network: Network | None
+    keystore: Path
+    keys: Path
     began_s: list[float] = field(default_factory=list)
 
     # -- for a fault ---------------------------------------------------------------------------------------------------
@@ -147,10 +154,19 @@ def stage(setting: Setting, seconds_per_minute: int) -> Iterator[Stage]:
         own: list[dict[str, object]] = [
             {"log.dirs": [str(main), str(second)], "metadata.log.dir": str(main)} for main, second in log_dirs
         ]
+        keystore, keys, of_tls = directory / "kafka.pem", directory / "keys.json", {}
+        if setting.tls:
+            keystore.write_bytes(CA.node(0, days=300))
+            of_tls = {
+                "listener.security.protocol.map": "KAFKA:SASL_SSL",
+                "ssl.keystore.location": str(keystore),
+                "sasl.enabled.mechanisms": "OAUTHBEARER",
+                "sasl.oauthbearer.jwks.endpoint.url": Issuer().publish(keys),
+            }
         network = stack.enter_context(Network(NODES)) if setting.proxied else None
         if network is not None:
             own = [{**mine, **proxied} for mine, proxied in zip(own, network.node_configs, strict=True)]
-        cluster = Cluster(NODES, {**CONFIG, **setting.config}, node_configs=own)
+        cluster = Cluster(NODES, {**CONFIG, **setting.config, **of_tls}, node_configs=own)
         if network is not None:
             network.attach(cluster)
         if setting.own_clocks:
@@ -159,7 +175,7 @@ def stage(setting: Setting, seconds_per_minute: int) -> Iterator[Stage]:
         write_config(directory, cluster, seconds_per_minute)
         admin = stack.enter_context(Admin(cluster.bootstrap))
         api = stack.enter_context(running_prometheus(directory))
-        yield Stage(cluster, admin, api, seconds_per_minute, log_dirs, network)
+        yield Stage(cluster, admin, api, seconds_per_minute, log_dirs, network, keystore, keys)
 
 
 @contextmanager

@@ -35,6 +35,7 @@ from tests.battery.images import BROKER_EPOCH, KINDS, STOPPED_IN_ORDER, Image, L
 from tests.battery.judge import Verdict, Wrong, judge_producers, judge_transactions, read_whole
 from tests.battery.nodes import DIR, start
 from tests.battery.outcome import Outcome, Result, Size
+from tests.support.look_ups import max_timestamp, offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import log_named
 
@@ -134,7 +135,7 @@ def others(size: Size, of: Image) -> Iterator[Case]:
         content = of.fs.read_file(path)
         if not path.endswith(SWAP_SUFFIX):  # without it the cleaning has not happened, which is another truth
             yield "missing", path, partial(_replaced, of, path, None)
-        yield A_DIRECTORY, path, partial(_replaced_by_directory, of, path)
+            yield A_DIRECTORY, path, partial(_replaced_by_directory, of, path)
         changed = {
             "empty": b"",
             "grown by zeros": content + bytes(100),
@@ -352,7 +353,7 @@ def _read_whole(log: Log, truth: LogTruth) -> None:
 
 def _read(log: Log, truth: LogTruth, offset: int, max_bytes: int) -> int:
     """Compare what a read gives with the truth, byte by byte; where to go on."""
-    fetched = log.read(offset, max_bytes)
+    fetched = log.reader.read(offset, max_bytes)
     if fetched.next_offset <= offset:
         raise Wrong(f"{log!r}: nothing to read at {offset}")
     below = [b for b in truth.batches if offset < b.next_offset <= fetched.next_offset]
@@ -366,9 +367,9 @@ def _look_up_times(log: Log, truth: LogTruth) -> None:
     times = sorted(time_ms for batch in truth.batches for time_ms, _ in batch.times)
     for time_ms in (times[0] - 1, times[0], times[len(times) // 2], times[-1] + 1, times[-1], *times[::3]):
         wanted = truth.first_at_or_after(time_ms, log.log_start_offset)
-        found = log.offset_for_timestamp(time_ms)
+        found = offset_for_timestamp(log, time_ms)
         if log.log_end_offset == truth.log_end_offset and (found.offset if found else None) != wanted:
             raise Wrong(f"{log!r}: time {time_ms} at {found}, not {wanted}")
-    largest = log.max_timestamp()
+    largest = max_timestamp(log)
     if log.log_end_offset == truth.log_end_offset and (largest is None or largest.timestamp_ms != times[-1]):
         raise Wrong(f"{log!r}: largest time {largest}")

@@ -205,7 +205,7 @@ def _truth(
     batches: list[Batch] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
-        fetched = log.read(offset, 1)
+        fetched = log.reader.read(offset, 1)
         for at, header in iter_headers(fetched.records):
             content = fetched.records[at : at + header.size_bytes]
             columns = read_columns(content)

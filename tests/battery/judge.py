@@ -136,7 +136,7 @@ def _second_start(fs: LosingFileSystem) -> dict[TopicPartition, Shown]:
     for log in manager.logs():
         end = log.log_end_offset
         after = build_batch([b"after"], keys=[b"after"], timestamps_ms=NOW_MS)
-        log.append_as_leader(after, NEW_EPOCH, NOW_MS)
+        log.append.as_leader(after, NEW_EPOCH, NOW_MS)
         if log.flush() != end + 1:
             raise Wrong(f"{log!r}: cannot be flushed")
     manager.close(True, 77)
@@ -206,7 +206,7 @@ def read_committed(log: Log, stable: int) -> set[int]:
     shown: set[int] = set()
     offset = log.log_start_offset
     while offset < stable:
-        fetched = log.read(offset, READ_BYTES, max_offset=stable)
+        fetched = log.reader.read(offset, READ_BYTES, max_offset=stable)
         ranges = [
             AbortedRange(one.producer_id, one.first_offset, 0)
             for one in log.transactions.aborted(offset, fetched.next_offset)
@@ -234,7 +234,7 @@ def read_whole(log: Log) -> list[Written]:
     found: list[Written] = []
     offset, epoch = log.log_start_offset, -1
     while offset < log.log_end_offset:
-        fetched = log.read(offset, READ_BYTES)
+        fetched = log.reader.read(offset, READ_BYTES)
         if fetched.next_offset <= offset:
             raise Wrong(f"{log!r}: no progress at {offset}")
         first = next(iter_headers(fetched.records))[1].base_offset

@@ -22,11 +22,11 @@ from storage.cleaner.cleaner_log_view import Candidate
 from storage.disk import checkpoint_file
 from storage.disk.atomic_file import read_text
 from storage.disk.file_names import CLEAN_SHUTDOWN, CLEANED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
-from storage.log import producer_cut, producer_log
 from storage.log.file_changes import FileChanges
 from storage.log.flush import FlushTracker, PendingFlush
-from storage.log.producer_log import ProducerLog
-from storage.log.producer_snapshots import ProducerSnapshots
+from storage.log.producers import producer_cut, producer_log
+from storage.log.producers.producer_log import ProducerLog
+from storage.log.producers.producer_snapshots import ProducerSnapshots
 from storage.log_dirs import log_directory
 from storage.log_dirs.clean_shutdown import CleanStop, _parse
 from storage.log_dirs.log_directory import LogDirectory
@@ -35,9 +35,9 @@ from storage.recovery import producer_recovery, producer_snapshot
 from storage.recovery.producer_recovery import LoadedProducers, replay_batches
 from storage.recovery.producer_snapshot import ProducerSnapshot
 from storage.recovery.recovery import _Recovery
+from storage.segment import index_files
 from storage.segment.epoch_cache import EpochCache
 from storage.segment.segment import Segment
-from storage.segment.segment_indexes import SegmentIndexes
 from storage.segment.transaction_index import AbortedTransactions
 from tests.battery import crashes, damage, failures
 from tests.battery.outcome import Result, Size, cases_until_wrong
@@ -226,7 +226,7 @@ MUTANTS = {
     "trusts a damaged index": Mutant(
         "an entry is not compared with its batch",
         damage.run,
-        ((SegmentIndexes, "_is_true", _true), (SegmentIndexes, "_is_true_time", _true)),
+        ((index_files, "is_true", _true), (index_files, "is_true_time", _true)),
     ),
     "swaps without the marker": Mutant(
         "the old segments go before the new one has a name that a start finishes",

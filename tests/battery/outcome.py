@@ -37,10 +37,12 @@ class Size:
     seed: int = 0
     backwards: bool = False
     """The same cases, the last one first."""
+    share: float = 1.0
+    """So much of a sample."""
 
     def of(self, cases: int, enough: int) -> range:
         """Which of `cases` to run, by number from 0: all in the whole battery, else about `enough`, spread evenly."""
-        step = 1 if self.whole else max(1, cases // enough)
+        step = 1 if self.whole else max(1, cases // max(1, round(enough * self.share)))
         chosen = range(self.seed % step, cases, step)
         return chosen[::-1] if self.backwards else chosen
 

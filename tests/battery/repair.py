@@ -60,7 +60,7 @@ def _follower(leader: Log) -> LosingFileSystem:
 def _fetch_all(manager: LogManager, leader: Log) -> None:
     log = manager.get_or_create(ONE, IDS[ONE], config_for(ONE), is_new=True)
     while log.log_end_offset < leader.log_end_offset:
-        log.append_as_follower(leader.read(log.log_end_offset, FETCH_BYTES).records)
+        log.append.as_follower(leader.reader.read(log.log_end_offset, FETCH_BYTES).records)
     log.flush()
 
 
@@ -89,6 +89,6 @@ def _repaired(fs: LosingFileSystem, leader: Log) -> tuple[Outcome, str]:
 def _content(log: Log) -> bytes:
     content, offset = b"", log.log_start_offset
     while offset < log.log_end_offset:
-        fetched = log.read(offset, FETCH_BYTES)
+        fetched = log.reader.read(offset, FETCH_BYTES)
         content, offset = content + fetched.records, fetched.next_offset
     return content

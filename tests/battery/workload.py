@@ -23,6 +23,7 @@ from tests.battery.cleaning import NodeCleaner, may_go
 from tests.battery.history import Ended, History, LogHistory, Sent, Written
 from tests.battery.judge import judge_log, judge_producers, judge_transactions, read_whole
 from tests.battery.nodes import DIR, config_for, format_disk, is_formatted, start
+from tests.support.look_ups import max_timestamp, offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, log_named
 from tests.support.transactions import ABORT, COMMIT, marker_bytes
@@ -43,7 +44,7 @@ def _fields(sent: Sent) -> dict[str, int]:
 def _batch_base(log: Log, offset: int) -> int:
     """Where a truncation cuts: batches go whole, also one that the cleaner has stretched over what it took out."""
     try:
-        return min(header.base_offset for _, header in iter_headers(log.read(offset, 1).records))
+        return min(header.base_offset for _, header in iter_headers(log.reader.read(offset, 1).records))
     except (PenstockError, ValueError):
         return min(offset, *(segment.base_offset for segment in log.segments if segment.next_offset > offset))
 
@@ -170,7 +171,7 @@ class Workload:
         known, _ = history.producers(log.log_end_offset)[writer]
         history.ending(log.log_end_offset, Ended(writer, known + bumps, commits))
         content = marker_bytes(writer, known + bumps, COMMIT if commits else ABORT, self.now_ms)
-        if self.attempt("append", lambda: log.append_as_leader(content, epoch, self.now_ms, COORDINATOR)):
+        if self.attempt("append", lambda: log.append.as_leader(content, epoch, self.now_ms, COORDINATOR)):
             history.appended([], epoch)
 
     def _append(self, log: Log, history: LogHistory, cells: Sequence[Cell], epoch: int, sent: Sent) -> None:
@@ -180,7 +181,7 @@ class Workload:
         content = build_batch(
             [v for _, v in cells], keys=[k for k, _ in cells], timestamps_ms=self.now_ms, **_fields(sent)
         )
-        if self.attempt("append", lambda: log.append_as_leader(content, epoch, self.now_ms)):
+        if self.attempt("append", lambda: log.append.as_leader(content, epoch, self.now_ms)):
             history.appended(records, epoch)
 
     def _send(self, history: LogHistory, log_end: int, count: int) -> Sent:
@@ -209,7 +210,7 @@ class Workload:
         def append_the_rest() -> None:
             rest = [at for at, header in iter_headers(content) if header.base_offset >= log.log_end_offset]
             if rest:
-                log.append_as_follower(content[rest[0] :])
+                log.append.as_follower(content[rest[0] :])
 
         self.attempt("append_as_follower", append_the_rest)
         history.appended([record for record in records if record.offset < log.log_end_offset], epoch)
@@ -235,9 +236,9 @@ class Workload:
         if log is None:
             return
         for offset in range(log.log_start_offset, log.log_end_offset, 4):
-            self.attempt("read", lambda at=offset: log.read(at, 200))  # type: ignore[misc]
-        self.attempt("offset_for_timestamp", lambda: log.offset_for_timestamp(self.now_ms))
-        self.attempt("max_timestamp", log.max_timestamp)
+            self.attempt("read", lambda at=offset: log.reader.read(at, 200))  # type: ignore[misc]
+        self.attempt("offset_for_timestamp", lambda: offset_for_timestamp(log, self.now_ms))
+        self.attempt("max_timestamp", lambda: max_timestamp(log))
 
     # -- what takes records away ---------------------------------------------------------------------------------------
 
@@ -294,7 +295,7 @@ class Workload:
         if log is None or len(log.segments) <= count:
             return
         history.advancing(log.segments[count].base_offset)
-        if self.attempt("remove_oldest", lambda: log.remove_oldest(count)):
+        if self.attempt("remove_oldest", lambda: log.full.remove_oldest(count)):
             history.leaving_below = log.segments[0].base_offset
 
     def remove_full(self, topic_partition: TopicPartition) -> None:
@@ -320,10 +321,10 @@ class Workload:
         log, history = self._log(topic_partition)
         if log is None:
             return
-        if self.attempt("run_file_changes", log.run_file_changes, raw=True):
+        if self.attempt("run_file_changes", log.full.run_file_changes, raw=True):
             history.gone_below(history.leaving_below)
         for _ in range(2):
-            self.attempt("delete_expired_files", lambda: log.delete_expired_files(self.now_ms), raw=True)
+            self.attempt("delete_expired_files", lambda: log.full.delete_expired_files(self.now_ms), raw=True)
 
     def delete(self, topic_partition: TopicPartition) -> None:
         history = self.history.logs[topic_partition]

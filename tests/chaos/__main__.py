@@ -1,4 +1,4 @@
-"""Faults on a real cluster under load: python -m tests.chaos --seeds 1..10 --minutes 2 [--only kill --only hang].
+"""Faults on a real cluster under load: python -m tests.chaos --seeds 1..10 --minutes 2 [--only kill] [--secure].
 
 Every seed is a run of its own on three node processes. Progress goes to stderr; stdout has one JSON line for each seed
 and a summary. Exit code 1 on any anomaly (ledger.py says which there are); the directory with the data, the nodes' logs
@@ -32,13 +32,14 @@ def main() -> int:
     found: Counter[str] = Counter()
     bad: list[int] = []
     for seed in options.seeds:
-        outcome = run_campaign(Config(seed, options.minutes, kinds, spark_reads), _say)
+        outcome = run_campaign(Config(seed, options.minutes, kinds, spark_reads, secure=options.secure), _say)
         print(json.dumps(outcome.as_json()), flush=True)
         found.update(outcome.wrong)
         if not outcome.ok:
             bad.append(seed)
             only = "".join(f" --only {name}" for name in options.only)
             again = f"--seed {seed} --minutes {options.minutes:g} --spark-reads {spark_reads}{only}"
+            again += " --secure" if options.secure else ""
             _say(f"kept: {outcome.directory}, with history.jsonl; again: python -m tests.chaos {again}")
     print(json.dumps({"seeds": len(options.seeds), "ok": not bad, "bad_seeds": bad, "anomalies": dict(found)}))
     return 1 if bad else 0
@@ -52,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     seeds.add_argument("--seeds", dest="seeds", type=_seeds, metavar="A..B", help="one run for each, B included")
     parser.set_defaults(seeds=range(1, 2))
     parser.add_argument("--only", action="append", default=[], choices=[str(kind) for kind in Kind], metavar="FAULT")
+    parser.add_argument("--secure", action="store_true", help="TLS, log-ins and ACLs; certificates are replaced")
     parser.add_argument("--spark-reads", type=int, help=f"at most; {SPARK_READS} from {SPARK_FROM_MINUTES:g} minute on")
     return parser
 

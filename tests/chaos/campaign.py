@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -30,6 +30,7 @@ from tests.chaos.hung_disks import HANG_MS_MAX, HungDisks, nodes_that_can_hang
 from tests.chaos.ledger import Ledger, Verdict
 from tests.chaos.operator import Operator, StuckError, delete_until_gone
 from tests.chaos.readers import Readers, take_arrow, take_poll
+from tests.chaos.security import Security
 from tests.chaos.writers import IMPATIENT_OPTIONS, Writers
 from tests.support import replica_bytes
 from tests.support.campaign_directory import in_directory
@@ -59,6 +60,8 @@ class Config:
     kinds: Sequence[Kind] = tuple(Kind)
     spark_reads: int = 0
     faults_max: int | None = None
+    secure: bool = False
+    """With TLS, log-ins and ACLs (security.py)."""
 
 
 @dataclass(slots=True)
@@ -81,6 +84,9 @@ class Outcome:
     spark_reads: int
     seconds: float
     directory: Path
+    renewals: int = 0
+    """Certificates that were replaced under a node."""
+    strangers_refused: Counter[str] = field(default_factory=Counter)
 
     @property
     def ok(self) -> bool:
@@ -108,6 +114,7 @@ class Outcome:
             "acked_beside_hung_disks": self.acked_beside_hung_disks,
             "worst_ack_beside_hung_disks_s": round(self.worst_ack_beside_s, 2),
             "seconds": round(self.seconds, 1),
+            **({"renewals": self.renewals, "strangers": dict(self.strangers_refused)} if self.config.secure else {}),
             "examples": self.examples,
             **kept,
         }
@@ -148,10 +155,11 @@ def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome
         ]
         history = stack.enter_context(History(directory / "history.jsonl"))
         ledger = Ledger()
-        cluster = Cluster(NODES, CLUSTER_CONFIG, directory / "cluster", node_configs=own)
+        cluster = Cluster(NODES, CLUSTER_CONFIG, directory / "cluster", node_configs=own, secure=config.secure)
+        security = Security(cluster, ledger, history)
         if Kind.HANG_DISK in config.kinds:
             stack.enter_context(nodes_that_can_hang(disks.log_dirs))
-        with cluster, Admin(cluster.bootstrap) as admin:
+        with cluster, Admin(cluster.bootstrap, **cluster.client_options) as admin:
             load = Load(cluster.bootstrap, admin, ledger, history, config)
             operator = Operator(
                 cluster,
@@ -165,7 +173,8 @@ def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome
                 disks.full,
                 disks.of_nodes,
             )
-            faults = _play(config, load, operator, say)
+            with security.on(admin, STEADY) if config.secure else nullcontext():
+                faults = _play(config, load, operator, security, say)
             say("stopping the nodes")
             _stop_all(cluster, operator)
         load.judge_writers()
@@ -192,6 +201,8 @@ def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome
         spark_reads=load.readers.spark_reads,
         seconds=time.monotonic() - began,
         directory=directory,
+        renewals=security.renewals,
+        strangers_refused=security.refused,
     )
 
 
@@ -217,7 +228,9 @@ def _disks(config: Config, directory: Path, stack: ExitStack) -> Disks:
     return Disks(log_dirs, of_nodes, full)
 
 
-def _play(config: Config, load: Load, operator: Operator, say: Callable[[str], None]) -> Counter[str]:
+def _play(
+    config: Config, load: Load, operator: Operator, security: Security, say: Callable[[str], None]
+) -> Counter[str]:
     """The faults under load; a cluster that does not come back is an anomaly, and the end of the run."""
     faults: Counter[str] = Counter()
     deadline = time.monotonic() + 60 * config.minutes
@@ -228,6 +241,7 @@ def _play(config: Config, load: Load, operator: Operator, say: Callable[[str], N
                     break
                 say(f"{number}. {fault}")
                 faults[fault.kind] += 1
+                security.renew()
                 operator.play(fault)
             operator.wait_whole()
         except (StuckError, NodeFailedError) as error:

@@ -167,7 +167,7 @@ class Writers:
             self._failed(number, sequence, error)
             return
         metadata = future.result(0)
-        queue = core.accumulator.queue(TopicPartition(metadata.topic, metadata.partition), None)
+        queue = core.partitions.queue(TopicPartition(metadata.topic, metadata.partition), None)
         in_flight = len(queue.in_flight) + 1  # this one is answered
         self.in_flight_max[number] = max(self.in_flight_max.get(number, 0), in_flight)
         self.hung_disks.acked(number, TopicPartition(metadata.topic, metadata.partition), sent_at)

@@ -2,10 +2,11 @@
 
     python -m tests.exactly_once.member KIND NAME BOOTSTRAP
 
-NAME is its transactional id: whoever comes in its place has the same, and fences it. SIGTERM ends it in order. An error
-that ends a client (it was fenced, or left behind) has it begin with new clients, as an application would. And as an
-application would it gives up a batch that takes too long: librdkafka's send_offsets_to_transaction does not return when
-the coordinator that it knew is gone (its issues 5456 and 5511). The process ends then, and the campaign begins it anew.
+KIND is `ours` or `confluent`; java_member.py has Java's. NAME is its transactional id: whoever comes in its place has
+the same, and fences it. SIGTERM ends it in order. An error that ends a client (it was fenced, or left behind) has it
+begin with new clients, as an application would. And as an application would it gives up a batch that takes too long:
+librdkafka's send_offsets_to_transaction does not return when the coordinator that it knew is gone (its issues 5456 and
+5511). The process ends then, and the campaign begins it anew.
 """
 
 from __future__ import annotations
@@ -17,9 +18,8 @@ import sys
 import threading
 from typing import Any
 
-from tests.exactly_once.places import GROUP, INPUT, OUTPUT
+from tests.exactly_once.places import BATCH, GROUP, INPUT, OUTPUT
 
-BATCH = 500
 WATCH_S = 45.0
 STOP = threading.Event()
 

@@ -7,4 +7,6 @@ from typing import Final
 GROUP: Final = "copies"
 INPUT, OUTPUT = "numbers", "copied"
 PARTITIONS: Final = 12
+BATCH: Final = 500
+"""Records of one transaction, at most."""
 SESSION_MS: Final = 6_000

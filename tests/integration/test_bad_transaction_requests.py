@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from broker.kafka.errors import Code
 from broker.kafka.schemas import transactions as theirs
 from broker.kafka.schemas.groups.coordinators import FindCoordinatorRequest
 from broker.kafka.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -29,6 +28,7 @@ from penstock.errors import (
     OffsetMetadataTooLargeError,
     ProducerFencedError,
     TransactionAbortableError,
+    TransactionalIdAuthorizationFailedError,
     TransactionalIdNotFoundError,
     UnknownMemberIdError,
     UnknownTopicOrPartitionError,
@@ -37,10 +37,11 @@ from penstock.messages import produce
 from penstock.messages.groups.coordinators import CoordinatorType
 from penstock.messages.groups.coordinators import FindCoordinatorRequest as OurFindCoordinatorRequest
 from penstock.messages.groups.offsets import OffsetCommitPartition
-from penstock.messages.transactions import listing, producers
+from penstock.messages.transactions import atomic_batches, listing, producers
+from penstock.messages.transactions.transaction_apis import WRITERS_MAX
 from penstock.record.builder import build_batch
 from penstock.testing import Cluster
-from penstock.types import TopicPartition
+from penstock.types import ProducerIdAndEpoch, TopicPartition
 from tests.support.both_doors import by_grpc, by_kafka, eventually, grpc_codes, kafka_codes
 
 MINUTE_MS = 60_000
@@ -48,6 +49,7 @@ NEWEST_INIT = 5
 """The newest InitProducerId that is served; Kafka's newest has two-phase commit."""
 ID, EMPTY, GROUP = "writes", "writes nothing", "g"
 """The first id has a transaction open, with a group in it."""
+WRITER = "penstock.batch:app#7"
 
 
 @dataclass
@@ -180,6 +182,10 @@ ROWS: dict[str, Row] = {
     "a time-out of 0": init(InvalidTransactionTimeoutError, timeout_ms=0),
     "a time-out below 0": init(InvalidTransactionTimeoutError, timeout_ms=-1),
     "a time-out of days": init(InvalidTransactionTimeoutError, timeout_ms=1_000_000_000),
+    "a producer with the id of an atomic batch": init(InvalidRequestError, name=WRITER),
+    "a group of a writer of an atomic batch": add_offsets(InvalidRequestError, name=WRITER),
+    "an end of a writer of an atomic batch": end(InvalidRequestError, name=WRITER),
+    "a partition of a writer that there is not": add(InvalidProducerIdMappingError, name=WRITER),
     "a producer that names its id alone": init(InvalidRequestError, producer=lambda own, epoch: (own, -1)),
     "a producer that names its epoch alone": init(InvalidRequestError, producer=lambda own, epoch: (-1, epoch)),
     "a producer that goes on as another one": init(ProducerFencedError, producer=lambda own, epoch: (own + 999, 0)),
@@ -212,10 +218,10 @@ ROWS: dict[str, Row] = {
 }
 
 
-BATCHES: list[tuple[int, dict[str, Any], type[ApiError] | Code]] = [
+BATCHES: list[tuple[int, dict[str, Any], type[ApiError]]] = [
     (version, given, error)
     for given, error in (
-        ({"name": None}, Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        ({"name": None}, TransactionalIdAuthorizationFailedError),
         ({"name": ""}, InvalidRequestError),
         ({"name": "nobody's"}, InvalidProducerIdMappingError),
         ({"epoch_off": -1}, InvalidProducerEpochError),
@@ -270,6 +276,29 @@ def test_descriptions_and_lists_of_what_there_is_not(stage: Stage) -> None:
         assert kafka_codes(stage.kafka, kafkas) == {InvalidRegularExpressionError.code}
 
 
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (atomic_batches.BeginAtomicBatchRequest("", 0, MINUTE_MS), InvalidRequestError),
+        (atomic_batches.BeginAtomicBatchRequest("a#1", 0, MINUTE_MS), InvalidRequestError),
+        (atomic_batches.BeginAtomicBatchRequest("a", -1, MINUTE_MS), InvalidRequestError),
+        (atomic_batches.BeginAtomicBatchRequest("a", 0, 0), InvalidTransactionTimeoutError),
+        (atomic_batches.CommitAtomicBatchRequest("a", 0, (ProducerIdAndEpoch(1, 0),)), InvalidTxnStateError),
+        (atomic_batches.CommitAtomicBatchRequest("a", 0, (ProducerIdAndEpoch(1, 0),) * 2), InvalidRequestError),
+        (atomic_batches.CommitAtomicBatchRequest("a", 0, records=-2), InvalidRequestError),
+        (atomic_batches.AbortAtomicBatchRequest("a", -2), InvalidRequestError),
+    ],
+)
+def test_an_atomic_batch_that_cannot_be(stage: Stage, request_: Any, error: type[ApiError]) -> None:
+    assert grpc_codes(stage.bootstrap, request_) == {error.code}
+
+
+def test_a_commit_with_more_writers_than_a_version_may_have(stage: Stage) -> None:
+    writers = tuple(ProducerIdAndEpoch(number, 0) for number in range(WRITERS_MAX + 1))
+    request = atomic_batches.CommitAtomicBatchRequest("a", 0, writers)
+    assert grpc_codes(stage.bootstrap, request) == {InvalidRequestError.code}
+
+
 def test_a_key_of_another_kind_has_no_coordinator(stage: Stage) -> None:
     asked = FindCoordinatorRequest(key_type=2, coordinator_keys=[ID])
     assert kafka_codes(stage.kafka, asked) == {InvalidRequestError.code}
@@ -277,7 +306,7 @@ def test_a_key_of_another_kind_has_no_coordinator(stage: Stage) -> None:
 
 @pytest.mark.parametrize(("version", "given", "error"), BATCHES)
 def test_a_batch_of_a_transaction_that_cannot_be(
-    stage: Stage, version: int, given: dict[str, Any], error: type[ApiError] | Code
+    stage: Stage, version: int, given: dict[str, Any], error: type[ApiError]
 ) -> None:
     name, partition = given.get("name", ID), given.get("partition", 1)
     _, producer_id, epoch = _producer(stage, name or ID, given.get("id_off", 0), given.get("epoch_off", 0))
@@ -292,7 +321,7 @@ def test_a_batch_of_a_transaction_that_cannot_be(
     part = PartitionProduceData(index=partition, records=batch)
     topics = [TopicProduceData(name=stage.topic, partition_data=[part])]
     request = ProduceRequest(transactional_id=name, acks=-1, timeout_ms=5_000, topic_data=topics)
-    assert kafka_codes(stage.kafka, request, version) == {error.code if isinstance(error, type) else error}
+    assert kafka_codes(stage.kafka, request, version) == {error.code}
 
 
 def test_after_all_of_this_the_transaction_is_committed(stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -12,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from random import Random
+from random import Random, SystemRandom
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,7 +22,7 @@ import pytest
 from penstock import Consumer, Producer
 from penstock.record.lone_batch import lone_batch_bytes
 from penstock.testing import Cluster
-from penstock.testing.ports import free_ports
+from penstock.testing.ports import fixed_ports, free_ports
 from tests.support import command_line
 
 PENSTOCK = (sys.executable, "-c", "from penstock.cli.main import main; main()")
@@ -285,9 +286,20 @@ def test_ctrl_c_ends_consume_with_130(penstock: Run, cluster: Cluster) -> None:
         assert b"Traceback" not in consumer.stderr.read()
 
 
+def free_first_port(nodes: int) -> int:
+    """A port for `dev --port`: it and all that follow from it are free, and held for no node that is down."""
+    draw = SystemRandom()
+    while True:
+        port = draw.randrange(10_000, 30_000)
+        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
+            for number in (number for node in fixed_ports(nodes, port) for number in node):
+                held.enter_context(socket.socket()).bind(("127.0.0.1", number))
+            return port
+
+
 @pytest.mark.parametrize("nodes", [1, 3])
 def test_dev_runs_a_cluster_until_ctrl_c_and_finds_its_data_again(tmp_path: Path, nodes: int) -> None:
-    port = 10_000 + os.getpid() % 20_000
+    port = free_first_port(nodes)
     command = [*PENSTOCK, "dev", "--nodes", str(nodes), "--data", str(tmp_path / "data"), "--port", str(port)]
     command += ["--kafka-port", str(port + 400)]
 
@@ -321,7 +333,7 @@ def test_dev_says_in_one_line_that_its_port_is_taken(tmp_path: Path, cluster: Cl
 
 
 def test_dev_goes_on_until_its_last_node_has_ended(tmp_path: Path) -> None:
-    port = 31_000 + os.getpid() % 1_000
+    port = free_first_port(2)
     command = [*PENSTOCK, "dev", "--nodes", "2", "--data", str(tmp_path / "data"), "--port", str(port)]
     command += ["--kafka-port", str(port + 400)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as dev:

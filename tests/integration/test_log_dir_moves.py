@@ -69,15 +69,16 @@ def read(cluster: Cluster, count: int) -> list[bytes]:
     return found
 
 
-def place(admin: Admin) -> str:
-    return next(one.path for one in admin.describe_log_dirs([0])[0].log_dirs if TP in one.replicas)
+def place(admin: Admin) -> str | None:
+    """None before the broker has made the replica: a topic is created when the controller knows it."""
+    return next((one.path for one in admin.describe_log_dirs([0])[0].log_dirs if TP in one.replicas), None)
 
 
 def test_a_replica_moves_under_a_producer_and_a_kill_in_mid_move_loses_nothing(tmp_path: Path) -> None:
     with several_log_dirs(tmp_path, "ab") as (cluster, dirs), Admin(cluster.bootstrap) as admin:
         admin.create_topic("t", 1, 1)
-        source = place(admin)
-        (target,) = set(dirs) - {source}
+        wait_until(lambda: place(admin) is not None)
+        (target,) = set(dirs) - {place(admin)}
         with Writing(cluster) as writing:
             wait_until(lambda: len(writing.acked) >= 300)
             admin.alter_broker_config(0, {RATE: 200_000})

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
+import ssl
 import subprocess
 import urllib.error
 import urllib.parse
@@ -22,12 +23,20 @@ import pytest
 from broker.config.config import load_config
 from broker.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from broker.kafka.schemas.security import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from ops.dashboards import DASHBOARDS
 from ops.dashboards.draw import asker, filled_in, picture
 from ops.dashboards.panels import queries_of
 from penstock import Admin, Consumer, Producer, TopicPartition
+from penstock.certs.authority import Authority
 from penstock.pb import broker_pb2
 from penstock.pipelines.frame.figures import BatchFigures, Figures
+from penstock.sasl.oauthbearer import OAuthBearerClient
 from penstock.spark.log_client import CLIENT_ID
 from penstock.testing import Cluster
 from penstock.testing.ports import free_ports
@@ -35,7 +44,7 @@ from tests.alerts_fire.stage import OF_THE_MACHINE
 from tests.support.grpc_stub import Stub
 from tests.support.kafka_metric_names import KAFKA_NAMES
 from tests.support.kafka_socket import KafkaSocket
-from tests.support.metrics_page import page, shown, use_a_topic, wait_until_empty
+from tests.support.metrics_page import CA, ISSUER, cluster_of_the_page, page, shown, use_a_topic, wait_until_empty
 from tests.support.prometheus import query, running_prometheus, write_config
 
 EXPOSURE_MAX = 2.0
@@ -50,7 +59,7 @@ NAME = re.compile(r"\b(?:penstock|process)_[a-z_]+\b")
 @pytest.fixture(scope="module")
 def scrape() -> str:
     """The metrics of a node that has served a topic's life."""
-    with Cluster() as cluster:
+    with cluster_of_the_page() as cluster:
         use_a_topic(cluster)
         return shown(cluster)
 
@@ -95,7 +104,7 @@ def test_the_example_configuration_is_one_that_a_node_accepts() -> None:
 
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed")
 def test_every_panel_has_data_in_a_prometheus_that_scrapes_a_live_cluster(tmp_path: Path) -> None:
-    with Cluster(2) as cluster:
+    with cluster_of_the_page(2) as cluster:
         write_config(tmp_path, cluster)
         port = free_ports(1)[0].metrics
         job = used_job(port)
@@ -133,16 +142,21 @@ def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
     """A replicated topic, and a function that writes and reads it, and creates another, once more. It commits an
     offset for a group and a transaction, asks for a producer id, and in Kafka's protocol for a topic that there is
     not."""
+    tls = ssl.create_default_context(cadata=CA.pem.decode())
     with (
         grpc.insecure_channel(cluster.bootstrap.split(",")[0]) as channel,
         Admin(cluster.bootstrap) as admin,
         Producer(cluster.bootstrap) as producer,
         Producer(cluster.bootstrap, transactional_id="transfers-1") as transfers,
         Consumer(cluster.bootstrap, client_id=CLIENT_ID) as consumer,
-        KafkaSocket(cluster.kafka_bootstrap.split(",")[0]) as kafka,
+        KafkaSocket(cluster.kafka_bootstrap.split(",")[0], tls) as kafka,
     ):
         software = ApiVersionsRequest(client_software_name="test", client_software_version="1")
         kafka.ask(software, 3, ApiVersionsResponse)
+        kafka.ask(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1, SaslHandshakeResponse)
+        message = OAuthBearerClient(ISSUER.token()).respond() or b""
+        told = kafka.ask(SaslAuthenticateRequest(auth_bytes=message), 2, SaslAuthenticateResponse)
+        assert not told.error_code and not told.auth_bytes
         unknown = MetadataRequest(topics=[MetadataRequestTopic(name="unknown")], allow_auto_topic_creation=False)
         admin.create_topic("orders", partitions=2, replication_factor=2)
         consumer.assign([TopicPartition("orders", partition) for partition in range(2)])
@@ -184,6 +198,20 @@ def has_data(api: str, asked: str) -> bool:
 def test_prometheus_own_tool_accepts_the_rules_and_their_tests(command: tuple[str, ...]) -> None:
     result = subprocess.run(["promtool", *command], cwd=OPS / "prometheus", capture_output=True, check=False)
     assert result.returncode == 0, result.stdout.decode() + result.stderr.decode()
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_prometheus_own_tool_accepts_the_scrape_over_tls_with_the_files_of_penstock_certs(tmp_path: Path) -> None:
+    client = Authority.create(tmp_path).client("prometheus")
+    text = (OPS / "prometheus" / "prometheus-tls.yml").read_text()
+    for path in (tmp_path / "ca.pem", client):
+        text = text.replace(f"/etc/prometheus/penstock/{path.name}", str(path))
+    assert "/etc/" not in text
+    (tmp_path / "prometheus.yml").write_text(text)
+    (tmp_path / "alerts.yml").write_bytes((OPS / "prometheus" / "alerts.yml").read_bytes())
+    command = ["promtool", "check", "config", str(tmp_path / "prometheus.yml")]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")

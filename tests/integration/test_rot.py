@@ -134,6 +134,7 @@ def test_the_only_replica_is_not_given_up_and_its_owner_is_told_what_to_do(tmp_p
         cluster.start(0)
         with Producer(cluster.bootstrap, delivery_timeout_ms=1_500) as producer, pytest.raises(PenstockError):
             producer.send(TOPIC, value=b"x").result(10)
+        wait_until(lambda: str(path) in cluster.log_path(0).read_text())
         assert path.exists() and not rotten_directories(cluster, 0)
         said = cluster.log_path(0).read_text()
         assert str(path) in said and "the only replica in sync" in said and "penstock log recover" in said

@@ -15,8 +15,9 @@ from typing import cast
 
 import pytest
 
+from penstock.config_keys import to_toml
 from penstock.node import EXIT_INTERRUPTED, EXIT_REFUSED, node_command
-from penstock.testing.layout import Layout, to_toml
+from penstock.testing.layout import Layout
 from penstock.testing.ports import NodePorts, free_ports
 from penstock.testing.process import NodeProcess, wait_all_ready
 

@@ -17,8 +17,8 @@ from penstock.testing import Cluster
 from tests.support.waiting import wait_until
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "transactions.md"
-PATIENCE_S = 60
-COUNT = 2_000
+PATIENCE_S = 120
+COUNT = 1_000
 CONFIG: dict[str, object] = {"group.consumer.heartbeat.interval.ms": 500, "group.consumer.session.timeout.ms": 6_000}
 
 
@@ -26,7 +26,7 @@ CONFIG: dict[str, object] = {"group.consumer.heartbeat.interval.ms": 500, "group
 def cluster() -> Iterator[Cluster]:
     with Cluster(nodes=1, config=CONFIG) as running:
         with Admin(running.bootstrap) as admin:
-            for topic in ("accounts", "words", "shouts"):
+            for topic in ("accounts", "orders", "words", "shouts"):
                 admin.create_topic(topic, 3)
         yield running
 
@@ -54,21 +54,45 @@ def test_both_records_of_the_transfer_are_there(programs: Path, cluster: Cluster
     assert sorted(committed(cluster, "accounts"), key=str) == [b"+100", b"-100"]
 
 
-def test_each_word_is_shouted_once_though_the_program_is_killed(programs: Path, cluster: Cluster) -> None:
+def test_a_day_is_imported_once_however_often_the_program_runs(programs: Path, cluster: Cluster) -> None:
+    """The day that is run again makes no second copy."""
+    said = [
+        subprocess.run(
+            [sys.executable, "import_day.py", day],
+            cwd=programs,
+            check=True,
+            timeout=PATIENCE_S,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
+        for day in ("0", "0", "3")
+    ]
+    assert said == ["committed 2000\n", "was committed before 2000\n", "committed 2000\n"]
+    expected = {b"day %d, part %d, row %d" % (d, p, r): 1 for d in (0, 3) for p in (0, 1) for r in range(1_000)}
+    assert Counter(committed(cluster, "orders")) == expected
+
+
+def send_words(cluster: Cluster, numbers: range) -> None:
     with Producer(cluster.bootstrap) as producer:
-        producer.send_many("words", [b"word %d" % n for n in range(COUNT)], keys=[b"%d" % n for n in range(COUNT)])
-    for number in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
+        producer.send_many("words", [b"word %d" % n for n in numbers], keys=[b"%d" % n for n in numbers])
+
+
+def test_each_word_is_shouted_once_though_the_program_is_killed(programs: Path, cluster: Cluster) -> None:
+    """Each program finds words that none before it has read, so each is ended at work, not while it starts."""
+    for turn, number in enumerate((signal.SIGKILL, signal.SIGINT, signal.SIGKILL)):
         before = len(committed(cluster, "shouts"))
-        program = subprocess.Popen([sys.executable, "shout.py"], cwd=programs, stderr=subprocess.DEVNULL)
+        send_words(cluster, range(turn * COUNT, (turn + 1) * COUNT))
+        program = subprocess.Popen([sys.executable, "shout.py"], cwd=programs, stderr=subprocess.PIPE)
         try:
-            wait_until(lambda before=before: len(committed(cluster, "shouts")) > before or before == COUNT, PATIENCE_S)
+            wait_until(lambda before=before: len(committed(cluster, "shouts")) > before, PATIENCE_S)
         finally:
             program.send_signal(number)
-            program.wait(PATIENCE_S)
+            _, told = program.communicate(timeout=PATIENCE_S)
+        assert number == signal.SIGKILL or (program.returncode, told) == (0, b"")
     program = subprocess.Popen([sys.executable, "shout.py"], cwd=programs, stderr=subprocess.DEVNULL)
     try:
-        wait_until(lambda: len(committed(cluster, "shouts")) >= COUNT, PATIENCE_S)
+        wait_until(lambda: len(committed(cluster, "shouts")) >= 3 * COUNT, PATIENCE_S)
     finally:
         program.kill()
         program.wait(PATIENCE_S)
-    assert Counter(committed(cluster, "shouts")) == {b"WORD %d" % n: 1 for n in range(COUNT)}
+    assert Counter(committed(cluster, "shouts")) == {b"WORD %d" % n: 1 for n in range(3 * COUNT)}

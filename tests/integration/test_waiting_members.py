@@ -28,6 +28,7 @@ from penstock.testing import Cluster
 from penstock.wire.error_trailer import error_in_trailer
 from penstock.wire.message_codec import request_codec
 from tests.support.kafka_socket import KafkaSocket
+from tests.support.waiting import wait_until
 
 TIMEOUT_S = 20.0
 IDLE_MS, REBALANCE_MS, SESSION_MS = 800, 3_000, 10_000
@@ -160,4 +161,4 @@ def test_a_join_that_is_larger_than_a_groups_record_ends_its_connection(cluster:
         large.protocols[0].metadata = bytes(1 << 20)
         socket.send(large, JOIN)
         assert socket.is_closed()
-    assert "it may have 1048576 at most" in cluster.log_path(0).read_text()
+    wait_until(lambda: "it may have 1048576 at most" in cluster.log_path(0).read_text())

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.supply_chain.wheel import build_elsewhere, sha256
+
 ROOT = Path(__file__).resolve().parents[2]
 SERVER_PACKAGES = ("raft", "metadata", "storage", "broker")
 
@@ -122,3 +124,8 @@ def test_server_packages_are_invisible_to_a_user_without_such_modules(environmen
     )
     result = run(tmp_path, str(environment / "python"), "-c", program)
     assert result.stdout == "[]\n", result.stderr
+
+
+def test_two_builds_in_two_places_have_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
+    other = build_elsewhere(tmp_path)
+    assert (other.name, sha256(other)) == (wheel.name, sha256(wheel))

@@ -27,12 +27,18 @@ def test_the_files_of_the_page_pass_as_they_stand(tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     pytest.importorskip("confluent_kafka")
     files = {name[1]: block for block in blocks if (name := re.match(r"# (\w+\.py)\n", block))}
-    assert set(files) == {"test_orders.py", "conftest.py", "test_with_kafkas_client.py", "test_alone.py"}
+    assert set(files) == {
+        "test_orders.py",
+        "conftest.py",
+        "test_with_kafkas_client.py",
+        "test_alone.py",
+        "test_secured.py",
+    }
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", tmp_path]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False)
-    assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_node_that_was_down_or_stood_still_is_in_sync_behind_the_block(cluster: Cluster) -> None:

@@ -20,7 +20,7 @@ from penstock.testing import Cluster
 from tests.interop.matrix.checks import SINGLE
 from tests.interop.matrix.clients import MissingError
 from tests.interop.matrix.run import ClientRun
-from tests.interop.matrix.subjects import NODES, Penstock
+from tests.interop.matrix.subjects import NODES, Penstock, Subject, penstock
 
 CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "kcat")
 KILLS = {("confluent-kafka", "kill-idempotent"), ("aiokafka", "kill-idempotent")}
@@ -50,6 +50,14 @@ PAIRS = [
     *sorted(KILLS | GROUPS | TRANSACTIONS),
 ]
 PAIRS = [pair for pair in PAIRS if pair not in NOT_OFFERED]
+SECURED = [
+    ("confluent-kafka", "produce-zstd"),
+    ("confluent-kafka", "transactions-offsets"),
+    ("kafka-python", "consume"),
+    ("aiokafka", "resume-eager"),
+    ("kcat", "tail"),
+]
+"""Over TLS, after a log-in: one or two a client; `python -m tests.interop.matrix --secure` has all."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TIMEOUT_S = 20
 
@@ -63,7 +71,7 @@ def cluster() -> Iterator[Cluster]:
 class Runs:
     """One run a client, from its first check on."""
 
-    def __init__(self, subject: Penstock) -> None:
+    def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._runs: dict[str, ClientRun] = {}
 
@@ -92,6 +100,19 @@ def test_a_real_client_gets_what_it_would_get_from_kafka(runs: Runs, client: str
         pytest.skip(str(error))
     outcome = run.outcome(feature)
     assert outcome.state == "ok", str(outcome)
+
+
+@pytest.fixture(scope="module")
+def secured_runs() -> Iterator[Runs]:
+    with penstock(secure=True) as subject:
+        made = Runs(subject)
+        yield made
+        made.close()
+
+
+@pytest.mark.parametrize(("client", "feature"), SECURED)
+def test_a_real_client_gets_the_same_over_tls_after_a_log_in(secured_runs: Runs, client: str, feature: str) -> None:
+    test_a_real_client_gets_what_it_would_get_from_kafka(secured_runs, client, feature)
 
 
 @pytest.mark.parametrize("codec", CODECS)

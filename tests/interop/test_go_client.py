@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.support.waiting import wait_until
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "go"
 PARTITIONS = 3
+REAUTH_MS = 1_000
 COUNT = 3000
 BUILD_TIMEOUT_S = 400
 """Without a build cache gRPC is compiled: a minute or two on a busy machine."""
@@ -62,7 +64,7 @@ def cluster() -> Iterator[Cluster]:
 class Running:
     """The example as a process; its output is in a file, so that nobody has to read it in time."""
 
-    def __init__(self, client: str, cluster: Cluster, folder: Path, *arguments: str) -> None:
+    def __init__(self, client: str, cluster: Cluster, folder: Path, *arguments: str, **variables: str) -> None:
         self._output = folder / arguments[-2]
         self._errors = folder / f"{arguments[-2]}.errors"
         with self._output.open("w") as output, self._errors.open("w") as errors:
@@ -72,6 +74,7 @@ class Running:
                 stdout=output,
                 stderr=errors,
                 text=True,
+                env={**os.environ, **variables},
             )
 
     def feed(self, numbers: range) -> None:
@@ -98,7 +101,7 @@ class Running:
 
 def written(cluster: Cluster, topic: str) -> dict[tuple[int, int], str]:
     """Every record, as Python reads it."""
-    with Consumer(cluster.bootstrap) as consumer:
+    with Consumer(cluster.bootstrap, **cluster.client_options) as consumer:
         partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
         consumer.assign(partitions)
         ends = consumer.end_offsets(partitions)
@@ -190,6 +193,53 @@ def test_go_reads_a_partition_that_had_no_leader_beside_others_that_had_one(
         assert consumer.process.poll() is None, "it waits for more"
     finally:
         consumer.kill()
+
+
+@pytest.mark.timeout(BUILD_TIMEOUT_S + 2 * TIMEOUT_S)
+def test_go_logs_in_over_tls_again_when_its_session_ends_or_the_node_was_restarted(client: str, tmp_path: Path) -> None:
+    config = {"listener.name.broker.connections.max.reauth.ms": REAUTH_MS}
+    with Cluster(secure=True, config=config) as secured:
+        who = {f"PENSTOCK_{name.upper()}": value for name, value in secured.client_options.items()}
+        with Admin(secured.bootstrap, **secured.client_options) as admin:
+            admin.create_topic("from-go", PARTITIONS)
+        producer = Running(client, secured, tmp_path, "produce", "from-go", **who)
+        try:
+            producer.feed(range(10))
+            wait_until(lambda: len(producer.lines()) == 10)
+            over = time.monotonic() + REAUTH_MS / 1_000
+            wait_until(lambda: time.monotonic() > over)
+            producer.feed(range(10, 20))
+            wait_until(lambda: len(producer.lines()) == 20)
+            secured.stop(0)
+            secured.start(0)
+            producer.feed(range(20, 30))
+            counted = re.fullmatch(r"(\d+) lines acked, (\d+) retries, .*\n", producer.end())
+            assert counted is not None
+            assert int(counted[1]) == 30 and int(counted[2]) >= 2, "each end of a session is a retry"
+            found = written(secured, "from-go")
+            assert all(found[partition, offset] == value for partition, offset, value in producer.lines())
+        finally:
+            producer.kill()
+
+
+@pytest.mark.timeout(BUILD_TIMEOUT_S + 2 * TIMEOUT_S)
+def test_go_is_told_why_it_is_not_let_in(client: str, tmp_path: Path) -> None:
+    def refusal(**variables: str) -> str:
+        command = [client, "-bootstrap", secured.bootstrap, "-count", "1", "consume", "orders"]
+        done = subprocess.run(
+            command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+        assert done.returncode != 0
+        return done.stderr
+
+    (tmp_path / "wrong").write_text("guessed\n")
+    with Cluster(secure=True) as secured:
+        ca = str(secured.client_options["tls_ca"])
+        assert "SASL_AUTHENTICATION_FAILED" in refusal(
+            PENSTOCK_TLS_CA=ca, PENSTOCK_USERNAME="admin", PENSTOCK_PASSWORD_FILE=str(tmp_path / "wrong")
+        )
+        assert "AUTHENTICATION_REQUIRED" in refusal(PENSTOCK_TLS_CA=ca)
+        assert "give its password with -password-file" in refusal(PENSTOCK_TLS_CA=ca, PENSTOCK_USERNAME="admin")
 
 
 def test_the_commands_of_grpcurl_are_answered(cluster: Cluster) -> None:

@@ -17,20 +17,22 @@ import pytest
 
 from broker.coordination.record_log import TxnProducer
 from broker.groups.records.classic_records import GroupMetadataValue
-from broker.groups.records.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-    encode_consumer_protocol,
-)
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from broker.groups.records.record_codec import RECORD_TYPES, encode_group_record
 from penstock.record.markers import Marker, build_marker
+from penstock.wire.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartitions,
+    encode_consumer_protocol,
+)
 from tests.interop.matrix.clients import MissingError, java_jars
 from tests.support.group_log import batch_of, in_a_log, written_batches
 from tests.support.kafka_json import told_record
 from tests.support.kafka_messages import drawn
 
 OF_EACH_TYPE = 12
+NAMES = ("t", "topic.of-a_long name ä", "")
 BATCH_BYTES = 20_000
 TOLD = re.compile(r"\| offset: \d+ .*? key: (\{.*?\}\}) payload: (.*)")
 
@@ -41,9 +43,14 @@ def drawn_record(kind: Any, random: Random) -> tuple[Any, Any]:
     if isinstance(value, GroupMetadataValue):
         value.protocol_type = "consumer"
         for member in value.members:
-            subscription = drawn(ConsumerProtocolSubscription, 3, random)
+            rows = [
+                ConsumerProtocolTopicPartitions(name, random.sample(range(300), random.randrange(4)))
+                for name in random.sample(NAMES, random.randrange(3))
+            ]
+            data, rack = random.choice((None, b"", b"data")), random.choice((None, *NAMES))
+            subscription = ConsumerProtocolSubscription(list(NAMES), data, rows, random.randrange(-1, 9), rack)
             member.subscription = encode_consumer_protocol(subscription)
-            member.assignment = encode_consumer_protocol(drawn(ConsumerProtocolAssignment, 3, random))
+            member.assignment = encode_consumer_protocol(ConsumerProtocolAssignment(rows, data))
     return key, value
 
 

@@ -16,8 +16,18 @@ from penstock.client.admin.admin import Admin
 from penstock.testing import Cluster
 from tests.pipelines_under_faults import moments
 from tests.pipelines_under_faults.drivers import Drivers
-from tests.pipelines_under_faults.verdict import DEAD, GOLD, GOLD_PARTITIONS, PARTITIONS, TOPIC, Faults, Outcome, judge
-from tests.support.lake import write_confs
+from tests.pipelines_under_faults.verdict import (
+    DEAD,
+    GOLD,
+    GOLD_LEAST,
+    GOLD_PARTITIONS,
+    PARTITIONS,
+    TOPIC,
+    Faults,
+    Outcome,
+    judge,
+)
+from tests.support.lake import LEAST, write_confs
 
 NODES = 3
 BATCHES = 12
@@ -45,6 +55,7 @@ class Plan:
     down_s: float = field(init=False)
     bronze: list[str] = field(init=False)
     silver: str = field(init=False)
+    gold: tuple[str, ...] = ("records", "records", "decided")
 
     def __post_init__(self) -> None:
         self.victim = self.chance.randrange(NODES)
@@ -59,7 +70,7 @@ def run_campaign(config: Config, directory: Path, say: Callable[[str], None]) ->
     plan = Plan(random.Random(config.seed))
     say(
         f"node {plan.victim} dies for {plan.down_s} s; bronze dies at {', '.join(plan.bronze)}, "
-        f"silver at {plan.silver}, gold at records"
+        f"silver at {plan.silver}, gold at {', '.join(plan.gold)}"
     )
     lake = directory / "lake"
     lake.mkdir()
@@ -100,7 +111,8 @@ class Run:
 def run_jobs(config: Config, plan: Plan, run: Run) -> None:
     run.admin.create_topic(TOPIC, PARTITIONS, config={"retention.ms": -1, "segment.bytes": 1 << 20})
     run.admin.create_topic(DEAD, 1)
-    run.admin.create_topic(GOLD, GOLD_PARTITIONS, config={"cleanup.policy": "compact"})
+    run.admin.create_topic(GOLD, GOLD_PARTITIONS)
+    run.admin.create_topic(GOLD_LEAST, GOLD_PARTITIONS, config={"cleanup.policy": "compact"})
     batch = config.events // BATCHES
     write_confs(
         run.lake,
@@ -126,9 +138,10 @@ def run_jobs(config: Config, plan: Plan, run: Run) -> None:
     run.say(f"bronze: {bronze['rows']:,} rows since the last kill")
     kill_silver(run, plan)
     run.drivers.run("silver")
-    gold_records = moments.records(run.admin, GOLD, GOLD_PARTITIONS)
-    run.kill("gold", "records", gold_records, run.lake / "gold-checkpoint")
+    kill_gold(run, plan)
     run.faults.dropped_by_watermark = run.drivers.run("gold")["dropped_by_watermark"]
+    run.drivers.run(LEAST)
+    repeat_last_batches(run)
 
 
 def kill_bronze(run: Run, plan: Plan) -> None:
@@ -144,6 +157,34 @@ def kill_silver(run: Run, plan: Plan) -> None:
     reached = {"files": moments.files(table), "records": moments.records(run.admin, DEAD, 1)}
     query = "dead-letters" if moment == "records" else "silver"
     run.kill("silver", moment, reached.get(moment, moments.sink_log(table)), table / "_checkpoint" / query)
+
+
+def kill_gold(run: Run, plan: Plan) -> None:
+    for moment in plan.gold:
+        reached = {
+            "records": moments.records(run.admin, GOLD, GOLD_PARTITIONS),
+            "decided": moments.decided(run.cluster.bootstrap, GOLD, GOLD_PARTITIONS),
+        }
+        run.kill("gold", moment, reached[moment], run.lake / "gold-checkpoint")
+
+
+def repeat_last_batches(run: Run) -> None:
+    """Every job as if its driver had died between the sink's commit of its last micro-batch and Spark's own."""
+    silver = run.lake / "silver" / "_checkpoint"
+    checkpoints = {
+        "bronze": [run.lake / "bronze" / "_checkpoint"],
+        "silver": [silver / "silver", silver / "dead-letters"],
+        "gold": [run.lake / "gold-checkpoint"],
+        LEAST: [run.lake / f"{LEAST}-checkpoint"],
+    }
+    for job, places in checkpoints.items():
+        batches = [moments.forget_last(checkpoint) for checkpoint in places]
+        run.say(f"{job}: again micro-batch {', '.join(map(str, batches))}, whose commit was deleted")
+        run.drivers.run(job)
+        run.faults.repeated += sum(
+            moments.last_batch(checkpoint / "commits") >= batch >= 0
+            for checkpoint, batch in zip(places, batches, strict=True)
+        )
 
 
 def kill_broker(run: Run, plan: Plan, generator: subprocess.Popen[str]) -> None:

@@ -47,7 +47,8 @@ class Drivers:
         return left
 
     def start(self, job: str) -> subprocess.Popen[str]:
-        command = [*COMMAND, job, "--conf", str(self._lake / f"{job}.toml"), "--json"]
+        """The job of this conf: `gold-at-least-once` is the job gold with a conf of that name."""
+        command = [*COMMAND, job.partition("-")[0], "--conf", str(self._lake / f"{job}.toml"), "--json"]
         with (self._lake / f"{job}.log").open("a") as log:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
         self._started.append(process)

@@ -3,7 +3,8 @@
     planned      the batch is in the checkpoint's `offsets`, and nothing of it is in the sink
     files        Parquet files of the batch are in the table's directory, and not yet in the sink's log
     sink-log     the sink's log has the batch, the checkpoint's `commits` has not
-    records      records of the batch are in the topic, the checkpoint's `commits` has it not
+    records      records of the batch are in the topic, and not yet committed
+    decided      readers of committed records see them, the checkpoint's `commits` has the batch not
 
 Each function looks at what is there now and returns the question whether its moment has come since.
 """
@@ -14,7 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from penstock.client.admin.admin import Admin
-from penstock.pipelines.table_files import METADATA_DIRECTORY
+from penstock.client.consumer.consumer import Consumer
+from penstock.pipelines.parquet_table.sink_log import METADATA_DIRECTORY, last_batch
 from penstock.types import TopicPartition
 
 Reached = Callable[[], bool]
@@ -33,7 +35,14 @@ def sink_log(table: Path) -> Reached:
 
 
 def records(admin: Admin, topic: str, partitions: int) -> Reached:
-    return _grows(lambda: end_of(admin, topic, partitions))
+    """A marker in each partition may be of the run before, which was killed."""
+    return _grows(lambda: end_of(admin, topic, partitions), partitions)
+
+
+def decided(bootstrap: str, topic: str, partitions: int) -> Reached:
+    consumer = Consumer(bootstrap, isolation_level="read_committed")
+    places = partitions_of(topic, partitions)
+    return _grows(lambda: sum(consumer.end_offsets(places).values()), partitions)
 
 
 def end_of(admin: Admin, topic: str, partitions: int) -> int:
@@ -45,17 +54,19 @@ def partitions_of(topic: str, partitions: int) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for number in range(partitions)]
 
 
-def last_batch(log: Path) -> int:
-    """The last batch in one of Spark's logs, a directory with a file for each; -1 if there is none."""
-    names = (path.name.split(".")[0] for path in log.glob("[0-9]*"))
-    return max((int(name) for name in names if name.isdecimal()), default=-1)
-
-
 def in_batch(checkpoint: Path) -> bool:
     """True if the driver died within a micro-batch."""
     return last_batch(checkpoint / "offsets") > last_batch(checkpoint / "commits")
 
 
-def _grows(number: Callable[[], int]) -> Reached:
-    before = number()
+def forget_last(checkpoint: Path) -> int:
+    """Deletes the last entry of Spark's commit log, as if the driver had died before it; returns the batch."""
+    batch = last_batch(checkpoint / "commits")
+    for name in (str(batch), f".{batch}.crc"):
+        (checkpoint / "commits" / name).unlink(missing_ok=True)
+    return batch
+
+
+def _grows(number: Callable[[], int], by_more_than: int = 0) -> Reached:
+    before = number() + by_more_than
     return lambda: number() > before

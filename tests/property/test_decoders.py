@@ -19,9 +19,11 @@ from penstock.record.builder import build_batch
 from penstock.record.reader import read_columns, read_records
 from penstock.record.row_scan import scan_rows
 from tests.fuzz_decoders import ALL_DECODERS, run
+from tests.support.amount import usually
 from tests.support.decoders import Decoder
 
-INPUTS = 24
+INPUTS = usually(8, long=24)
+"""Each decoder gets so many."""
 
 
 @pytest.mark.parametrize("decoder", ALL_DECODERS, ids=lambda decoder: decoder.name)

@@ -19,11 +19,11 @@ ASYNCIO = "asyncio gives a loop of one's own no other way"
 
 COUNTED = {
     "cluster/clients/cores.py": (1, "the core of a client that users see, taken in this one place"),
-    "cluster/clients/readers.py": (2, "a fault: the decoder of records runs out of memory"),
     "cluster/loop.py": (1, ASYNCIO),
     "cluster/scheduler.py": (3, ASYNCIO),
     "cluster/test_claims.py": (2, LIE),
     "cluster/test_client_invariants.py": (2, LIE),
+    "cluster/test_coordinator_invariants.py": (1, LIE),
     "cluster/test_invariants.py": (7, LIE),
     "cluster/test_log_places.py": (1, "a fault in the midst of a swap, at the step that the test is about"),
     "cluster/test_producer_invariants.py": (1, LIE),

@@ -5,14 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from broker.groups.records.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-    ConsumerProtocolTopicPartitions,
-    decode_assignment,
-    decode_subscription,
-    encode_consumer_protocol,
-)
 from penstock.errors import ApiError, MemberIdRequiredError
 from penstock.messages.groups.classic_protocol import (
     HeartbeatRequest,
@@ -24,6 +16,14 @@ from penstock.messages.groups.classic_protocol import (
     MemberAssignment,
     SyncGroupRequest,
     SyncGroupResponse,
+)
+from penstock.wire.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartitions,
+    decode_assignment,
+    decode_subscription,
+    encode_consumer_protocol,
 )
 from tests.support.consumer_groups import REBALANCE_MS, ConsumerShard
 

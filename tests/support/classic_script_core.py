@@ -162,7 +162,7 @@ class OurCore:
         if not isinstance(group, ClassicGroup):
             fields = {"state": "Dead", "protocol": ("", ""), "members": frozenset()}
             return Answer(step.who, "describe", "NONE", fields)
-        told = self.core.core.described(group)
+        told = self.core.core.described(self.core.turn(), group)
         members = [(one.member_id, one.group_instance_id, one.metadata, one.assignment_bytes) for one in told.members]
         protocol = (told.protocol_type, told.protocol_name)
         fields = {"state": told.state, "protocol": protocol, "members": unordered(members)}

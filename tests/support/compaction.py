@@ -14,12 +14,13 @@ from penstock.record.reader import Record, read_records
 from penstock.record.rewrite import rewritten
 from penstock.record.row_scan import scan_rows
 from penstock.threads import SystemThreads
+from storage.append.append_info import AppendInfo
 from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
 from storage.cleaner.cleaner_log_view import Candidate
 from storage.cleaner.cleaner_types import CleanerConfig
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.log.log import Log
-from storage.log.log_types import AppendInfo, LogOptions
+from storage.log.log_types import LogOptions
 from storage.log_config import LogConfig
 from storage.recovery.recovery import LastKnown
 from tests.support.losing_fs import LosingFileSystem
@@ -111,7 +112,7 @@ class CompactedLog:
         """Appends records as before the topic was compacted, so they may be without keys."""
         config = self.log.config
         self.log.update_config(replace(config, cleanup_policy="delete"))
-        info = self.log.append_as_leader(records, epoch, self.clock.wall_ms())
+        info = self.log.append.as_leader(records, epoch, self.clock.wall_ms())
         self.log.update_config(config)
         return info
 
@@ -121,7 +122,7 @@ class CompactedLog:
         rows = scan_rows(data, HEADER_BYTES, len(data), 1, 0)
         stamped = bytearray(rewritten(header, data, rows, [True], delete_horizon_ms))
         set_placement(stamped, 0, self.log.log_end_offset, 0)
-        self.log.append_as_follower(bytes(stamped))
+        self.log.append.as_follower(bytes(stamped))
 
     def append_all(self, changes: Sequence[Change]) -> None:
         """Appends a batch for each change."""
@@ -156,7 +157,7 @@ class CompactedLog:
         found: list[BatchHeader] = []
         offset = self.log.log_start_offset
         while offset < self.log.log_end_offset:
-            fetched = self.log.read(offset, 1 << 20)
+            fetched = self.log.reader.read(offset, 1 << 20)
             found += [header for _, header in iter_headers(fetched.records)]
             assert fetched.next_offset > offset
             offset = fetched.next_offset
@@ -167,7 +168,7 @@ class CompactedLog:
         found: list[Record] = []
         offset = self.log.log_start_offset
         while offset < self.log.log_end_offset:
-            fetched = self.log.read(offset, 1 << 20)
+            fetched = self.log.reader.read(offset, 1 << 20)
             found += read_records(fetched.records, from_offset=offset)
             assert fetched.next_offset > offset
             offset = fetched.next_offset

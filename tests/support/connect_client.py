@@ -60,8 +60,28 @@ def main(bootstrap: str, topic: str, directory: Path, code: str) -> dict[str, An
         told["streamed"] = spark.read.parquet(str(directory / "table")).count()
     except PySparkException as error:
         told["stream_error"] = str(error)
+    if not code:
+        told["totals"] = [total(stream, options, directory / "totals") for _ in range(2)]
+        told["after"] = sorted(int(row.value) for row in topic_frame().select("value").collect())
     spark.stop()
     return told
+
+
+def total(stream: DataFrame, options: dict[str, str], checkpoint: Path) -> int:
+    """Writes the count of the rows in update mode; the last batch that Spark knows of. It then forgets that batch."""
+
+    def on_batch(frame: DataFrame, batch_id: int) -> None:
+        from penstock.spark import write_batch
+
+        write_batch(frame, batch_id, name="totals", application="totals of connect", **options)
+
+    writer = stream.groupBy().count().selectExpr("string(count + 1000) AS value").writeStream.outputMode("update")
+    query = writer.foreachBatch(on_batch).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    query.start().awaitTermination()
+    last = max(int(path.name) for path in (checkpoint / "commits").glob("[0-9]*"))
+    for name in (str(last), f".{last}.crc"):
+        (checkpoint / "commits" / name).unlink(missing_ok=True)
+    return last
 
 
 if __name__ == "__main__":

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from broker.coordination.record_log import TxnProducer
+from broker.coordination.record_log import TxnProducer, replay_entry
 from broker.coordination.turn import Client, TopicFacts, Turn
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
+from broker.groups.records.record_log import read_group_records
 from broker.groups.shard.group_memory import GroupMemory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
@@ -20,9 +21,11 @@ from penstock.messages.groups.consumer_protocol import (
     ConsumerGroupHeartbeatResponse,
     TopicIdPartitions,
 )
+from penstock.record.builder import build_batch
 from penstock.record.markers import Marker
 
 REBALANCE_MS = 60_000
+PART_RECORDS = 30
 CLIENT = Client("client", "/127.0.0.1")
 
 
@@ -80,9 +83,12 @@ class ConsumerShard:
             step(self.turn())
 
     def read(self, log: Sequence[tuple[bytes, bytes | None]]) -> dict[str, Any]:
-        """The groups of this log."""
+        """The groups of this log, which is read in parts, as a coordinator loads it."""
         core = Shard(self.config, GroupMemory(1 << 40), GroupTotals())
-        self.read_into(core, log)
+        for first in range(0, len(log), PART_RECORDS):
+            keys, values = zip(*log[first : first + PART_RECORDS], strict=True)
+            for entry in read_group_records(build_batch(values, keys=keys, timestamps_ms=0), 0).records:
+                replay_entry(core, entry)
         return core.groups
 
     def read_into(self, core: Shard, log: Sequence[tuple[bytes, bytes | None]]) -> None:
@@ -177,6 +183,7 @@ class ConsumerHere:
         self.owned: tuple[TopicIdPartitions, ...] = ()
         self.told = False
         """True if the coordinator knows `owned`."""
+        self.client = CLIENT
 
     def request(self, full: bool = False, **other: Any) -> ConsumerGroupHeartbeatRequest:
         fields: dict[str, Any] = {"instance_id": self.fields.get("instance_id")}
@@ -189,7 +196,7 @@ class ConsumerHere:
         )
 
     def beat(self, full: bool = False, **other: Any) -> ConsumerGroupHeartbeatResponse:
-        answer: ConsumerGroupHeartbeatResponse = self.shard.send(self.request(full, **other))
+        answer: ConsumerGroupHeartbeatResponse = self.shard.send(self.request(full, **other), self.client)
         self.told = True
         self.epoch = answer.member_epoch
         if answer.assignment is not None and answer.assignment != self.owned:

@@ -38,10 +38,9 @@ from penstock.record.varint import decode_varint, encode_varint
 from penstock.types import EpochEntry
 from storage.append.producer_state import ProducerEntry, TakenBatch
 from storage.append.recompression import prepared
-from storage.disk import checkpoint_file
+from storage.disk import checkpoint_file, partition_metadata
 from storage.disk.file_system import FileSystem
 from storage.disk.sealed_text import is_sealed, seal, seal_json, unseal_json
-from storage.log import partition_metadata
 from storage.log_config import LogConfig
 from storage.log_dirs import clean_shutdown, meta_properties
 from storage.log_dirs.meta_properties import MetaProperties
@@ -336,6 +335,9 @@ _METADATA_RECORDS = (
     metadata_records.PartitionChangeRecord("T" * 22, 3, (1,), 1),
     metadata_records.ConfigRecord("topic", "orders", "retention.ms", "1000"),
     metadata_records.ProducerIdsRecord(3_000, 1, 42),
+    metadata_records.ClientQuotaRecord("producer_byte_rate", "anna", "", value=1.5),
+    metadata_records.AccessControlEntryRecord("I" * 22, "TOPIC", "orders", "LITERAL", "User:a", "*", "READ", "ALLOW"),
+    metadata_records.UserScramCredentialRecord("alice", 1, 4096, "c2FsdA==", "c3RvcmVk", "c2VydmVy"),
 )
 _METADATA = (Decoder("metadata record", lambda random: encode_record(random.choice(_METADATA_RECORDS)), decode_record),)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import (
     ApiError,
     FencedMemberEpochError,
+    InvalidRegularExpressionError,
     NotCoordinatorError,
     StaleMemberEpochError,
     UnknownMemberIdError,
@@ -148,6 +149,10 @@ class FakeCoordinator:
             del self.members[request.member_id]
             self.epoch += 1
             return ConsumerGroupHeartbeatResponse(request.member_id, request.member_epoch)
+        try:
+            re.compile(request.subscribed_topic_regex or "")
+        except re.error as error:
+            raise InvalidRegularExpressionError(str(error)) from None
         if request.member_epoch == 0:
             member = self._join(request)
         elif member is None:

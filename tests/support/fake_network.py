@@ -17,6 +17,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from penstock.client.wire.tls_files import Tls
+from penstock.client.wire.transport import Metadata
 from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError
 from penstock.types import Endpoint
 from penstock.wire.error_trailer import error_in_trailer, trailer_of
@@ -182,7 +184,7 @@ class FakeChannel:
         self._exchanges[exchange] = None
         return exchange
 
-    async def call(self, method: str, request: bytes, timeout_ms: int) -> bytes:
+    async def call(self, method: str, request: bytes, timeout_ms: int, metadata: Metadata = ()) -> bytes:
         exchange = self._begin(method, is_call=True)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -195,7 +197,7 @@ class FakeChannel:
             exchange.cancel()
             del self._exchanges[exchange]
 
-    def open_stream(self, method: str) -> _Exchange:
+    def open_stream(self, method: str, metadata: Metadata = ()) -> _Exchange:
         return self._begin(method, is_call=False)
 
     async def close(self) -> None:
@@ -212,7 +214,7 @@ class FakeNetwork:
         self._hosts: dict[Endpoint, _Host] = {}
         self.asked: list[tuple[int, str]] = []
 
-    def connect(self, endpoint: Endpoint) -> FakeChannel:
+    def connect(self, endpoint: Endpoint, tls: Tls | None = None) -> FakeChannel:
         return FakeChannel(self, endpoint)
 
     def delay(self) -> float:

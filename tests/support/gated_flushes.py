@@ -47,7 +47,7 @@ class Waiter:
 
 def ready_log(fs: LosingFileSystem) -> Log:
     log = new_log(fs)
-    log.append_as_leader(batch(b"first"), 0, NOW_MS)
+    log.append.as_leader(batch(b"first"), 0, NOW_MS)
     log.flush()
     return log
 

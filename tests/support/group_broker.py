@@ -17,6 +17,7 @@ import pytest
 
 from broker.coordination.image_topics import ImageTopics
 from broker.coordination.loading import LOADING_MAX, ShardLoader
+from broker.coordination.partition_of import partition_of
 from broker.coordination.shard_ports import ShardPorts, ShardState
 from broker.coordination.state_topic import StateTopic
 from broker.groups.coordinator.group_coordinator import GroupCoordinator
@@ -110,7 +111,14 @@ class GroupBroker:
         wanted = CreateInternalTopicRequest(ME, 0, CONSUMER_OFFSETS, partitions)
         self.verification = AsksWhenTold()
         topic = StateTopic(
-            CONSUMER_OFFSETS, check_group_id, lambda: self.image, lambda: wanted, self._create, Random(0), pytest.fail
+            CONSUMER_OFFSETS,
+            check_group_id,
+            partition_of,
+            lambda: self.image,
+            lambda: wanted,
+            self._create,
+            Random(0),
+            pytest.fail,
         )
         self.coordinator = GroupCoordinator(ME, topic, topics, ports, self.verification)
         self.replicas = Replicas(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.coordination.record_log import StateRecord, TransactionalRecord, TxnProducer
+from broker.coordination.record_log import Entry, LogPart, RecordRun, StateRecord, TransactionalRecord, TxnProducer
 from broker.coordination.tick_batches import TickLimits, tick_batches
 from broker.groups.offsets.offsets_state import GroupOffsetsState
 from broker.groups.records.offset_records import OffsetCommitKey
@@ -51,6 +51,21 @@ def batch_of(key: bytes, value: bytes | None, producer: TxnProducer | None) -> b
     )
 
 
+def entries_of(part: LogPart) -> list[Entry]:
+    """The entries, with the records of each run one by one."""
+    found: list[Entry] = []
+    for entry in part.records:
+        if isinstance(entry, RecordRun):
+            (group, topic), run = entry.key, entry.values
+            found += [
+                (OffsetCommitKey(group=group, topic=topic, partition=partition), value)
+                for partition, value in run.items()
+            ]
+        else:
+            found.append(entry)
+    return found
+
+
 def loaded_offsets(*parts: bytes) -> GroupOffsetsState:
     """The offsets of a log that is read in these parts."""
     state = GroupOffsetsState()
@@ -60,6 +75,6 @@ def loaded_offsets(*parts: bytes) -> GroupOffsetsState:
                 state.replay_end(entry.producer_id, entry.is_committed)
             elif isinstance(entry, TransactionalRecord):
                 state.replay_pending(entry.producer.producer_id, entry.key, entry.value)
-            elif isinstance(entry[0], OffsetCommitKey):
-                state.replay_offset(*entry)
+            elif type(entry[0]) in state.replays:
+                state.replays[type(entry[0])](*entry[:2])
     return state

@@ -10,6 +10,7 @@ import grpc.aio
 
 from penstock.errors import ApiError
 from penstock.wire.error_trailer import trailer_of
+from tests.support.certificates import key_and_chain
 from tests.support.fake_network import Service
 
 MAX_MESSAGE_BYTES = 128 * 1024 * 1024
@@ -21,13 +22,19 @@ OPTIONS = [
 ]
 
 
-async def serve(service: Service, port: int = 0) -> tuple[grpc.aio.Server, int]:
-    """Starts a server; returns it and its port."""
+async def serve(service: Service, port: int = 0, credentials: Any = None) -> tuple[grpc.aio.Server, int]:
+    """Starts a server, with TLS where it has credentials; returns it and its port."""
     server = grpc.aio.server(options=OPTIONS)
     server.add_generic_rpc_handlers((_Handlers(service),))
-    port = server.add_insecure_port(f"127.0.0.1:{port}")
+    address = f"127.0.0.1:{port}"
+    port = server.add_insecure_port(address) if credentials is None else server.add_secure_port(address, credentials)
     await server.start()
     return server, port
+
+
+def server_credentials(keystore: bytes, client_ca: bytes | None = None) -> Any:
+    """A TLS server has them; with an authority for clients, it takes no client without a certificate of it."""
+    return grpc.ssl_server_credentials([key_and_chain(keystore)], client_ca, client_ca is not None)
 
 
 class _Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]

@@ -10,8 +10,10 @@ import struct
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from broker.authentication.authentication import Authentication
 from broker.connections.listener_limits import ListenerLimits
 from broker.connections.shared_connections import CreationRate, SharedConnections
+from broker.connections.turns import AddressQuotas
 from broker.kafka.api_row import ApiRow, always_pipelined
 from broker.kafka.apis.api_versions import api_versions_row
 from broker.kafka.connection.bound_sockets import bind_on_loop
@@ -34,6 +36,7 @@ from broker.network.fetcher_session import Session
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.replication.throttled_lines import ThrottledLines
+from broker.tls.material import ListenerCertificates
 from penstock.clock import ManualClock
 from penstock.types import Endpoint
 
@@ -154,6 +157,9 @@ class DoorBench:
         prepare: Any = lambda request: None,
         queued_max: int = 100,
         bind: Bind = bind_on_loop,
+        certificates: ListenerCertificates | None = None,
+        authentication: Authentication | None = None,
+        address_quotas: AddressQuotas | None = None,
     ) -> None:
         self.clock = ManualClock(1)
         self.channel = RequestChannel(queued_max, BusyTimes(self.clock.now_ns), self.clock.now_ns, self._sent)
@@ -164,7 +170,15 @@ class DoorBench:
         failed = FailedRequests(self.fatal.append)
         memories = self.memory, self.memory
         self.service = BrokerService(
-            self.channel, no_session, prepare, *memories, 100, 100, self.shared, fail=failed.fail
+            self.channel,
+            no_session,
+            prepare,
+            *memories,
+            100,
+            100,
+            self.shared,
+            fail=failed.fail,
+            authentication=authentication,
         )
         self.dispatcher = Dispatcher(self.channel, handle, failed.fail)
         table = list({row.key: row for row in (METADATA, PRODUCE, *rows)}.values())
@@ -173,7 +187,16 @@ class DoorBench:
         self.counts, self.lines = RequestCounts(), ThrottledLines(self.clock.now_ms)
         self.elements = new_budget()
         self.listener = KafkaListener(
-            "KAFKA", Endpoint("127.0.0.1", 9092), limits, self.shared, self._serve, self.clock, self.fatal.append, bind
+            "KAFKA",
+            Endpoint("127.0.0.1", 9092),
+            limits,
+            self.shared,
+            self._serve,
+            self.clock,
+            self.fatal.append,
+            bind,
+            certificates,
+            address_quotas,
         )
         if bind is bind_on_loop:
             self.listener.open()
@@ -190,6 +213,11 @@ class DoorBench:
     async def settle(self) -> None:
         for _ in range(40):
             await asyncio.sleep(0)
+
+    async def ends(self, far: FarSide) -> None:
+        """Until the node has ended that connection."""
+        while not far.is_closed:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
     def check_all_is_given_back(self) -> None:
         """After the last connection has ended."""

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from broker.groups.records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from broker.groups.records.record_codec import RECORD_CLASSES
 from broker.kafka.schemas.table import MESSAGES
 from broker.kafka_codec.fields import WireField
@@ -31,7 +30,7 @@ def versions_of(cls: type) -> range:
     return range(first, last + 1)
 
 
-ALL_MESSAGES = (*MESSAGES, ConsumerProtocolAssignment, ConsumerProtocolSubscription, *RECORD_CLASSES)
+ALL_MESSAGES = (*MESSAGES, *RECORD_CLASSES)
 PAIRS = [(cls, version) for cls in ALL_MESSAGES for version in versions_of(cls)]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 KAFKA_NAMES = {
     "penstock_active_controllers": "ActiveControllerCount",
+    "penstock_authentications_total": "successful-authentication-total, failed-authentication-total",
+    "penstock_reauthentications_total": "successful-reauthentication-total",
     "penstock_broker_sessions_expired_total": "TimedOutBrokerHeartbeatCount",
     "penstock_bytes_in_total": "BytesInPerSec",
     "penstock_bytes_out_total": "BytesOutPerSec",

@@ -8,6 +8,7 @@ import pytest
 
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.rights import DoorRights
 from broker.kafka_codec.codec import decode, encode
 from broker.network.request_channel import Caller
 from metadata.image import MetadataImage, TopicImage
@@ -27,6 +28,7 @@ class FakeParts:
     def __init__(self, image: MetadataImage, node_id: int = ME) -> None:
         self.node_id = node_id
         self.metadata = image
+        self.rights = DoorRights(None)
 
     def image(self) -> MetadataImage:
         return self.metadata

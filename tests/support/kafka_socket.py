@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from types import TracebackType
 from typing import TypeVar
@@ -16,9 +17,11 @@ TIMEOUT_S = 10
 class KafkaSocket:
     """One connection to `host:port`, for a `with` block."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, tls: ssl.SSLContext | None = None) -> None:
         host, _, port = address.rpartition(":")
-        self._connection = socket.create_connection((host, int(port)), TIMEOUT_S)
+        self._connection: socket.socket = socket.create_connection((host, int(port)), TIMEOUT_S)
+        if tls is not None:
+            self._connection = tls.wrap_socket(self._connection, server_hostname=host)
         self._number = 0
 
     def ask(self, request: object, version: int, answer: type[A]) -> A:

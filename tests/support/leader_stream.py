@@ -56,7 +56,7 @@ class LeaderStream:
             if end not in (wanted.fetch_offset, self._told.get(key)):
                 self._told[key] = end
                 self.sent[key] += 1
-                records = self.logs[key].read(wanted.fetch_offset, 1 << 20).records
+                records = self.logs[key].reader.read(wanted.fetch_offset, 1 << 20).records
                 found.append(PartitionFetchResult(key, wanted.topic_id, wanted.fetch_offset, None, end, 0, records))
         return found
 

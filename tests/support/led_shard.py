@@ -18,7 +18,7 @@ from broker.coordination.loading import ShardLoader
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Ticket, Turn
-from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
+from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue, OffsetRun, OffsetRunKey
 from broker.groups.records.record_log import read_group_records
 from broker.groups.records.usual_offsets import UsualOffsetWriter
 from broker.replication.follower.follower_log import truncate_to
@@ -62,11 +62,16 @@ class NumbersCore:
             self.numbers |= pending
 
     def replay(
-        self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer: TxnProducer | None = None
+        self,
+        key: OffsetCommitKey | OffsetRunKey,
+        value: OffsetCommitValue | OffsetRun | None,
+        producer: TxnProducer | None = None,
     ) -> None:
         if producer is not None:
-            assert value is not None
+            assert isinstance(value, OffsetCommitValue)
             self.pending.setdefault(producer, {})[key.group] = value.offset
+        elif isinstance(value, OffsetRun):
+            self.numbers[key.group] = [one.offset for _, one in value.items()][-1]
         elif value is None:
             self.numbers.pop(key.group, None)
         else:

@@ -35,7 +35,7 @@ def make_log_dir(path: Path, *, clean: bool = True, flushed: int = BATCHES, prod
             {"producer_id": n % producers, "producer_epoch": 0, "base_sequence": n // producers} if producers else {}
         )
         records = build_batch([b"value-%02d" % n], timestamps_ms=NOW_MS + n, **fields)  # type: ignore[arg-type]
-        log.append_as_leader(records, n // 8, NOW_MS)
+        log.append.as_leader(records, n // 8, NOW_MS)
         if n + 1 == flushed:
             log.flush()
             manager.checkpoints.write_recovery_points()

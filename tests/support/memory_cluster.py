@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +29,7 @@ from broker.node.environment import Environment
 from broker.node.format import format_node
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
+from metadata.records import UserScramCredentialRecord
 from penstock.client.environment import ClientEnvironment
 from penstock.ids import RandomIds
 from penstock.messages.apis import APIS
@@ -135,12 +136,12 @@ class MemoryCluster:
             idle_processors=lambda: {},
         )
 
-    def format(self) -> None:
-        """Formats every disk for its node."""
+    def format(self, users: Sequence[UserScramCredentialRecord] = ()) -> None:
+        """Formats every disk for its node, with the users that the cluster begins with."""
         for index, disk in enumerate(self.disks):
             config = self.config(index)
             make_parents(disk, config.log_dirs)
-            format_node(config, self._layout.cluster_id, disk, self._ids())
+            format_node(config, self._layout.cluster_id, disk, self._ids(), users=users)
 
     def node(self, index: int) -> Node:
         """Makes a node on what its disk holds."""

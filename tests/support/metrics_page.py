@@ -9,12 +9,17 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
+from tests.support.certificates import TestCa
+from tests.support.issuer import Issuer
 from tests.support.kafka_metric_names import KAFKA_NAMES
 
 INTRODUCTION = """# Metrics
@@ -45,6 +50,7 @@ much of what is read is not in the page cache.
 | --- | --- | --- | --- | --- |
 """
 OF_HISTOGRAMS = {"le"}
+CA, ISSUER = TestCa(), Issuer(now_s=int(time.time()))
 
 
 def wait_until_empty(missing: Callable[[], list[str]], timeout_s: float = 30.0) -> None:
@@ -73,7 +79,11 @@ def use_a_topic(cluster: Cluster) -> None:
 
 def shown(cluster: Cluster) -> str:
     """The first node's answer to a scrape."""
-    with urllib.request.urlopen(cluster.metrics_url(0), timeout=10) as answer:
+    return shown_by(cluster, 0)
+
+
+def shown_by(cluster: Cluster, node: int) -> str:
+    with urllib.request.urlopen(cluster.metrics_url(node), timeout=10) as answer:
         text: str = answer.read().decode()
     return text
 
@@ -91,8 +101,24 @@ def page(text: str) -> str:
     return INTRODUCTION + "".join(sorted(rows))
 
 
+@contextmanager
+def cluster_of_the_page(nodes: int = 1) -> Iterator[Cluster]:
+    """Nodes that show every metric: their listener for Kafka's clients has a certificate of CA, and takes tokens."""
+    with TemporaryDirectory() as directory:
+        keystore = Path(directory, "node.pem")
+        keystore.write_bytes(CA.node(0))
+        security = {
+            "listener.security.protocol.map": "KAFKA:SASL_SSL",
+            "ssl.keystore.location": str(keystore),
+            "sasl.enabled.mechanisms": "OAUTHBEARER",
+            "sasl.oauthbearer.jwks.endpoint.url": ISSUER.publish(Path(directory, "keys.json")),
+        }
+        with Cluster(nodes, security) as cluster:
+            yield cluster
+
+
 def main() -> None:
-    with Cluster() as cluster:
+    with cluster_of_the_page() as cluster:
         use_a_topic(cluster)
         sys.stdout.write(page(shown(cluster)))
 

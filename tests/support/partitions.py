@@ -9,10 +9,10 @@ from metadata.registrations import PartitionRegistration
 from penstock.clock import ManualClock
 from penstock.record.builder import build_batch
 from penstock.types import LeaderHint, TopicPartition
+from storage.append.producer_ids import ProducerIdConfig, ProducerIds
 from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log.log import Log
 from storage.log.log_types import LogOptions
-from storage.log.producer_ids import ProducerIdConfig, ProducerIds
 from storage.log_config import LogConfig
 from tests.support.machine import THREADS
 

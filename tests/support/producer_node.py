@@ -7,9 +7,9 @@ from collections.abc import Callable
 from penstock.clock import ManualClock
 from penstock.record.batch import set_placement
 from penstock.record.builder import build_batch
+from storage.append.append_info import AppendInfo
+from storage.append.producer_ids import ProducerIdConfig
 from storage.log.log import Log
-from storage.log.log_types import AppendInfo
-from storage.log.producer_ids import ProducerIdConfig
 from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager
 from tests.support.losing_fs import LosingFileSystem
@@ -48,7 +48,7 @@ class Node:
 
     def send(self, *sequences: int, epoch: int = 0, producer_id: int = ME) -> AppendInfo:
         for sequence in sequences:
-            info = self.log.append_as_leader(sent(sequence, epoch=epoch, producer_id=producer_id), 0, NOW_MS)
+            info = self.log.append.as_leader(sent(sequence, epoch=epoch, producer_id=producer_id), 0, NOW_MS)
         return info
 
     def restart(

@@ -109,7 +109,7 @@ class Node:
         """Ends the node at once and does not start it again: what was not fsynced is gone."""
         self.cluster.network.handlers.pop(self.node_id, None)
         dead = self.driver
-        dead._fail(RuntimeError("power cut"))
+        dead._started()._fail(RuntimeError("power cut"))
         self._reborn()
         await dead.stop()
 

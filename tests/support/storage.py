@@ -41,7 +41,7 @@ def filled(fs: LosingFileSystem, count: int, config: LogConfig = SMALL, epoch: i
     """A new log with `count` records, of which none is flushed; each is a batch."""
     log = new_log(fs, config)
     for n in range(count):
-        log.append_as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), epoch, NOW_MS)
+        log.append.as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), epoch, NOW_MS)
     return log
 
 
@@ -63,7 +63,7 @@ def read_all(log: Log, max_bytes: int = 300) -> list[tuple[int, bytes]]:
     found: list[tuple[int, bytes]] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
-        fetched = log.read(offset, max_bytes)
+        fetched = log.reader.read(offset, max_bytes)
         columns = read_columns(fetched.records, from_offset=offset)
         found += zip(columns.offsets, columns.values, strict=True)
         if fetched.next_offset <= offset:

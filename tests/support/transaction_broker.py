@@ -33,7 +33,7 @@ from broker.transactions.transaction_log import read_transaction_log
 from broker.transactions.transaction_memory import TransactionMemory
 from broker.transactions.transaction_records import encode_transaction_record
 from broker.transactions.transaction_shard import TransactionShard
-from broker.transactions.transactional_ids import check_transactional_id
+from broker.transactions.transactional_ids import check_transactional_id, partition_of_transactional_id
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.internal_topics import TRANSACTION_STATE
@@ -103,6 +103,7 @@ class TransactionBroker:
         topic = StateTopic(
             TRANSACTION_STATE,
             check_transactional_id,
+            partition_of_transactional_id,
             lambda: self.image,
             lambda: wanted,
             self._create,

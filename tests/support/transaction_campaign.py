@@ -158,7 +158,7 @@ class Campaign:
         partition = self.random.choice(list(self.world.leaders))
         leader, guard, datum = self.world.leaders[partition], object(), object()
         transaction, producer = one.transaction, one.producer
-        leader.guards[producer[0]] = guard
+        leader.guards[producer[0]] = guard, producer[1] if one.version == 2 else None
 
         def told(answer: Any) -> None:
             error = answer if isinstance(answer, ApiError) else answer.transactions[0].partitions[0].error
@@ -176,7 +176,7 @@ class Campaign:
                 assert isinstance(error, _TRY_AGAIN), error
 
         asked = TransactionPartitions(one.name, *producer, (partition,), False, one.version == 2)
-        self._ask(one, AddPartitionsToTxnRequest((asked,)), told)
+        self._ask(one, AddPartitionsToTxnRequest((asked,), waits=self.random.random() < 0.7), told)
 
     def _over(self, one: Producer) -> None:
         """It takes the way that a client of its version has after a time-out."""

@@ -19,6 +19,7 @@ from broker.transactions.marker_port import MarkersWritten, SendMarkersAgain, Tr
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import TransactionCounters
 from broker.transactions.transaction_memory import TransactionMemory
+from broker.transactions.transaction_metadata import VERSION_2
 from broker.transactions.transaction_records import decode_transaction_record, encode_transaction_record
 from broker.transactions.transaction_shard import TransactionShard
 from penstock.errors import ApiError, CoordinatorNotAvailableError
@@ -36,16 +37,17 @@ class Leader:
 
     epochs: dict[int, int] = field(default_factory=dict)
     open: dict[int, list[object]] = field(default_factory=dict)
-    guards: dict[int, object] = field(default_factory=dict)
+    guards: dict[int, tuple[object, int | None]] = field(default_factory=dict)
+    """With the epoch of a transaction of version 2."""
     coordinators: dict[int, int] = field(default_factory=dict)
     ends: dict[object, bool] = field(default_factory=dict)
 
-    def takes(self, producer: tuple[int, int], datum: object, guard: object | None) -> bool:
+    def takes(self, producer: tuple[int, int], datum: object, guard: object) -> bool:
         """The batch is appended."""
         producer_id, epoch = producer
         if epoch < self.epochs.get(producer_id, -1):
             return False
-        if not self.open.get(producer_id) and (guard is None or self.guards.get(producer_id) is not guard):
+        if not self.open.get(producer_id) and self.guards.get(producer_id, (None, None))[0] is not guard:
             return False
         self.epochs[producer_id] = epoch
         self.open.setdefault(producer_id, []).append(datum)
@@ -55,7 +57,9 @@ class Leader:
         if coordinator_epoch < self.coordinators.get(end.producer_id, -1):
             return
         self.coordinators[end.producer_id] = coordinator_epoch
-        self.guards.pop(end.producer_id, None)
+        _, guarded = self.guards.get(end.producer_id, (None, None))
+        if end.transaction_version < VERSION_2 or guarded is None or end.producer_epoch > guarded:
+            self.guards.pop(end.producer_id, None)
         if end.producer_epoch < self.epochs.get(end.producer_id, -1):
             return
         self.epochs[end.producer_id] = end.producer_epoch
@@ -137,9 +141,10 @@ class World:
         self._ghosts += [(end, self.epoch) for end in self.sent]
         self.epoch += 1
         self.sent, self._unknown, self._told = [], [], []
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = [told for _, told, _ in self._waiting], []
+        waiting += [ticket for ticket, _ in self.shard.unloaded()]
         self._load()
-        for _, told, _ in waiting:
+        for told in waiting:
             told(CoordinatorNotAvailableError("the lead is over"))
         self._unknown = []
 
@@ -166,7 +171,7 @@ class World:
     def last_committed(self, transactional_id: str) -> Any:
         for key, value in reversed(self.log[: self.committed]):
             record = decode_transaction_record(key, value)
-            if record is not None and record[0].transactional_id == transactional_id:
+            if record is not None and getattr(record[0], "transactional_id", "") == transactional_id:
                 return record[1]
         return None
 

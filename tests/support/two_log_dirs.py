@@ -56,7 +56,7 @@ class Broker:
     async def produce(self, partition: TopicPartition, topic_id: str) -> None:
         """A record, and its flush."""
         log, flushed = self.replicas.get(partition, topic_id).log, asyncio.Event()
-        end = log.append_as_leader(batch(b"value"), 0, NOW_MS).last_offset + 1
+        end = log.append.as_leader(batch(b"value"), 0, NOW_MS).last_offset + 1
         self.group_commit.subscribe(log, lambda offset: flushed.set() if offset >= end else None)
         self.group_commit.request(log)
         await asyncio.wait_for(flushed.wait(), WAIT_S)

@@ -25,6 +25,11 @@ from penstock.types import TopicPartition
 Say = Callable[[TransactionPartitions, TopicPartition], ApiError | None]
 
 
+def _set(event: asyncio.Event) -> asyncio.Event:
+    event.set()
+    return event
+
+
 def yes(transaction: TransactionPartitions, partition: TopicPartition) -> ApiError | None:
     return None
 
@@ -42,6 +47,8 @@ class Coordinators:
     closed: set[str] = field(default_factory=set)
     """The transactional ids whose answers do not come."""
     opened: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=lambda: _set(asyncio.Event()))
+    """Questions that wait for the end of a transaction are answered."""
 
     def coordinator_of(self, transactional_id: str) -> tuple[int, int]:
         if self.missing:
@@ -57,6 +64,8 @@ class Coordinators:
         await asyncio.sleep(0.001)
         if any(one.transactional_id in self.closed for one in request.transactions):
             await self.opened.wait()
+        if request.waits:
+            await self.ended.wait()
         return AddPartitionsToTxnResponse(
             tuple(
                 TransactionPartitionResults(

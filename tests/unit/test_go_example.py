@@ -12,14 +12,17 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from penstock.pb import (
+    acls_pb2,
     broker_pb2,
     common_pb2,
     configs_pb2,
     elections_pb2,
     groups_pb2,
     log_dirs_pb2,
+    quotas_pb2,
     reassignments_pb2,
     transactions_pb2,
+    users_pb2,
 )
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "go"
@@ -30,8 +33,11 @@ FILES = {
     "elections": elections_pb2,
     "groups": groups_pb2,
     "log_dirs": log_dirs_pb2,
+    "quotas": quotas_pb2,
+    "acls": acls_pb2,
     "reassignments": reassignments_pb2,
     "transactions": transactions_pb2,
+    "users": users_pb2,
 }
 REMEDY = "run python examples/go/generate.py"
 

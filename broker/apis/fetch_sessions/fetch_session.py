@@ -118,6 +118,7 @@ class FetchSession:
     def _begin(self, request: Request, body: FetchRequest) -> None:
         if body.max_wait_ms < 0 or body.max_bytes < 0:
             raise InvalidRequestError(f"fetch: max_wait_ms {body.max_wait_ms}, max_bytes {body.max_bytes}: negative")
+        self.partitions.judged_by(request.rights)
         self.partitions.update(body)
         has_nothing = not (self._is_stream or len(self.partitions))
         self._answer(request, is_due=body.max_wait_ms == 0 or has_nothing)

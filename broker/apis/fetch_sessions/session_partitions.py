@@ -23,18 +23,14 @@ from broker.apis.fetch_sessions.cold_fetches import ColdFetches
 from broker.apis.fetch_sessions.session_reads import SessionReads
 from broker.apis.fetch_sessions.watched_partition import GetPartition, WatchedPartition
 from broker.network.memory_budget import Account
+from broker.network.request_ports import TopicRights
 from broker.replication.leader.follower_fetch import doubt_records, note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.leader.partition_watcher import PartitionWatcher
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
 from penstock.clock import Clock
-from penstock.errors import (
-    ApiError,
-    InvalidRequestError,
-    ResourceExhaustedError,
-    StaleBrokerEpochError,
-)
+from penstock.errors import ApiError, InvalidRequestError, ResourceExhaustedError, StaleBrokerEpochError
 from penstock.messages.fetch import FetchPartition, FetchRequest, PartitionFetchResult
 from penstock.tracebacks import without_frames
 from penstock.types import NO_OFFSET, TopicPartition
@@ -84,6 +80,10 @@ class SessionPartitions:
     def is_replica(self) -> bool:
         """True if the fetcher is a follower."""
         return self._reads.is_replica
+
+    def judged_by(self, rights: TopicRights | None) -> None:
+        """The rights of the fetcher, at its newest request."""
+        self._reads.rights = rights
 
     # -- what the fetcher wants ----------------------------------------------------------------------------------------
 

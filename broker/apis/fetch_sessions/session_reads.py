@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from broker.apis.fetch_sessions.cold_fetches import ColdFetches
 from broker.apis.fetch_sessions.watched_partition import GetPartition, WatchedPartition
+from broker.network.request_ports import TopicRights
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.leader.partition_watcher import PartitionWatcher
 from broker.replication.move_throttle import MoveThrottle
@@ -24,6 +25,7 @@ from broker.replication.partition_reads import check_range, divergence, readable
 from penstock.clock import Clock
 from penstock.errors import ApiError
 from penstock.messages.fetch import AbortedTransaction, PartitionFetchResult
+from penstock.messages.security.acls import Operation
 from penstock.tracebacks import without_frames
 from penstock.types import OffsetAndEpoch, TopicPartition
 from storage.log.log_reader import Records
@@ -43,6 +45,7 @@ class SessionReads:
         self._size = 0
         self._leased = 0
         self.replica_id, self.is_replica, self.read_committed = -1, False, False
+        self.rights: TopicRights | None = None
         self.is_left_out = self.is_cut = False
         """The answer that is built has no room for records of the partition that was read last, or not for all."""
 
@@ -89,6 +92,10 @@ class SessionReads:
     def _check(self, watched: WatchedPartition, result: PartitionFetchResult) -> tuple[Partition, LeaderState]:
         """Everything but the records goes into `result`; the error that the partition has otherwise."""
         wanted = watched.wanted
+        if self.rights is not None:
+            refusal = self.rights.refusal(Operation.READ, wanted.partition.topic)
+            if refusal is not None:
+                raise refusal
         if watched.error is not None:
             raise watched.error
         source = watched.watch(self._get, self._watcher)

@@ -37,8 +37,8 @@ from penstock.record.batch import (
     read_header,
 )
 from penstock.tracebacks import without_frames
+from storage.append.append_info import AppendInfo
 from storage.append.append_origin import PRODUCER
-from storage.log.log_types import AppendInfo
 
 _log = logging.getLogger(__name__)
 _BIT_AT = ATTRIBUTES_AT + 1

@@ -119,7 +119,7 @@ class ClassicGroups:
     def check_transactional_commit(self, group: ClassicGroup, request: TxnOffsetCommitRequest) -> None:
         self._presence.check_transactional_commit(group, request)
 
-    def described(self, group: ClassicGroup) -> DescribedGroup:
+    def described(self, turn: Turn, group: ClassicGroup) -> DescribedGroup:
         """A group that rebalances has no protocol to tell yet."""
         is_stable = group.state is GroupState.STABLE
         return DescribedGroup(
@@ -130,7 +130,11 @@ class ClassicGroups:
             protocol_name=(group.protocol_name or "") if is_stable else "",
             group_epoch=group.generation,
             members=tuple(
-                _described(member, member.metadata_of(group.protocol_name) if is_stable else b"")
+                _described(
+                    member,
+                    member.metadata_of(group.protocol_name) if is_stable else b"",
+                    self._rounds.silent_ms(turn, group, member),
+                )
                 for member in group.members.values()
             ),
         )
@@ -169,7 +173,7 @@ class ClassicGroups:
         return f"ClassicGroups({len(self._all())})"
 
 
-def _described(member: ClassicMember, metadata: bytes) -> GroupMember:
+def _described(member: ClassicMember, metadata: bytes, silent_ms: int | None) -> GroupMember:
     return GroupMember(
         member.member_id,
         group_instance_id=member.group_instance_id,
@@ -178,4 +182,5 @@ def _described(member: ClassicMember, metadata: bytes) -> GroupMember:
         member_type=GroupType.CLASSIC,
         metadata=metadata,
         assignment_bytes=member.assignment,
+        silent_ms=silent_ms,
     )

@@ -58,6 +58,13 @@ class Rounds:
         if self._timers.due_ms(("session", group.group_id, member.member_id)) is None:
             self.restart_session(turn, group, member)
 
+    def silent_ms(self, turn: Turn, group: ClassicGroup, member: ClassicMember) -> int | None:
+        """Since the member was last heard; None while its request waits here."""
+        due_ms = self._timers.due_ms(("session", group.group_id, member.member_id))
+        if due_ms is None or member.is_waiting:
+            return None
+        return max(0, turn.now_ms + member.session_timeout_ms - due_ms)
+
     def expect(self, turn: Turn, group: ClassicGroup, member_id: str, within_ms: int) -> None:
         """The member, or the id that was handed out, is dropped after that time."""
         group_id = group.group_id

@@ -7,7 +7,7 @@ offset of it is treated as one that nobody needs.
 from __future__ import annotations
 
 from broker.groups.classic.group import ClassicGroup
-from broker.groups.records.consumer_protocol import (
+from penstock.wire.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
     MalformedConsumerProtocolError,
     decode_subscription,

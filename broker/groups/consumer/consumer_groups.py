@@ -18,7 +18,7 @@ from broker.groups.consumer.description import described_group
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.group_epochs import GroupEpochs
 from broker.groups.consumer.heartbeats import Heartbeats
-from broker.groups.consumer.member import session_timeout_ms
+from broker.groups.consumer.member import Member, session_timeout_ms
 from broker.groups.consumer.replay import ConsumerReplay
 from broker.groups.consumer.request_checks import check_heartbeat
 from broker.groups.consumer.subscribed_topics import SubscribedTopics
@@ -66,7 +66,12 @@ class ConsumerGroups:
         self._views.changed(self._mine(), names)
 
     def described(self, turn: Turn, group: ConsumerGroup) -> DescribedGroup:
-        return described_group(group, turn.topics, assignor_of(group, self._config.group_consumer_assignors))
+        def silent_ms(member: Member) -> int:
+            session_ms = session_timeout_ms(self._config, member)
+            return self._departures.deadlines.silent_ms(turn.now_ms, group.group_id, member.member_id, session_ms)
+
+        assignor = assignor_of(group, self._config.group_consumer_assignors)
+        return described_group(group, turn.topics, assignor, silent_ms)
 
     def is_empty(self, group: ConsumerGroup) -> bool:
         return not group.members

@@ -32,6 +32,11 @@ class Deadlines:
         """The member is alive: its session begins anew."""
         self._set((_SESSION, group_id, member_id), now_ms + session_timeout_ms)
 
+    def silent_ms(self, now_ms: int, group_id: str, member_id: str, session_timeout_ms: int) -> int:
+        """Since the member was last heard."""
+        due_ms = self._timers.due_ms((_SESSION, group_id, member_id))
+        return 0 if due_ms is None else max(0, now_ms + session_timeout_ms - due_ms)
+
     def follow(self, now_ms: int, group_id: str, before: Member | None, member: Member) -> None:
         """Give the member the time of its rebalance time-out to give up partitions; it begins anew with more of
         them."""

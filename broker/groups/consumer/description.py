@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from broker.coordination.turn import KnownTopics
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import Assignment, Member, Owned
@@ -11,7 +14,10 @@ from penstock.messages.groups.listing import DescribedGroup, GroupMember, GroupT
 CONSUMER_PROTOCOL = "consumer"
 
 
-def described_group(group: ConsumerGroup, topics: KnownTopics, assignor: str) -> DescribedGroup:
+def described_group(
+    group: ConsumerGroup, topics: KnownTopics, assignor: str, silent_ms: Callable[[Member], int]
+) -> DescribedGroup:
+    """`silent_ms`: the time since a member was last heard."""
     return DescribedGroup(
         group_id=group.group_id,
         group_type=GroupType.CONSUMER,
@@ -20,7 +26,10 @@ def described_group(group: ConsumerGroup, topics: KnownTopics, assignor: str) ->
         protocol_name=assignor,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
-        members=tuple(_described_member(group, member, topics) for member in group.members.values()),
+        members=tuple(
+            replace(_described_member(group, member, topics), silent_ms=silent_ms(member))
+            for member in group.members.values()
+        ),
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from broker.groups.consumer.member import NOTHING, Assignment, Member, MemberState, Owned
+from broker.groups.consumer.sights import Sights
 
 EMPTY: Final = "Empty"
 ASSIGNING: Final = "Assigning"
@@ -53,6 +54,8 @@ class ConsumerGroup:
     """Topics may have changed since the epoch's metadata hash was taken; always so after a load."""
     changed: set[str] | None = field(default=None, compare=False)
     """Topics that came or went since the patterns were resolved; None: any may have."""
+
+    sights: Sights = field(default_factory=Sights, compare=False)
 
     assigned_at_ms: int = field(default=0, compare=False)
     """When its last target was computed, in the time of turns; 0: not since it was loaded."""
@@ -99,6 +102,10 @@ class ConsumerGroup:
     def is_stale(self) -> bool:
         return self.stale or bool(self.changed)
 
+    def resolve_again(self) -> None:
+        """The next heartbeat looks at every name anew."""
+        self.stale, self.changed = True, None
+
     # -- changes, of replay alone --------------------------------------------------------------------------------------
 
     def set_member(self, member: Member) -> None:
@@ -121,6 +128,8 @@ class ConsumerGroup:
         member = self.members.pop(member_id, None)
         if member is not None:
             self._forget(member, None)
+            if self.sights.left(member):
+                self.resolve_again()
 
     def _forget(self, before: Member, now: Member | None) -> None:
         """Take out of what is derived what stands there for `before`, where `now` is different."""

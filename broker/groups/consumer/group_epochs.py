@@ -58,7 +58,7 @@ class GroupEpochs:
     def bump(self, turn: Turn, group: ConsumerGroup) -> None:
         """Begin a new epoch: a member is gone. The next heartbeat of another one assigns."""
         for regex in [regex for regex in group.regexes if regex not in group.patterns]:
-            changes.drop_regex(turn, group.group_id, regex)
+            self._drop_regex(turn, group, regex)
         changes.write_epoch(turn, group.group_id, group.epoch + 1, self._views.hash_of(group, turn.topics))
 
     def write_regex(self, turn: Turn, group: ConsumerGroup, regex: str, topics: frozenset[str]) -> None:
@@ -68,15 +68,18 @@ class GroupEpochs:
         """Look at names that came or went; drop patterns that nobody has any more. True if one means other topics."""
         different = False
         names = None if group.changed is not None else turn.topics.names()
+        subscribers, sights = group.sights.subscribers(group.members), group.sights
         for regex, resolved in list(group.regexes.items()):
             if regex not in group.patterns:
-                changes.drop_regex(turn, group.group_id, regex)
+                self._drop_regex(turn, group, regex)
                 continue
+            by = subscribers.get(regex)
             if names is not None:
-                topics = matching(regex, names)
+                topics = sights.seen(regex, by, resolved.topics, matching(regex, names))
             elif group.changed:
                 there = [name for name in group.changed if turn.topics.by_name(name) is not None]
-                topics = (resolved.topics - group.changed) | matching(regex, there)
+                came = sights.seen(regex, by, resolved.topics, matching(regex, there))
+                topics = (resolved.topics - group.changed) | came
             else:
                 continue
             if topics == resolved.topics:
@@ -87,6 +90,10 @@ class GroupEpochs:
             else:
                 _log.warning("group %s: a pattern stands for more topics than a record holds: not read", group.group_id)
         return different
+
+    def _drop_regex(self, turn: Turn, group: ConsumerGroup, regex: str) -> None:
+        changes.drop_regex(turn, group.group_id, regex)
+        group.sights.forget(regex)
 
     def _assign_soon(self, turn: Turn, group: ConsumerGroup) -> None:
         """Now, if the last target is long enough ago for the work that it was; or else when it is."""

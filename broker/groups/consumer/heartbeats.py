@@ -26,6 +26,7 @@ from broker.groups.consumer.membership import Found, joining, staying
 from broker.groups.consumer.reconciliation import Heard, reconciled
 from broker.groups.consumer.record_room import check_records_fit
 from broker.groups.group_config import GroupConfig
+from broker.network.request_ports import Sight
 from penstock.errors import GroupIdNotFoundError
 from penstock.messages.groups.consumer_protocol import (
     JOINS,
@@ -58,15 +59,15 @@ class Heartbeats:
             found = joining(group, request.member_id or turn.new_id(), request, self._config)
         else:
             found = staying(group, request, held)
-        said = found.member.said(request, *client)
-        resolved = self._resolved(turn, group, said)
+        said = found.member.said(request, client.client_id, client.client_host)
+        resolved = self._resolved(turn, group, said, client.sight)
         subscribes_anew = found.is_new or said.names != found.member.names or said.regex != found.member.regex
         if subscribes_anew or said != found.member:
             check_records_fit(self._config, group, said, resolved if subscribes_anew else (), turn.topics)
         # Nothing below raises.
         if moved is not None:
             self._write_upgrade(turn, moved)
-        group = self._write_said(turn, group, found, said, resolved)
+        group = self._write_said(turn, group, found, said, resolved, client.sight)
         self._epochs.refresh(turn, group, _changes_group(found, said))
         member = self._step(turn, group, said.member_id, Heard(request.member_epoch, held))
         self._deadlines.heard(
@@ -105,15 +106,24 @@ class Heartbeats:
             self._deadlines.heard(turn.now_ms, upgraded.after.group_id, member.member_id, session_ms)
             self._deadlines.follow(turn.now_ms, upgraded.after.group_id, None, member)
 
-    def _resolved(self, turn: Turn, group: ConsumerGroup, said: Member) -> frozenset[str]:
+    def _resolved(self, turn: Turn, group: ConsumerGroup, said: Member, sight: Sight | None) -> frozenset[str]:
         """The topics that the member's pattern stands for; an error if it is none."""
         if said.regex is None:
             return frozenset()
         known = group.regexes.get(said.regex)
-        return known.topics if known is not None else matching(said.regex, turn.topics.names())
+        if known is not None:
+            return known.topics
+        found = matching(said.regex, turn.topics.names())
+        return found if sight is None else frozenset(filter(sight.sees, found))
 
     def _write_said(
-        self, turn: Turn, group: ConsumerGroup, found: Found, said: Member, resolved: frozenset[str]
+        self,
+        turn: Turn,
+        group: ConsumerGroup,
+        found: Found,
+        said: Member,
+        resolved: frozenset[str],
+        sight: Sight | None,
     ) -> ConsumerGroup:
         """The member, as it says that it is, in its group."""
         if found.replaces is not None:
@@ -124,6 +134,9 @@ class Heartbeats:
         group = self._groups[group.group_id]
         if said.regex is not None and said.regex not in group.regexes:
             self._epochs.write_regex(turn, group, said.regex, resolved)
+            group.sights.resolved_for(said.regex, sight)
+        if group.sights.heard(group.members, found.member, said, sight):
+            group.resolve_again()
         return group
 
     def _step(self, turn: Turn, group: ConsumerGroup, member_id: str, heard: Heard) -> Member:

@@ -43,6 +43,11 @@ class EndHistory:
         at = bisect_right(self._ends, offset)
         return self._times_ms[at] if at < len(self._ends) else None
 
+    def since(self, ms: int) -> int:
+        """How many records the log has been seen to get since then, at the least."""
+        before = max(0, bisect_right(self._times_ms, ms) - 1)
+        return self._ends[-1] - self._ends[before] if self._ends else 0
+
     def __len__(self) -> int:
         return len(self._ends)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heappush, heappushpop
 from typing import Any, Final, NamedTuple
 
-from broker.groups.lag.end_history import EndHistories
+from broker.groups.lag.end_history import EndHistories, EndHistory
 from penstock.metric_fields import counter, gauge, in_seconds, measured
 from penstock.types import NO_TIMESTAMP, TopicPartition
 
@@ -47,6 +47,12 @@ class GroupLag:
     )
     stalled_ms: int = gauge(
         "penstock_group_stalled_seconds", "Time since what a group has committed last changed.", in_seconds
+    )
+    never_committed: int = gauge(
+        "penstock_group_never_committed_records",
+        "Of a group that has committed nothing at all: records that its members' partitions got since then, at the"
+        " least.",
+        default=0,
     )
 
 
@@ -102,7 +108,8 @@ class GroupProgress(NamedTuple):
 
 
 class LagPass:
-    """See the module. Groups come one after the other: `group`, then `offset` for each that it has committed."""
+    """See the module. Groups come one after the other: `group`, then `offset` for each that it committed. Of a group
+    that has committed nothing `held` for each partition of its members: it has no lag, as in Kafka, and may hang."""
 
     def __init__(self, histories: EndHistories, before: Mapping[str, GroupProgress], now_ms: int, wall_ms: int) -> None:
         """`before`: the progress of each group as the last look left it."""
@@ -115,6 +122,7 @@ class LagPass:
         self._count = self._lagging = self._unknown = 0
         self._open: tuple[str, GroupFacts] | None = None
         self._lag = self._oldest_ms = self._committed = self._commit_ms = 0
+        self._held: list[EndHistory] = []
 
     def group(self, group_id: str, facts: GroupFacts) -> None:
         """The offsets that follow are this group's."""
@@ -122,6 +130,7 @@ class LagPass:
         self._open = group_id, facts
         self._states[facts.group_type, facts.state] += 1
         self._lag = self._committed = 0
+        self._held = []
         self._oldest_ms, self._commit_ms = self._now_ms, NO_TIMESTAMP
 
     def offset(self, partition: TopicPartition, committed: int, commit_ms: int, end: int | None) -> None:
@@ -142,6 +151,12 @@ class LagPass:
         row = PartitionLagRow(self._open[0], partition, end - committed)
         _keep(self._partitions, (row.lag, self._lagging, row), PARTITIONS_SHOWN_MAX)
 
+    def held(self, partition: TopicPartition, end: int | None) -> None:
+        """A partition that a member has."""
+        history = None if end is None else self._histories.saw(partition, end, self._now_ms)
+        if history is not None:
+            self._held.append(history)
+
     def _close(self) -> None:
         if self._open is None:
             return
@@ -154,8 +169,10 @@ class LagPass:
         since_ms = self._now_ms if changed else before.since_ms
         self.progress[group_id] = GroupProgress(self._committed, since_ms)
         self._count += 1
-        found = GroupLag(self._lag, self._now_ms - self._oldest_ms, facts.members, facts.epoch, self._now_ms - since_ms)
-        _keep(self._groups, (self._lag, self._count, group_id, found), GROUPS_SHOWN_MAX)
+        unread = sum(history.since(since_ms) for history in self._held)
+        lag_ms, stalled_ms = self._now_ms - self._oldest_ms, self._now_ms - since_ms
+        found = GroupLag(self._lag, lag_ms, facts.members, facts.epoch, stalled_ms, unread)
+        _keep(self._groups, (self._lag + unread, self._count, group_id, found), GROUPS_SHOWN_MAX)
 
     def ended(self, passes: int, pass_ms: int, asked: int = 0) -> LagSnapshot:
         """The result. `passes`: how many there were, with this one; `asked`: for how many ends leaders were asked."""

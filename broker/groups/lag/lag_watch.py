@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol
 
+from broker.coordination.turn import KnownTopics
 from broker.groups.lag.end_history import EndHistories
 from broker.groups.lag.lag_pass import GroupFacts, GroupProgress, LagPass, LagSnapshot
 from broker.groups.lag.log_ends import LogEnds
@@ -42,6 +43,10 @@ class WatchedShard(Protocol):
 
     def topics_of(self, group_id: str) -> Mapping[str, KeptOffsets]: ...
 
+    def held(self, group_id: str, topics: KnownTopics) -> Iterator[TopicPartition]:
+        """The partitions that its members have."""
+        ...
+
 
 class LagWatch:
     """See the module. One per broker."""
@@ -50,11 +55,12 @@ class LagWatch:
         self,
         shards: Callable[[], Iterable[WatchedShard]],
         ends: LogEnds,
+        topics: KnownTopics,
         clock: Clock,
         on_fatal: Callable[[BaseException], None],
     ) -> None:
         """`shards`: those that serve now."""
-        self._shards, self._ends, self._clock, self._on_fatal = shards, ends, clock, on_fatal
+        self._shards, self._ends, self._topics, self._clock, self._on_fatal = shards, ends, topics, clock, on_fatal
         self._histories = EndHistories()
         self._progress: Mapping[str, GroupProgress] = {}
         self._passes = 0
@@ -97,7 +103,13 @@ class LagWatch:
             if facts is None:
                 continue
             taken.group(group_id, facts)
-            for topic, offsets in tuple(shard.topics_of(group_id).items()):
+            committed_topics = tuple(shard.topics_of(group_id).items())
+            if facts.members and not committed_topics:
+                for number, tp in enumerate(tuple(shard.held(group_id, self._topics)), 1):
+                    taken.held(tp, self._ends.of(tp, ""))
+                    if number % OFFSETS_PER_STEP == 0:
+                        yield
+            for topic, offsets in committed_topics:
                 for number, (partition, committed) in enumerate(offsets.items(), 1):
                     tp = TopicPartition(topic, partition)
                     taken.offset(tp, committed.offset, committed.commit_ms, self._ends.of(tp, committed.topic_id))

@@ -19,6 +19,8 @@ from broker.groups.records.offset_records import (
     LegacyOffsetCommitValue,
     OffsetCommitKey,
     OffsetCommitValue,
+    OffsetRun,
+    OffsetRunKey,
 )
 from penstock.types import TopicPartition
 
@@ -48,6 +50,7 @@ class GroupOffsetsState:
         self.replays: Mapping[type, Callable[[Any, Any], None]] = {
             OffsetCommitKey: self.replay_offset,
             LegacyOffsetCommitKey: self.replay_legacy,
+            OffsetRunKey: self.replay_run,
         }
         """By the class of the key."""
 
@@ -66,6 +69,17 @@ class GroupOffsetsState:
             return
         now = OffsetCommitValue(offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp)
         self._commit(key.group, key.topic, key.partition, now)
+
+    def replay_run(self, key: OffsetRunKey, run: OffsetRun) -> None:
+        """Offsets of some partitions of a topic, read from the log together."""
+        if self.pending:
+            for partition, value in run.items():
+                self._commit(key.group, key.topic, partition, value)
+        else:
+            offsets = self._offsets_in(key.group, key.topic, run.topic_id)
+            before = len(offsets)
+            self._bytes += offsets.put_run(run)
+            self._offsets += len(offsets) - before
 
     def replay_pending(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
         """A record of a transaction. A tombstone waits for nothing, as in Kafka."""
@@ -92,17 +106,22 @@ class GroupOffsetsState:
         self._put(group_id, topic, partition, value)
 
     def _put(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> None:
+        offsets = self._offsets_in(group_id, topic, value.topic_id)
+        before = len(offsets)
+        self._bytes += offsets.put(partition, value)
+        self._offsets += len(offsets) - before
+
+    def _offsets_in(self, group_id: str, topic: str, topic_id: str) -> TopicOffsets:
+        """The offsets of a group in a topic, to which one is added now."""
         topics = self._groups.get(group_id)
         if topics is None:
             topics = self._groups[group_id] = {}
             self._bytes += GROUP_BYTES + len(group_id)
         offsets = topics.get(topic)
         if offsets is None:
-            offsets = topics[intern(topic)] = TopicOffsets(intern(value.topic_id))
+            offsets = topics[intern(topic)] = TopicOffsets(intern(topic_id))
             self._bytes += TOPIC_BYTES
-        before = len(offsets)
-        self._bytes += offsets.put(partition, value)
-        self._offsets += len(offsets) - before
+        return offsets
 
     def _remove(self, group_id: str, topic: str, partition: int) -> None:
         if self.pending:

@@ -1,23 +1,22 @@
 """The committed offsets of one group in one topic, in few bytes: a coordinator may hold millions of them.
 
     partitions   int32 each, ascending
-    entries      int64 offset, int64 commit time, int32 leader epoch each, in the order of `partitions`
+    entries      OFFSET_ENTRY each, in the order of `partitions`: as their records have them, so that a load copies them
 
 What most commits do not have (a text, a time of expiry, another topic's id) is kept aside, by partition. Pure.
 """
 
 from __future__ import annotations
 
-import struct
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from broker.groups.records.offset_records import OffsetCommitValue
+from broker.groups.records.offset_records import OFFSET_ENTRY, OffsetCommitValue, OffsetRun
 from penstock.types import NO_EPOCH, NO_TIMESTAMP
 
-_ENTRY: Final = struct.Struct("=qqi")
+_ENTRY: Final = OFFSET_ENTRY
 _SIZE: Final = _ENTRY.size
 TOPIC_BYTES: Final = 500
 """The memory of an object without entries, about."""
@@ -61,15 +60,28 @@ class TopicOffsets:
         partitions, grown = self._partitions, 0
         at = self._place_of(partition)
         if at < len(partitions) and partitions[at] == partition:
-            _ENTRY.pack_into(self._entries, at * _SIZE, offset, commit_ms, leader_epoch)
+            _ENTRY.pack_into(self._entries, at * _SIZE, offset, leader_epoch, commit_ms)
         else:
             partitions.insert(at, partition)
-            self._entries[at * _SIZE : at * _SIZE] = _ENTRY.pack(offset, commit_ms, leader_epoch)
+            self._entries[at * _SIZE : at * _SIZE] = _ENTRY.pack(offset, leader_epoch, commit_ms)
             grown = ENTRY_BYTES
         if value.metadata or value.expire_timestamp != NO_TIMESTAMP or value.topic_id != self.topic_id:
             extra = _Extra(value.metadata, value.expire_timestamp, value.topic_id)
             return grown + self._put_extra(partition, extra)
         return grown + (self._drop_extra(partition) if self._extras is not None else 0)
+
+    def put_run(self, run: OffsetRun) -> int:
+        """`put` of each of its offsets. In one piece where they are all new and the last ones, or all that are here."""
+        partitions, count = self._partitions, len(run.partitions)
+        if run.topic_id == self.topic_id and not self._extras:
+            if not partitions or partitions[-1] < run.partitions[0]:
+                partitions.extend(run.partitions)
+                self._entries += run.entries
+                return count * ENTRY_BYTES
+            if partitions == run.partitions:
+                self._entries[:] = run.entries
+                return 0
+        return sum(self.put(partition, value) for partition, value in run.items())
 
     def pop(self, partition: int) -> int:
         """Forget the partition; the bytes by which this object has grown, which are not positive."""
@@ -96,7 +108,7 @@ class TopicOffsets:
         """True if an offset may be of a topic with another id."""
         return bool(self._extras) or self.topic_id not in ("", topic_id)
 
-    def _made(self, partition: int, offset: int, commit_ms: int, leader_epoch: int) -> StoredOffset:
+    def _made(self, partition: int, offset: int, leader_epoch: int, commit_ms: int) -> StoredOffset:
         extra = None if self._extras is None else self._extras.get(partition)
         metadata, expire_ms, topic_id = ("", NO_TIMESTAMP, self.topic_id) if extra is None else extra
         return StoredOffset(offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id)

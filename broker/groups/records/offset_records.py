@@ -1,6 +1,14 @@
-"""The records of committed offsets. A tombstone deletes the offset of one partition."""
+"""The records of committed offsets. A tombstone deletes the offset of one partition.
+
+`OffsetRun` is no record: it has the fields of many, as a load takes them over.
+"""
 
 from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from broker.kafka_codec.fields import int32, int64, string, uuid
 from broker.kafka_codec.structs import message
@@ -39,3 +47,32 @@ class OffsetCommitValue:
     commit_timestamp: int = int64()
     expire_timestamp: int = int64("1", ignorable=True, default=-1)
     topic_id: str = uuid("4+", tag=0, ignorable=True)
+
+
+OFFSET_ENTRY: Final = struct.Struct(">qixq")
+"""Offset, leader epoch and commit time, as a record without a text has them."""
+
+
+class OffsetRunKey(NamedTuple):
+    group: str
+    topic: str
+
+
+class OffsetRun(NamedTuple):
+    """Offsets of one group in one topic, none with a text or a time of expiry."""
+
+    topic_id: str
+    partitions: array[int]
+    """int32 each, ascending."""
+    entries: bytes
+    """OFFSET_ENTRY each."""
+
+    def items(self) -> Iterator[tuple[int, OffsetCommitValue]]:
+        """By partition, as records have them."""
+        for partition, (offset, epoch, time_ms) in zip(
+            self.partitions, OFFSET_ENTRY.iter_unpack(self.entries), strict=True
+        ):
+            yield (
+                partition,
+                OffsetCommitValue(offset=offset, leader_epoch=epoch, commit_timestamp=time_ms, topic_id=self.topic_id),
+            )

@@ -9,7 +9,7 @@ which appends and answers (coordinator/), and every decision about one group alo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
-from broker.coordination.turn import Client, Handler, Handlers, Ticket, Turn
+from broker.coordination.turn import Client, Handler, Handlers, KnownTopics, Ticket, Turn
 from broker.groups.classic.classic_groups import ClassicGroups
 from broker.groups.classic.group import ClassicGroup
 from broker.groups.classic.states import GroupState
@@ -55,6 +55,7 @@ from penstock.messages.groups.listing import (
 from penstock.messages.groups.offsets import OffsetCommitRequest
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 from penstock.record.markers import Marker
+from penstock.types import TopicPartition
 
 LOADED_GROUPS: Final = 100
 """Groups that are looked at in one step after the load."""
@@ -251,6 +252,10 @@ class Shard:
     def topics_of(self, group_id: str) -> Mapping[str, TopicOffsets]:
         """The committed offsets of a group, by topic."""
         return self.offsets.state.topics_of(group_id)
+
+    def held(self, group_id: str, topics: KnownTopics) -> Iterator[TopicPartition]:
+        """The partitions that the members of a group have."""
+        return self._all.held(group_id, topics)
 
     def statistics(self) -> ShardStatistics:
         """May be called in any thread."""

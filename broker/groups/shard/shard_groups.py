@@ -6,22 +6,22 @@ group without a protocol type, as Kafka does. Not here: requests (shard.py), off
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from broker.coordination.turn import Turn
+from broker.coordination.turn import KnownTopics, Turn
 from broker.groups.classic.classic_groups import ClassicGroups
 from broker.groups.classic.group import ClassicGroup
 from broker.groups.classic.states import GroupState
 from broker.groups.consumer.consumer_groups import ConsumerGroups
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.offsets.offset_groups import OffsetExpiry
-from broker.groups.records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from penstock.errors import NonEmptyGroupError
 from penstock.messages.groups.listing import DescribedGroup, GroupType, ListedGroup
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetFetchGroup
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest
-from penstock.types import NO_TIMESTAMP
+from penstock.types import NO_TIMESTAMP, TopicPartition
+from penstock.wire.consumer_protocol import CONSUMER_PROTOCOL_TYPE, assigned_partitions
 
 
 class ShardGroups:
@@ -115,7 +115,19 @@ class ShardGroups:
             return DescribedGroup(group_id, state=GroupState.EMPTY.value)
         if isinstance(group, ConsumerGroup):
             return self._consumer.described(turn, group)
-        return self._classic.described(group)
+        return self._classic.described(turn, group)
+
+    def held(self, group_id: str, topics: KnownTopics) -> Iterator[TopicPartition]:
+        """The partitions that members have, as far as their topics are there and those of a classic group are known."""
+        group = self._groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            for member in group.members.values():
+                yield from assigned_partitions(member.assignment)
+        elif group is not None:
+            for topic_id, partitions in group.owners.items():
+                topic = topics.by_id(topic_id)
+                if topic is not None:
+                    yield from (TopicPartition(topic.name, partition) for partition in partitions)
 
     def _of(self, group: ClassicGroup | ConsumerGroup) -> Any:
         return self._consumer if isinstance(group, ConsumerGroup) else self._classic

@@ -100,13 +100,13 @@ class MoveCopy:
     async def _read(self, offset: int, end: int, partition: Partition, log: Log, bytes_max: int) -> Records | None:
         """None when the log has changed, or cannot be read: then the partition says so. Raises a shortage."""
         try:
-            found = log.read_nowait(offset, max(bytes_max, 1), end)
+            found = log.reader.read_nowait(offset, max(bytes_max, 1), end)
             if isinstance(found, ColdRead):
                 cold = found
                 await self._threads.run(log.log_dir, cold.run)
                 if log.closed or not log.log_start_offset <= offset <= end <= log.log_end_offset:
                     return None
-                return log.finish_read(cold, offset, end)
+                return log.reader.finish(cold, offset, end)
         except (OSError, CorruptFileError, KafkaStorageError) as error:
             if partition.log is log and not log.closed:
                 self._failures.disk_error(partition, error)

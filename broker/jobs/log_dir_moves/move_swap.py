@@ -39,8 +39,9 @@ from penstock.types import TopicPartition
 from storage.disk.call_watch import LOOK_MS
 from storage.disk.disk_errors import is_shortage
 from storage.log.log import Log
-from storage.log_dirs.future_logs import OfLog, SwapOutcome, SwapWatch, complete_copy
+from storage.log_dirs.future_logs import OfLog, complete_copy
 from storage.log_dirs.log_manager import LogManager
+from storage.log_dirs.log_swap import SwapOutcome, SwapWatch
 
 _log = logging.getLogger(__name__)
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Asked
+from penstock.messages.security.acls import ResourceType
+
 NOT_ASKED: Final = -0x80000000
 """Where the client has not asked."""
 _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _CLUSTER_ACTION = (1 << code for code in range(3, 10))
@@ -14,3 +18,16 @@ CLUSTER_OPERATIONS: Final = (
     _CREATE | _ALTER | _DESCRIBE | _CLUSTER_ACTION | _DESCRIBE_CONFIGS | _ALTER_CONFIGS | _IDEMPOTENT_WRITE
 )
 GROUP_OPERATIONS: Final = _READ | _DELETE | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
+
+
+def topic_operations(parts: DoorParts, asked: Asked, name: str) -> int:
+    return parts.rights.operations(asked.caller, ResourceType.TOPIC, TOPIC_OPERATIONS, name)
+
+
+def group_operations(parts: DoorParts, asked: Asked, group_id: str) -> int:
+    return parts.rights.operations(asked.caller, ResourceType.GROUP, GROUP_OPERATIONS, group_id)
+
+
+def cluster_operations(parts: DoorParts, asked: Asked) -> int:
+    """Nothing for who may not describe the cluster, as in Kafka."""
+    return parts.rights.operations(asked.caller, ResourceType.CLUSTER, CLUSTER_OPERATIONS)

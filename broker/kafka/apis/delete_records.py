@@ -21,6 +21,7 @@ from metadata.image import MetadataImage
 from penstock.errors import ApiError
 from penstock.messages import offsets as messages
 from penstock.messages.client_apis import DELETE_RECORDS
+from penstock.messages.security.acls import Operation
 from penstock.types import NO_OFFSET, TopicPartition
 
 
@@ -40,6 +41,7 @@ def delete_records_plan(parts: DoorParts) -> MakePlan:
             response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=told))
             for part, answer in zip(topic.partitions, told, strict=True):
                 try:
+                    parts.rights.check_topic(asked.caller, DELETE_RECORDS.name, Operation.DELETE, topic.name)
                     questions.append(_question(image, topic.name, part))
                     answers.append(answer)
                 except ApiError as error:

@@ -20,6 +20,7 @@ from metadata.image import MetadataImage
 from penstock.errors import ApiError
 from penstock.messages import produce as messages
 from penstock.messages.admin_apis import DESCRIBE_PRODUCERS
+from penstock.messages.security.acls import Operation
 from penstock.topic_names import validate_topic_name
 from penstock.types import TopicPartition
 
@@ -40,6 +41,7 @@ def describe_producers_plan(parts: DoorParts) -> MakePlan:
             response.topics.append(TopicResponse(name=topic.name, partitions=told))
             for answer in told:
                 try:
+                    parts.rights.check_topic(asked.caller, DESCRIBE_PRODUCERS.name, Operation.READ, topic.name)
                     questions.append(_question(image, topic.name, answer.partition_index))
                     answers.append(answer)
                 except ApiError as error:

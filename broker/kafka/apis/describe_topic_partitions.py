@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from broker.kafka.apis.authorized_operations import TOPIC_OPERATIONS
-from broker.kafka.apis.metadata import is_unknown, topics_named
+from broker.kafka.apis.authorized_operations import topic_operations
+from broker.kafka.apis.metadata import is_unseen, topics_named
 from broker.kafka.apis.topic_structs import is_internal, leader_of_view, topic_error
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
@@ -32,16 +32,16 @@ _START: Final = Cursor()
 
 
 def describe_topic_partitions(parts: DoorParts, asked: Asked, body: DescribeTopicPartitionsRequest) -> Plan:
-    names, start = _names(parts, body), body.cursor or _START
+    names, start = _names(parts, asked, body), body.cursor or _START
     limit = max(1, min(body.response_partition_limit, PARTITIONS_MAX))
     page, more = _page(parts, names, start, limit)
     found = yield from topics_named(page)
-    views = found.topics if body.topics else [topic for topic in found.topics if not is_unknown(topic)]
+    views = found.topics if body.topics else [topic for topic in found.topics if not is_unseen(topic)]
     made: list[DescribeTopicPartitionsResponseTopic] = []
     for view in views:
         first = start.partition_index if view.name == start.topic_name else 0
         told = [partition for partition in view.partitions if partition.partition >= first]
-        made.append(_topic(asked, view, told[:limit]))
+        made.append(_topic(parts, asked, view, told[:limit]))
         if len(told) > limit:
             more = Cursor(topic_name=view.name, partition_index=told[limit].partition)
             break
@@ -57,12 +57,13 @@ def describe_topic_partitions_failed(
     return DescribeTopicPartitionsResponse(topics=topics)
 
 
-def _names(parts: DoorParts, body: DescribeTopicPartitionsRequest) -> Sequence[str]:
+def _names(parts: DoorParts, asked: Asked, body: DescribeTopicPartitionsRequest) -> Sequence[str]:
     """The topics from the cursor on."""
     if body.cursor is not None and body.cursor.partition_index < 0:
         raise InvalidRequestError(f"the cursor is at partition {body.cursor.partition_index}; the first one is 0")
     start = "" if body.cursor is None else body.cursor.topic_name
-    names = sorted({topic.name for topic in body.topics} or parts.image().topics_by_name)
+    named = {topic.name for topic in body.topics}
+    names = sorted(named or parts.rights.seen(asked.caller, parts.image().topics_by_name))
     if body.cursor is not None and body.topics and start not in names:
         raise InvalidRequestError(f"the cursor is at topic {start[:64]!r}, which the request does not name")
     return [name for name in names if name >= start]
@@ -81,7 +82,9 @@ def _page(parts: DoorParts, names: Sequence[str], start: Cursor, limit: int) -> 
     return names, None
 
 
-def _topic(asked: Asked, view: TopicInfo, partitions: Sequence[PartitionInfo]) -> DescribeTopicPartitionsResponseTopic:
+def _topic(
+    parts: DoorParts, asked: Asked, view: TopicInfo, partitions: Sequence[PartitionInfo]
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=code_of(topic_error(view), "DescribeTopicPartitions", asked.version),
         name=view.name,
@@ -101,5 +104,5 @@ def _topic(asked: Asked, view: TopicInfo, partitions: Sequence[PartitionInfo]) -
             )
             for p in partitions
         ],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=topic_operations(parts, asked, view.name),
     )

@@ -14,12 +14,12 @@ the broker that answers. Not here: the topics in Kafka's terms (topic_structs.py
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from broker.kafka.apis.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from broker.kafka.apis.authorized_operations import NOT_ASKED, cluster_operations, topic_operations
 from broker.kafka.apis.encoded_topics import EncodedTopics, Form
 from broker.kafka.apis.topic_structs import topic_struct
 from broker.kafka.errors import code_of
@@ -36,6 +36,7 @@ from penstock.errors import (
     InvalidRequestError,
     InvalidTopicError,
     LeaderNotAvailableError,
+    TopicAuthorizationFailedError,
     TopicExistsError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -68,16 +69,17 @@ class MetadataPlans:
     def __call__(self, asked: Asked, body: MetadataRequest) -> Plan:
         everything = _is_all(asked, body)
         creates = body.allow_auto_topic_creation and self._parts.config.auto_create_topics_enable
-        operations = TOPIC_OPERATIONS if body.include_topic_authorized_operations else NOT_ASKED
+        told = body.include_topic_authorized_operations
         topics: list[MetadataResponseTopic] = []
-        for some in self._in_turns(None if everything else [self._wanted(asked, topic) for topic in body.topics or ()]):
+        wanted = None if everything else [self._wanted(asked, topic) for topic in body.topics or ()]
+        for some in self._in_turns(asked, wanted):
             found = yield from topics_named(_names(some))
             if creates and not everything:
                 found, creates = yield from _with_new_topics(found)  # without a controller, it waits once
             views = found.topics if some is None else _views(found, some)
-            told = (view for view in views if not everything or not is_unknown(view))
+            seen = (view for view in views if not everything or not is_unseen(view))
             alive = [broker.node_id for broker in found.brokers]
-            topics += self._topics(asked, told, operations, alive)
+            topics += self._topics(asked, seen, told, alive)
         return MetadataResponse(
             brokers=[
                 MetadataResponseBroker(node_id=b.node_id, host=b.host, port=b.port, rack=b.rack or None)
@@ -87,28 +89,38 @@ class MetadataPlans:
             controller_id=controller_for(alive, found.controller_id, self._parts.node_id),
             topics=topics,
             cluster_authorized_operations=(
-                CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else NOT_ASKED
+                cluster_operations(self._parts, asked) if body.include_cluster_authorized_operations else NOT_ASKED
             ),
         )
 
-    def _in_turns(self, wanted: Sequence[_Wanted] | None) -> Iterator[Sequence[_Wanted] | None]:
+    def _in_turns(self, asked: Asked, wanted: Sequence[_Wanted] | None) -> Iterator[Sequence[_Wanted] | None]:
         """The topics of each question: everything where that is not much, and a thousand otherwise. Nothing is a
         question too: for the brokers."""
         names = self._parts.image().topics_by_name
         if wanted is None and len(names) <= NAMES_MAX:
             return iter((None,))
-        each = [_Wanted(name) for name in sorted(names)] if wanted is None else list(dict.fromkeys(wanted))
+        if wanted is None:
+            wanted = [_Wanted(name) for name in sorted(self._parts.rights.seen(asked.caller, names))]
+        each = list(dict.fromkeys(wanted))
         return iter(list(_in_parts(each)) or [each])
 
     def _topics(
-        self, asked: Asked, views: Iterable[ours.TopicInfo], operations: int, alive: Sequence[int]
+        self, asked: Asked, views: Iterable[ours.TopicInfo], tells_operations: bool, alive: Sequence[int]
     ) -> list[MetadataResponseTopic]:
         """Mostly the bytes of an earlier answer. Those of version 0 depend on the brokers, too."""
         if asked.version == 0:
-            return [topic_struct(view, 0, operations, alive) for view in views]
-        form = Form(asked.caller.listener, asked.version, operations)
-        encoded = self._encoded.form(form, self._parts.image().topics_by_id)
-        found = [encoded(view, partial(topic_struct, view, asked.version, operations, alive)) for view in views]
+            return [topic_struct(view, 0, NOT_ASKED, alive) for view in views]
+        topics = self._parts.image().topics_by_id
+        known: dict[int, Callable[[ours.TopicInfo, Callable[[], MetadataResponseTopic]], bytes]] = {}
+        found: list[Any] = []
+        for view in views:
+            operations = topic_operations(self._parts, asked, view.name) if tells_operations else NOT_ASKED
+            encoded = known.get(operations)
+            if encoded is None:
+                encoded = known[operations] = self._encoded.form(
+                    Form(asked.caller.listener, asked.version, operations), topics
+                )
+            found.append(encoded(view, partial(topic_struct, view, asked.version, operations, alive)))
         return cast(list[MetadataResponseTopic], found)
 
     def _wanted(self, asked: Asked, topic: Any) -> _Wanted:
@@ -157,6 +169,11 @@ def is_unknown(topic: ours.TopicInfo) -> bool:
     return isinstance(topic.error, UnknownTopicOrPartitionError)
 
 
+def is_unseen(topic: ours.TopicInfo) -> bool:
+    """There is no such topic, or the client may not know of it."""
+    return is_unknown(topic) or isinstance(topic.error, TopicAuthorizationFailedError)
+
+
 def _names(wanted: Sequence[_Wanted] | None) -> Sequence[str] | None:
     return None if wanted is None else [one.name for one in wanted if one.name is not None]
 
@@ -173,6 +190,8 @@ def _views(found: ours.MetadataResponse, wanted: Sequence[_Wanted]) -> Iterator[
         view = by_name.get(name) if name is not None else None
         if view is not None and (not topic_id or view.topic_id == topic_id):
             yield view
+        elif topic_id and view is not None and isinstance(view.error, TopicAuthorizationFailedError):
+            yield ours.TopicInfo("", topic_id, error=view.error)  # an id is no secret, its name is
         elif topic_id:
             yield ours.TopicInfo("", topic_id, error=UnknownTopicIdError(f"no topic has the id {topic_id}"))
 

@@ -38,16 +38,19 @@ from broker.kafka.schemas.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from metadata.image import MetadataImage, TopicImage
+from metadata.image import TopicImage
 from penstock.errors import (
     ApiError,
     CorruptMessageError,
     InvalidRecordError,
     InvalidRequestError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailedError,
     UnsupportedCompressionTypeError,
 )
 from penstock.messages import produce as messages
 from penstock.messages.client_apis import PRODUCE
+from penstock.messages.security.acls import Operation
 from penstock.record.batch import CODEC_MASK, LENGTH_OVERHEAD_BYTES, MAGIC, TRANSACTIONAL_BIT, Buffer
 from penstock.record.codecs import Codec
 from penstock.types import NO_OFFSET, TopicPartition
@@ -72,7 +75,7 @@ _OLD_FORMAT: Final = PartitionRefusal(
     Code.UNSUPPORTED_FOR_MESSAGE_FORMAT, "versions below 3 carry the message formats 0 and 1, which are not supported"
 )
 _NO_TRANSACTIONAL_ID: Final = PartitionRefusal(
-    Code.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    TransactionalIdAuthorizationFailedError.code,
     "the batch is part of a transaction, and the request has no transactional id",
 )
 _EMPTY_TRANSACTIONAL_ID: Final = PartitionRefusal(
@@ -84,7 +87,9 @@ def produce_plan(parts: DoorParts) -> MakePlan:
     """Makes the plan of a request."""
 
     def plan(asked: Asked, body: ProduceRequest) -> Plan:
-        produced = _Produced(asked, parts.image(), parts.node_id)
+        if body.transactional_id:
+            parts.rights.check_transactional_id(asked.caller, PRODUCE.name, body.transactional_id)
+        produced = _Produced(asked, parts)
         produced.take(body)
         if produced.has_records:
             timeout_ms = min(max(body.timeout_ms, 0), TIMEOUT_MS_MAX)
@@ -155,10 +160,10 @@ def refused_batch(records: Buffer | None, version: int, transactional_id: str | 
 class _Produced:
     """The way of one request: the records for the log, and the answer, in the order of the request."""
 
-    __slots__ = ("_asked", "_image", "_node_id", "_open", "_records", "first_failure", "response")
+    __slots__ = ("_asked", "_image", "_node_id", "_open", "_records", "_rights", "first_failure", "response")
 
-    def __init__(self, asked: Asked, image: MetadataImage, node_id: int) -> None:
-        self._asked, self._image, self._node_id = asked, image, node_id
+    def __init__(self, asked: Asked, parts: DoorParts) -> None:
+        self._asked, self._image, self._node_id, self._rights = asked, parts.image(), parts.node_id, parts.rights
         self._records: list[messages.PartitionRecords] = []
         self._open: list[PartitionProduceResponse] = []
         """The answers about the records that the log is given."""
@@ -187,10 +192,23 @@ class _Produced:
         version = self._asked.version
         try:
             if version >= FIRST_WITH_TOPIC_IDS:
-                return topic_with_id(self._image, data.topic_id)
+                return self._with_id(data.topic_id)
+            self._rights.check_topic(self._asked.caller, PRODUCE.name, Operation.WRITE, data.name)
             return topic_named(self._image, data.name)
         except ApiError as error:
             return _refusal_of(error, version)
+
+    def _with_id(self, topic_id: str) -> TopicImage:
+        """A refusal does not tell the name: who may not write there may not know it either."""
+        topic, caller = topic_with_id(self._image, topic_id), self._asked.caller
+        try:
+            self._rights.check_topic(caller, PRODUCE.name, Operation.WRITE, topic.name)
+        except TopicAuthorizationFailedError:
+            raise TopicAuthorizationFailedError(
+                f"{caller.principal} may not Write on the topic with the id {topic_id}; an administrator can allow it: "
+                "`penstock acls add`"
+            ) from None
+        return topic
 
     def _taken(
         self, topic: TopicImage | PartitionRefusal, part: PartitionProduceData, transactional_id: str | None

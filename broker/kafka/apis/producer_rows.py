@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from broker.kafka.api_row import BYTES_MAX, PRODUCE_KEY, ApiRow, Failed, always_pipelined, never_pipelined
+from broker.kafka.apis import acls, quotas
 from broker.kafka.apis import delete_records as deletion
 from broker.kafka.apis import describe_producers as description
 from broker.kafka.apis import init_producer_id as producer_ids
 from broker.kafka.apis import produce as producing
-from broker.kafka.apis import security
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import MakePlan
 from broker.kafka.schemas.table import REQUESTS, RESPONSES
@@ -32,10 +32,11 @@ def producer_rows(parts: DoorParts) -> list[ApiRow]:
             producer_ids.init_producer_id_plan,
             producer_ids.init_producer_id_failed,
         ),
-        _row(29, "DescribeAcls", (1, 3), security.describe_acls),
-        _row(30, "CreateAcls", (1, 3), security.create_acls),
-        _row(31, "DeleteAcls", (1, 3), security.delete_acls),
-        _row(50, "DescribeUserScramCredentials", (0, 0), security.describe_user_scram_credentials),
+        _row(29, "DescribeAcls", (1, 3), acls.describe_acls),
+        _row(30, "CreateAcls", (1, 3), acls.create_acls, acls.create_acls_failed),
+        _row(31, "DeleteAcls", (1, 3), acls.delete_acls, acls.delete_acls_failed),
+        _row(48, "DescribeClientQuotas", (0, 1), quotas.describe_client_quotas, quotas.describe_client_quotas_failed),
+        _row(49, "AlterClientQuotas", (0, 1), quotas.alter_client_quotas, quotas.alter_client_quotas_failed),
         _row(61, "DescribeProducers", (0, 0), producers, description.describe_producers_failed),
     ]
 

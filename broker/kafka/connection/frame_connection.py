@@ -17,18 +17,20 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, Protocol, cast
 
+from broker.kafka.connection.bound_sockets import endpoint_of
 from broker.network.memory_budget import Lease
+from broker.network.request_channel import ANONYMOUS
 from broker.network.request_memory import RequestIntake
 from penstock.errors import InvalidRequestError
 from penstock.types import Endpoint
 
 SIZE_BYTES: Final = 4
 AHEAD_BYTES_MAX: Final = 16 * 1024
-"""Also the size of the shared buffer: small requests, and the beginning of others, are read by one call."""
+"""Also the size of the shared buffer: a small request is read by one call."""
 BYTES_PER_MS_MIN: Final = 1
 """1 kB a second. The memory of a frame is held from its size on, which is four bytes."""
 _STRANGERS: Final = {
-    b"\x16\x03": "a TLS handshake; this listener speaks plain text",
+    b"\x16\x03": "TLS; this listener speaks plain text (listener.security.protocol.map)",
     b"GE": "HTTP",
     b"PO": "HTTP",
     b"PU": "HTTP",
@@ -85,26 +87,27 @@ class FrameConnection(asyncio.BufferedProtocol):
         "_now_ms",
         "_rest",
         "_shared",
-        "_size_max",
+        "_tls",
         "_transport",
         "_waiter",
         "_wanted",
         "active_ms",
         "peer",
+        "principal",
+        "size_max",
     )
 
     def __init__(
         self, listener: HearsOfConnection, shared: memoryview, size_max: int, now_ms: Callable[[], int]
     ) -> None:
         """`shared` is the buffer that all connections of a listener read into, `size_max` the largest frame."""
-        self._listener, self._shared, self._size_max, self._now_ms = listener, shared, size_max, now_ms
+        self._listener, self._shared, self.size_max, self._now_ms = listener, shared, size_max, now_ms
         self._transport: asyncio.Transport | None = None
         self._ahead = bytearray()
         """Bytes that came before they were asked for, at most those of two reads."""
         self._rest: memoryview | None = None
         """The part of the frame that is being read which is not there yet."""
         self._frame_bytes = self._frame_since_ms = 0
-        """Its size, and since when its memory is held."""
         self._wanted = 0
         self._waiter: asyncio.Future[None] | None = None
         """The loop waits by it: for `_wanted` bytes ahead or for the rest of a frame."""
@@ -114,14 +117,17 @@ class FrameConnection(asyncio.BufferedProtocol):
         self.active_ms = now_ms()
         """When a frame last was whole, or bytes of an answer left: a client that sends single bytes is not active."""
         self.peer = Endpoint("", 0)
+        self.principal = ANONYMOUS
+        self._tls: Any = None
 
     # -- asyncio's side ------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=0)  # writes go out at once, and `write` waits for the last byte
-        name = transport.get_extra_info("peername") or ("", 0)
-        self.peer = Endpoint(str(name[0]).removeprefix("::ffff:"), int(name[1]))
+        self._tls = transport.get_extra_info("ssl_object")
+        # Writes go out at once, and `write` waits for the last byte; with TLS a limit of 0 is always reached.
+        self._transport.set_write_buffer_limits(high=1 if self._tls else 0)
+        self.peer = endpoint_of(transport.get_extra_info("peername"))
         self._listener.connected(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -141,7 +147,7 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         self.end_input()
-        return True  # a client that has only closed its half gets the answers that it is owed
+        return self._tls is None  # a client that has only closed its half gets the answers that it is owed
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = self._ended = True
@@ -183,12 +189,12 @@ class FrameConnection(asyncio.BufferedProtocol):
     def _next_size(self) -> int:
         """BEFORE a byte of the frame is kept for it."""
         size = int.from_bytes(self._ahead[:SIZE_BYTES], "big", signed=True)
-        if not 0 < size <= self._size_max:
+        if not 0 < size <= self.size_max:
             stranger = _STRANGERS.get(bytes(self._ahead[:2]))
             if stranger is not None:
                 raise InvalidRequestError(f"it speaks {stranger}")
             raise InvalidRequestError(
-                f"a frame of {size} bytes; must be from 1 to {self._size_max} (socket.request.max.bytes)"
+                f"a frame of {size} bytes; must be from 1 to {self.size_max} (socket.request.max.bytes)"
             )
         del self._ahead[:SIZE_BYTES]
         return size
@@ -252,6 +258,10 @@ class FrameConnection(asyncio.BufferedProtocol):
     def unwritten(self) -> int:
         """Bytes of answers that the socket has not taken."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    @property
+    def certificate(self) -> bytes | None:  # in DER; TLS has verified it
+        return self._tls.getpeercert(binary_form=True) if self._tls else None
 
     @property
     def has_ended(self) -> bool:

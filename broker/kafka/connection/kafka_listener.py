@@ -6,7 +6,8 @@ connections are looked at once in SWEEP_SECONDS, so an idle one costs no timer: 
 connections.max.idle.ms and waits for nothing is closed, and who reads nothing of its answers, or sends a request too
 slowly for the memory that it holds, is cut.
 
-Not here: what a connection does (network/connection_loop.py).
+With TLS a connection is counted when it is accepted, and has its loop after the handshake (tls_handshake.py). Not here:
+what a connection does (network/connection_loop.py).
 """
 
 from __future__ import annotations
@@ -14,16 +15,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Protocol
 
 from broker.connections.accept_guard import AcceptGuard
 from broker.connections.connection_guard import ConnectionGuardStatistics
 from broker.connections.listener_limits import ListenerLimits
 from broker.connections.shared_connections import SharedConnections
+from broker.connections.turns import AddressQuotas, Turn, turn_of
 from broker.kafka.connection.bound_sockets import bind_on_loop
 from broker.kafka.connection.frame_connection import AHEAD_BYTES_MAX, FrameConnection
 from broker.kafka.connection.served_connection import ServedConnection
+from broker.kafka.connection.tls_handshake import TlsHandshake
+from broker.network.request_channel import ANONYMOUS
+from broker.tls.material import ListenerCertificates
+from broker.tls.ssl_contexts import ServerContexts
 from penstock.clock import Clock
 from penstock.errors import ConfigError
 from penstock.tasks import watch
@@ -33,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 1.0
 HOSTS_SHOWN = 3
+NO_RULE = "no rule of ssl.principal.mapping.rules fits the name in its certificate"
 STOP_GRACE_SECONDS = 0.5
 """A stop waits so long for the answers to what was taken."""
 
@@ -64,13 +71,22 @@ class KafkaListener:
         clock: Clock,
         on_fatal: Callable[[BaseException], None],
         bind: Bind = bind_on_loop,
+        certificates: ListenerCertificates | None = None,
+        quotas: AddressQuotas | None = None,
     ) -> None:
         """`on_fatal` is called if another process has taken the address when this one begins to listen."""
         self.name, self._endpoint, self._limits = name, endpoint, limits
         self._serve, self._clock, self._on_fatal, self._bind = serve, clock, on_fatal, bind
         self._guard = AcceptGuard(limits, shared.of(name))
+        self._quotas = quotas
         self._shared = memoryview(bytearray(AHEAD_BYTES_MAX))
+        self._certificates = certificates
+        self._contexts = None if certificates is None else ServerContexts(certificates)
         self._open: dict[Endpoint, ServedConnection] = {}
+        self._shaking: dict[Endpoint, TlsHandshake] = {}
+        """Connections before their TLS handshake is done."""
+        self._unsecured: Counter[tuple[str, str]] = Counter()
+        """Handshakes that failed since the last sweep, by reason and host."""
         self._address: BoundAddress | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._cut: Counter[tuple[str, str]] = Counter()
@@ -82,7 +98,10 @@ class KafkaListener:
     async def start(self) -> None:
         """Bind; ConfigError if that cannot be."""
         try:
-            self._address = await self._bind(self._new_connection, self._endpoint)
+            if self._contexts is None:
+                self._address = await self._bind(self._new_connection, self._endpoint)
+            else:
+                self._address = await bind_on_loop(self._new_connection, self._endpoint, self._accepted)
         except OSError as error:
             raise self._taken(error) from None
         self._sweeping = asyncio.get_running_loop().create_task(self._sweeps(), name=f"connections-{self.name}")
@@ -112,6 +131,8 @@ class KafkaListener:
             self._address.close()
         if self._sweeping is not None:
             self._sweeping.cancel()
+        for handshake in tuple(self._shaking.values()):
+            handshake.abort()
         running = [served.task for served in self._open.values() if served.task is not None]
         for served in tuple(self._open.values()):
             served.connection.end_input()
@@ -128,21 +149,80 @@ class KafkaListener:
 
     def connected(self, connection: FrameConnection) -> None:
         """See HearsOfConnection."""
-        peer = connection.peer
-        if not self._is_open:
+        if self._certificates is None:
+            may_stay = self._may_stay(connection)
+        else:
+            may_stay = self._is_secured(connection, self._certificates)
+        if may_stay:
+            served = self._open[connection.peer] = self._serve(connection, self.name)
+            served.begin(None if self._certificates is not None else self._turn(connection.peer))
+
+    def _turn(self, peer: Endpoint) -> Turn | None:
+        return None if self._quotas is None else turn_of(self._quotas, peer.host, self._clock.now_ms())
+
+    def _is_secured(self, connection: FrameConnection, certificates: ListenerCertificates) -> bool:
+        """It was counted when it was accepted; now it is known who is there."""
+        handshake = self._shaking.pop(connection.peer, None)
+        if handshake is None:  # it was cut in the same moment
             connection.abort()
-            return
-        older = self._open.get(peer)
+            return False
+        shown = connection.certificate
+        try:
+            principal = certificates.owner(shown).principal if shown else ANONYMOUS
+        except Exception as error:  # whatever a library finds in a stranger's certificate, its place is given back
+            _log.debug("%s: the certificate of %s", self.name, connection.peer, exc_info=error)
+            principal = None
+        if principal is None:
+            self._guard.gone(connection.peer)
+            self._unsecured_by(NO_RULE, connection.peer)
+            connection.abort()
+            return False
+        connection.principal = principal
+        return True
+
+    def _may_stay(self, newcomer: FrameConnection | TlsHandshake) -> bool:
+        """By the limits, which may cut another one for it."""
+        peer = newcomer.peer
+        if not self._is_open:
+            newcomer.abort()
+            return False
+        older, shaking = self._open.get(peer), self._shaking.pop(peer, None)
         if older is not None:  # its end is not told yet; or neither has an address, being reset before it was accepted
             self._forget(older)
             older.connection.abort()
+        if shaking is not None:
+            self._guard.gone(peer)
+            shaking.abort()
         cut, limit = self._guard.came(peer, self._clock.now_ms())
         if cut is not None:
             self._cut[limit, cut.host] += 1
-            (connection if cut == peer else self._open[cut].connection).abort()
-        if cut != peer:
-            served = self._open[peer] = self._serve(connection, self.name)
-            served.begin()
+            if cut == peer:
+                newcomer.abort()
+            elif cut in self._shaking:
+                self._shaking.pop(cut).abort()
+            else:
+                self._open[cut].connection.abort()
+        return cut != peer
+
+    def _accepted(self, accepted: Any, address: Any) -> None:
+        """With TLS."""
+        assert self._contexts is not None
+        handshake = TlsHandshake(self, accepted, address)
+        if self._may_stay(handshake):
+            self._shaking[handshake.peer] = handshake
+            handshake.begin(self._contexts, self._new_connection, self._turn(handshake.peer))
+
+    def failed(self, handshake: TlsHandshake, why: str) -> None:
+        """See HearsOfHandshake."""
+        if self._shaking.get(handshake.peer) is handshake:
+            del self._shaking[handshake.peer]
+            self._guard.gone(handshake.peer)
+        if why:
+            self._unsecured_by(why, handshake.peer)
+
+    def _unsecured_by(self, why: str, peer: Endpoint) -> None:
+        self._guard.had_no_handshake()
+        self._unsecured[why, peer.host] += 1
 
     def disconnected(self, connection: FrameConnection) -> None:
         """See HearsOfConnection."""
@@ -172,6 +252,9 @@ class KafkaListener:
         idle_ms_max = self._limits.idle_ms_max
         for peer, served in self._open.items():
             connection = served.connection
+            if served.is_late(now_ms):
+                connection.close()
+                continue
             silent_ms = now_ms - connection.active_ms
             if (
                 served.quiet_since_ms == connection.active_ms
@@ -194,15 +277,23 @@ class KafkaListener:
             _log.warning("%s: cut the connection of %s: %s", self.name, peer, why)
             served.connection.abort()
         cut, self._cut = self._cut, Counter()
-        for limit in sorted({limit for limit, _ in cut}):
-            by_host = {host: count for (other, host), count in cut.items() if other == limit}
-            hosts = sorted(by_host, key=lambda host: -by_host[host])
-            more = f" and {len(hosts) - HOSTS_SHOWN} more addresses" if len(hosts) > HOSTS_SHOWN else ""
-            told = ", ".join(hosts[:HOSTS_SHOWN]) + more
-            _log.warning("%s: cut %d connections above %s, from %s", self.name, sum(by_host.values()), limit, told)
+        for limit, count, hosts in _by_reason(cut):
+            _log.warning("%s: cut %d connections above %s, from %s", self.name, count, limit, hosts)
+        unsecured, self._unsecured = self._unsecured, Counter()
+        for why, count, hosts in _by_reason(unsecured):
+            _log.warning("%s: closed %d connections without TLS: %s; from %s", self.name, count, why, hosts)
 
     def statistics(self) -> ConnectionGuardStatistics:
         return self._guard.statistics()
 
     def __repr__(self) -> str:
         return f"KafkaListener({self.name}, {self._guard!r})"
+
+
+def _by_reason(counts: Counter[tuple[str, str]]) -> Iterator[tuple[str, int, str]]:
+    """Each reason with its count, and the addresses that had most."""
+    for reason in sorted({reason for reason, _ in counts}):
+        by_host = {host: count for (other, host), count in counts.items() if other == reason}
+        hosts = sorted(by_host, key=lambda host: -by_host[host])
+        more = f" and {len(hosts) - HOSTS_SHOWN} more addresses" if len(hosts) > HOSTS_SHOWN else ""
+        yield reason, sum(by_host.values()), ", ".join(hosts[:HOSTS_SHOWN]) + more

@@ -16,6 +16,7 @@ from typing import Any
 from broker.kafka.api_row import ApiRow, failed_answer
 from broker.kafka.connection.element_room import FREE, ElementRoom
 from broker.kafka.connection.frame_connection import NO_FRAME, Frame
+from broker.kafka.connection.login import KafkaLogin
 from broker.kafka.connection.plan_run import KafkaCall, call_of
 from broker.kafka.plan import Asked, ConnectionEnds, ConnectionMemory
 from broker.kafka_codec.codec import decode_counted, encode, is_flexible
@@ -55,14 +56,20 @@ class KafkaWire:
         memory: ConnectionMemory,
         counts: RequestCounts,
         room: ElementRoom,
+        login: KafkaLogin | None = None,
     ) -> None:
-        self._rows, self._caller, self._memory, self._counts, self._room = rows, caller, memory, counts, room
+        """`login`: that of a connection to a listener with SASL."""
+        self._rows, self._memory, self._counts, self._room, self._login = rows, memory, counts, room, login
+        self.caller = caller
+        """As who it is known by now."""
 
     def decode(self, raw: memoryview) -> Incoming | Awaitable[Incoming]:
         start = read_header_start(raw)
         row = self._rows.get(start.api_key)
         if row is None:
             raise UnservedApiError(start.api_key, start.api_version, f"API key {start.api_key}")
+        if self._login is not None:
+            self._login.check(row.key, row.name)
         self._counts.received_bytes[row.name] += len(raw)
         if not row.serves(start.api_version):
             return self._of_another_version(row, start)
@@ -78,6 +85,12 @@ class KafkaWire:
             raise
         if elements > FREE:
             incoming.body.elements = self._room.take(elements)
+        return incoming if row.prepare is None else self._prepared(row, incoming)
+
+    async def _prepared(self, row: ApiRow, incoming: Incoming) -> Incoming:
+        call: KafkaCall = incoming.body
+        if row.prepare is not None:
+            call.body = await row.prepare(call.asked, call.body)
         return incoming
 
     async def _when_there_is_room(self, row: ApiRow, start: HeaderStart, raw: memoryview) -> Incoming:
@@ -98,7 +111,7 @@ class KafkaWire:
             self._counts.refused[row.name] += 1
             first, last = row.versions
             raise UnservedApiError(row.key, start.api_version, f"{row.name} ({first} to {last} are)")
-        asked = Asked(0, self._caller, "", self._memory)  # a header of an unknown version cannot be read further
+        asked = Asked(0, self.caller, "", self._memory)  # a header of an unknown version cannot be read further
         return Incoming(row.name, start.correlation_id, "", KafkaCall(row, asked, None, row.other_versions))
 
     def _incoming(self, row: ApiRow, start: HeaderStart, raw: memoryview, elements_max: int) -> tuple[Incoming, int]:
@@ -106,7 +119,7 @@ class KafkaWire:
         version = start.api_version
         client_id, at = read_header_rest(raw, is_flexible(row.request, version))
         body, _, elements = decode_counted(row.request, version, raw, at, elements_max)
-        asked = Asked(version, self._caller, client_id or "", self._memory)
+        asked = Asked(version, self.caller, client_id or "", self._memory)
         return Incoming(
             row.name, start.correlation_id, asked.client_id, KafkaCall(row, asked, body, row.plan)
         ), elements
@@ -130,10 +143,12 @@ class KafkaWire:
         call = call_of(request)
         row, version = call.row, call.asked.version
         header = response_header(row.key, request.correlation_id, is_flexible(row.response, version))
+        if request.throttle_ms and hasattr(answer, "throttle_time_ms"):
+            answer.throttle_time_ms = request.throttle_ms
         frame = Frame([b"", *encode(answer, version)])
         frame.parts[0] = _SIZE.pack(frame.size + len(header)) + header
         frame.size += len(frame.parts[0])
         return frame
 
     def __repr__(self) -> str:
-        return f"KafkaWire({self._caller.peer})"
+        return f"KafkaWire({self.caller.peer})"

@@ -76,6 +76,10 @@ class PlanDriver:
         asked = call.asked_last
         self.channel.request_sent(request if asked is None or request.error is not None else asked)
 
+    def worked_on(self, request: Request) -> Request:
+        asked = call_of(request).asked_last
+        return request if asked is None else asked
+
     def over(self, run: PlanRun) -> None:
         self._open.pop(run, None)
 

@@ -6,10 +6,13 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
+from broker.connections.turns import Turn
 from broker.kafka.api_row import ApiRow
+from broker.kafka.apis.authentication.sasl import BYTES_MAX
 from broker.kafka.connection.element_room import ElementRoom
 from broker.kafka.connection.frame_connection import Frame, FrameConnection
 from broker.kafka.connection.kafka_wire import KafkaWire, RequestCounts, UnservedApiError
+from broker.kafka.connection.login import KafkaLogin
 from broker.kafka.connection.plan_run import PlanDriver
 from broker.kafka.plan import ConnectionEnds, ConnectionMemory
 from broker.network.connection_loop import ConnectionLoop
@@ -22,6 +25,9 @@ from penstock.types import ListenerType
 
 _log = logging.getLogger(__name__)
 
+FAREWELL_SECONDS = 0.5
+"""A connection whose log-in failed is left to its client for so long: kafka-python reads no answer that comes together
+with the end of its connection."""
 PIPELINED_MAX = 16
 """Open requests of one connection. A client has five produce requests on their way by default, and a few others."""
 
@@ -34,9 +40,11 @@ class ServedConnection:
         "_has_begun",
         "_lines",
         "_listener",
+        "_login",
         "_loop",
         "_memory",
         "_stands",
+        "_wire",
         "connection",
         "quiet_since_ms",
         "spoke_strangely",
@@ -56,20 +64,23 @@ class ServedConnection:
         """`elements` is the room of the whole node; `lines` are those about connections that were closed, of all
         listeners together."""
         self.connection, self._listener, self._lines = connection, listener, lines
-        caller = Caller(connection.peer, listener, listener_type=ListenerType.KAFKA)
-        self._memory = ConnectionMemory()
+        caller = Caller(connection.peer, listener, connection.principal, ListenerType.KAFKA)
+        self._login = self._new_login(service, caller)
+        self._memory = ConnectionMemory(self._login)
         room = ElementRoom(elements, connection.peer.host)
+        self._wire = KafkaWire(rows, caller, self._memory, counts, room, self._login)
         self._driver = driver = PlanDriver(service.channel, service.prepare, service.fail, room)
         self._loop: ConnectionLoop[memoryview, Frame] = ConnectionLoop(
             service.channel,
             caller,
             connection,
-            KafkaWire(rows, caller, self._memory, counts, room),
+            self._wire,
             service.client_requests,
             PIPELINED_MAX,
             lambda request: None,
             names=service.names,
             way=driver,
+            quotas=service.quotas,
         )
         self._stands = (0, 0)
         """Bytes of answers that the socket had not taken, and since when it is as many."""
@@ -81,8 +92,38 @@ class ServedConnection:
         self.spoke_strangely = False
         """True if it is closed for what it sent."""
 
-    def begin(self) -> None:
-        self.task = asyncio.get_running_loop().create_task(self._run())
+    def _new_login(self, service: BrokerService, caller: Caller) -> KafkaLogin | None:
+        """None at a listener without SASL."""
+        authentication = service.authentication
+        sasl = None if authentication is None else authentication.listeners.get(self._listener)
+        if authentication is None or sasl is None:
+            return None
+        connection, channel = self.connection, service.channel
+        size_max, connection.size_max = connection.size_max, BYTES_MAX
+
+        def logged_in(principal: str) -> None:
+            self._wire.caller = caller._replace(principal=principal)
+            self._loop.identified(self._wire.caller)
+            connection.size_max = size_max
+
+        return KafkaLogin(
+            sasl,
+            authentication.logins,
+            authentication.counts,
+            authentication.lifetime_ms,
+            connection.peer,
+            lambda: channel.now_ns() // 1_000_000,
+            logged_in,
+            lambda: asyncio.get_running_loop().call_later(FAREWELL_SECONDS, connection.end_input),
+        )
+
+    def is_late(self, now_ms: int) -> bool:
+        """It should have logged in long ago."""
+        return self._login is not None and self._login.is_late(now_ms)
+
+    def begin(self, turn: Turn | None = None) -> None:
+        """`turn` is waited for before anything is read."""
+        self.task = asyncio.get_running_loop().create_task(self._run(turn))
 
     def end(self) -> None:
         """The connection is gone. A task that has not begun ends by itself: cancelled, it would give nothing back."""
@@ -104,10 +145,10 @@ class ServedConnection:
             self._stands = (unwritten, now_ms)
         return self._stands[1]
 
-    async def _run(self) -> None:
+    async def _run(self, turn: Turn | None) -> None:
         self._has_begun = True
         try:
-            await self._loop.run()
+            await self._loop.run(turn)
         except UnservedApiError as error:
             self.spoke_strangely = True
             self._tell((error.key, error.version), error)

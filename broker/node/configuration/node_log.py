@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Final, TextIO
 
 from broker.config.config_table import KEYS
-from broker.config.log_levels import parse_log_levels, without_module
+from broker.config.log_levels import AUDIT_LOG, parse_log_levels, without_module
 from broker.config.node_config import NodeConfig
+from broker.node.audit_file import audit_file
 from broker.node.log_output import LogOutput
 from penstock.errors import ConfigError
 
@@ -18,11 +19,14 @@ OF_NODES_LOG: Final = ("logger.level", "logger.format")
 
 
 class NodeLog:
-    """The log of the process. One, made before everything else that logs."""
+    """The log of the process, and its audit log. One, made before everything else that logs."""
 
     def __init__(self, stream: TextIO, config: NodeConfig) -> None:
-        self._output = LogOutput(stream, config.node_id)
+        self._audit = audit_file(config)
+        self._output = LogOutput(stream, config.node_id, has_audits=self._audit is None)
         logging.basicConfig(handlers=[self._output])
+        if self._audit is not None:
+            self._audit.take(logging.getLogger(AUDIT_LOG))
         self.apply(config)
 
     def apply(self, config: NodeConfig) -> None:
@@ -31,8 +35,15 @@ class NodeLog:
         useless = without_module(levels)
         named = tuple((name, level) for name, level in levels.named if name not in useless)
         self._output.apply(replace(levels, named=named), config.logger_format)
+        if self._audit is not None:
+            logging.getLogger(AUDIT_LOG).setLevel(logging.INFO)
         for name in useless:
             _log.warning("logger.level: there is no module %s; its level does nothing", name)
+
+    def close(self) -> None:
+        """The last lines of the audit log are written, if its disk lets them."""
+        if self._audit is not None:
+            self._audit.close()
 
     def __repr__(self) -> str:
         return f"NodeLog({self._output!r})"

@@ -19,8 +19,14 @@ from broker.apis.metadata import MetadataApi
 from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.apis.produce import ProduceApi
 from broker.apis.router import Handle, Router
+from broker.apis.security.acls import acl_handlers
+from broker.apis.security.charged_changes import charged
+from broker.apis.security.describe_quotas import DescribeQuotasApi
+from broker.apis.security.describe_users import DescribeUsersApi
+from broker.apis.security.sasl_authenticate import SaslAuthenticateApi
 from broker.apis.topic_views import TopicViews
 from broker.apis.transactions import transaction_handlers
+from broker.audit.acts import Acts
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.jobs.disk_room import DiskRooms
@@ -39,6 +45,8 @@ from broker.transactions.verification.held_batches import HeldBatches
 from metadata.image import MetadataImage
 from penstock.messages.client_apis import INIT_PRODUCER_ID
 from penstock.messages.node_apis import WRITE_TXN_MARKERS
+from penstock.messages.security.quota_apis import DESCRIBE_CLIENT_QUOTAS
+from penstock.messages.security.user_apis import DESCRIBE_USER_SCRAM_CREDENTIALS
 from penstock.messages.transactions.transaction_apis import END_HANGING_TRANSACTION
 from storage.log_dirs.log_manager import LogManager
 
@@ -84,6 +92,7 @@ def make_apis(
     fetch = FetchApi(lambda: replicas.isrs.registered_epochs, cluster_id, replicas.contacts.fetched).handle
     held = HeldBatches(replication.verifier)
     views = TopicViews(config.node_id, replicas.lost.why_offline)
+    passes = None if requests.gatekeeper is None else requests.gatekeeper.passes
     router = Router(
         {
             "Produce": ProduceApi(hosted, replicas.durability, replicas.traffic, environment.clock, held).handle,
@@ -96,13 +105,19 @@ def make_apis(
             "DescribeQuorum": DescribeQuorumApi(forwarded, quorum.own_view).handle,
             "DescribeMetadata": describe_metadata.handle,
             **log_dir_apis(config.node_id, log_manager, disk_rooms.statistics, replication.log_dir_moves, fail),
-            **forwarded.handlers(),
+            **charged(forwarded.handlers(), requests.quotas, image),
             **_coordinators(replication, producer_ids),
             **_markers(replication, environment),
             "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
             "DescribeProducers": DescribeProducersApi(hosted).handle,
+            "SaslAuthenticate": SaslAuthenticateApi(requests.authentication, environment.clock, fail).handle,
             "DescribeConfigs": DescribeConfigsApi(dynamic, image).handle,
-        }
+            **acl_handlers(image, is_enabled=requests.gatekeeper is not None),
+            DESCRIBE_CLIENT_QUOTAS.name: DescribeQuotasApi(image).handle,
+            DESCRIBE_USER_SCRAM_CREDENTIALS.name: DescribeUsersApi(image).handle,
+        },
+        passes,
+        Acts(requests.audit).watch,
     )
     return Apis(router, forwarded, describe_metadata)
 

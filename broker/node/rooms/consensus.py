@@ -12,6 +12,7 @@ from broker.config.node_config import NodeConfig
 from broker.load.busy_time import BusyTimes
 from broker.network.transport import NodeTransport
 from broker.node.environment import Environment
+from broker.quorum.bootstrap_users import read_bootstrap_users
 from broker.quorum.cluster_guard import ClusterGuard
 from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.metadata_loader import MetadataLoader
@@ -114,7 +115,8 @@ def make_controller(
     )
 
     def make(image: MetadataImage, rng: random.Random, now_ms: int) -> Controller:
-        return Controller(image, controller_config, rng, now_ms)
+        return Controller(image, controller_config, rng, now_ms, environment.ids)
 
     clock, rng = environment.clock, environment.random
-    return ControllerDriver(config.node_id, raft, loader, make, clock, rng, on_fatal, commit_timed)
+    users = read_bootstrap_users(environment.file_system, config.metadata_log_dir)
+    return ControllerDriver(config.node_id, raft, loader, make, clock, rng, on_fatal, commit_timed, users)

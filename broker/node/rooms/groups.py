@@ -12,6 +12,7 @@ from functools import partial
 from broker.config.node_config import NodeConfig
 from broker.coordination.image_topics import ImageTopics
 from broker.coordination.loading import ShardLoader
+from broker.coordination.partition_of import partition_of
 from broker.coordination.shard_ports import ShardPorts, ShardState
 from broker.coordination.state_topic import StateTopic
 from broker.groups.coordinator.group_coordinator import GroupCoordinator
@@ -103,7 +104,9 @@ def make_groups(
         Backoff(RELOAD_MS, RELOAD_MS_MAX, random),
         on_fatal,
     )
-    topic = StateTopic(CONSUMER_OFFSETS, check_group_id, image, wanted, quorum.channel.call, random, on_fatal)
+    topic = StateTopic(
+        CONSUMER_OFFSETS, check_group_id, partition_of, image, wanted, quorum.channel.call, random, on_fatal
+    )
     coordinator = GroupCoordinator(config.node_id, topic, topics, ports, verifier)
 
     def serving() -> list[WatchedShard]:
@@ -112,7 +115,7 @@ def make_groups(
 
     ends = LogEnds(config.node_id, partitions, image, quorum.peers.call_broker)
     figures = GroupFigures(coordinator, memory, totals, ports.loader.figures)
-    return GroupParts(coordinator, figures, LagWatch(serving, ends, clock, on_fatal))
+    return GroupParts(coordinator, figures, LagWatch(serving, ends, topics, clock, on_fatal))
 
 
 def group_config(config: NodeConfig) -> GroupConfig:

@@ -76,7 +76,8 @@ class QuorumParts:
         self._listener: Listener | None = None
         if self.controller is not None:
             raft, most = self.raft, plan_descriptors(environment.descriptors_max).node_connections_max
-            service = ControllerService(lambda request: busy.raft.timed(raft.handle(request)), self._asked, most)
+            handle = (lambda request: busy.raft.timed(raft.handle(request))), self._asked
+            service = ControllerService(*handle, most, self.cluster_id)
             self._listener = environment.doors.controller(config, service)
         self.own_metadata = OwnMetadata(
             config.node_id,

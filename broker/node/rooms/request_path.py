@@ -12,6 +12,9 @@ from functools import partial
 
 from broker.apis.fetch_sessions.fetch_session import FetchSession, SessionMemory
 from broker.apis.produce_conversion import ProduceConverter, threads_for
+from broker.audit.audit_log import AuditLog
+from broker.authentication.authentication import Authentication
+from broker.authorization.gatekeeper import Gatekeeper
 from broker.config.node_config import NodeConfig
 from broker.connections.listener_limits import shared_by_clients
 from broker.load.busy_time import BusyTimes
@@ -24,8 +27,13 @@ from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment
+from broker.node.rooms.authentication import make_authentication
+from broker.node.rooms.authorization import make_gatekeeper
 from broker.node.rooms.quorum import QuorumParts
+from broker.node.rooms.quotas import make_quotas
 from broker.node.rooms.replication import Replication
+from broker.quotas.request_quotas import RequestQuotas
+from metadata.image import MetadataImage
 
 ANSWERS_STREAM_SHARE = 16
 """Share of the answers' budget: a stream that does not read keeps 1/16 of it, until it is closed."""
@@ -43,7 +51,12 @@ class RequestPath:
     answer_memory: MemoryBudget
     session_memory: MemoryBudget
     named_sessions: NamedSessions
+    authentication: Authentication
     listeners: BrokerListeners
+    gatekeeper: Gatekeeper | None
+    """None without an authorizer."""
+    quotas: RequestQuotas
+    audit: AuditLog
 
 
 def make_request_path(
@@ -60,26 +73,15 @@ def make_request_path(
     channel = RequestChannel(config.queued_max_requests, busy, clock.now_ns, request_sent)
     failed = FailedRequests(on_fatal)
     io_threads = IoThreads(threads, config.num_io_threads, len(config.log_dirs), busy.handlers, clock.now_ns)
-    converting = threads.executor("produce-conversion", threads_for(environment.processors))
-    converter = ProduceConverter(replicas.hosted.find, clock, converting, config.socket_request_max_bytes)
-    request_memory = RequestMemory(config.queued_max_request_bytes)
+    request_memory, audit = RequestMemory(config.queued_max_request_bytes), AuditLog(clock.now_ms)
     answer_memory = MemoryBudget(config.queued_max_response_bytes, ANSWERS_STREAM_SHARE)
     session_memory = MemoryBudget(config.fetch_sessions_max_bytes, 1)
     get, count_out, throttle = replicas.hosted.get, replicas.traffic.count_out, replication.leader_throttle
 
     def new_session(host: str, *, is_stream: bool = True) -> FetchSession:
         memory = SessionMemory(answer_memory.open(host), session_memory.open(host))
-        return FetchSession(
-            get,
-            clock,
-            config.fetch_max_bytes,
-            count_out,
-            memory,
-            failed.fail,
-            io_threads,
-            throttle,
-            is_stream=is_stream,
-        )
+        limits = config.fetch_max_bytes, count_out, memory
+        return FetchSession(get, clock, *limits, failed.fail, io_threads, throttle, is_stream=is_stream)
 
     named_sessions = NamedSessions(
         partial(new_session, is_stream=False),
@@ -88,22 +90,42 @@ def make_request_path(
         lambda: environment.random.randint(1, ID_MAX),
     )
     descriptors = plan_descriptors(environment.descriptors_max)
+    connections_max, quotas = descriptors.client_connections_max, make_quotas(config, quorum.loader)
+
+    def image() -> MetadataImage:
+        return quorum.loader.image
+
+    gatekeeper = make_gatekeeper(config, image, audit)
+    converter = _converter(config, environment, replication, gatekeeper)
+    authentication = make_authentication(config, environment, image, connections_max, audit)
     service = BrokerService(
         channel,
         new_session,
         converter.begin,
         request_memory,
         RequestMemory(config.queued_max_request_bytes),
-        descriptors.client_connections_max,
+        connections_max,
         descriptors.node_connections_max,
-        shared_by_clients(config, descriptors.client_connections_max),
+        shared_by_clients(config, connections_max),
         quorum.cluster_id,
         on_fatal=on_fatal,
         fail=failed.fail,
-        image=lambda: quorum.loader.image,
+        image=image,
         wall_ms=clock.wall_ms,
         named_sessions=named_sessions,
+        authentication=authentication,
+        quotas=quotas,
+        address_quotas=quotas.clients,
+        permissions=gatekeeper,
     )
-    listeners = environment.doors.broker(config, service)
     memories = request_memory, answer_memory, session_memory, named_sessions
-    return RequestPath(channel, failed, io_threads, converter, *memories, listeners)
+    checks = authentication, environment.doors.broker(config, service), gatekeeper, quotas
+    return RequestPath(channel, failed, io_threads, converter, *memories, *checks, audit=audit)
+
+
+def _converter(
+    config: NodeConfig, environment: Environment, replication: Replication, gatekeeper: Gatekeeper | None
+) -> ProduceConverter:
+    threads = environment.threads.executor("produce-conversion", threads_for(environment.processors))
+    find, may_write = replication.replicas.hosted.find, gatekeeper.may_write if gatekeeper else None
+    return ProduceConverter(find, environment.clock, threads, config.socket_request_max_bytes, may_write)

@@ -32,7 +32,7 @@ from broker.transactions.transaction_log import read_transaction_log
 from broker.transactions.transaction_memory import TransactionMemory
 from broker.transactions.transaction_records import encode_transaction_record
 from broker.transactions.transaction_shard import TransactionShard
-from broker.transactions.transactional_ids import check_transactional_id
+from broker.transactions.transactional_ids import check_transactional_id, partition_of_transactional_id
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.internal_topics import TRANSACTION_STATE
@@ -128,7 +128,8 @@ def make_transactions(
             on_fatal,
         )
 
-    topic = StateTopic(TRANSACTION_STATE, check_transactional_id, image, wanted, quorum.channel.call, random, on_fatal)
+    ids = check_transactional_id, partition_of_transactional_id
+    topic = StateTopic(TRANSACTION_STATE, *ids, image, wanted, quorum.channel.call, random, on_fatal)
     sender = MarkerSender(image, call_broker, clock, random, on_fatal)
     coordinator = TransactionCoordinator(config.node_id, topic, sender, request_id, ports_of, clock, random)
     figures = TransactionFigures(coordinator, sender, memory, counters, loader.figures)

@@ -1,4 +1,4 @@
-"""Keeps this broker registered with the controller: registration, heartbeats, unfencing, controlled shutdown.
+"""Keeps this broker registered with the controller: registration, heartbeats, unfencing.
 
     register ──► catch up with the registration's own offset ──► take roles ──► heartbeat ──► unfenced ──► …
                                                                                  └─ want_shut_down ─► should_shut_down
@@ -25,11 +25,13 @@ While it runs, it registers again in these cases; each is logged and counted:
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Set
 from dataclasses import replace
 from random import Random
 
+from broker.node.standing.controlled_shutdown import may_shut_down
 from broker.node.standing.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
@@ -58,10 +60,6 @@ RETRY_MS = 50
 RETRY_MS_MAX = 200
 """A broker that is not registered serves no client. One that waits for the end of its predecessor's session is kept out
 for no longer than this after that end."""
-SHUTDOWN_POLL_MS = 50
-CONTROLLED_SHUTDOWN_MS_MAX = 20_000
-"""A broker that leads thousands of partitions needs some seconds. The rest of a stop has its own limit
-(`storage/disk/stop_wait.py`); both are shorter than the TimeoutStopSec=2min of the systemd unit."""
 
 
 @measured
@@ -277,32 +275,10 @@ class BrokerLifecycle:
         return answer
 
     async def controlled_shutdown(self) -> bool:
-        """Ask the controller to move this broker's leaderships away; True when it lets the broker stop.
-
-        A controller that moves thousands of them may answer late, and another one may take its place. So an answer
-        that does not come is asked for again, but not for longer than a session: then there is no controller."""
+        """Ask the controller to move this broker's leaderships away; True when it lets the broker stop."""
         self._is_stopping = True
-        try:
-            async with asyncio.timeout(CONTROLLED_SHUTDOWN_MS_MAX / 1000):
-                while True:
-                    if await self._may_shut_down():
-                        return True
-                    await asyncio.sleep(SHUTDOWN_POLL_MS / 1000)
-        except TimeoutError:
-            _log.warning("controlled shutdown was not granted within %d ms", CONTROLLED_SHUTDOWN_MS_MAX)
-        except ApiError as error:
-            _log.warning("controlled shutdown was not granted: %s", error)
-        return False
-
-    async def _may_shut_down(self) -> bool:
-        try:
-            answer = await self._heartbeat(want_shut_down=True)
-        except ApiError as error:
-            if not error.retriable or self._silent_ms() >= self._session_timeout_ms:
-                raise
-            _log.info("controlled shutdown: %s; asking again", error)
-            return False
-        return answer.should_shut_down
+        ask = functools.partial(self._heartbeat, want_shut_down=True)
+        return await may_shut_down(ask, self._silent_ms, self._session_timeout_ms)
 
     def _silent_ms(self) -> float:
         """Since the controller's last answer."""

@@ -1,8 +1,8 @@
 """Decides the requests of one fetcher to its source broker, and what to do with the answers.
 
 Pure: it keeps a state per partition (fetching, truncating, delayed; KIP-595's fetch with `last_fetched_epoch`), builds
-the next request of the stream's session, and turns answers into effects. Appending, truncating, flushing and sending
-belong to fetcher_driver.py.
+the next request of the stream's session, and turns answers into effects (fetcher_values.py). Appending, truncating and
+flushing belong to effect_runner.py, sending to fetcher_driver.py.
 
 Safety, in the order in which it is obeyed:
 - every record below the fetch offset is durable here: the driver calls `appended` only AFTER the flush, so the next
@@ -20,9 +20,21 @@ Safety, in the order in which it is obeyed:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import Enum
 
+from broker.replication.follower.fetcher_values import (
+    AdvanceHighWatermark,
+    AdvanceLogStart,
+    Append,
+    Effect,
+    FetcherStatistics,
+    FetchState,
+    FetchTurn,
+    ReplicaState,
+    SayRefused,
+    SayStopped,
+    StartOver,
+    Truncate,
+)
 from broker.replication.move_throttle import MovingCopies
 from penstock.errors import ApiError, FencedLeaderEpochError, OffsetOutOfRangeError
 from penstock.messages.fetch import FetchPartition, PartitionFetchResult
@@ -34,114 +46,6 @@ TURN_PARTITIONS_MAX = 2_000
 SAID_AT_REFUSALS = 50
 """After this many errors in a row for one partition (some 10 s, longer than a change of leader), the error is logged
 once. Otherwise a follower would stand still without a line in the log."""
-
-
-class ReplicaState(Enum):
-    """The states of a partition of the fetcher."""
-
-    FETCHING = "fetching"
-    TRUNCATING = "truncating"
-    DELAYED = "delayed"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Append:
-    """Append these batches, flush them, then call `FetcherCore.appended`."""
-
-    partition: TopicPartition
-    records: bytes
-    leader_high_watermark: int
-    leader_log_start_offset: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Truncate:
-    """Cut the log by the leader's answer, then call `FetcherCore.truncated`."""
-
-    partition: TopicPartition
-    answer: EpochEndOffset
-    leader_log_start_offset: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class StartOver:
-    """All records here are older than the leader's log start: drop them and begin there, then call `truncated`."""
-
-    partition: TopicPartition
-    log_start_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class AdvanceHighWatermark:
-    """No records, but the leader's high watermark."""
-
-    partition: TopicPartition
-    leader_high_watermark: int
-
-
-@dataclass(frozen=True, slots=True)
-class AdvanceLogStart:
-    """The leader deleted the records below (KIP-107): do the same; call `log_start_durable` AFTER it is durable."""
-
-    partition: TopicPartition
-    leader_log_start_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class SayStopped:
-    """The partition is not fetched any more in this leader epoch: log why, once."""
-
-    partition: TopicPartition
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class SayRefused:
-    """The leader keeps refusing the partition, and the fetcher keeps asking: log why, once."""
-
-    partition: TopicPartition
-    error: ApiError
-
-
-Effect = Append | Truncate | StartOver | AdvanceHighWatermark | AdvanceLogStart | SayStopped | SayRefused
-
-
-@dataclass(slots=True)
-class FetchState:
-    """One partition of the fetcher."""
-
-    topic_id: str
-    leader_epoch: int
-    fetch_offset: int
-    last_fetched_epoch: int
-    log_start_offset: int
-    state: ReplicaState = ReplicaState.FETCHING
-    retry_at_ms: int = 0
-    asked_in: int = 0
-    log_start_wanted: int = -1
-    lag: int = -1
-    failure: str = ""
-    refusals: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class FetchTurn:
-    """The next request of the session: partitions added or moved, and partitions forgotten. `number` grows from turn to
-    turn; the answer must come with the number of its request."""
-
-    number: int
-    partitions: list[FetchPartition]
-    forgotten: list[TopicPartition]
-
-
-@dataclass(frozen=True, slots=True)
-class FetcherStatistics:
-    partitions: int
-    failed_partitions: int
-    delayed_partitions: int
-    lag_max: int
-    truncating_partitions: int
 
 
 class FetcherCore:
@@ -390,11 +294,4 @@ class FetcherCore:
         return state.leader_epoch if state else -1
 
     def statistics(self) -> FetcherStatistics:
-        states = tuple(self._states.values())
-        return FetcherStatistics(
-            partitions=len(states),
-            failed_partitions=sum(s.state is ReplicaState.FAILED for s in states),
-            delayed_partitions=sum(s.state is ReplicaState.DELAYED for s in states),
-            lag_max=max((s.lag for s in states), default=0),
-            truncating_partitions=sum(s.state is ReplicaState.TRUNCATING for s in states),
-        )
+        return FetcherStatistics.of(tuple(self._states.values()))

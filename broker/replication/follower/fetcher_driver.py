@@ -4,6 +4,8 @@ One turn: send what the core wants, wait for the answer, append everything in it
 logs that were touched, tell the core. A partition is asked for again AFTER its flush, because a fetch at offset N tells
 the leader that everything below N is on this disk.
 
+What is done to a log, and what an error of it means, is in effect_runner.py.
+
 A log dir that is slow or hangs holds up its own partitions only: a partition whose flush takes longer than
 `slow_flush_ms` is left out of the next request, and joins a later one when its flush is done.
 """
@@ -11,35 +13,23 @@ A log dir that is slow or hangs holds up its own partitions only: a partition wh
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 from collections.abc import Callable
 from random import Random
 
+from broker.replication.follower.effect_runner import EffectRunner, Grown
 from broker.replication.follower.fetcher_config import FetcherConfig
-from broker.replication.follower.fetcher_core import (
-    AdvanceLogStart,
-    Append,
-    Effect,
-    FetcherCore,
-    FetchState,
-    SayRefused,
-    SayStopped,
-    StartOver,
-    Truncate,
-)
-from broker.replication.follower.fetcher_effects import perform, prepare
+from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchStream, Timed
+from broker.replication.follower.fetcher_values import FetchState
 from broker.replication.move_throttle import MovingCopies
 from broker.replication.partition import Partition
-from broker.replication.throttled_lines import ThrottledLines
 from penstock.backoff import Backoff
 from penstock.clock import Clock
-from penstock.errors import ApiError, CorruptMessageError, InvariantViolation, NetworkError, PenstockError
+from penstock.errors import ApiError, NetworkError
 from penstock.messages.fetch import FetchRequest, FetchResponse
 from penstock.tasks import watch
 from penstock.types import TopicPartition
-from storage.disk.disk_errors import is_shortage
 
 _log = logging.getLogger(__name__)
 
@@ -69,10 +59,6 @@ class ReplicaFetcher:
         fetcher takes; `copies` are throttled."""
         self.name = name
         self.core = FetcherCore(config.backoff_ms, config.partition_bytes_max, copies)
-        self.bytes_in = 0
-        self.answers_refused = 0
-        """Answers whose records this broker did not take, because they are not what a leader may send."""
-        self._refusals = ThrottledLines(clock.now_ms)
         self._config = config
         self._clock = clock
         self._open_stream = open_stream
@@ -85,16 +71,23 @@ class ReplicaFetcher:
         self._flush_is_slow = False
         self._has_work = asyncio.Event()
         self._is_kick_due = False
-        self._cuts: dict[TopicPartition, Truncate | StartOver] = {}
-        """Truncations that wait for their disk to answer."""
-        self._on_fatal = on_fatal
+        self._runner = EffectRunner(name, self.core, clock, node, self.kick, on_fatal)
         self._task = asyncio.create_task(timed(self._run()), name=f"fetcher-{name}")
         watch(self._task, on_fatal)
+
+    @property
+    def bytes_in(self) -> int:
+        return self._runner.bytes_in
+
+    @property
+    def answers_refused(self) -> int:
+        """Answers whose records this broker did not take, because they are not what a leader may send."""
+        return self._runner.answers_refused
 
     def add(self, partition: Partition, leader_epoch: int) -> None:
         """Follow `partition` from its durable end in `leader_epoch`."""
         partition_log = partition.log
-        self._cuts.pop(partition.topic_partition, None)
+        self._runner.cut_no_more([partition.topic_partition])
         self.core.add(
             partition.topic_partition,
             FetchState(
@@ -106,14 +99,12 @@ class ReplicaFetcher:
             ),
         )
         if partition_log.written_start.durable < partition_log.log_start_offset:
-            self._report_log_start(partition, leader_epoch)
+            self._runner.report_log_start(partition, leader_epoch)
         self._has_work.set()
 
     def remove(self, partitions: list[TopicPartition]) -> None:
         self.core.remove(partitions)
-        self._refusals.forget(partitions)
-        for key in partitions:
-            self._cuts.pop(key, None)
+        self._runner.forget(partitions)
         asyncio.get_running_loop().call_soon(self._leave_if_idle)  # not at once: it may be added again, in a new epoch
 
     def _leave_if_idle(self) -> None:
@@ -133,7 +124,7 @@ class ReplicaFetcher:
         self.kick()
 
     async def stop(self) -> None:
-        self._cuts.clear()
+        self._runner.close()
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -202,145 +193,13 @@ class ReplicaFetcher:
 
     async def _apply(self, turn: int, response: FetchResponse) -> None:
         now_ms = self._clock.now_ms()
-        grown: list[tuple[Partition, int, int]] = []
+        grown: Grown = []
         for result in response.partitions:
             for effect in self.core.on_result(result, turn, now_ms):
-                if isinstance(effect, SayStopped):
-                    _log.info("fetcher %s: %s: not fetched in this epoch: %s", self.name, effect.partition, effect.why)
-                elif isinstance(effect, SayRefused):
-                    told = f"{effect.error.kafka_name}: {effect.error}"
-                    _log.warning(
-                        "fetcher %s: %s: its leader keeps refusing the fetch: %s", self.name, effect.partition, told
-                    )
-                else:
-                    self._do(effect, now_ms, grown)
+                self._runner.run(effect, now_ms, grown)
         await self._make_durable(grown)
 
-    def _do(self, effect: Effect, now_ms: int, grown: list[tuple[Partition, int, int]]) -> None:
-        leader_epoch = self.core.leader_epoch(effect.partition)
-        partition = self._node.find(effect.partition)
-        if partition is None or partition.leading is not None:
-            self.core.remove([effect.partition])
-        elif isinstance(effect, Truncate | StartOver):
-            self._cut_later(effect, partition, leader_epoch)
-        else:
-            work = functools.partial(self._perform, effect, partition, leader_epoch, grown)
-            self._try(work, partition, leader_epoch, now_ms)
-
-    def _cut_later(self, effect: Truncate | StartOver, partition: Partition, leader_epoch: int) -> None:
-        """A truncation waits for its disk on the event loop, so it is done only when the disk has just answered: one
-        that hangs would stop the partitions of every other log dir. Until then nothing is fetched for the partition."""
-        key = effect.partition
-        self._cuts[key] = effect
-
-        def is_wanted() -> bool:
-            return self._cuts.get(key) is effect
-
-        prepared = prepare(effect, partition, lambda offset: self._node.expect_cut(partition, offset, is_wanted))
-        work = functools.partial(prepared.run, is_wanted) if prepared else None
-
-        def cut(error: BaseException | None) -> None:
-            if error is not None:
-                raise error
-            self._perform(effect, partition, leader_epoch, [])
-
-        def answered(error: BaseException | None) -> None:
-            if prepared is not None:
-                prepared.close()
-            if not is_wanted():
-                return  # it is not followed any more, or from another position
-            del self._cuts[key]
-            if self._node.find(key) is not partition or partition.leading is not None:
-                self.core.remove([key])
-                return
-            try:
-                self._try(functools.partial(cut, error), partition, leader_epoch, self._clock.now_ms())
-            except Exception as fatal:
-                self._on_fatal(fatal)
-            self.kick()
-
-        self._node.when_disk_answers(partition, answered, work)
-
-    def _try(self, work: Callable[[], None], partition: Partition, leader_epoch: int, now_ms: int) -> None:
-        """Do it, and decide what its error means for the partition; only a violated invariant is raised."""
-        try:
-            work()
-        except InvariantViolation:
-            raise
-        except CorruptMessageError as error:
-            self._refuse(partition.topic_partition, error)
-            # Spoilt on the way, it is good the next time; spoilt at its source, the leader looks again when it is asked
-            # again (FetchSession), goes offline, and another leads.
-            self._ask_again(partition, leader_epoch, now_ms)
-        except (PenstockError, OSError) as error:
-            partition.reports.disk_error(partition, error)
-            if is_shortage(error) and partition.offline is None:
-                self._ask_again(partition, leader_epoch, now_ms)
-            else:
-                self._stop_following(partition, error)
-
-    def _refuse(self, key: TopicPartition, error: CorruptMessageError) -> None:
-        """The same records come again after every back-off until the leader has others."""
-        self.answers_refused += 1
-        more = self._refusals.due(key)
-        if more is not None:
-            _log.error("fetcher %s: %s: bad records from the leader%s: %s", self.name, key, more, error)
-
-    def _stop_following(self, partition: Partition, error: Exception) -> None:
-        """In this leader epoch; a partition that went offline with the error has its line from `disk_error`."""
-        key = partition.topic_partition
-        if partition.offline is None:
-            _log.error("fetcher %s: %s: not fetched any more in this epoch: %s", self.name, key, error)
-        self.core.failed(key, str(error))
-
-    def _perform(
-        self, effect: Effect, partition: Partition, leader_epoch: int, grown: list[tuple[Partition, int, int]]
-    ) -> None:
-        rebased = perform(effect, partition)
-        if rebased:
-            self.core.log_start_lowered(effect.partition, leader_epoch, partition.log.written_start.durable)
-            self._report_log_start(partition, leader_epoch)
-        if isinstance(effect, Append):
-            self.bytes_in += len(effect.records)
-            grown.append((partition, leader_epoch, partition.log.log_end_offset))
-        elif isinstance(effect, Truncate | StartOver):
-            self._truncated(partition, leader_epoch)
-        elif isinstance(effect, AdvanceLogStart):
-            self._report_log_start(partition, leader_epoch)
-
-    def _ask_again(self, partition: Partition, leader_epoch: int, now_ms: int) -> None:
-        """After the back-off, from where the log is now: it may have begun anew before the append failed."""
-        if partition.log.log_end_offset < self.core.fetch_offset(partition.topic_partition):
-            self._truncated(partition, leader_epoch)
-        self.core.delayed(partition.topic_partition, now_ms)
-
-    def _report_log_start(self, partition: Partition, leader_epoch: int) -> None:
-        """Tell the leader where this log starts AFTER that is durable; nothing waits for it."""
-        key, start = partition.topic_partition, partition.log.log_start_offset
-
-        def written(error: ApiError | None) -> None:
-            if self._node.find(key) is not partition:
-                return  # another topic has the name by now, and may be followed in the same epoch
-            if error is None:
-                self.core.log_start_durable(key, leader_epoch, min(start, partition.log.written_start.durable))
-                self.kick()
-            else:
-                _log.warning("fetcher %s: %s: %s", self.name, key, error)
-                self.core.log_start_failed(key, leader_epoch, self._clock.now_ms())
-
-        self._node.make_log_start_durable(partition, written)
-
-    def _truncated(self, partition: Partition, leader_epoch: int) -> None:
-        partition_log = partition.log
-        self.core.truncated(
-            partition.topic_partition,
-            leader_epoch,
-            partition_log.log_end_offset,
-            partition_log.latest_epoch,
-            partition_log.log_start_offset,
-        )
-
-    async def _make_durable(self, grown: list[tuple[Partition, int, int]]) -> None:
+    async def _make_durable(self, grown: Grown) -> None:
         """Have everything appended flushed; the core may acknowledge each partition by a fetch AFTER its flush."""
         flushing: set[TopicPartition] = set()
         for partition, leader_epoch, end_offset in grown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from broker.replication.follower.fetcher_core import (
+from broker.replication.follower.fetcher_values import (
     AdvanceHighWatermark,
     AdvanceLogStart,
     Append,
@@ -22,7 +22,7 @@ from broker.replication.follower.follower_log import (
 from broker.replication.partition import Partition
 from penstock.epochs import truncation_offset
 from penstock.types import EpochEndOffset
-from storage.log.producer_cut import PreparedCut
+from storage.log.producers.producer_cut import PreparedCut
 
 _log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from random import Random
 
 from broker.replication.follower.fetcher_config import FetcherConfig
-from broker.replication.follower.fetcher_core import FetcherStatistics
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchStream, Timed
+from broker.replication.follower.fetcher_values import FetcherStatistics
 from broker.replication.move_throttle import MoveThrottle, MovingCopies
 from broker.replication.partition import Partition
 from penstock.clock import Clock

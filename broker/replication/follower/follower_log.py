@@ -34,7 +34,7 @@ def append_as_follower(
     if rebased and first is not None:
         log.truncate_fully_and_start_at(first.base_offset)
     try:
-        log.append_as_follower(records, leader_high_watermark)
+        log.append.as_follower(records, leader_high_watermark)
     except KafkaStorageError as error:
         if is_shortage(error):
             partition.reports.append_refused(partition)

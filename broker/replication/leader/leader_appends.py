@@ -22,8 +22,8 @@ from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from penstock.clock import Clock
 from penstock.record.batch import Buffer
+from storage.append.append_info import AppendInfo
 from storage.append.append_origin import AppendOrigin
-from storage.log.log_types import AppendInfo
 
 ACKS_ALL: Final = -1
 

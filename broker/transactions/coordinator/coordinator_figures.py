@@ -25,6 +25,10 @@ _STATES_HELP = (
 )
 _ENDED = "penstock_transactions_ended"
 _ENDED_HELP = "Transactions that were decided here. Aborted ones count those that timed out or were fenced, too."
+_BATCHES = "penstock_atomic_batches_decided"
+_BATCHES_HELP = (
+    "Versions of atomic batches that were decided here. One that nobody decides counts as aborted when another begins."
+)
 
 
 @measured
@@ -53,6 +57,16 @@ class TransactionCoordinatorStatistics:
         "penstock_transactions_fenced", "Transactions that were aborted because a newer producer began."
     )
     expired_ids: int = counter("penstock_transactional_ids_expired", "Transactional ids that were forgotten.")
+    applications: int = gauge(
+        "penstock_atomic_batch_applications", "Applications of atomic batches that are known here."
+    )
+    batches_committed: int = counter(_BATCHES, _BATCHES_HELP, outcome="committed")
+    batches_aborted: int = counter(_BATCHES, _BATCHES_HELP, outcome="aborted")
+    runs_fenced: int = counter(
+        "penstock_atomic_batch_runs_fenced",
+        "Runs of applications after which another one began, as after each restart. Many of one application: two runs"
+        " take turns.",
+    )
     markers_waiting: int = gauge(
         "penstock_transaction_markers_waiting", "Partitions that lack the marker of a decided transaction."
     )
@@ -110,6 +124,10 @@ class TransactionFigures:
             timed_out=counters.timed_out,
             fenced=counters.fenced,
             expired_ids=counters.expired,
+            applications=sum(core.applications for core in cores),
+            batches_committed=counters.batches_committed,
+            batches_aborted=counters.batches_aborted,
+            runs_fenced=counters.runs_fenced,
             markers_waiting=sender.open_partitions,
             markers_failing=sender.failing,
             oldest_marker_ms=sender.oldest_ms,

@@ -36,7 +36,8 @@ LATE_MAX: Final = 8
 """Calls that were overtaken, at a time; of each kind."""
 
 Call = Callable[[WriteTxnMarkersRequest], Awaitable[WriteTxnMarkersResponse]]
-TopicIdOf = Callable[[str], str]
+Named = Callable[[TopicPartition], MarkedPartition]
+"""A partition with what the metadata says of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,14 +60,14 @@ class MarkerCalls:
         self,
         broker_id: int,
         call: Call,
-        topic_id_of: TopicIdOf,
+        named: Named,
         marked: Marked,
         not_marked: NotMarked,
         backoff: Backoff,
         on_fatal: Callable[[BaseException], None],
     ) -> None:
         self.broker_id = broker_id
-        self._call, self._topic_id_of = call, topic_id_of
+        self._call, self._named = call, named
         self._marked, self._not_marked, self._on_fatal = marked, not_marked, on_fatal
         self._waiting: dict[SentEnd, dict[TopicPartition, None]] = {}
         self._troubled: set[TopicPartition] = set()
@@ -118,9 +119,6 @@ class MarkerCalls:
                 return asked
         self._asked = None
         return None
-
-    def _named(self, partition: TopicPartition) -> MarkedPartition:
-        return MarkedPartition(partition, self._topic_id_of(partition.topic))
 
     def _take(self, is_of_troubled: bool) -> list[tuple[SentEnd, tuple[TopicPartition, ...]]]:
         taken: list[tuple[SentEnd, tuple[TopicPartition, ...]]] = []

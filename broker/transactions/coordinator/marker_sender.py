@@ -27,6 +27,7 @@ from metadata.image import MetadataImage
 from penstock.backoff import Backoff
 from penstock.clock import Clock
 from penstock.errors import LeaderNotAvailableError
+from penstock.messages.transactions.markers import MarkedPartition
 from penstock.types import NO_LEADER, TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -123,7 +124,7 @@ class MarkerSender:
             calls = self._calls[broker_id] = MarkerCalls(
                 broker_id,
                 lambda request: self._call(broker_id, request, CALL_MS),
-                self._topic_id_of,
+                self._named,
                 self._written,
                 self._failed,
                 self._backoff,
@@ -131,9 +132,11 @@ class MarkerSender:
             )
         return calls
 
-    def _topic_id_of(self, name: str) -> str:
-        topic = self._image().topic(name)
-        return "" if topic is None else topic.topic_id
+    def _named(self, partition: TopicPartition) -> MarkedPartition:
+        state = self._image().partition(*partition)
+        if state is None:  # deleted a moment ago: it is told so by `published`
+            return MarkedPartition(partition, "")
+        return MarkedPartition(partition, state.topic_id, state.leader_epoch)
 
     def _written(self, sent: SentEnd, partition: TopicPartition) -> None:
         self._leave(sent, partition)

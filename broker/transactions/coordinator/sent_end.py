@@ -57,6 +57,7 @@ class SentEnd:
             self.coordinator_epoch,
             partitions,
             end.transaction_version,
+            end.decided_ms,
         )
 
     def __repr__(self) -> str:

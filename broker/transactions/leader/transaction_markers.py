@@ -4,12 +4,20 @@ EndHangingTransaction: an administrator has it abort one that no coordinator wil
 A marker is a control batch with acks=all: its result is known AFTER it is committed, or after MARKER_WAIT_MS. The
 coordinator then asks again, which is free: a marker that is there already is not written twice. A partition that fails
 holds up no other. A marker for `__consumer_offsets` also changes the state of the groups there, so the coordinator of
-groups writes it. Not here: which markers a log refuses (storage/append/), and who leads.
+groups writes it.
+
+A call may be carried out late, when its coordinator has long asked again and had its answer. With version 1 the next
+transaction of the producer has the same epoch, and such a call must not end it: one of an earlier lead is
+FENCED_LEADER_EPOCH, and one in this lead finds the end told (`leader/transaction_guards.py`), and is answered.
+
+Not here: which markers a log refuses (storage/append/), and who leads.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 from broker.network.request_channel import Request
@@ -19,7 +27,7 @@ from broker.replication.leader.purgatory import OffsetWaiters, Waiter
 from broker.replication.partition import Partition
 from metadata.internal_topics import CONSUMER_OFFSETS
 from penstock.clock import Clock
-from penstock.errors import ApiError, InvalidTxnStateError, RequestTimedOutError
+from penstock.errors import ApiError, FencedLeaderEpochError, InvalidTxnStateError, RequestTimedOutError
 from penstock.messages.transactions.listing import EndHangingTransactionRequest, EndHangingTransactionResponse
 from penstock.messages.transactions.markers import (
     MarkedPartition,
@@ -65,6 +73,16 @@ class TransactionMarkersApi:
 
     def _write(self, marker: TxnMarker, asked: MarkedPartition, result: _Result) -> None:
         partition = self._partitions.get(asked.partition, asked.topic_id)
+        leader_epoch = partition.leader_state().leader_epoch
+        if asked.leader_epoch is not None and asked.leader_epoch < leader_epoch:
+            raise FencedLeaderEpochError(
+                f"{asked.partition} is led in epoch {leader_epoch}, and the marker is for epoch {asked.leader_epoch}"
+            )
+        if marker.transaction_version < BUMPING_VERSION:
+            if _is_late(partition, marker):
+                result.told(None)
+                return
+            result.when_written = partial(partition.guards.told_end, marker.producer_id, marker.decided_ms)
         if asked.partition.topic != CONSUMER_OFFSETS:
             result.waits_at = partition.acks_all
         self._write_to(partition, marker, result.told)
@@ -89,14 +107,17 @@ class TransactionMarkersApi:
             )
         epoch = max(transactions.coordinator_epoch_of(producer_id), 0)
         marker = TxnMarker(producer_id, body.producer_epoch, False, epoch, ())
+        answer = _HangingEnd(request, partition.acks_all)
+        try:
+            self._write_to(partition, marker, answer.told)
+        except ApiError as error:
+            answer.told(without_frames(error))
 
-        def told(error: ApiError | None) -> None:
-            if error is None:
-                request.complete(EndHangingTransactionResponse())
-            else:
-                request.fail(error)
 
-        self._write_to(partition, marker, told)
+def _is_late(partition: Partition, marker: TxnMarker) -> bool:
+    """True for an end that was told here before. A newer coordinator's is not: the log is to know its epoch."""
+    known = partition.log.transactions.coordinator_epoch_of(marker.producer_id)
+    return marker.coordinator_epoch == known and partition.guards.is_late(marker.producer_id, marker.decided_ms)
 
 
 def append_marker(logs: LeaderAppends, partition: Partition, marker: TxnMarker, wall_ms: int, told: Waiter) -> None:
@@ -107,24 +128,53 @@ def append_marker(logs: LeaderAppends, partition: Partition, marker: TxnMarker, 
     info = partition.log.transactions.answer_marker(end, marker.transaction_version)
     if info is None:
         info = logs.append(partition, build_marker(end, wall_ms), ACKS_ALL, COORDINATOR)
-    elif marker.transaction_version < BUMPING_VERSION:
+    if marker.transaction_version < BUMPING_VERSION:
         partition.guards.marked(marker.producer_id)  # a batch of the transaction may be waiting for its coordinator
     logs.when_acked(partition, info, ACKS_ALL, told)
+
+
+class _HangingEnd:
+    """The answer to EndHangingTransaction: the marker is committed, or the error, or that it was not in time."""
+
+    __slots__ = ("_request", "_timer", "_waits_at", "told")
+
+    def __init__(self, request: Request, waits_at: OffsetWaiters) -> None:
+        self._request, self._waits_at = request, waits_at
+        self.told = self._told  # one object: waiters are looked for by identity
+        loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = loop.call_later(MARKER_WAIT_MS / 1000, self._time_up)
+
+    def _time_up(self) -> None:
+        self._waits_at.discard(self.told)
+        self._told(RequestTimedOutError(f"the abort was not committed within {MARKER_WAIT_MS} ms; it may be yet"))
+
+    def _told(self, error: ApiError | None) -> None:
+        if self._timer is None:
+            return
+        self._timer.cancel()
+        self._timer = None
+        if error is None:
+            self._request.complete(EndHangingTransactionResponse())
+        else:
+            self._request.fail(error)
 
 
 class _Result:
     """The result for one partition. Only the first that is told counts."""
 
-    __slots__ = ("_answer", "error", "is_known", "told", "waits_at")
+    __slots__ = ("_answer", "error", "is_known", "told", "waits_at", "when_written")
 
     def __init__(self, answer: _Answer) -> None:
         self._answer = answer
         self.error: ApiError | None = None
         self.is_known = False
         self.waits_at: OffsetWaiters | None = None
+        self.when_written: Callable[[], None] | None = None
         self.told = self._told  # one object: waiters are looked for by identity
 
     def _told(self, error: ApiError | None) -> None:
+        if error is None and self.when_written is not None:
+            self.when_written()
         if not self.is_known:
             self.is_known, self.error = True, error
             self._answer.one_is_known()

@@ -3,21 +3,26 @@
 A call that takes longer than PATIENCE_MS holds up nobody else: the next one begins beside it, without the questions
 about the coordinators that the first one waits for. These have calls of their own, until one of them is quick again. So
 a coordinator whose log does not commit delays its own transactions only. A call without an answer gives its questions
-back. Not here: which broker is asked, and what an answer means (verifier.py).
+back.
+
+A transaction whose last one is still being ended is asked about once more, in a call of its own, which is answered when
+that has ended (broker/transactions/waiting_adds.py). At most WAITING_MAX of these are under way.
+
+Not here: which broker is asked, and what an answer means (verifier.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from broker.call_queue import CallQueue
 from broker.transactions.verification.questions import InTransaction, Question
 from penstock.backoff import Backoff
-from penstock.errors import ApiError, NetworkError
+from penstock.errors import ApiError, ConcurrentTransactionsError, NetworkError, UnsupportedVersionError
 from penstock.messages.transactions.producers import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -30,6 +35,8 @@ CALL_MS: Final = 5_000
 """The time of one call. Its questions are then asked anew, perhaps of another broker."""
 PATIENCE_MS: Final = 100
 """Longer than a commit takes on disks that are well."""
+WAITING_MAX: Final = 64
+"""Calls that wait for the end of a transaction, at a time."""
 
 Call = Callable[[AddPartitionsToTxnRequest], Awaitable[AddPartitionsToTxnResponse]]
 Answered = Callable[[Question, ApiError | None], None]
@@ -45,7 +52,7 @@ class _Asked:
     coordinators: frozenset[int]
 
     @classmethod
-    def of(cls, taken: list[tuple[Question, int]]) -> _Asked:
+    def of(cls, taken: Iterable[tuple[Question, int]], *, waits: bool = False) -> _Asked:
         by_transaction: dict[InTransaction, dict[Question, None]] = {}
         for question, _ in taken:
             by_transaction.setdefault(question.in_transaction, {})[question] = None
@@ -60,7 +67,8 @@ class _Asked:
                     bumps_epoch=not in_transaction.verify_only,
                 )
                 for in_transaction, questions in by_transaction.items()
-            )
+            ),
+            waits,
         )
         return cls(request, tuple(map(tuple, by_transaction.values())), frozenset(number for _, number in taken))
 
@@ -87,6 +95,8 @@ class CoordinatorCalls:
         """The coordinators that were in a slow call, and in no quick one since."""
         self._asks_suspect = False
         self._tasks: set[asyncio.Future[AddPartitionsToTxnResponse]] = set()
+        self._waits: set[asyncio.Future[AddPartitionsToTxnResponse]] = set()
+        """A part of `_tasks`: they wait for the end of a transaction."""
         self._on_fatal = on_fatal
         self._queue: CallQueue[_Asked, AddPartitionsToTxnResponse | None]
         self._queue = CallQueue(name, self, self._ask, backoff, on_fatal)
@@ -151,10 +161,14 @@ class CoordinatorCalls:
         return None
 
     def _late(self, asked: _Asked, task: asyncio.Future[AddPartitionsToTxnResponse]) -> None:
+        self._slow -= Counter(asked.coordinators)
+        self._done(asked, task)
+
+    def _done(self, asked: _Asked, task: asyncio.Future[AddPartitionsToTxnResponse]) -> None:
+        """A call that nobody has waited for."""
         self._tasks.discard(task)
         if task.cancelled():
             return
-        self._slow -= Counter(asked.coordinators)
         error = task.exception()
         if error is None:
             self._tell(asked, task.result())
@@ -170,12 +184,33 @@ class CoordinatorCalls:
             return
         for questions, told in zip(asked.questions, answer.transactions, strict=True):
             errors = {result.partition: result for result in told.partitions}
+            too_early: list[Question] = []
             for question in questions:
                 result = errors.get(question.partition.topic_partition)
                 if result is None:
                     self._unanswered(question, NetworkError("the coordinator's answer leaves the partition out"))
+                elif isinstance(result.error, ConcurrentTransactionsError) and self._may_wait(asked):
+                    too_early.append(question)
                 else:
                     self._answered(question, result.error)
+            if too_early:
+                self._wait_for_end(too_early, asked)
+
+    def _may_wait(self, asked: _Asked) -> bool:
+        return not asked.request.waits and len(self._waits) < WAITING_MAX
+
+    def _wait_for_end(self, questions: list[Question], asked: _Asked) -> None:
+        """Ask about one transaction, whose last one is being ended: the answer waits for that."""
+        (number, *_) = asked.coordinators  # only their number matters: nothing is slow yet
+        waiting = _Asked.of(((question, number) for question in questions), waits=True)
+        task = asyncio.ensure_future(self._call(waiting.request))
+        self._tasks.add(task)
+        self._waits.add(task)
+        task.add_done_callback(lambda done: self._waited(waiting, done))
+
+    def _waited(self, asked: _Asked, task: asyncio.Future[AddPartitionsToTxnResponse]) -> None:
+        self._waits.discard(task)
+        self._done(asked, task)
 
     def _no_answer(self, asked: _Asked, error: ApiError) -> None:
         """The broker may be gone: what waits for the same coordinators is looked for anew, too."""
@@ -186,9 +221,14 @@ class CoordinatorCalls:
             self._unanswered(question, error)
 
     def _give_back(self, asked: _Asked, error: ApiError) -> None:
+        """To be asked again; unless the broker is of a release that does not know the call, which is an answer."""
+        is_answer = isinstance(error, UnsupportedVersionError)
         for questions in asked.questions:
             for question in questions:
-                self._unanswered(question, error)
+                if is_answer:
+                    self._answered(question, error)
+                else:
+                    self._unanswered(question, error)
 
     def __repr__(self) -> str:
         return f"CoordinatorCalls({len(self._waiting)} wait, {sum(self._slow.values())} coordinators are slow)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.coordination.partition_of import partition_of
+from broker.transactions.transactional_ids import partition_of_transactional_id
 from metadata.image import MetadataImage
 from metadata.internal_topics import TRANSACTION_STATE
 from penstock.errors import CoordinatorNotAvailableError
@@ -24,7 +24,7 @@ class ImageCoordinators:
         topic = image.topic(TRANSACTION_STATE)
         if topic is None:
             raise CoordinatorNotAvailableError(f"{TRANSACTION_STATE} is not there: no transaction can have begun")
-        number = partition_of(transactional_id, len(topic.partitions))
+        number = partition_of_transactional_id(transactional_id, len(topic.partitions))
         state = image.partition(TRANSACTION_STATE, number)
         if state is None or state.leader_id == NO_LEADER:
             raise CoordinatorNotAvailableError(f"{TRANSACTION_STATE}-{number} has no leader now")

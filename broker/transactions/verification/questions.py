@@ -48,7 +48,9 @@ class Question:
         self.attempt += 1
         if self.guard is None or not self.in_transaction.verify_only:
             self._drop_guard()
-            self.guard = self.partition.guards.set(self.in_transaction.producer_id)
+            asked = self.in_transaction
+            epoch = None if asked.verify_only else asked.producer_epoch
+            self.guard = self.partition.guards.set(asked.producer_id, epoch)
 
     @property
     def is_guarded(self) -> bool:

@@ -6,6 +6,7 @@
     nothing in time, or only that it cannot say now         NOT_ENOUGH_REPLICAS: it sends the batch again
     CONCURRENT_TRANSACTIONS until the time is up            that, which is retriable, too
     INVALID_PRODUCER_ID_MAPPING and others                  that
+    nothing: its release does not know the call             UNSUPPORTED_VERSION
 
 Clients that do not know one of these are told another one by their door (`broker/kafka/errors.py`).
 """
@@ -21,6 +22,7 @@ from penstock.errors import (
     OperationNotAttemptedError,
     ProducerFencedError,
     TransactionAbortableError,
+    UnsupportedVersionError,
 )
 from penstock.types import TopicPartition
 
@@ -38,6 +40,11 @@ def refusal(partition: TopicPartition, error: ApiError) -> ApiError:
         )
     if isinstance(error, ProducerFencedError):
         return InvalidProducerEpochError(str(error))
+    if isinstance(error, UnsupportedVersionError):
+        return UnsupportedVersionError(
+            f"the broker that should coordinate the transaction is of a release without transactions: {error}; nothing"
+            " was written; upgrade all brokers, then use them"
+        )
     return error
 
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 
@@ -41,6 +40,7 @@ type partitionKey struct {
 // Cluster knows the nodes of a cluster, and who leads what. It is safe for concurrent use.
 type Cluster struct {
 	bootstrap []string
+	security  Security
 
 	mu          sync.Mutex
 	connections map[string]*grpc.ClientConn
@@ -50,8 +50,9 @@ type Cluster struct {
 }
 
 // NewCluster connects to nothing yet; bootstrap has the addresses of some nodes.
-func NewCluster(bootstrap ...string) *Cluster {
+func NewCluster(security Security, bootstrap ...string) *Cluster {
 	return &Cluster{
+		security:    security,
 		bootstrap:   bootstrap,
 		connections: map[string]*grpc.ClientConn{},
 		addresses:   map[int32]string{},
@@ -75,13 +76,12 @@ func (c *Cluster) broker(address string) (penstockpb.BrokerClient, error) {
 	defer c.mu.Unlock()
 	connection := c.connections[address]
 	if connection == nil {
-		made, err := grpc.NewClient(
-			"passthrough:///"+address,
-			grpc.WithTransportCredentials(insecure.NewCredentials()),
+		options := append(c.security.dialOptions(address),
 			grpc.WithDefaultCallOptions(
 				grpc.MaxCallRecvMsgSize(messageBytesMax), grpc.MaxCallSendMsgSize(messageBytesMax)),
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		)
+		made, err := grpc.NewClient("passthrough:///"+address, options...)
 		if err != nil {
 			return nil, err
 		}
@@ -160,6 +160,10 @@ func (c *Cluster) refresh(ctx context.Context, topic string) error {
 		answer, err := c.metadata(ctx, address, topic)
 		if err == nil {
 			return c.take(answer)
+		}
+		var told *Error
+		if errors.As(err, &told) && (told.Code == saslAuthenticationFailed || told.Code == authenticationRequired) {
+			return told // another node knows the same users
 		}
 		failures = append(failures, err)
 	}

@@ -23,14 +23,16 @@ type codeMeaning struct {
 }
 
 const (
-	offsetOutOfRange   = 1
-	networkException   = 13
-	requestTimedOut    = 7
-	messageTooLarge    = 10
-	unsupportedVersion = 35
-	invalidRequest     = 42
-	resourceExhausted  = 89
-	unknownServerError = -1
+	offsetOutOfRange         = 1
+	networkException         = 13
+	requestTimedOut          = 7
+	messageTooLarge          = 10
+	unsupportedVersion       = 35
+	invalidRequest           = 42
+	saslAuthenticationFailed = 58
+	authenticationRequired   = 1000
+	resourceExhausted        = 89
+	unknownServerError       = -1
 
 	errorCodeTrailer = "penstock-error-code"
 )

@@ -248,13 +248,14 @@ func (x *PartitionRecords) GetTopicId() string {
 }
 
 type ProduceResponse struct {
-	state         protoimpl.MessageState    `protogen:"open.v1"`
-	CorrelationId int64                     `protobuf:"varint,1,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
-	Partitions    []*PartitionProduceResult `protobuf:"bytes,2,rep,name=partitions,proto3" json:"partitions,omitempty"`                       // in the order of the request; empty for acks = 0
-	Error         *Error                    `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`                                 // of the request as a whole
-	MoreFollows   bool                      `protobuf:"varint,4,opt,name=more_follows,json=moreFollows,proto3" json:"more_follows,omitempty"` // these results, if any, are known; the others come later, under this correlation_id
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState    `protogen:"open.v1"`
+	CorrelationId  int64                     `protobuf:"varint,1,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
+	Partitions     []*PartitionProduceResult `protobuf:"bytes,2,rep,name=partitions,proto3" json:"partitions,omitempty"`                                  // in the order of the request; empty for acks = 0
+	Error          *Error                    `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`                                            // of the request as a whole
+	MoreFollows    bool                      `protobuf:"varint,4,opt,name=more_follows,json=moreFollows,proto3" json:"more_follows,omitempty"`            // these results, if any, are known; the others come later, under this correlation_id
+	ThrottleTimeMs int32                     `protobuf:"varint,5,opt,name=throttle_time_ms,json=throttleTimeMs,proto3" json:"throttle_time_ms,omitempty"` // nothing more of the stream is read for so long: the client's quota is used up
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ProduceResponse) Reset() {
@@ -313,6 +314,13 @@ func (x *ProduceResponse) GetMoreFollows() bool {
 		return x.MoreFollows
 	}
 	return false
+}
+
+func (x *ProduceResponse) GetThrottleTimeMs() int32 {
+	if x != nil {
+		return x.ThrottleTimeMs
+	}
+	return 0
 }
 
 type PartitionProduceResult struct {
@@ -736,12 +744,13 @@ func (x *ForgottenPartition) GetPartition() int32 {
 }
 
 type FetchResponse struct {
-	state         protoimpl.MessageState  `protogen:"open.v1"`
-	CorrelationId int64                   `protobuf:"varint,1,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
-	Partitions    []*PartitionFetchResult `protobuf:"bytes,2,rep,name=partitions,proto3" json:"partitions,omitempty"` // only those with records, an error, or news
-	Error         *Error                  `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState  `protogen:"open.v1"`
+	CorrelationId  int64                   `protobuf:"varint,1,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
+	Partitions     []*PartitionFetchResult `protobuf:"bytes,2,rep,name=partitions,proto3" json:"partitions,omitempty"` // only those with records, an error, or news
+	Error          *Error                  `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	ThrottleTimeMs int32                   `protobuf:"varint,4,opt,name=throttle_time_ms,json=throttleTimeMs,proto3" json:"throttle_time_ms,omitempty"` // nothing more of the stream is read for so long: the client's quota is used up
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *FetchResponse) Reset() {
@@ -793,6 +802,13 @@ func (x *FetchResponse) GetError() *Error {
 		return x.Error
 	}
 	return nil
+}
+
+func (x *FetchResponse) GetThrottleTimeMs() int32 {
+	if x != nil {
+		return x.ThrottleTimeMs
+	}
+	return 0
 }
 
 type PartitionFetchResult struct {
@@ -2806,6 +2822,120 @@ func (x *InitProducerIdResponse) GetProducerEpoch() int32 {
 	return 0
 }
 
+// A step of the dialogue in which a client proves who it is; a connection has one dialogue under way at most (KIP-84).
+type SaslAuthenticateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mechanism     string                 `protobuf:"bytes,1,opt,name=mechanism,proto3" json:"mechanism,omitempty"` // begins a dialogue; empty: goes on with the one under way
+	AuthBytes     []byte                 `protobuf:"bytes,2,opt,name=auth_bytes,json=authBytes,proto3" json:"auth_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SaslAuthenticateRequest) Reset() {
+	*x = SaslAuthenticateRequest{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SaslAuthenticateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SaslAuthenticateRequest) ProtoMessage() {}
+
+func (x *SaslAuthenticateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SaslAuthenticateRequest.ProtoReflect.Descriptor instead.
+func (*SaslAuthenticateRequest) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *SaslAuthenticateRequest) GetMechanism() string {
+	if x != nil {
+		return x.Mechanism
+	}
+	return ""
+}
+
+func (x *SaslAuthenticateRequest) GetAuthBytes() []byte {
+	if x != nil {
+		return x.AuthBytes
+	}
+	return nil
+}
+
+type SaslAuthenticateResponse struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	AuthBytes []byte                 `protobuf:"bytes,1,opt,name=auth_bytes,json=authBytes,proto3" json:"auth_bytes,omitempty"`
+	Token     string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"` // with the last step: goes with each call and stream of this connection from now on, as
+	// metadata `authorization: Bearer TOKEN`; also with the steps that renew the session
+	SessionLifetimeMs int64 `protobuf:"varint,3,opt,name=session_lifetime_ms,json=sessionLifetimeMs,proto3" json:"session_lifetime_ms,omitempty"` // with the last step; 0: the session ends with the connection
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *SaslAuthenticateResponse) Reset() {
+	*x = SaslAuthenticateResponse{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SaslAuthenticateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SaslAuthenticateResponse) ProtoMessage() {}
+
+func (x *SaslAuthenticateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SaslAuthenticateResponse.ProtoReflect.Descriptor instead.
+func (*SaslAuthenticateResponse) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *SaslAuthenticateResponse) GetAuthBytes() []byte {
+	if x != nil {
+		return x.AuthBytes
+	}
+	return nil
+}
+
+func (x *SaslAuthenticateResponse) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *SaslAuthenticateResponse) GetSessionLifetimeMs() int64 {
+	if x != nil {
+		return x.SessionLifetimeMs
+	}
+	return 0
+}
+
 type DescribeProducersRequest struct {
 	state         protoimpl.MessageState        `protogen:"open.v1"`
 	Partitions    []*DescribeProducersPartition `protobuf:"bytes,1,rep,name=partitions,proto3" json:"partitions,omitempty"`
@@ -2815,7 +2945,7 @@ type DescribeProducersRequest struct {
 
 func (x *DescribeProducersRequest) Reset() {
 	*x = DescribeProducersRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	mi := &file_penstock_v1_broker_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2827,7 +2957,7 @@ func (x *DescribeProducersRequest) String() string {
 func (*DescribeProducersRequest) ProtoMessage() {}
 
 func (x *DescribeProducersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[39]
+	mi := &file_penstock_v1_broker_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2840,7 +2970,7 @@ func (x *DescribeProducersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeProducersRequest.ProtoReflect.Descriptor instead.
 func (*DescribeProducersRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{39}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DescribeProducersRequest) GetPartitions() []*DescribeProducersPartition {
@@ -2861,7 +2991,7 @@ type DescribeProducersPartition struct {
 
 func (x *DescribeProducersPartition) Reset() {
 	*x = DescribeProducersPartition{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	mi := &file_penstock_v1_broker_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2873,7 +3003,7 @@ func (x *DescribeProducersPartition) String() string {
 func (*DescribeProducersPartition) ProtoMessage() {}
 
 func (x *DescribeProducersPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[40]
+	mi := &file_penstock_v1_broker_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2886,7 +3016,7 @@ func (x *DescribeProducersPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeProducersPartition.ProtoReflect.Descriptor instead.
 func (*DescribeProducersPartition) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{40}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DescribeProducersPartition) GetTopic() string {
@@ -2919,7 +3049,7 @@ type DescribeProducersResponse struct {
 
 func (x *DescribeProducersResponse) Reset() {
 	*x = DescribeProducersResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2931,7 +3061,7 @@ func (x *DescribeProducersResponse) String() string {
 func (*DescribeProducersResponse) ProtoMessage() {}
 
 func (x *DescribeProducersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[41]
+	mi := &file_penstock_v1_broker_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2944,7 +3074,7 @@ func (x *DescribeProducersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeProducersResponse.ProtoReflect.Descriptor instead.
 func (*DescribeProducersResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{41}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DescribeProducersResponse) GetPartitions() []*PartitionProducers {
@@ -2966,7 +3096,7 @@ type PartitionProducers struct {
 
 func (x *PartitionProducers) Reset() {
 	*x = PartitionProducers{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2978,7 +3108,7 @@ func (x *PartitionProducers) String() string {
 func (*PartitionProducers) ProtoMessage() {}
 
 func (x *PartitionProducers) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[42]
+	mi := &file_penstock_v1_broker_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2991,7 +3121,7 @@ func (x *PartitionProducers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionProducers.ProtoReflect.Descriptor instead.
 func (*PartitionProducers) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{42}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PartitionProducers) GetTopic() string {
@@ -3036,7 +3166,7 @@ type ProducerState struct {
 
 func (x *ProducerState) Reset() {
 	*x = ProducerState{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3048,7 +3178,7 @@ func (x *ProducerState) String() string {
 func (*ProducerState) ProtoMessage() {}
 
 func (x *ProducerState) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[43]
+	mi := &file_penstock_v1_broker_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3061,7 +3191,7 @@ func (x *ProducerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProducerState.ProtoReflect.Descriptor instead.
 func (*ProducerState) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{43}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ProducerState) GetProducerId() int64 {
@@ -3116,7 +3246,7 @@ type UnregisterBrokerRequest struct {
 
 func (x *UnregisterBrokerRequest) Reset() {
 	*x = UnregisterBrokerRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[44]
+	mi := &file_penstock_v1_broker_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3128,7 +3258,7 @@ func (x *UnregisterBrokerRequest) String() string {
 func (*UnregisterBrokerRequest) ProtoMessage() {}
 
 func (x *UnregisterBrokerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[44]
+	mi := &file_penstock_v1_broker_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3141,7 +3271,7 @@ func (x *UnregisterBrokerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterBrokerRequest.ProtoReflect.Descriptor instead.
 func (*UnregisterBrokerRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{44}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *UnregisterBrokerRequest) GetBrokerId() int32 {
@@ -3168,7 +3298,7 @@ type UnregisterBrokerResponse struct {
 
 func (x *UnregisterBrokerResponse) Reset() {
 	*x = UnregisterBrokerResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[45]
+	mi := &file_penstock_v1_broker_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3180,7 +3310,7 @@ func (x *UnregisterBrokerResponse) String() string {
 func (*UnregisterBrokerResponse) ProtoMessage() {}
 
 func (x *UnregisterBrokerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[45]
+	mi := &file_penstock_v1_broker_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3193,7 +3323,7 @@ func (x *UnregisterBrokerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterBrokerResponse.ProtoReflect.Descriptor instead.
 func (*UnregisterBrokerResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{45}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *UnregisterBrokerResponse) GetError() *Error {
@@ -3218,7 +3348,7 @@ type DescribeClusterRequest struct {
 
 func (x *DescribeClusterRequest) Reset() {
 	*x = DescribeClusterRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[46]
+	mi := &file_penstock_v1_broker_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3230,7 +3360,7 @@ func (x *DescribeClusterRequest) String() string {
 func (*DescribeClusterRequest) ProtoMessage() {}
 
 func (x *DescribeClusterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[46]
+	mi := &file_penstock_v1_broker_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3243,7 +3373,7 @@ func (x *DescribeClusterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeClusterRequest.ProtoReflect.Descriptor instead.
 func (*DescribeClusterRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{46}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{48}
 }
 
 type DescribeClusterResponse struct {
@@ -3262,7 +3392,7 @@ type DescribeClusterResponse struct {
 
 func (x *DescribeClusterResponse) Reset() {
 	*x = DescribeClusterResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[47]
+	mi := &file_penstock_v1_broker_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3274,7 +3404,7 @@ func (x *DescribeClusterResponse) String() string {
 func (*DescribeClusterResponse) ProtoMessage() {}
 
 func (x *DescribeClusterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[47]
+	mi := &file_penstock_v1_broker_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3287,7 +3417,7 @@ func (x *DescribeClusterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeClusterResponse.ProtoReflect.Descriptor instead.
 func (*DescribeClusterResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{47}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DescribeClusterResponse) GetClusterId() string {
@@ -3369,7 +3499,7 @@ type NodeStanding struct {
 
 func (x *NodeStanding) Reset() {
 	*x = NodeStanding{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[48]
+	mi := &file_penstock_v1_broker_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3381,7 +3511,7 @@ func (x *NodeStanding) String() string {
 func (*NodeStanding) ProtoMessage() {}
 
 func (x *NodeStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[48]
+	mi := &file_penstock_v1_broker_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3394,7 +3524,7 @@ func (x *NodeStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStanding.ProtoReflect.Descriptor instead.
 func (*NodeStanding) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{48}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *NodeStanding) GetNodeId() int32 {
@@ -3514,7 +3644,7 @@ type NodeListener struct {
 
 func (x *NodeListener) Reset() {
 	*x = NodeListener{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[49]
+	mi := &file_penstock_v1_broker_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3526,7 +3656,7 @@ func (x *NodeListener) String() string {
 func (*NodeListener) ProtoMessage() {}
 
 func (x *NodeListener) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[49]
+	mi := &file_penstock_v1_broker_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3539,7 +3669,7 @@ func (x *NodeListener) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeListener.ProtoReflect.Descriptor instead.
 func (*NodeListener) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{49}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *NodeListener) GetName() string {
@@ -3581,7 +3711,7 @@ type SilentLogDir struct {
 
 func (x *SilentLogDir) Reset() {
 	*x = SilentLogDir{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[50]
+	mi := &file_penstock_v1_broker_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3593,7 +3723,7 @@ func (x *SilentLogDir) String() string {
 func (*SilentLogDir) ProtoMessage() {}
 
 func (x *SilentLogDir) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[50]
+	mi := &file_penstock_v1_broker_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3606,7 +3736,7 @@ func (x *SilentLogDir) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SilentLogDir.ProtoReflect.Descriptor instead.
 func (*SilentLogDir) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{50}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SilentLogDir) GetPath() string {
@@ -3645,7 +3775,7 @@ type PartitionTrouble struct {
 
 func (x *PartitionTrouble) Reset() {
 	*x = PartitionTrouble{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[51]
+	mi := &file_penstock_v1_broker_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3657,7 +3787,7 @@ func (x *PartitionTrouble) String() string {
 func (*PartitionTrouble) ProtoMessage() {}
 
 func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[51]
+	mi := &file_penstock_v1_broker_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3670,7 +3800,7 @@ func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionTrouble.ProtoReflect.Descriptor instead.
 func (*PartitionTrouble) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{51}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PartitionTrouble) GetTopic() string {
@@ -3730,7 +3860,7 @@ type DescribeQuorumRequest struct {
 
 func (x *DescribeQuorumRequest) Reset() {
 	*x = DescribeQuorumRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[52]
+	mi := &file_penstock_v1_broker_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3742,7 +3872,7 @@ func (x *DescribeQuorumRequest) String() string {
 func (*DescribeQuorumRequest) ProtoMessage() {}
 
 func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[52]
+	mi := &file_penstock_v1_broker_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3755,7 +3885,7 @@ func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{52}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{54}
 }
 
 type DescribeQuorumResponse struct {
@@ -3772,7 +3902,7 @@ type DescribeQuorumResponse struct {
 
 func (x *DescribeQuorumResponse) Reset() {
 	*x = DescribeQuorumResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[53]
+	mi := &file_penstock_v1_broker_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3784,7 +3914,7 @@ func (x *DescribeQuorumResponse) String() string {
 func (*DescribeQuorumResponse) ProtoMessage() {}
 
 func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[53]
+	mi := &file_penstock_v1_broker_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3797,7 +3927,7 @@ func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{53}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DescribeQuorumResponse) GetLeaderId() int32 {
@@ -3854,7 +3984,7 @@ type QuorumReplica struct {
 
 func (x *QuorumReplica) Reset() {
 	*x = QuorumReplica{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[54]
+	mi := &file_penstock_v1_broker_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3866,7 +3996,7 @@ func (x *QuorumReplica) String() string {
 func (*QuorumReplica) ProtoMessage() {}
 
 func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[54]
+	mi := &file_penstock_v1_broker_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3879,7 +4009,7 @@ func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumReplica.ProtoReflect.Descriptor instead.
 func (*QuorumReplica) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{54}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *QuorumReplica) GetNodeId() int32 {
@@ -3924,7 +4054,7 @@ type DescribeMetadataRequest struct {
 
 func (x *DescribeMetadataRequest) Reset() {
 	*x = DescribeMetadataRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[55]
+	mi := &file_penstock_v1_broker_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3936,7 +4066,7 @@ func (x *DescribeMetadataRequest) String() string {
 func (*DescribeMetadataRequest) ProtoMessage() {}
 
 func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[55]
+	mi := &file_penstock_v1_broker_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3949,7 +4079,7 @@ func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataRequest.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{55}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DescribeMetadataRequest) GetOffset() int64 {
@@ -3988,7 +4118,7 @@ type DescribeMetadataResponse struct {
 
 func (x *DescribeMetadataResponse) Reset() {
 	*x = DescribeMetadataResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[56]
+	mi := &file_penstock_v1_broker_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4000,7 +4130,7 @@ func (x *DescribeMetadataResponse) String() string {
 func (*DescribeMetadataResponse) ProtoMessage() {}
 
 func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[56]
+	mi := &file_penstock_v1_broker_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4013,7 +4143,7 @@ func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataResponse.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{56}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DescribeMetadataResponse) GetNodeId() int32 {
@@ -4069,7 +4199,7 @@ var File_penstock_v1_broker_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
-	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x18penstock/v1/groups.proto\x1a\x1apenstock/v1/log_dirs.proto\x1a\x1fpenstock/v1/reassignments.proto\x1a\x1epenstock/v1/transactions.proto\"\x99\x02\n" +
+	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x16penstock/v1/acls.proto\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x18penstock/v1/groups.proto\x1a\x1apenstock/v1/log_dirs.proto\x1a\x18penstock/v1/quotas.proto\x1a\x1fpenstock/v1/reassignments.proto\x1a\x1epenstock/v1/transactions.proto\x1a\x17penstock/v1/users.proto\"\x99\x02\n" +
 	"\x0eProduceRequest\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12\x12\n" +
 	"\x04acks\x18\x02 \x01(\x11R\x04acks\x12\x1d\n" +
@@ -4085,14 +4215,15 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x18\n" +
 	"\arecords\x18\x03 \x01(\fR\arecords\x12\x19\n" +
-	"\btopic_id\x18\x04 \x01(\tR\atopicId\"\xca\x01\n" +
+	"\btopic_id\x18\x04 \x01(\tR\atopicId\"\xf4\x01\n" +
 	"\x0fProduceResponse\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12C\n" +
 	"\n" +
 	"partitions\x18\x02 \x03(\v2#.penstock.v1.PartitionProduceResultR\n" +
 	"partitions\x12(\n" +
 	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12!\n" +
-	"\fmore_follows\x18\x04 \x01(\bR\vmoreFollows\"\xad\x02\n" +
+	"\fmore_follows\x18\x04 \x01(\bR\vmoreFollows\x12(\n" +
+	"\x10throttle_time_ms\x18\x05 \x01(\x05R\x0ethrottleTimeMs\"\xad\x02\n" +
 	"\x16PartitionProduceResult\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12(\n" +
@@ -4134,13 +4265,14 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\tmax_bytes\x18\b \x01(\x05R\bmaxBytes\"H\n" +
 	"\x12ForgottenPartition\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
-	"\tpartition\x18\x02 \x01(\x05R\tpartition\"\xa3\x01\n" +
+	"\tpartition\x18\x02 \x01(\x05R\tpartition\"\xcd\x01\n" +
 	"\rFetchResponse\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12A\n" +
 	"\n" +
 	"partitions\x18\x02 \x03(\v2!.penstock.v1.PartitionFetchResultR\n" +
 	"partitions\x12(\n" +
-	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\"\xcc\x03\n" +
+	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12(\n" +
+	"\x10throttle_time_ms\x18\x04 \x01(\x05R\x0ethrottleTimeMs\"\xcc\x03\n" +
 	"\x14PartitionFetchResult\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12(\n" +
@@ -4329,7 +4461,16 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x16InitProducerIdResponse\x12\x1f\n" +
 	"\vproducer_id\x18\x01 \x01(\x03R\n" +
 	"producerId\x12%\n" +
-	"\x0eproducer_epoch\x18\x02 \x01(\x05R\rproducerEpoch\"c\n" +
+	"\x0eproducer_epoch\x18\x02 \x01(\x05R\rproducerEpoch\"V\n" +
+	"\x17SaslAuthenticateRequest\x12\x1c\n" +
+	"\tmechanism\x18\x01 \x01(\tR\tmechanism\x12\x1d\n" +
+	"\n" +
+	"auth_bytes\x18\x02 \x01(\fR\tauthBytes\"\x7f\n" +
+	"\x18SaslAuthenticateResponse\x12\x1d\n" +
+	"\n" +
+	"auth_bytes\x18\x01 \x01(\fR\tauthBytes\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\x12.\n" +
+	"\x13session_lifetime_ms\x18\x03 \x01(\x03R\x11sessionLifetimeMs\"c\n" +
 	"\x18DescribeProducersRequest\x12G\n" +
 	"\n" +
 	"partitions\x18\x01 \x03(\v2'.penstock.v1.DescribeProducersPartitionR\n" +
@@ -4450,7 +4591,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
 	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x04\x12\"\n" +
-	"\x1ePARTITION_TROUBLE_KIND_STALLED\x10\x052\xb1\x1c\n" +
+	"\x1ePARTITION_TROUBLE_KIND_STALLED\x10\x052\xfe$\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -4461,12 +4602,22 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x10CreatePartitions\x12$.penstock.v1.CreatePartitionsRequest\x1a%.penstock.v1.CreatePartitionsResponse\x12S\n" +
 	"\fDeleteTopics\x12 .penstock.v1.DeleteTopicsRequest\x1a!.penstock.v1.DeleteTopicsResponse\x12V\n" +
 	"\rDeleteRecords\x12!.penstock.v1.DeleteRecordsRequest\x1a\".penstock.v1.DeleteRecordsResponse\x12Y\n" +
-	"\x0eInitProducerId\x12\".penstock.v1.InitProducerIdRequest\x1a#.penstock.v1.InitProducerIdResponse\x12b\n" +
+	"\x0eInitProducerId\x12\".penstock.v1.InitProducerIdRequest\x1a#.penstock.v1.InitProducerIdResponse\x12_\n" +
+	"\x10SaslAuthenticate\x12$.penstock.v1.SaslAuthenticateRequest\x1a%.penstock.v1.SaslAuthenticateResponse\x12b\n" +
 	"\x11DescribeProducers\x12%.penstock.v1.DescribeProducersRequest\x1a&.penstock.v1.DescribeProducersResponse\x12S\n" +
 	"\fAlterConfigs\x12 .penstock.v1.AlterConfigsRequest\x1a!.penstock.v1.AlterConfigsResponse\x12S\n" +
 	"\fElectLeaders\x12 .penstock.v1.ElectLeadersRequest\x1a!.penstock.v1.ElectLeadersResponse\x12\x80\x01\n" +
 	"\x1bAlterPartitionReassignments\x12/.penstock.v1.AlterPartitionReassignmentsRequest\x1a0.penstock.v1.AlterPartitionReassignmentsResponse\x12_\n" +
-	"\x10UnregisterBroker\x12$.penstock.v1.UnregisterBrokerRequest\x1a%.penstock.v1.UnregisterBrokerResponse\x12\\\n" +
+	"\x10UnregisterBroker\x12$.penstock.v1.UnregisterBrokerRequest\x1a%.penstock.v1.UnregisterBrokerResponse\x12z\n" +
+	"\x19AlterUserScramCredentials\x12-.penstock.v1.AlterUserScramCredentialsRequest\x1a..penstock.v1.AlterUserScramCredentialsResponse\x12\x83\x01\n" +
+	"\x1cDescribeUserScramCredentials\x120.penstock.v1.DescribeUserScramCredentialsRequest\x1a1.penstock.v1.DescribeUserScramCredentialsResponse\x12M\n" +
+	"\n" +
+	"CreateAcls\x12\x1e.penstock.v1.CreateAclsRequest\x1a\x1f.penstock.v1.CreateAclsResponse\x12M\n" +
+	"\n" +
+	"DeleteAcls\x12\x1e.penstock.v1.DeleteAclsRequest\x1a\x1f.penstock.v1.DeleteAclsResponse\x12S\n" +
+	"\fDescribeAcls\x12 .penstock.v1.DescribeAclsRequest\x1a!.penstock.v1.DescribeAclsResponse\x12b\n" +
+	"\x11AlterClientQuotas\x12%.penstock.v1.AlterClientQuotasRequest\x1a&.penstock.v1.AlterClientQuotasResponse\x12k\n" +
+	"\x14DescribeClientQuotas\x12(.penstock.v1.DescribeClientQuotasRequest\x1a).penstock.v1.DescribeClientQuotasResponse\x12\\\n" +
 	"\x0fDescribeConfigs\x12#.penstock.v1.DescribeConfigsRequest\x1a$.penstock.v1.DescribeConfigsResponse\x12\\\n" +
 	"\x0fDescribeCluster\x12#.penstock.v1.DescribeClusterRequest\x1a$.penstock.v1.DescribeClusterResponse\x12Y\n" +
 	"\x0eDescribeQuorum\x12\".penstock.v1.DescribeQuorumRequest\x1a#.penstock.v1.DescribeQuorumResponse\x12_\n" +
@@ -4490,7 +4641,10 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x12AddPartitionsToTxn\x12&.penstock.v1.AddPartitionsToTxnRequest\x1a'.penstock.v1.AddPartitionsToTxnResponse\x12\\\n" +
 	"\x0fAddOffsetsToTxn\x12#.penstock.v1.AddOffsetsToTxnRequest\x1a$.penstock.v1.AddOffsetsToTxnResponse\x12\\\n" +
 	"\x0fTxnOffsetCommit\x12#.penstock.v1.TxnOffsetCommitRequest\x1a$.penstock.v1.TxnOffsetCommitResponse\x12A\n" +
-	"\x06EndTxn\x12\x1a.penstock.v1.EndTxnRequest\x1a\x1b.penstock.v1.EndTxnResponse\x12k\n" +
+	"\x06EndTxn\x12\x1a.penstock.v1.EndTxnRequest\x1a\x1b.penstock.v1.EndTxnResponse\x12_\n" +
+	"\x10BeginAtomicBatch\x12$.penstock.v1.BeginAtomicBatchRequest\x1a%.penstock.v1.BeginAtomicBatchResponse\x12b\n" +
+	"\x11CommitAtomicBatch\x12%.penstock.v1.CommitAtomicBatchRequest\x1a&.penstock.v1.CommitAtomicBatchResponse\x12_\n" +
+	"\x10AbortAtomicBatch\x12$.penstock.v1.AbortAtomicBatchRequest\x1a%.penstock.v1.AbortAtomicBatchResponse\x12k\n" +
 	"\x14DescribeTransactions\x12(.penstock.v1.DescribeTransactionsRequest\x1a).penstock.v1.DescribeTransactionsResponse\x12_\n" +
 	"\x10ListTransactions\x12$.penstock.v1.ListTransactionsRequest\x1a%.penstock.v1.ListTransactionsResponse\x12n\n" +
 	"\x15EndHangingTransaction\x12).penstock.v1.EndHangingTransactionRequest\x1a*.penstock.v1.EndHangingTransactionResponseb\x06proto3"
@@ -4508,176 +4662,198 @@ func file_penstock_v1_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_penstock_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_penstock_v1_broker_proto_goTypes = []any{
-	(PartitionTroubleKind)(0),                   // 0: penstock.v1.PartitionTroubleKind
-	(*ProduceRequest)(nil),                      // 1: penstock.v1.ProduceRequest
-	(*PartitionRecords)(nil),                    // 2: penstock.v1.PartitionRecords
-	(*ProduceResponse)(nil),                     // 3: penstock.v1.ProduceResponse
-	(*PartitionProduceResult)(nil),              // 4: penstock.v1.PartitionProduceResult
-	(*RecordError)(nil),                         // 5: penstock.v1.RecordError
-	(*FetchRequest)(nil),                        // 6: penstock.v1.FetchRequest
-	(*FetchPartition)(nil),                      // 7: penstock.v1.FetchPartition
-	(*ForgottenPartition)(nil),                  // 8: penstock.v1.ForgottenPartition
-	(*FetchResponse)(nil),                       // 9: penstock.v1.FetchResponse
-	(*PartitionFetchResult)(nil),                // 10: penstock.v1.PartitionFetchResult
-	(*AbortedTransaction)(nil),                  // 11: penstock.v1.AbortedTransaction
-	(*ListOffsetsRequest)(nil),                  // 12: penstock.v1.ListOffsetsRequest
-	(*ListOffsetsPartition)(nil),                // 13: penstock.v1.ListOffsetsPartition
-	(*ListOffsetsResponse)(nil),                 // 14: penstock.v1.ListOffsetsResponse
-	(*ListOffsetsResult)(nil),                   // 15: penstock.v1.ListOffsetsResult
-	(*OffsetForLeaderEpochRequest)(nil),         // 16: penstock.v1.OffsetForLeaderEpochRequest
-	(*EpochPartition)(nil),                      // 17: penstock.v1.EpochPartition
-	(*OffsetForLeaderEpochResponse)(nil),        // 18: penstock.v1.OffsetForLeaderEpochResponse
-	(*EpochPartitionResult)(nil),                // 19: penstock.v1.EpochPartitionResult
-	(*MetadataRequest)(nil),                     // 20: penstock.v1.MetadataRequest
-	(*MetadataResponse)(nil),                    // 21: penstock.v1.MetadataResponse
-	(*TopicMetadata)(nil),                       // 22: penstock.v1.TopicMetadata
-	(*PartitionMetadata)(nil),                   // 23: penstock.v1.PartitionMetadata
-	(*CreateTopicsRequest)(nil),                 // 24: penstock.v1.CreateTopicsRequest
-	(*NewTopic)(nil),                            // 25: penstock.v1.NewTopic
-	(*ReplicaAssignment)(nil),                   // 26: penstock.v1.ReplicaAssignment
-	(*CreateTopicsResponse)(nil),                // 27: penstock.v1.CreateTopicsResponse
-	(*TopicResult)(nil),                         // 28: penstock.v1.TopicResult
-	(*CreatePartitionsRequest)(nil),             // 29: penstock.v1.CreatePartitionsRequest
-	(*NewPartitions)(nil),                       // 30: penstock.v1.NewPartitions
-	(*CreatePartitionsResponse)(nil),            // 31: penstock.v1.CreatePartitionsResponse
-	(*DeleteTopicsRequest)(nil),                 // 32: penstock.v1.DeleteTopicsRequest
-	(*DeleteTopicsResponse)(nil),                // 33: penstock.v1.DeleteTopicsResponse
-	(*DeleteRecordsRequest)(nil),                // 34: penstock.v1.DeleteRecordsRequest
-	(*DeleteRecordsPartition)(nil),              // 35: penstock.v1.DeleteRecordsPartition
-	(*DeleteRecordsResponse)(nil),               // 36: penstock.v1.DeleteRecordsResponse
-	(*DeleteRecordsResult)(nil),                 // 37: penstock.v1.DeleteRecordsResult
-	(*InitProducerIdRequest)(nil),               // 38: penstock.v1.InitProducerIdRequest
-	(*InitProducerIdResponse)(nil),              // 39: penstock.v1.InitProducerIdResponse
-	(*DescribeProducersRequest)(nil),            // 40: penstock.v1.DescribeProducersRequest
-	(*DescribeProducersPartition)(nil),          // 41: penstock.v1.DescribeProducersPartition
-	(*DescribeProducersResponse)(nil),           // 42: penstock.v1.DescribeProducersResponse
-	(*PartitionProducers)(nil),                  // 43: penstock.v1.PartitionProducers
-	(*ProducerState)(nil),                       // 44: penstock.v1.ProducerState
-	(*UnregisterBrokerRequest)(nil),             // 45: penstock.v1.UnregisterBrokerRequest
-	(*UnregisterBrokerResponse)(nil),            // 46: penstock.v1.UnregisterBrokerResponse
-	(*DescribeClusterRequest)(nil),              // 47: penstock.v1.DescribeClusterRequest
-	(*DescribeClusterResponse)(nil),             // 48: penstock.v1.DescribeClusterResponse
-	(*NodeStanding)(nil),                        // 49: penstock.v1.NodeStanding
-	(*NodeListener)(nil),                        // 50: penstock.v1.NodeListener
-	(*SilentLogDir)(nil),                        // 51: penstock.v1.SilentLogDir
-	(*PartitionTrouble)(nil),                    // 52: penstock.v1.PartitionTrouble
-	(*DescribeQuorumRequest)(nil),               // 53: penstock.v1.DescribeQuorumRequest
-	(*DescribeQuorumResponse)(nil),              // 54: penstock.v1.DescribeQuorumResponse
-	(*QuorumReplica)(nil),                       // 55: penstock.v1.QuorumReplica
-	(*DescribeMetadataRequest)(nil),             // 56: penstock.v1.DescribeMetadataRequest
-	(*DescribeMetadataResponse)(nil),            // 57: penstock.v1.DescribeMetadataResponse
-	nil,                                         // 58: penstock.v1.TopicMetadata.ConfigEntry
-	nil,                                         // 59: penstock.v1.NewTopic.ConfigEntry
-	nil,                                         // 60: penstock.v1.DescribeClusterResponse.LeadersEntry
-	nil,                                         // 61: penstock.v1.NodeStanding.ListenerTypesEntry
-	(*Error)(nil),                               // 62: penstock.v1.Error
-	(*EpochEndOffset)(nil),                      // 63: penstock.v1.EpochEndOffset
-	(*Node)(nil),                                // 64: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),                 // 65: penstock.v1.AlterConfigsRequest
-	(*ElectLeadersRequest)(nil),                 // 66: penstock.v1.ElectLeadersRequest
-	(*AlterPartitionReassignmentsRequest)(nil),  // 67: penstock.v1.AlterPartitionReassignmentsRequest
-	(*DescribeConfigsRequest)(nil),              // 68: penstock.v1.DescribeConfigsRequest
-	(*DescribeLogDirsRequest)(nil),              // 69: penstock.v1.DescribeLogDirsRequest
-	(*AlterReplicaLogDirsRequest)(nil),          // 70: penstock.v1.AlterReplicaLogDirsRequest
-	(*FindCoordinatorRequest)(nil),              // 71: penstock.v1.FindCoordinatorRequest
-	(*ConsumerGroupHeartbeatRequest)(nil),       // 72: penstock.v1.ConsumerGroupHeartbeatRequest
-	(*JoinGroupRequest)(nil),                    // 73: penstock.v1.JoinGroupRequest
-	(*SyncGroupRequest)(nil),                    // 74: penstock.v1.SyncGroupRequest
-	(*HeartbeatRequest)(nil),                    // 75: penstock.v1.HeartbeatRequest
-	(*LeaveGroupRequest)(nil),                   // 76: penstock.v1.LeaveGroupRequest
-	(*OffsetCommitRequest)(nil),                 // 77: penstock.v1.OffsetCommitRequest
-	(*OffsetFetchRequest)(nil),                  // 78: penstock.v1.OffsetFetchRequest
-	(*OffsetDeleteRequest)(nil),                 // 79: penstock.v1.OffsetDeleteRequest
-	(*ListGroupsRequest)(nil),                   // 80: penstock.v1.ListGroupsRequest
-	(*DescribeGroupsRequest)(nil),               // 81: penstock.v1.DescribeGroupsRequest
-	(*DeleteGroupsRequest)(nil),                 // 82: penstock.v1.DeleteGroupsRequest
-	(*AddPartitionsToTxnRequest)(nil),           // 83: penstock.v1.AddPartitionsToTxnRequest
-	(*AddOffsetsToTxnRequest)(nil),              // 84: penstock.v1.AddOffsetsToTxnRequest
-	(*TxnOffsetCommitRequest)(nil),              // 85: penstock.v1.TxnOffsetCommitRequest
-	(*EndTxnRequest)(nil),                       // 86: penstock.v1.EndTxnRequest
-	(*DescribeTransactionsRequest)(nil),         // 87: penstock.v1.DescribeTransactionsRequest
-	(*ListTransactionsRequest)(nil),             // 88: penstock.v1.ListTransactionsRequest
-	(*EndHangingTransactionRequest)(nil),        // 89: penstock.v1.EndHangingTransactionRequest
-	(*AlterConfigsResponse)(nil),                // 90: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                // 91: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil), // 92: penstock.v1.AlterPartitionReassignmentsResponse
-	(*DescribeConfigsResponse)(nil),             // 93: penstock.v1.DescribeConfigsResponse
-	(*DescribeLogDirsResponse)(nil),             // 94: penstock.v1.DescribeLogDirsResponse
-	(*AlterReplicaLogDirsResponse)(nil),         // 95: penstock.v1.AlterReplicaLogDirsResponse
-	(*FindCoordinatorResponse)(nil),             // 96: penstock.v1.FindCoordinatorResponse
-	(*ConsumerGroupHeartbeatResponse)(nil),      // 97: penstock.v1.ConsumerGroupHeartbeatResponse
-	(*JoinGroupResponse)(nil),                   // 98: penstock.v1.JoinGroupResponse
-	(*SyncGroupResponse)(nil),                   // 99: penstock.v1.SyncGroupResponse
-	(*HeartbeatResponse)(nil),                   // 100: penstock.v1.HeartbeatResponse
-	(*LeaveGroupResponse)(nil),                  // 101: penstock.v1.LeaveGroupResponse
-	(*OffsetCommitResponse)(nil),                // 102: penstock.v1.OffsetCommitResponse
-	(*OffsetFetchResponse)(nil),                 // 103: penstock.v1.OffsetFetchResponse
-	(*OffsetDeleteResponse)(nil),                // 104: penstock.v1.OffsetDeleteResponse
-	(*ListGroupsResponse)(nil),                  // 105: penstock.v1.ListGroupsResponse
-	(*DescribeGroupsResponse)(nil),              // 106: penstock.v1.DescribeGroupsResponse
-	(*DeleteGroupsResponse)(nil),                // 107: penstock.v1.DeleteGroupsResponse
-	(*AddPartitionsToTxnResponse)(nil),          // 108: penstock.v1.AddPartitionsToTxnResponse
-	(*AddOffsetsToTxnResponse)(nil),             // 109: penstock.v1.AddOffsetsToTxnResponse
-	(*TxnOffsetCommitResponse)(nil),             // 110: penstock.v1.TxnOffsetCommitResponse
-	(*EndTxnResponse)(nil),                      // 111: penstock.v1.EndTxnResponse
-	(*DescribeTransactionsResponse)(nil),        // 112: penstock.v1.DescribeTransactionsResponse
-	(*ListTransactionsResponse)(nil),            // 113: penstock.v1.ListTransactionsResponse
-	(*EndHangingTransactionResponse)(nil),       // 114: penstock.v1.EndHangingTransactionResponse
+	(PartitionTroubleKind)(0),                    // 0: penstock.v1.PartitionTroubleKind
+	(*ProduceRequest)(nil),                       // 1: penstock.v1.ProduceRequest
+	(*PartitionRecords)(nil),                     // 2: penstock.v1.PartitionRecords
+	(*ProduceResponse)(nil),                      // 3: penstock.v1.ProduceResponse
+	(*PartitionProduceResult)(nil),               // 4: penstock.v1.PartitionProduceResult
+	(*RecordError)(nil),                          // 5: penstock.v1.RecordError
+	(*FetchRequest)(nil),                         // 6: penstock.v1.FetchRequest
+	(*FetchPartition)(nil),                       // 7: penstock.v1.FetchPartition
+	(*ForgottenPartition)(nil),                   // 8: penstock.v1.ForgottenPartition
+	(*FetchResponse)(nil),                        // 9: penstock.v1.FetchResponse
+	(*PartitionFetchResult)(nil),                 // 10: penstock.v1.PartitionFetchResult
+	(*AbortedTransaction)(nil),                   // 11: penstock.v1.AbortedTransaction
+	(*ListOffsetsRequest)(nil),                   // 12: penstock.v1.ListOffsetsRequest
+	(*ListOffsetsPartition)(nil),                 // 13: penstock.v1.ListOffsetsPartition
+	(*ListOffsetsResponse)(nil),                  // 14: penstock.v1.ListOffsetsResponse
+	(*ListOffsetsResult)(nil),                    // 15: penstock.v1.ListOffsetsResult
+	(*OffsetForLeaderEpochRequest)(nil),          // 16: penstock.v1.OffsetForLeaderEpochRequest
+	(*EpochPartition)(nil),                       // 17: penstock.v1.EpochPartition
+	(*OffsetForLeaderEpochResponse)(nil),         // 18: penstock.v1.OffsetForLeaderEpochResponse
+	(*EpochPartitionResult)(nil),                 // 19: penstock.v1.EpochPartitionResult
+	(*MetadataRequest)(nil),                      // 20: penstock.v1.MetadataRequest
+	(*MetadataResponse)(nil),                     // 21: penstock.v1.MetadataResponse
+	(*TopicMetadata)(nil),                        // 22: penstock.v1.TopicMetadata
+	(*PartitionMetadata)(nil),                    // 23: penstock.v1.PartitionMetadata
+	(*CreateTopicsRequest)(nil),                  // 24: penstock.v1.CreateTopicsRequest
+	(*NewTopic)(nil),                             // 25: penstock.v1.NewTopic
+	(*ReplicaAssignment)(nil),                    // 26: penstock.v1.ReplicaAssignment
+	(*CreateTopicsResponse)(nil),                 // 27: penstock.v1.CreateTopicsResponse
+	(*TopicResult)(nil),                          // 28: penstock.v1.TopicResult
+	(*CreatePartitionsRequest)(nil),              // 29: penstock.v1.CreatePartitionsRequest
+	(*NewPartitions)(nil),                        // 30: penstock.v1.NewPartitions
+	(*CreatePartitionsResponse)(nil),             // 31: penstock.v1.CreatePartitionsResponse
+	(*DeleteTopicsRequest)(nil),                  // 32: penstock.v1.DeleteTopicsRequest
+	(*DeleteTopicsResponse)(nil),                 // 33: penstock.v1.DeleteTopicsResponse
+	(*DeleteRecordsRequest)(nil),                 // 34: penstock.v1.DeleteRecordsRequest
+	(*DeleteRecordsPartition)(nil),               // 35: penstock.v1.DeleteRecordsPartition
+	(*DeleteRecordsResponse)(nil),                // 36: penstock.v1.DeleteRecordsResponse
+	(*DeleteRecordsResult)(nil),                  // 37: penstock.v1.DeleteRecordsResult
+	(*InitProducerIdRequest)(nil),                // 38: penstock.v1.InitProducerIdRequest
+	(*InitProducerIdResponse)(nil),               // 39: penstock.v1.InitProducerIdResponse
+	(*SaslAuthenticateRequest)(nil),              // 40: penstock.v1.SaslAuthenticateRequest
+	(*SaslAuthenticateResponse)(nil),             // 41: penstock.v1.SaslAuthenticateResponse
+	(*DescribeProducersRequest)(nil),             // 42: penstock.v1.DescribeProducersRequest
+	(*DescribeProducersPartition)(nil),           // 43: penstock.v1.DescribeProducersPartition
+	(*DescribeProducersResponse)(nil),            // 44: penstock.v1.DescribeProducersResponse
+	(*PartitionProducers)(nil),                   // 45: penstock.v1.PartitionProducers
+	(*ProducerState)(nil),                        // 46: penstock.v1.ProducerState
+	(*UnregisterBrokerRequest)(nil),              // 47: penstock.v1.UnregisterBrokerRequest
+	(*UnregisterBrokerResponse)(nil),             // 48: penstock.v1.UnregisterBrokerResponse
+	(*DescribeClusterRequest)(nil),               // 49: penstock.v1.DescribeClusterRequest
+	(*DescribeClusterResponse)(nil),              // 50: penstock.v1.DescribeClusterResponse
+	(*NodeStanding)(nil),                         // 51: penstock.v1.NodeStanding
+	(*NodeListener)(nil),                         // 52: penstock.v1.NodeListener
+	(*SilentLogDir)(nil),                         // 53: penstock.v1.SilentLogDir
+	(*PartitionTrouble)(nil),                     // 54: penstock.v1.PartitionTrouble
+	(*DescribeQuorumRequest)(nil),                // 55: penstock.v1.DescribeQuorumRequest
+	(*DescribeQuorumResponse)(nil),               // 56: penstock.v1.DescribeQuorumResponse
+	(*QuorumReplica)(nil),                        // 57: penstock.v1.QuorumReplica
+	(*DescribeMetadataRequest)(nil),              // 58: penstock.v1.DescribeMetadataRequest
+	(*DescribeMetadataResponse)(nil),             // 59: penstock.v1.DescribeMetadataResponse
+	nil,                                          // 60: penstock.v1.TopicMetadata.ConfigEntry
+	nil,                                          // 61: penstock.v1.NewTopic.ConfigEntry
+	nil,                                          // 62: penstock.v1.DescribeClusterResponse.LeadersEntry
+	nil,                                          // 63: penstock.v1.NodeStanding.ListenerTypesEntry
+	(*Error)(nil),                                // 64: penstock.v1.Error
+	(*EpochEndOffset)(nil),                       // 65: penstock.v1.EpochEndOffset
+	(*Node)(nil),                                 // 66: penstock.v1.Node
+	(*AlterConfigsRequest)(nil),                  // 67: penstock.v1.AlterConfigsRequest
+	(*ElectLeadersRequest)(nil),                  // 68: penstock.v1.ElectLeadersRequest
+	(*AlterPartitionReassignmentsRequest)(nil),   // 69: penstock.v1.AlterPartitionReassignmentsRequest
+	(*AlterUserScramCredentialsRequest)(nil),     // 70: penstock.v1.AlterUserScramCredentialsRequest
+	(*DescribeUserScramCredentialsRequest)(nil),  // 71: penstock.v1.DescribeUserScramCredentialsRequest
+	(*CreateAclsRequest)(nil),                    // 72: penstock.v1.CreateAclsRequest
+	(*DeleteAclsRequest)(nil),                    // 73: penstock.v1.DeleteAclsRequest
+	(*DescribeAclsRequest)(nil),                  // 74: penstock.v1.DescribeAclsRequest
+	(*AlterClientQuotasRequest)(nil),             // 75: penstock.v1.AlterClientQuotasRequest
+	(*DescribeClientQuotasRequest)(nil),          // 76: penstock.v1.DescribeClientQuotasRequest
+	(*DescribeConfigsRequest)(nil),               // 77: penstock.v1.DescribeConfigsRequest
+	(*DescribeLogDirsRequest)(nil),               // 78: penstock.v1.DescribeLogDirsRequest
+	(*AlterReplicaLogDirsRequest)(nil),           // 79: penstock.v1.AlterReplicaLogDirsRequest
+	(*FindCoordinatorRequest)(nil),               // 80: penstock.v1.FindCoordinatorRequest
+	(*ConsumerGroupHeartbeatRequest)(nil),        // 81: penstock.v1.ConsumerGroupHeartbeatRequest
+	(*JoinGroupRequest)(nil),                     // 82: penstock.v1.JoinGroupRequest
+	(*SyncGroupRequest)(nil),                     // 83: penstock.v1.SyncGroupRequest
+	(*HeartbeatRequest)(nil),                     // 84: penstock.v1.HeartbeatRequest
+	(*LeaveGroupRequest)(nil),                    // 85: penstock.v1.LeaveGroupRequest
+	(*OffsetCommitRequest)(nil),                  // 86: penstock.v1.OffsetCommitRequest
+	(*OffsetFetchRequest)(nil),                   // 87: penstock.v1.OffsetFetchRequest
+	(*OffsetDeleteRequest)(nil),                  // 88: penstock.v1.OffsetDeleteRequest
+	(*ListGroupsRequest)(nil),                    // 89: penstock.v1.ListGroupsRequest
+	(*DescribeGroupsRequest)(nil),                // 90: penstock.v1.DescribeGroupsRequest
+	(*DeleteGroupsRequest)(nil),                  // 91: penstock.v1.DeleteGroupsRequest
+	(*AddPartitionsToTxnRequest)(nil),            // 92: penstock.v1.AddPartitionsToTxnRequest
+	(*AddOffsetsToTxnRequest)(nil),               // 93: penstock.v1.AddOffsetsToTxnRequest
+	(*TxnOffsetCommitRequest)(nil),               // 94: penstock.v1.TxnOffsetCommitRequest
+	(*EndTxnRequest)(nil),                        // 95: penstock.v1.EndTxnRequest
+	(*BeginAtomicBatchRequest)(nil),              // 96: penstock.v1.BeginAtomicBatchRequest
+	(*CommitAtomicBatchRequest)(nil),             // 97: penstock.v1.CommitAtomicBatchRequest
+	(*AbortAtomicBatchRequest)(nil),              // 98: penstock.v1.AbortAtomicBatchRequest
+	(*DescribeTransactionsRequest)(nil),          // 99: penstock.v1.DescribeTransactionsRequest
+	(*ListTransactionsRequest)(nil),              // 100: penstock.v1.ListTransactionsRequest
+	(*EndHangingTransactionRequest)(nil),         // 101: penstock.v1.EndHangingTransactionRequest
+	(*AlterConfigsResponse)(nil),                 // 102: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                 // 103: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil),  // 104: penstock.v1.AlterPartitionReassignmentsResponse
+	(*AlterUserScramCredentialsResponse)(nil),    // 105: penstock.v1.AlterUserScramCredentialsResponse
+	(*DescribeUserScramCredentialsResponse)(nil), // 106: penstock.v1.DescribeUserScramCredentialsResponse
+	(*CreateAclsResponse)(nil),                   // 107: penstock.v1.CreateAclsResponse
+	(*DeleteAclsResponse)(nil),                   // 108: penstock.v1.DeleteAclsResponse
+	(*DescribeAclsResponse)(nil),                 // 109: penstock.v1.DescribeAclsResponse
+	(*AlterClientQuotasResponse)(nil),            // 110: penstock.v1.AlterClientQuotasResponse
+	(*DescribeClientQuotasResponse)(nil),         // 111: penstock.v1.DescribeClientQuotasResponse
+	(*DescribeConfigsResponse)(nil),              // 112: penstock.v1.DescribeConfigsResponse
+	(*DescribeLogDirsResponse)(nil),              // 113: penstock.v1.DescribeLogDirsResponse
+	(*AlterReplicaLogDirsResponse)(nil),          // 114: penstock.v1.AlterReplicaLogDirsResponse
+	(*FindCoordinatorResponse)(nil),              // 115: penstock.v1.FindCoordinatorResponse
+	(*ConsumerGroupHeartbeatResponse)(nil),       // 116: penstock.v1.ConsumerGroupHeartbeatResponse
+	(*JoinGroupResponse)(nil),                    // 117: penstock.v1.JoinGroupResponse
+	(*SyncGroupResponse)(nil),                    // 118: penstock.v1.SyncGroupResponse
+	(*HeartbeatResponse)(nil),                    // 119: penstock.v1.HeartbeatResponse
+	(*LeaveGroupResponse)(nil),                   // 120: penstock.v1.LeaveGroupResponse
+	(*OffsetCommitResponse)(nil),                 // 121: penstock.v1.OffsetCommitResponse
+	(*OffsetFetchResponse)(nil),                  // 122: penstock.v1.OffsetFetchResponse
+	(*OffsetDeleteResponse)(nil),                 // 123: penstock.v1.OffsetDeleteResponse
+	(*ListGroupsResponse)(nil),                   // 124: penstock.v1.ListGroupsResponse
+	(*DescribeGroupsResponse)(nil),               // 125: penstock.v1.DescribeGroupsResponse
+	(*DeleteGroupsResponse)(nil),                 // 126: penstock.v1.DeleteGroupsResponse
+	(*AddPartitionsToTxnResponse)(nil),           // 127: penstock.v1.AddPartitionsToTxnResponse
+	(*AddOffsetsToTxnResponse)(nil),              // 128: penstock.v1.AddOffsetsToTxnResponse
+	(*TxnOffsetCommitResponse)(nil),              // 129: penstock.v1.TxnOffsetCommitResponse
+	(*EndTxnResponse)(nil),                       // 130: penstock.v1.EndTxnResponse
+	(*BeginAtomicBatchResponse)(nil),             // 131: penstock.v1.BeginAtomicBatchResponse
+	(*CommitAtomicBatchResponse)(nil),            // 132: penstock.v1.CommitAtomicBatchResponse
+	(*AbortAtomicBatchResponse)(nil),             // 133: penstock.v1.AbortAtomicBatchResponse
+	(*DescribeTransactionsResponse)(nil),         // 134: penstock.v1.DescribeTransactionsResponse
+	(*ListTransactionsResponse)(nil),             // 135: penstock.v1.ListTransactionsResponse
+	(*EndHangingTransactionResponse)(nil),        // 136: penstock.v1.EndHangingTransactionResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,   // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
 	4,   // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
-	62,  // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
-	62,  // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
+	64,  // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
+	64,  // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
 	5,   // 4: penstock.v1.PartitionProduceResult.record_errors:type_name -> penstock.v1.RecordError
 	7,   // 5: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
 	8,   // 6: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
 	10,  // 7: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
-	62,  // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
-	62,  // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
-	63,  // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
+	64,  // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
+	64,  // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
+	65,  // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
 	11,  // 11: penstock.v1.PartitionFetchResult.aborted:type_name -> penstock.v1.AbortedTransaction
 	13,  // 12: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
 	15,  // 13: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
-	62,  // 14: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
+	64,  // 14: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
 	17,  // 15: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
 	19,  // 16: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
-	62,  // 17: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
-	64,  // 18: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
+	64,  // 17: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
+	66,  // 18: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
 	22,  // 19: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
-	62,  // 20: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
+	64,  // 20: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
 	23,  // 21: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
-	58,  // 22: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
-	62,  // 23: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
+	60,  // 22: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
+	64,  // 23: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
 	25,  // 24: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
-	59,  // 25: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
+	61,  // 25: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
 	26,  // 26: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
 	28,  // 27: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	62,  // 28: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
+	64,  // 28: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
 	30,  // 29: penstock.v1.CreatePartitionsRequest.topics:type_name -> penstock.v1.NewPartitions
 	26,  // 30: penstock.v1.NewPartitions.assignment:type_name -> penstock.v1.ReplicaAssignment
 	28,  // 31: penstock.v1.CreatePartitionsResponse.topics:type_name -> penstock.v1.TopicResult
 	28,  // 32: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
 	35,  // 33: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
 	37,  // 34: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
-	62,  // 35: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
-	41,  // 36: penstock.v1.DescribeProducersRequest.partitions:type_name -> penstock.v1.DescribeProducersPartition
-	43,  // 37: penstock.v1.DescribeProducersResponse.partitions:type_name -> penstock.v1.PartitionProducers
-	62,  // 38: penstock.v1.PartitionProducers.error:type_name -> penstock.v1.Error
-	44,  // 39: penstock.v1.PartitionProducers.producers:type_name -> penstock.v1.ProducerState
-	62,  // 40: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
-	64,  // 41: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
-	49,  // 42: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
-	60,  // 43: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
-	52,  // 44: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
-	51,  // 45: penstock.v1.NodeStanding.silent_log_dirs:type_name -> penstock.v1.SilentLogDir
-	50,  // 46: penstock.v1.NodeStanding.node_listeners:type_name -> penstock.v1.NodeListener
-	61,  // 47: penstock.v1.NodeStanding.listener_types:type_name -> penstock.v1.NodeStanding.ListenerTypesEntry
+	64,  // 35: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
+	43,  // 36: penstock.v1.DescribeProducersRequest.partitions:type_name -> penstock.v1.DescribeProducersPartition
+	45,  // 37: penstock.v1.DescribeProducersResponse.partitions:type_name -> penstock.v1.PartitionProducers
+	64,  // 38: penstock.v1.PartitionProducers.error:type_name -> penstock.v1.Error
+	46,  // 39: penstock.v1.PartitionProducers.producers:type_name -> penstock.v1.ProducerState
+	64,  // 40: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
+	66,  // 41: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
+	51,  // 42: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
+	62,  // 43: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
+	54,  // 44: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
+	53,  // 45: penstock.v1.NodeStanding.silent_log_dirs:type_name -> penstock.v1.SilentLogDir
+	52,  // 46: penstock.v1.NodeStanding.node_listeners:type_name -> penstock.v1.NodeListener
+	63,  // 47: penstock.v1.NodeStanding.listener_types:type_name -> penstock.v1.NodeStanding.ListenerTypesEntry
 	0,   // 48: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
-	55,  // 49: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
-	55,  // 50: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
+	57,  // 49: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
+	57,  // 50: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
 	1,   // 51: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
 	6,   // 52: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
 	12,  // 53: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
@@ -4688,78 +4864,100 @@ var file_penstock_v1_broker_proto_depIdxs = []int32{
 	32,  // 58: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
 	34,  // 59: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
 	38,  // 60: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
-	40,  // 61: penstock.v1.Broker.DescribeProducers:input_type -> penstock.v1.DescribeProducersRequest
-	65,  // 62: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	66,  // 63: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
-	67,  // 64: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
-	45,  // 65: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
-	68,  // 66: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	47,  // 67: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	53,  // 68: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	56,  // 69: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	69,  // 70: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
-	70,  // 71: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
-	71,  // 72: penstock.v1.Broker.FindCoordinator:input_type -> penstock.v1.FindCoordinatorRequest
-	72,  // 73: penstock.v1.Broker.ConsumerGroupHeartbeat:input_type -> penstock.v1.ConsumerGroupHeartbeatRequest
-	73,  // 74: penstock.v1.Broker.JoinGroup:input_type -> penstock.v1.JoinGroupRequest
-	74,  // 75: penstock.v1.Broker.SyncGroup:input_type -> penstock.v1.SyncGroupRequest
-	75,  // 76: penstock.v1.Broker.Heartbeat:input_type -> penstock.v1.HeartbeatRequest
-	76,  // 77: penstock.v1.Broker.LeaveGroup:input_type -> penstock.v1.LeaveGroupRequest
-	77,  // 78: penstock.v1.Broker.OffsetCommit:input_type -> penstock.v1.OffsetCommitRequest
-	78,  // 79: penstock.v1.Broker.OffsetFetch:input_type -> penstock.v1.OffsetFetchRequest
-	79,  // 80: penstock.v1.Broker.OffsetDelete:input_type -> penstock.v1.OffsetDeleteRequest
-	80,  // 81: penstock.v1.Broker.ListGroups:input_type -> penstock.v1.ListGroupsRequest
-	81,  // 82: penstock.v1.Broker.DescribeGroups:input_type -> penstock.v1.DescribeGroupsRequest
-	82,  // 83: penstock.v1.Broker.DeleteGroups:input_type -> penstock.v1.DeleteGroupsRequest
-	83,  // 84: penstock.v1.Broker.AddPartitionsToTxn:input_type -> penstock.v1.AddPartitionsToTxnRequest
-	84,  // 85: penstock.v1.Broker.AddOffsetsToTxn:input_type -> penstock.v1.AddOffsetsToTxnRequest
-	85,  // 86: penstock.v1.Broker.TxnOffsetCommit:input_type -> penstock.v1.TxnOffsetCommitRequest
-	86,  // 87: penstock.v1.Broker.EndTxn:input_type -> penstock.v1.EndTxnRequest
-	87,  // 88: penstock.v1.Broker.DescribeTransactions:input_type -> penstock.v1.DescribeTransactionsRequest
-	88,  // 89: penstock.v1.Broker.ListTransactions:input_type -> penstock.v1.ListTransactionsRequest
-	89,  // 90: penstock.v1.Broker.EndHangingTransaction:input_type -> penstock.v1.EndHangingTransactionRequest
-	3,   // 91: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	9,   // 92: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	14,  // 93: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	18,  // 94: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	21,  // 95: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	27,  // 96: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	31,  // 97: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	33,  // 98: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	36,  // 99: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	39,  // 100: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	42,  // 101: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
-	90,  // 102: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	91,  // 103: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	92,  // 104: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	46,  // 105: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
-	93,  // 106: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	48,  // 107: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	54,  // 108: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	57,  // 109: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	94,  // 110: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
-	95,  // 111: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
-	96,  // 112: penstock.v1.Broker.FindCoordinator:output_type -> penstock.v1.FindCoordinatorResponse
-	97,  // 113: penstock.v1.Broker.ConsumerGroupHeartbeat:output_type -> penstock.v1.ConsumerGroupHeartbeatResponse
-	98,  // 114: penstock.v1.Broker.JoinGroup:output_type -> penstock.v1.JoinGroupResponse
-	99,  // 115: penstock.v1.Broker.SyncGroup:output_type -> penstock.v1.SyncGroupResponse
-	100, // 116: penstock.v1.Broker.Heartbeat:output_type -> penstock.v1.HeartbeatResponse
-	101, // 117: penstock.v1.Broker.LeaveGroup:output_type -> penstock.v1.LeaveGroupResponse
-	102, // 118: penstock.v1.Broker.OffsetCommit:output_type -> penstock.v1.OffsetCommitResponse
-	103, // 119: penstock.v1.Broker.OffsetFetch:output_type -> penstock.v1.OffsetFetchResponse
-	104, // 120: penstock.v1.Broker.OffsetDelete:output_type -> penstock.v1.OffsetDeleteResponse
-	105, // 121: penstock.v1.Broker.ListGroups:output_type -> penstock.v1.ListGroupsResponse
-	106, // 122: penstock.v1.Broker.DescribeGroups:output_type -> penstock.v1.DescribeGroupsResponse
-	107, // 123: penstock.v1.Broker.DeleteGroups:output_type -> penstock.v1.DeleteGroupsResponse
-	108, // 124: penstock.v1.Broker.AddPartitionsToTxn:output_type -> penstock.v1.AddPartitionsToTxnResponse
-	109, // 125: penstock.v1.Broker.AddOffsetsToTxn:output_type -> penstock.v1.AddOffsetsToTxnResponse
-	110, // 126: penstock.v1.Broker.TxnOffsetCommit:output_type -> penstock.v1.TxnOffsetCommitResponse
-	111, // 127: penstock.v1.Broker.EndTxn:output_type -> penstock.v1.EndTxnResponse
-	112, // 128: penstock.v1.Broker.DescribeTransactions:output_type -> penstock.v1.DescribeTransactionsResponse
-	113, // 129: penstock.v1.Broker.ListTransactions:output_type -> penstock.v1.ListTransactionsResponse
-	114, // 130: penstock.v1.Broker.EndHangingTransaction:output_type -> penstock.v1.EndHangingTransactionResponse
-	91,  // [91:131] is the sub-list for method output_type
-	51,  // [51:91] is the sub-list for method input_type
+	40,  // 61: penstock.v1.Broker.SaslAuthenticate:input_type -> penstock.v1.SaslAuthenticateRequest
+	42,  // 62: penstock.v1.Broker.DescribeProducers:input_type -> penstock.v1.DescribeProducersRequest
+	67,  // 63: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
+	68,  // 64: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
+	69,  // 65: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
+	47,  // 66: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
+	70,  // 67: penstock.v1.Broker.AlterUserScramCredentials:input_type -> penstock.v1.AlterUserScramCredentialsRequest
+	71,  // 68: penstock.v1.Broker.DescribeUserScramCredentials:input_type -> penstock.v1.DescribeUserScramCredentialsRequest
+	72,  // 69: penstock.v1.Broker.CreateAcls:input_type -> penstock.v1.CreateAclsRequest
+	73,  // 70: penstock.v1.Broker.DeleteAcls:input_type -> penstock.v1.DeleteAclsRequest
+	74,  // 71: penstock.v1.Broker.DescribeAcls:input_type -> penstock.v1.DescribeAclsRequest
+	75,  // 72: penstock.v1.Broker.AlterClientQuotas:input_type -> penstock.v1.AlterClientQuotasRequest
+	76,  // 73: penstock.v1.Broker.DescribeClientQuotas:input_type -> penstock.v1.DescribeClientQuotasRequest
+	77,  // 74: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	49,  // 75: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	55,  // 76: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	58,  // 77: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	78,  // 78: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
+	79,  // 79: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
+	80,  // 80: penstock.v1.Broker.FindCoordinator:input_type -> penstock.v1.FindCoordinatorRequest
+	81,  // 81: penstock.v1.Broker.ConsumerGroupHeartbeat:input_type -> penstock.v1.ConsumerGroupHeartbeatRequest
+	82,  // 82: penstock.v1.Broker.JoinGroup:input_type -> penstock.v1.JoinGroupRequest
+	83,  // 83: penstock.v1.Broker.SyncGroup:input_type -> penstock.v1.SyncGroupRequest
+	84,  // 84: penstock.v1.Broker.Heartbeat:input_type -> penstock.v1.HeartbeatRequest
+	85,  // 85: penstock.v1.Broker.LeaveGroup:input_type -> penstock.v1.LeaveGroupRequest
+	86,  // 86: penstock.v1.Broker.OffsetCommit:input_type -> penstock.v1.OffsetCommitRequest
+	87,  // 87: penstock.v1.Broker.OffsetFetch:input_type -> penstock.v1.OffsetFetchRequest
+	88,  // 88: penstock.v1.Broker.OffsetDelete:input_type -> penstock.v1.OffsetDeleteRequest
+	89,  // 89: penstock.v1.Broker.ListGroups:input_type -> penstock.v1.ListGroupsRequest
+	90,  // 90: penstock.v1.Broker.DescribeGroups:input_type -> penstock.v1.DescribeGroupsRequest
+	91,  // 91: penstock.v1.Broker.DeleteGroups:input_type -> penstock.v1.DeleteGroupsRequest
+	92,  // 92: penstock.v1.Broker.AddPartitionsToTxn:input_type -> penstock.v1.AddPartitionsToTxnRequest
+	93,  // 93: penstock.v1.Broker.AddOffsetsToTxn:input_type -> penstock.v1.AddOffsetsToTxnRequest
+	94,  // 94: penstock.v1.Broker.TxnOffsetCommit:input_type -> penstock.v1.TxnOffsetCommitRequest
+	95,  // 95: penstock.v1.Broker.EndTxn:input_type -> penstock.v1.EndTxnRequest
+	96,  // 96: penstock.v1.Broker.BeginAtomicBatch:input_type -> penstock.v1.BeginAtomicBatchRequest
+	97,  // 97: penstock.v1.Broker.CommitAtomicBatch:input_type -> penstock.v1.CommitAtomicBatchRequest
+	98,  // 98: penstock.v1.Broker.AbortAtomicBatch:input_type -> penstock.v1.AbortAtomicBatchRequest
+	99,  // 99: penstock.v1.Broker.DescribeTransactions:input_type -> penstock.v1.DescribeTransactionsRequest
+	100, // 100: penstock.v1.Broker.ListTransactions:input_type -> penstock.v1.ListTransactionsRequest
+	101, // 101: penstock.v1.Broker.EndHangingTransaction:input_type -> penstock.v1.EndHangingTransactionRequest
+	3,   // 102: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	9,   // 103: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	14,  // 104: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	18,  // 105: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	21,  // 106: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	27,  // 107: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	31,  // 108: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	33,  // 109: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	36,  // 110: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	39,  // 111: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	41,  // 112: penstock.v1.Broker.SaslAuthenticate:output_type -> penstock.v1.SaslAuthenticateResponse
+	44,  // 113: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
+	102, // 114: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	103, // 115: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	104, // 116: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	48,  // 117: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
+	105, // 118: penstock.v1.Broker.AlterUserScramCredentials:output_type -> penstock.v1.AlterUserScramCredentialsResponse
+	106, // 119: penstock.v1.Broker.DescribeUserScramCredentials:output_type -> penstock.v1.DescribeUserScramCredentialsResponse
+	107, // 120: penstock.v1.Broker.CreateAcls:output_type -> penstock.v1.CreateAclsResponse
+	108, // 121: penstock.v1.Broker.DeleteAcls:output_type -> penstock.v1.DeleteAclsResponse
+	109, // 122: penstock.v1.Broker.DescribeAcls:output_type -> penstock.v1.DescribeAclsResponse
+	110, // 123: penstock.v1.Broker.AlterClientQuotas:output_type -> penstock.v1.AlterClientQuotasResponse
+	111, // 124: penstock.v1.Broker.DescribeClientQuotas:output_type -> penstock.v1.DescribeClientQuotasResponse
+	112, // 125: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	50,  // 126: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	56,  // 127: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	59,  // 128: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	113, // 129: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	114, // 130: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
+	115, // 131: penstock.v1.Broker.FindCoordinator:output_type -> penstock.v1.FindCoordinatorResponse
+	116, // 132: penstock.v1.Broker.ConsumerGroupHeartbeat:output_type -> penstock.v1.ConsumerGroupHeartbeatResponse
+	117, // 133: penstock.v1.Broker.JoinGroup:output_type -> penstock.v1.JoinGroupResponse
+	118, // 134: penstock.v1.Broker.SyncGroup:output_type -> penstock.v1.SyncGroupResponse
+	119, // 135: penstock.v1.Broker.Heartbeat:output_type -> penstock.v1.HeartbeatResponse
+	120, // 136: penstock.v1.Broker.LeaveGroup:output_type -> penstock.v1.LeaveGroupResponse
+	121, // 137: penstock.v1.Broker.OffsetCommit:output_type -> penstock.v1.OffsetCommitResponse
+	122, // 138: penstock.v1.Broker.OffsetFetch:output_type -> penstock.v1.OffsetFetchResponse
+	123, // 139: penstock.v1.Broker.OffsetDelete:output_type -> penstock.v1.OffsetDeleteResponse
+	124, // 140: penstock.v1.Broker.ListGroups:output_type -> penstock.v1.ListGroupsResponse
+	125, // 141: penstock.v1.Broker.DescribeGroups:output_type -> penstock.v1.DescribeGroupsResponse
+	126, // 142: penstock.v1.Broker.DeleteGroups:output_type -> penstock.v1.DeleteGroupsResponse
+	127, // 143: penstock.v1.Broker.AddPartitionsToTxn:output_type -> penstock.v1.AddPartitionsToTxnResponse
+	128, // 144: penstock.v1.Broker.AddOffsetsToTxn:output_type -> penstock.v1.AddOffsetsToTxnResponse
+	129, // 145: penstock.v1.Broker.TxnOffsetCommit:output_type -> penstock.v1.TxnOffsetCommitResponse
+	130, // 146: penstock.v1.Broker.EndTxn:output_type -> penstock.v1.EndTxnResponse
+	131, // 147: penstock.v1.Broker.BeginAtomicBatch:output_type -> penstock.v1.BeginAtomicBatchResponse
+	132, // 148: penstock.v1.Broker.CommitAtomicBatch:output_type -> penstock.v1.CommitAtomicBatchResponse
+	133, // 149: penstock.v1.Broker.AbortAtomicBatch:output_type -> penstock.v1.AbortAtomicBatchResponse
+	134, // 150: penstock.v1.Broker.DescribeTransactions:output_type -> penstock.v1.DescribeTransactionsResponse
+	135, // 151: penstock.v1.Broker.ListTransactions:output_type -> penstock.v1.ListTransactionsResponse
+	136, // 152: penstock.v1.Broker.EndHangingTransaction:output_type -> penstock.v1.EndHangingTransactionResponse
+	102, // [102:153] is the sub-list for method output_type
+	51,  // [51:102] is the sub-list for method input_type
 	51,  // [51:51] is the sub-list for extension type_name
 	51,  // [51:51] is the sub-list for extension extendee
 	0,   // [0:51] is the sub-list for field type_name
@@ -4770,22 +4968,25 @@ func file_penstock_v1_broker_proto_init() {
 	if File_penstock_v1_broker_proto != nil {
 		return
 	}
+	file_penstock_v1_acls_proto_init()
 	file_penstock_v1_common_proto_init()
 	file_penstock_v1_configs_proto_init()
 	file_penstock_v1_elections_proto_init()
 	file_penstock_v1_groups_proto_init()
 	file_penstock_v1_log_dirs_proto_init()
+	file_penstock_v1_quotas_proto_init()
 	file_penstock_v1_reassignments_proto_init()
 	file_penstock_v1_transactions_proto_init()
+	file_penstock_v1_users_proto_init()
 	file_penstock_v1_broker_proto_msgTypes[37].OneofWrappers = []any{}
-	file_penstock_v1_broker_proto_msgTypes[43].OneofWrappers = []any{}
+	file_penstock_v1_broker_proto_msgTypes[45].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_broker_proto_rawDesc), len(file_penstock_v1_broker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   61,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

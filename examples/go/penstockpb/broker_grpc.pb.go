@@ -27,46 +27,57 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Broker_Produce_FullMethodName                     = "/penstock.v1.Broker/Produce"
-	Broker_Fetch_FullMethodName                       = "/penstock.v1.Broker/Fetch"
-	Broker_ListOffsets_FullMethodName                 = "/penstock.v1.Broker/ListOffsets"
-	Broker_OffsetForLeaderEpoch_FullMethodName        = "/penstock.v1.Broker/OffsetForLeaderEpoch"
-	Broker_Metadata_FullMethodName                    = "/penstock.v1.Broker/Metadata"
-	Broker_CreateTopics_FullMethodName                = "/penstock.v1.Broker/CreateTopics"
-	Broker_CreatePartitions_FullMethodName            = "/penstock.v1.Broker/CreatePartitions"
-	Broker_DeleteTopics_FullMethodName                = "/penstock.v1.Broker/DeleteTopics"
-	Broker_DeleteRecords_FullMethodName               = "/penstock.v1.Broker/DeleteRecords"
-	Broker_InitProducerId_FullMethodName              = "/penstock.v1.Broker/InitProducerId"
-	Broker_DescribeProducers_FullMethodName           = "/penstock.v1.Broker/DescribeProducers"
-	Broker_AlterConfigs_FullMethodName                = "/penstock.v1.Broker/AlterConfigs"
-	Broker_ElectLeaders_FullMethodName                = "/penstock.v1.Broker/ElectLeaders"
-	Broker_AlterPartitionReassignments_FullMethodName = "/penstock.v1.Broker/AlterPartitionReassignments"
-	Broker_UnregisterBroker_FullMethodName            = "/penstock.v1.Broker/UnregisterBroker"
-	Broker_DescribeConfigs_FullMethodName             = "/penstock.v1.Broker/DescribeConfigs"
-	Broker_DescribeCluster_FullMethodName             = "/penstock.v1.Broker/DescribeCluster"
-	Broker_DescribeQuorum_FullMethodName              = "/penstock.v1.Broker/DescribeQuorum"
-	Broker_DescribeMetadata_FullMethodName            = "/penstock.v1.Broker/DescribeMetadata"
-	Broker_DescribeLogDirs_FullMethodName             = "/penstock.v1.Broker/DescribeLogDirs"
-	Broker_AlterReplicaLogDirs_FullMethodName         = "/penstock.v1.Broker/AlterReplicaLogDirs"
-	Broker_FindCoordinator_FullMethodName             = "/penstock.v1.Broker/FindCoordinator"
-	Broker_ConsumerGroupHeartbeat_FullMethodName      = "/penstock.v1.Broker/ConsumerGroupHeartbeat"
-	Broker_JoinGroup_FullMethodName                   = "/penstock.v1.Broker/JoinGroup"
-	Broker_SyncGroup_FullMethodName                   = "/penstock.v1.Broker/SyncGroup"
-	Broker_Heartbeat_FullMethodName                   = "/penstock.v1.Broker/Heartbeat"
-	Broker_LeaveGroup_FullMethodName                  = "/penstock.v1.Broker/LeaveGroup"
-	Broker_OffsetCommit_FullMethodName                = "/penstock.v1.Broker/OffsetCommit"
-	Broker_OffsetFetch_FullMethodName                 = "/penstock.v1.Broker/OffsetFetch"
-	Broker_OffsetDelete_FullMethodName                = "/penstock.v1.Broker/OffsetDelete"
-	Broker_ListGroups_FullMethodName                  = "/penstock.v1.Broker/ListGroups"
-	Broker_DescribeGroups_FullMethodName              = "/penstock.v1.Broker/DescribeGroups"
-	Broker_DeleteGroups_FullMethodName                = "/penstock.v1.Broker/DeleteGroups"
-	Broker_AddPartitionsToTxn_FullMethodName          = "/penstock.v1.Broker/AddPartitionsToTxn"
-	Broker_AddOffsetsToTxn_FullMethodName             = "/penstock.v1.Broker/AddOffsetsToTxn"
-	Broker_TxnOffsetCommit_FullMethodName             = "/penstock.v1.Broker/TxnOffsetCommit"
-	Broker_EndTxn_FullMethodName                      = "/penstock.v1.Broker/EndTxn"
-	Broker_DescribeTransactions_FullMethodName        = "/penstock.v1.Broker/DescribeTransactions"
-	Broker_ListTransactions_FullMethodName            = "/penstock.v1.Broker/ListTransactions"
-	Broker_EndHangingTransaction_FullMethodName       = "/penstock.v1.Broker/EndHangingTransaction"
+	Broker_Produce_FullMethodName                      = "/penstock.v1.Broker/Produce"
+	Broker_Fetch_FullMethodName                        = "/penstock.v1.Broker/Fetch"
+	Broker_ListOffsets_FullMethodName                  = "/penstock.v1.Broker/ListOffsets"
+	Broker_OffsetForLeaderEpoch_FullMethodName         = "/penstock.v1.Broker/OffsetForLeaderEpoch"
+	Broker_Metadata_FullMethodName                     = "/penstock.v1.Broker/Metadata"
+	Broker_CreateTopics_FullMethodName                 = "/penstock.v1.Broker/CreateTopics"
+	Broker_CreatePartitions_FullMethodName             = "/penstock.v1.Broker/CreatePartitions"
+	Broker_DeleteTopics_FullMethodName                 = "/penstock.v1.Broker/DeleteTopics"
+	Broker_DeleteRecords_FullMethodName                = "/penstock.v1.Broker/DeleteRecords"
+	Broker_InitProducerId_FullMethodName               = "/penstock.v1.Broker/InitProducerId"
+	Broker_SaslAuthenticate_FullMethodName             = "/penstock.v1.Broker/SaslAuthenticate"
+	Broker_DescribeProducers_FullMethodName            = "/penstock.v1.Broker/DescribeProducers"
+	Broker_AlterConfigs_FullMethodName                 = "/penstock.v1.Broker/AlterConfigs"
+	Broker_ElectLeaders_FullMethodName                 = "/penstock.v1.Broker/ElectLeaders"
+	Broker_AlterPartitionReassignments_FullMethodName  = "/penstock.v1.Broker/AlterPartitionReassignments"
+	Broker_UnregisterBroker_FullMethodName             = "/penstock.v1.Broker/UnregisterBroker"
+	Broker_AlterUserScramCredentials_FullMethodName    = "/penstock.v1.Broker/AlterUserScramCredentials"
+	Broker_DescribeUserScramCredentials_FullMethodName = "/penstock.v1.Broker/DescribeUserScramCredentials"
+	Broker_CreateAcls_FullMethodName                   = "/penstock.v1.Broker/CreateAcls"
+	Broker_DeleteAcls_FullMethodName                   = "/penstock.v1.Broker/DeleteAcls"
+	Broker_DescribeAcls_FullMethodName                 = "/penstock.v1.Broker/DescribeAcls"
+	Broker_AlterClientQuotas_FullMethodName            = "/penstock.v1.Broker/AlterClientQuotas"
+	Broker_DescribeClientQuotas_FullMethodName         = "/penstock.v1.Broker/DescribeClientQuotas"
+	Broker_DescribeConfigs_FullMethodName              = "/penstock.v1.Broker/DescribeConfigs"
+	Broker_DescribeCluster_FullMethodName              = "/penstock.v1.Broker/DescribeCluster"
+	Broker_DescribeQuorum_FullMethodName               = "/penstock.v1.Broker/DescribeQuorum"
+	Broker_DescribeMetadata_FullMethodName             = "/penstock.v1.Broker/DescribeMetadata"
+	Broker_DescribeLogDirs_FullMethodName              = "/penstock.v1.Broker/DescribeLogDirs"
+	Broker_AlterReplicaLogDirs_FullMethodName          = "/penstock.v1.Broker/AlterReplicaLogDirs"
+	Broker_FindCoordinator_FullMethodName              = "/penstock.v1.Broker/FindCoordinator"
+	Broker_ConsumerGroupHeartbeat_FullMethodName       = "/penstock.v1.Broker/ConsumerGroupHeartbeat"
+	Broker_JoinGroup_FullMethodName                    = "/penstock.v1.Broker/JoinGroup"
+	Broker_SyncGroup_FullMethodName                    = "/penstock.v1.Broker/SyncGroup"
+	Broker_Heartbeat_FullMethodName                    = "/penstock.v1.Broker/Heartbeat"
+	Broker_LeaveGroup_FullMethodName                   = "/penstock.v1.Broker/LeaveGroup"
+	Broker_OffsetCommit_FullMethodName                 = "/penstock.v1.Broker/OffsetCommit"
+	Broker_OffsetFetch_FullMethodName                  = "/penstock.v1.Broker/OffsetFetch"
+	Broker_OffsetDelete_FullMethodName                 = "/penstock.v1.Broker/OffsetDelete"
+	Broker_ListGroups_FullMethodName                   = "/penstock.v1.Broker/ListGroups"
+	Broker_DescribeGroups_FullMethodName               = "/penstock.v1.Broker/DescribeGroups"
+	Broker_DeleteGroups_FullMethodName                 = "/penstock.v1.Broker/DeleteGroups"
+	Broker_AddPartitionsToTxn_FullMethodName           = "/penstock.v1.Broker/AddPartitionsToTxn"
+	Broker_AddOffsetsToTxn_FullMethodName              = "/penstock.v1.Broker/AddOffsetsToTxn"
+	Broker_TxnOffsetCommit_FullMethodName              = "/penstock.v1.Broker/TxnOffsetCommit"
+	Broker_EndTxn_FullMethodName                       = "/penstock.v1.Broker/EndTxn"
+	Broker_BeginAtomicBatch_FullMethodName             = "/penstock.v1.Broker/BeginAtomicBatch"
+	Broker_CommitAtomicBatch_FullMethodName            = "/penstock.v1.Broker/CommitAtomicBatch"
+	Broker_AbortAtomicBatch_FullMethodName             = "/penstock.v1.Broker/AbortAtomicBatch"
+	Broker_DescribeTransactions_FullMethodName         = "/penstock.v1.Broker/DescribeTransactions"
+	Broker_ListTransactions_FullMethodName             = "/penstock.v1.Broker/ListTransactions"
+	Broker_EndHangingTransaction_FullMethodName        = "/penstock.v1.Broker/EndHangingTransaction"
 )
 
 // BrokerClient is the client API for Broker service.
@@ -86,11 +97,20 @@ type BrokerClient interface {
 	DeleteTopics(ctx context.Context, in *DeleteTopicsRequest, opts ...grpc.CallOption) (*DeleteTopicsResponse, error)
 	DeleteRecords(ctx context.Context, in *DeleteRecordsRequest, opts ...grpc.CallOption) (*DeleteRecordsResponse, error)
 	InitProducerId(ctx context.Context, in *InitProducerIdRequest, opts ...grpc.CallOption) (*InitProducerIdResponse, error)
+	// At a listener with SASL, the only call before the caller has logged in.
+	SaslAuthenticate(ctx context.Context, in *SaslAuthenticateRequest, opts ...grpc.CallOption) (*SaslAuthenticateResponse, error)
 	DescribeProducers(ctx context.Context, in *DescribeProducersRequest, opts ...grpc.CallOption) (*DescribeProducersResponse, error)
 	AlterConfigs(ctx context.Context, in *AlterConfigsRequest, opts ...grpc.CallOption) (*AlterConfigsResponse, error)
 	ElectLeaders(ctx context.Context, in *ElectLeadersRequest, opts ...grpc.CallOption) (*ElectLeadersResponse, error)
 	AlterPartitionReassignments(ctx context.Context, in *AlterPartitionReassignmentsRequest, opts ...grpc.CallOption) (*AlterPartitionReassignmentsResponse, error)
 	UnregisterBroker(ctx context.Context, in *UnregisterBrokerRequest, opts ...grpc.CallOption) (*UnregisterBrokerResponse, error)
+	AlterUserScramCredentials(ctx context.Context, in *AlterUserScramCredentialsRequest, opts ...grpc.CallOption) (*AlterUserScramCredentialsResponse, error)
+	DescribeUserScramCredentials(ctx context.Context, in *DescribeUserScramCredentialsRequest, opts ...grpc.CallOption) (*DescribeUserScramCredentialsResponse, error)
+	CreateAcls(ctx context.Context, in *CreateAclsRequest, opts ...grpc.CallOption) (*CreateAclsResponse, error)
+	DeleteAcls(ctx context.Context, in *DeleteAclsRequest, opts ...grpc.CallOption) (*DeleteAclsResponse, error)
+	DescribeAcls(ctx context.Context, in *DescribeAclsRequest, opts ...grpc.CallOption) (*DescribeAclsResponse, error)
+	AlterClientQuotas(ctx context.Context, in *AlterClientQuotasRequest, opts ...grpc.CallOption) (*AlterClientQuotasResponse, error)
+	DescribeClientQuotas(ctx context.Context, in *DescribeClientQuotasRequest, opts ...grpc.CallOption) (*DescribeClientQuotasResponse, error)
 	DescribeConfigs(ctx context.Context, in *DescribeConfigsRequest, opts ...grpc.CallOption) (*DescribeConfigsResponse, error)
 	DescribeCluster(ctx context.Context, in *DescribeClusterRequest, opts ...grpc.CallOption) (*DescribeClusterResponse, error)
 	DescribeQuorum(ctx context.Context, in *DescribeQuorumRequest, opts ...grpc.CallOption) (*DescribeQuorumResponse, error)
@@ -114,6 +134,9 @@ type BrokerClient interface {
 	AddOffsetsToTxn(ctx context.Context, in *AddOffsetsToTxnRequest, opts ...grpc.CallOption) (*AddOffsetsToTxnResponse, error)
 	TxnOffsetCommit(ctx context.Context, in *TxnOffsetCommitRequest, opts ...grpc.CallOption) (*TxnOffsetCommitResponse, error)
 	EndTxn(ctx context.Context, in *EndTxnRequest, opts ...grpc.CallOption) (*EndTxnResponse, error)
+	BeginAtomicBatch(ctx context.Context, in *BeginAtomicBatchRequest, opts ...grpc.CallOption) (*BeginAtomicBatchResponse, error)
+	CommitAtomicBatch(ctx context.Context, in *CommitAtomicBatchRequest, opts ...grpc.CallOption) (*CommitAtomicBatchResponse, error)
+	AbortAtomicBatch(ctx context.Context, in *AbortAtomicBatchRequest, opts ...grpc.CallOption) (*AbortAtomicBatchResponse, error)
 	DescribeTransactions(ctx context.Context, in *DescribeTransactionsRequest, opts ...grpc.CallOption) (*DescribeTransactionsResponse, error)
 	ListTransactions(ctx context.Context, in *ListTransactionsRequest, opts ...grpc.CallOption) (*ListTransactionsResponse, error)
 	EndHangingTransaction(ctx context.Context, in *EndHangingTransactionRequest, opts ...grpc.CallOption) (*EndHangingTransactionResponse, error)
@@ -233,6 +256,16 @@ func (c *brokerClient) InitProducerId(ctx context.Context, in *InitProducerIdReq
 	return out, nil
 }
 
+func (c *brokerClient) SaslAuthenticate(ctx context.Context, in *SaslAuthenticateRequest, opts ...grpc.CallOption) (*SaslAuthenticateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SaslAuthenticateResponse)
+	err := c.cc.Invoke(ctx, Broker_SaslAuthenticate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *brokerClient) DescribeProducers(ctx context.Context, in *DescribeProducersRequest, opts ...grpc.CallOption) (*DescribeProducersResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DescribeProducersResponse)
@@ -277,6 +310,76 @@ func (c *brokerClient) UnregisterBroker(ctx context.Context, in *UnregisterBroke
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(UnregisterBrokerResponse)
 	err := c.cc.Invoke(ctx, Broker_UnregisterBroker_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) AlterUserScramCredentials(ctx context.Context, in *AlterUserScramCredentialsRequest, opts ...grpc.CallOption) (*AlterUserScramCredentialsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AlterUserScramCredentialsResponse)
+	err := c.cc.Invoke(ctx, Broker_AlterUserScramCredentials_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) DescribeUserScramCredentials(ctx context.Context, in *DescribeUserScramCredentialsRequest, opts ...grpc.CallOption) (*DescribeUserScramCredentialsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DescribeUserScramCredentialsResponse)
+	err := c.cc.Invoke(ctx, Broker_DescribeUserScramCredentials_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) CreateAcls(ctx context.Context, in *CreateAclsRequest, opts ...grpc.CallOption) (*CreateAclsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreateAclsResponse)
+	err := c.cc.Invoke(ctx, Broker_CreateAcls_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) DeleteAcls(ctx context.Context, in *DeleteAclsRequest, opts ...grpc.CallOption) (*DeleteAclsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteAclsResponse)
+	err := c.cc.Invoke(ctx, Broker_DeleteAcls_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) DescribeAcls(ctx context.Context, in *DescribeAclsRequest, opts ...grpc.CallOption) (*DescribeAclsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DescribeAclsResponse)
+	err := c.cc.Invoke(ctx, Broker_DescribeAcls_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) AlterClientQuotas(ctx context.Context, in *AlterClientQuotasRequest, opts ...grpc.CallOption) (*AlterClientQuotasResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AlterClientQuotasResponse)
+	err := c.cc.Invoke(ctx, Broker_AlterClientQuotas_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) DescribeClientQuotas(ctx context.Context, in *DescribeClientQuotasRequest, opts ...grpc.CallOption) (*DescribeClientQuotasResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DescribeClientQuotasResponse)
+	err := c.cc.Invoke(ctx, Broker_DescribeClientQuotas_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -503,6 +606,36 @@ func (c *brokerClient) EndTxn(ctx context.Context, in *EndTxnRequest, opts ...gr
 	return out, nil
 }
 
+func (c *brokerClient) BeginAtomicBatch(ctx context.Context, in *BeginAtomicBatchRequest, opts ...grpc.CallOption) (*BeginAtomicBatchResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BeginAtomicBatchResponse)
+	err := c.cc.Invoke(ctx, Broker_BeginAtomicBatch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) CommitAtomicBatch(ctx context.Context, in *CommitAtomicBatchRequest, opts ...grpc.CallOption) (*CommitAtomicBatchResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CommitAtomicBatchResponse)
+	err := c.cc.Invoke(ctx, Broker_CommitAtomicBatch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) AbortAtomicBatch(ctx context.Context, in *AbortAtomicBatchRequest, opts ...grpc.CallOption) (*AbortAtomicBatchResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AbortAtomicBatchResponse)
+	err := c.cc.Invoke(ctx, Broker_AbortAtomicBatch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *brokerClient) DescribeTransactions(ctx context.Context, in *DescribeTransactionsRequest, opts ...grpc.CallOption) (*DescribeTransactionsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DescribeTransactionsResponse)
@@ -550,11 +683,20 @@ type BrokerServer interface {
 	DeleteTopics(context.Context, *DeleteTopicsRequest) (*DeleteTopicsResponse, error)
 	DeleteRecords(context.Context, *DeleteRecordsRequest) (*DeleteRecordsResponse, error)
 	InitProducerId(context.Context, *InitProducerIdRequest) (*InitProducerIdResponse, error)
+	// At a listener with SASL, the only call before the caller has logged in.
+	SaslAuthenticate(context.Context, *SaslAuthenticateRequest) (*SaslAuthenticateResponse, error)
 	DescribeProducers(context.Context, *DescribeProducersRequest) (*DescribeProducersResponse, error)
 	AlterConfigs(context.Context, *AlterConfigsRequest) (*AlterConfigsResponse, error)
 	ElectLeaders(context.Context, *ElectLeadersRequest) (*ElectLeadersResponse, error)
 	AlterPartitionReassignments(context.Context, *AlterPartitionReassignmentsRequest) (*AlterPartitionReassignmentsResponse, error)
 	UnregisterBroker(context.Context, *UnregisterBrokerRequest) (*UnregisterBrokerResponse, error)
+	AlterUserScramCredentials(context.Context, *AlterUserScramCredentialsRequest) (*AlterUserScramCredentialsResponse, error)
+	DescribeUserScramCredentials(context.Context, *DescribeUserScramCredentialsRequest) (*DescribeUserScramCredentialsResponse, error)
+	CreateAcls(context.Context, *CreateAclsRequest) (*CreateAclsResponse, error)
+	DeleteAcls(context.Context, *DeleteAclsRequest) (*DeleteAclsResponse, error)
+	DescribeAcls(context.Context, *DescribeAclsRequest) (*DescribeAclsResponse, error)
+	AlterClientQuotas(context.Context, *AlterClientQuotasRequest) (*AlterClientQuotasResponse, error)
+	DescribeClientQuotas(context.Context, *DescribeClientQuotasRequest) (*DescribeClientQuotasResponse, error)
 	DescribeConfigs(context.Context, *DescribeConfigsRequest) (*DescribeConfigsResponse, error)
 	DescribeCluster(context.Context, *DescribeClusterRequest) (*DescribeClusterResponse, error)
 	DescribeQuorum(context.Context, *DescribeQuorumRequest) (*DescribeQuorumResponse, error)
@@ -578,6 +720,9 @@ type BrokerServer interface {
 	AddOffsetsToTxn(context.Context, *AddOffsetsToTxnRequest) (*AddOffsetsToTxnResponse, error)
 	TxnOffsetCommit(context.Context, *TxnOffsetCommitRequest) (*TxnOffsetCommitResponse, error)
 	EndTxn(context.Context, *EndTxnRequest) (*EndTxnResponse, error)
+	BeginAtomicBatch(context.Context, *BeginAtomicBatchRequest) (*BeginAtomicBatchResponse, error)
+	CommitAtomicBatch(context.Context, *CommitAtomicBatchRequest) (*CommitAtomicBatchResponse, error)
+	AbortAtomicBatch(context.Context, *AbortAtomicBatchRequest) (*AbortAtomicBatchResponse, error)
 	DescribeTransactions(context.Context, *DescribeTransactionsRequest) (*DescribeTransactionsResponse, error)
 	ListTransactions(context.Context, *ListTransactionsRequest) (*ListTransactionsResponse, error)
 	EndHangingTransaction(context.Context, *EndHangingTransactionRequest) (*EndHangingTransactionResponse, error)
@@ -621,6 +766,9 @@ func (UnimplementedBrokerServer) DeleteRecords(context.Context, *DeleteRecordsRe
 func (UnimplementedBrokerServer) InitProducerId(context.Context, *InitProducerIdRequest) (*InitProducerIdResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method InitProducerId not implemented")
 }
+func (UnimplementedBrokerServer) SaslAuthenticate(context.Context, *SaslAuthenticateRequest) (*SaslAuthenticateResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method SaslAuthenticate not implemented")
+}
 func (UnimplementedBrokerServer) DescribeProducers(context.Context, *DescribeProducersRequest) (*DescribeProducersResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DescribeProducers not implemented")
 }
@@ -635,6 +783,27 @@ func (UnimplementedBrokerServer) AlterPartitionReassignments(context.Context, *A
 }
 func (UnimplementedBrokerServer) UnregisterBroker(context.Context, *UnregisterBrokerRequest) (*UnregisterBrokerResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method UnregisterBroker not implemented")
+}
+func (UnimplementedBrokerServer) AlterUserScramCredentials(context.Context, *AlterUserScramCredentialsRequest) (*AlterUserScramCredentialsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method AlterUserScramCredentials not implemented")
+}
+func (UnimplementedBrokerServer) DescribeUserScramCredentials(context.Context, *DescribeUserScramCredentialsRequest) (*DescribeUserScramCredentialsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DescribeUserScramCredentials not implemented")
+}
+func (UnimplementedBrokerServer) CreateAcls(context.Context, *CreateAclsRequest) (*CreateAclsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method CreateAcls not implemented")
+}
+func (UnimplementedBrokerServer) DeleteAcls(context.Context, *DeleteAclsRequest) (*DeleteAclsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DeleteAcls not implemented")
+}
+func (UnimplementedBrokerServer) DescribeAcls(context.Context, *DescribeAclsRequest) (*DescribeAclsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DescribeAcls not implemented")
+}
+func (UnimplementedBrokerServer) AlterClientQuotas(context.Context, *AlterClientQuotasRequest) (*AlterClientQuotasResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method AlterClientQuotas not implemented")
+}
+func (UnimplementedBrokerServer) DescribeClientQuotas(context.Context, *DescribeClientQuotasRequest) (*DescribeClientQuotasResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DescribeClientQuotas not implemented")
 }
 func (UnimplementedBrokerServer) DescribeConfigs(context.Context, *DescribeConfigsRequest) (*DescribeConfigsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DescribeConfigs not implemented")
@@ -701,6 +870,15 @@ func (UnimplementedBrokerServer) TxnOffsetCommit(context.Context, *TxnOffsetComm
 }
 func (UnimplementedBrokerServer) EndTxn(context.Context, *EndTxnRequest) (*EndTxnResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method EndTxn not implemented")
+}
+func (UnimplementedBrokerServer) BeginAtomicBatch(context.Context, *BeginAtomicBatchRequest) (*BeginAtomicBatchResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method BeginAtomicBatch not implemented")
+}
+func (UnimplementedBrokerServer) CommitAtomicBatch(context.Context, *CommitAtomicBatchRequest) (*CommitAtomicBatchResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method CommitAtomicBatch not implemented")
+}
+func (UnimplementedBrokerServer) AbortAtomicBatch(context.Context, *AbortAtomicBatchRequest) (*AbortAtomicBatchResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method AbortAtomicBatch not implemented")
 }
 func (UnimplementedBrokerServer) DescribeTransactions(context.Context, *DescribeTransactionsRequest) (*DescribeTransactionsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DescribeTransactions not implemented")
@@ -890,6 +1068,24 @@ func _Broker_InitProducerId_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Broker_SaslAuthenticate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SaslAuthenticateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).SaslAuthenticate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_SaslAuthenticate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).SaslAuthenticate(ctx, req.(*SaslAuthenticateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Broker_DescribeProducers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DescribeProducersRequest)
 	if err := dec(in); err != nil {
@@ -976,6 +1172,132 @@ func _Broker_UnregisterBroker_Handler(srv interface{}, ctx context.Context, dec 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(BrokerServer).UnregisterBroker(ctx, req.(*UnregisterBrokerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_AlterUserScramCredentials_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AlterUserScramCredentialsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).AlterUserScramCredentials(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_AlterUserScramCredentials_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).AlterUserScramCredentials(ctx, req.(*AlterUserScramCredentialsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_DescribeUserScramCredentials_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DescribeUserScramCredentialsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).DescribeUserScramCredentials(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_DescribeUserScramCredentials_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).DescribeUserScramCredentials(ctx, req.(*DescribeUserScramCredentialsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_CreateAcls_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateAclsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).CreateAcls(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_CreateAcls_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).CreateAcls(ctx, req.(*CreateAclsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_DeleteAcls_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteAclsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).DeleteAcls(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_DeleteAcls_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).DeleteAcls(ctx, req.(*DeleteAclsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_DescribeAcls_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DescribeAclsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).DescribeAcls(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_DescribeAcls_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).DescribeAcls(ctx, req.(*DescribeAclsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_AlterClientQuotas_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AlterClientQuotasRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).AlterClientQuotas(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_AlterClientQuotas_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).AlterClientQuotas(ctx, req.(*AlterClientQuotasRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_DescribeClientQuotas_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DescribeClientQuotasRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).DescribeClientQuotas(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_DescribeClientQuotas_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).DescribeClientQuotas(ctx, req.(*DescribeClientQuotasRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1376,6 +1698,60 @@ func _Broker_EndTxn_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Broker_BeginAtomicBatch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BeginAtomicBatchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).BeginAtomicBatch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_BeginAtomicBatch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).BeginAtomicBatch(ctx, req.(*BeginAtomicBatchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_CommitAtomicBatch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CommitAtomicBatchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).CommitAtomicBatch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_CommitAtomicBatch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).CommitAtomicBatch(ctx, req.(*CommitAtomicBatchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_AbortAtomicBatch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AbortAtomicBatchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).AbortAtomicBatch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_AbortAtomicBatch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).AbortAtomicBatch(ctx, req.(*AbortAtomicBatchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Broker_DescribeTransactions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DescribeTransactionsRequest)
 	if err := dec(in); err != nil {
@@ -1470,6 +1846,10 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Broker_InitProducerId_Handler,
 		},
 		{
+			MethodName: "SaslAuthenticate",
+			Handler:    _Broker_SaslAuthenticate_Handler,
+		},
+		{
 			MethodName: "DescribeProducers",
 			Handler:    _Broker_DescribeProducers_Handler,
 		},
@@ -1488,6 +1868,34 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UnregisterBroker",
 			Handler:    _Broker_UnregisterBroker_Handler,
+		},
+		{
+			MethodName: "AlterUserScramCredentials",
+			Handler:    _Broker_AlterUserScramCredentials_Handler,
+		},
+		{
+			MethodName: "DescribeUserScramCredentials",
+			Handler:    _Broker_DescribeUserScramCredentials_Handler,
+		},
+		{
+			MethodName: "CreateAcls",
+			Handler:    _Broker_CreateAcls_Handler,
+		},
+		{
+			MethodName: "DeleteAcls",
+			Handler:    _Broker_DeleteAcls_Handler,
+		},
+		{
+			MethodName: "DescribeAcls",
+			Handler:    _Broker_DescribeAcls_Handler,
+		},
+		{
+			MethodName: "AlterClientQuotas",
+			Handler:    _Broker_AlterClientQuotas_Handler,
+		},
+		{
+			MethodName: "DescribeClientQuotas",
+			Handler:    _Broker_DescribeClientQuotas_Handler,
 		},
 		{
 			MethodName: "DescribeConfigs",
@@ -1576,6 +1984,18 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EndTxn",
 			Handler:    _Broker_EndTxn_Handler,
+		},
+		{
+			MethodName: "BeginAtomicBatch",
+			Handler:    _Broker_BeginAtomicBatch_Handler,
+		},
+		{
+			MethodName: "CommitAtomicBatch",
+			Handler:    _Broker_CommitAtomicBatch_Handler,
+		},
+		{
+			MethodName: "AbortAtomicBatch",
+			Handler:    _Broker_AbortAtomicBatch_Handler,
 		},
 		{
 			MethodName: "DescribeTransactions",

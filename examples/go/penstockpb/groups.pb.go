@@ -2568,6 +2568,7 @@ type GroupMember struct {
 	MemberType           GroupType              `protobuf:"varint,11,opt,name=member_type,json=memberType,proto3,enum=penstock.v1.GroupType" json:"member_type,omitempty"` // the protocol that it speaks
 	Metadata             []byte                 `protobuf:"bytes,12,opt,name=metadata,proto3" json:"metadata,omitempty"`                                                   // of a member in the classic protocol, as it wrote it
 	AssignmentBytes      []byte                 `protobuf:"bytes,13,opt,name=assignment_bytes,json=assignmentBytes,proto3" json:"assignment_bytes,omitempty"`              // likewise, as its leader wrote it
+	SilentMs             *int64                 `protobuf:"zigzag64,14,opt,name=silent_ms,json=silentMs,proto3,oneof" json:"silent_ms,omitempty"`                          // since its coordinator last heard of it
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -2691,6 +2692,13 @@ func (x *GroupMember) GetAssignmentBytes() []byte {
 		return x.AssignmentBytes
 	}
 	return nil
+}
+
+func (x *GroupMember) GetSilentMs() int64 {
+	if x != nil && x.SilentMs != nil {
+		return *x.SilentMs
+	}
+	return 0
 }
 
 type DeleteGroupsRequest struct {
@@ -3052,7 +3060,7 @@ const file_penstock_v1_groups_proto_rawDesc = "" +
 	"\vgroup_epoch\x18\a \x01(\x11R\n" +
 	"groupEpoch\x12)\n" +
 	"\x10assignment_epoch\x18\b \x01(\x11R\x0fassignmentEpoch\x122\n" +
-	"\amembers\x18\t \x03(\v2\x18.penstock.v1.GroupMemberR\amembers\"\x95\x05\n" +
+	"\amembers\x18\t \x03(\v2\x18.penstock.v1.GroupMemberR\amembers\"\xc5\x05\n" +
 	"\vGroupMember\x12\x1b\n" +
 	"\tmember_id\x18\x01 \x01(\tR\bmemberId\x12/\n" +
 	"\x11group_instance_id\x18\x02 \x01(\tH\x00R\x0fgroupInstanceId\x88\x01\x01\x12\x1b\n" +
@@ -3071,11 +3079,14 @@ const file_penstock_v1_groups_proto_rawDesc = "" +
 	"\vmember_type\x18\v \x01(\x0e2\x16.penstock.v1.GroupTypeR\n" +
 	"memberType\x12\x1a\n" +
 	"\bmetadata\x18\f \x01(\fR\bmetadata\x12)\n" +
-	"\x10assignment_bytes\x18\r \x01(\fR\x0fassignmentBytesB\x14\n" +
+	"\x10assignment_bytes\x18\r \x01(\fR\x0fassignmentBytes\x12 \n" +
+	"\tsilent_ms\x18\x0e \x01(\x12H\x03R\bsilentMs\x88\x01\x01B\x14\n" +
 	"\x12_group_instance_idB\n" +
 	"\n" +
 	"\b_rack_idB\x19\n" +
-	"\x17_subscribed_topic_regex\"2\n" +
+	"\x17_subscribed_topic_regexB\f\n" +
+	"\n" +
+	"_silent_ms\"2\n" +
 	"\x13DeleteGroupsRequest\x12\x1b\n" +
 	"\tgroup_ids\x18\x01 \x03(\tR\bgroupIds\"I\n" +
 	"\x14DeleteGroupsResponse\x121\n" +

@@ -33,6 +33,7 @@ const (
 type AddPartitionsToTxnRequest struct {
 	state         protoimpl.MessageState   `protogen:"open.v1"`
 	Transactions  []*TransactionPartitions `protobuf:"bytes,1,rep,name=transactions,proto3" json:"transactions,omitempty"`
+	Waits         bool                     `protobuf:"varint,2,opt,name=waits,proto3" json:"waits,omitempty"` // with one transaction: for the end of the last one, instead of CONCURRENT_TRANSACTIONS
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -72,6 +73,13 @@ func (x *AddPartitionsToTxnRequest) GetTransactions() []*TransactionPartitions {
 		return x.Transactions
 	}
 	return nil
+}
+
+func (x *AddPartitionsToTxnRequest) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
 }
 
 type TransactionPartitions struct {
@@ -321,6 +329,7 @@ type AddOffsetsToTxnRequest struct {
 	ProducerId      int64                  `protobuf:"zigzag64,2,opt,name=producer_id,json=producerId,proto3" json:"producer_id,omitempty"`
 	ProducerEpoch   int32                  `protobuf:"zigzag32,3,opt,name=producer_epoch,json=producerEpoch,proto3" json:"producer_epoch,omitempty"`
 	GroupId         string                 `protobuf:"bytes,4,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
+	Waits           bool                   `protobuf:"varint,5,opt,name=waits,proto3" json:"waits,omitempty"` // as in AddPartitionsToTxnRequest
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -381,6 +390,13 @@ func (x *AddOffsetsToTxnRequest) GetGroupId() string {
 		return x.GroupId
 	}
 	return ""
+}
+
+func (x *AddOffsetsToTxnRequest) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
 }
 
 type AddOffsetsToTxnResponse struct {
@@ -701,6 +717,455 @@ func (x *EndTxnResponse) GetProducerEpoch() int32 {
 	return 0
 }
 
+// Asked, as the two below, of the coordinator of the transactional id `penstock.batch:APPLICATION`. A writer of a version
+// begins, and writes as a transactional producer of the answer's id, in its epoch, sequences from 0; nobody ends it alone.
+// INVALID_UPDATE_VERSION: the version is below the last one. PRODUCER_FENCED: another run of the application has begun.
+type BeginAtomicBatchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Application   string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	Version       int64                  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	TimeoutMs     int32                  `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"` // undecided for so long, what the writer wrote is aborted
+	Run           string                 `protobuf:"bytes,4,opt,name=run,proto3" json:"run,omitempty"`                               // the life of the application, by a name of its own; a new one fences the one before
+	GoesBack      bool                   `protobuf:"varint,5,opt,name=goes_back,json=goesBack,proto3" json:"goes_back,omitempty"`    // a version below the last one is meant
+	IsOneOff      bool                   `protobuf:"varint,6,opt,name=is_one_off,json=isOneOff,proto3" json:"is_one_off,omitempty"`  // the application is forgotten soon after its last use
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeginAtomicBatchRequest) Reset() {
+	*x = BeginAtomicBatchRequest{}
+	mi := &file_penstock_v1_transactions_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeginAtomicBatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeginAtomicBatchRequest) ProtoMessage() {}
+
+func (x *BeginAtomicBatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_transactions_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeginAtomicBatchRequest.ProtoReflect.Descriptor instead.
+func (*BeginAtomicBatchRequest) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *BeginAtomicBatchRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *BeginAtomicBatchRequest) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *BeginAtomicBatchRequest) GetTimeoutMs() int32 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+func (x *BeginAtomicBatchRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *BeginAtomicBatchRequest) GetGoesBack() bool {
+	if x != nil {
+		return x.GoesBack
+	}
+	return false
+}
+
+func (x *BeginAtomicBatchRequest) GetIsOneOff() bool {
+	if x != nil {
+		return x.IsOneOff
+	}
+	return false
+}
+
+type BeginAtomicBatchResponse struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	IsCommitted     bool                   `protobuf:"varint,1,opt,name=is_committed,json=isCommitted,proto3" json:"is_committed,omitempty"` // there is nothing to write, and no producer
+	TransactionalId string                 `protobuf:"bytes,2,opt,name=transactional_id,json=transactionalId,proto3" json:"transactional_id,omitempty"`
+	ProducerId      int64                  `protobuf:"zigzag64,3,opt,name=producer_id,json=producerId,proto3" json:"producer_id,omitempty"`
+	ProducerEpoch   int32                  `protobuf:"zigzag32,4,opt,name=producer_epoch,json=producerEpoch,proto3" json:"producer_epoch,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *BeginAtomicBatchResponse) Reset() {
+	*x = BeginAtomicBatchResponse{}
+	mi := &file_penstock_v1_transactions_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeginAtomicBatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeginAtomicBatchResponse) ProtoMessage() {}
+
+func (x *BeginAtomicBatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_transactions_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeginAtomicBatchResponse.ProtoReflect.Descriptor instead.
+func (*BeginAtomicBatchResponse) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *BeginAtomicBatchResponse) GetIsCommitted() bool {
+	if x != nil {
+		return x.IsCommitted
+	}
+	return false
+}
+
+func (x *BeginAtomicBatchResponse) GetTransactionalId() string {
+	if x != nil {
+		return x.TransactionalId
+	}
+	return ""
+}
+
+func (x *BeginAtomicBatchResponse) GetProducerId() int64 {
+	if x != nil {
+		return x.ProducerId
+	}
+	return 0
+}
+
+func (x *BeginAtomicBatchResponse) GetProducerEpoch() int32 {
+	if x != nil {
+		return x.ProducerEpoch
+	}
+	return 0
+}
+
+// Commits the writers that are named and aborts the others of the version, all by one record. May be asked again: a
+// version that is committed stays so. INVALID_TXN_STATE: a writer is not open any more; nothing has changed.
+type CommitAtomicBatchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Application   string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	Version       int64                  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	Writers       []*BatchWriter         `protobuf:"bytes,3,rep,name=writers,proto3" json:"writers,omitempty"` // none: the version is empty, and needs no begin
+	Run           string                 `protobuf:"bytes,4,opt,name=run,proto3" json:"run,omitempty"`
+	GoesBack      bool                   `protobuf:"varint,5,opt,name=goes_back,json=goesBack,proto3" json:"goes_back,omitempty"`
+	Records       int64                  `protobuf:"zigzag64,6,opt,name=records,proto3" json:"records,omitempty"` // how many they wrote, to be told to whoever commits the version again; -1: nothing
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommitAtomicBatchRequest) Reset() {
+	*x = CommitAtomicBatchRequest{}
+	mi := &file_penstock_v1_transactions_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommitAtomicBatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommitAtomicBatchRequest) ProtoMessage() {}
+
+func (x *CommitAtomicBatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_transactions_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommitAtomicBatchRequest.ProtoReflect.Descriptor instead.
+func (*CommitAtomicBatchRequest) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *CommitAtomicBatchRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *CommitAtomicBatchRequest) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *CommitAtomicBatchRequest) GetWriters() []*BatchWriter {
+	if x != nil {
+		return x.Writers
+	}
+	return nil
+}
+
+func (x *CommitAtomicBatchRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *CommitAtomicBatchRequest) GetGoesBack() bool {
+	if x != nil {
+		return x.GoesBack
+	}
+	return false
+}
+
+func (x *CommitAtomicBatchRequest) GetRecords() int64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+type BatchWriter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ProducerId    int64                  `protobuf:"varint,1,opt,name=producer_id,json=producerId,proto3" json:"producer_id,omitempty"`
+	Epoch         int32                  `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BatchWriter) Reset() {
+	*x = BatchWriter{}
+	mi := &file_penstock_v1_transactions_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BatchWriter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BatchWriter) ProtoMessage() {}
+
+func (x *BatchWriter) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_transactions_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BatchWriter.ProtoReflect.Descriptor instead.
+func (*BatchWriter) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *BatchWriter) GetProducerId() int64 {
+	if x != nil {
+		return x.ProducerId
+	}
+	return 0
+}
+
+func (x *BatchWriter) GetEpoch() int32 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+type CommitAtomicBatchResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	WasCommitted  bool                   `protobuf:"varint,1,opt,name=was_committed,json=wasCommitted,proto3" json:"was_committed,omitempty"` // by an earlier call
+	Records       int64                  `protobuf:"zigzag64,2,opt,name=records,proto3" json:"records,omitempty"`                             // as the call has told that counts; -1: nothing
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommitAtomicBatchResponse) Reset() {
+	*x = CommitAtomicBatchResponse{}
+	mi := &file_penstock_v1_transactions_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommitAtomicBatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommitAtomicBatchResponse) ProtoMessage() {}
+
+func (x *CommitAtomicBatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_transactions_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommitAtomicBatchResponse.ProtoReflect.Descriptor instead.
+func (*CommitAtomicBatchResponse) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *CommitAtomicBatchResponse) GetWasCommitted() bool {
+	if x != nil {
+		return x.WasCommitted
+	}
+	return false
+}
+
+func (x *CommitAtomicBatchResponse) GetRecords() int64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+type AbortAtomicBatchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Application   string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	Version       int64                  `protobuf:"zigzag64,2,opt,name=version,proto3" json:"version,omitempty"` // -1: whichever is open
+	Run           string                 `protobuf:"bytes,3,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AbortAtomicBatchRequest) Reset() {
+	*x = AbortAtomicBatchRequest{}
+	mi := &file_penstock_v1_transactions_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AbortAtomicBatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AbortAtomicBatchRequest) ProtoMessage() {}
+
+func (x *AbortAtomicBatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_transactions_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AbortAtomicBatchRequest.ProtoReflect.Descriptor instead.
+func (*AbortAtomicBatchRequest) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *AbortAtomicBatchRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *AbortAtomicBatchRequest) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *AbortAtomicBatchRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+type AbortAtomicBatchResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	IsCommitted   bool                   `protobuf:"varint,1,opt,name=is_committed,json=isCommitted,proto3" json:"is_committed,omitempty"` // the version is: nothing was aborted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AbortAtomicBatchResponse) Reset() {
+	*x = AbortAtomicBatchResponse{}
+	mi := &file_penstock_v1_transactions_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AbortAtomicBatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AbortAtomicBatchResponse) ProtoMessage() {}
+
+func (x *AbortAtomicBatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_transactions_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AbortAtomicBatchResponse.ProtoReflect.Descriptor instead.
+func (*AbortAtomicBatchResponse) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *AbortAtomicBatchResponse) GetIsCommitted() bool {
+	if x != nil {
+		return x.IsCommitted
+	}
+	return false
+}
+
 type DescribeTransactionsRequest struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	TransactionalIds []string               `protobuf:"bytes,1,rep,name=transactional_ids,json=transactionalIds,proto3" json:"transactional_ids,omitempty"`
@@ -710,7 +1175,7 @@ type DescribeTransactionsRequest struct {
 
 func (x *DescribeTransactionsRequest) Reset() {
 	*x = DescribeTransactionsRequest{}
-	mi := &file_penstock_v1_transactions_proto_msgTypes[11]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -722,7 +1187,7 @@ func (x *DescribeTransactionsRequest) String() string {
 func (*DescribeTransactionsRequest) ProtoMessage() {}
 
 func (x *DescribeTransactionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_transactions_proto_msgTypes[11]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -735,7 +1200,7 @@ func (x *DescribeTransactionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTransactionsRequest.ProtoReflect.Descriptor instead.
 func (*DescribeTransactionsRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{11}
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DescribeTransactionsRequest) GetTransactionalIds() []string {
@@ -754,7 +1219,7 @@ type DescribeTransactionsResponse struct {
 
 func (x *DescribeTransactionsResponse) Reset() {
 	*x = DescribeTransactionsResponse{}
-	mi := &file_penstock_v1_transactions_proto_msgTypes[12]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -766,7 +1231,7 @@ func (x *DescribeTransactionsResponse) String() string {
 func (*DescribeTransactionsResponse) ProtoMessage() {}
 
 func (x *DescribeTransactionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_transactions_proto_msgTypes[12]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -779,7 +1244,7 @@ func (x *DescribeTransactionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeTransactionsResponse.ProtoReflect.Descriptor instead.
 func (*DescribeTransactionsResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{12}
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DescribeTransactionsResponse) GetTransactions() []*TransactionDescription {
@@ -805,7 +1270,7 @@ type TransactionDescription struct {
 
 func (x *TransactionDescription) Reset() {
 	*x = TransactionDescription{}
-	mi := &file_penstock_v1_transactions_proto_msgTypes[13]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -817,7 +1282,7 @@ func (x *TransactionDescription) String() string {
 func (*TransactionDescription) ProtoMessage() {}
 
 func (x *TransactionDescription) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_transactions_proto_msgTypes[13]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -830,7 +1295,7 @@ func (x *TransactionDescription) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransactionDescription.ProtoReflect.Descriptor instead.
 func (*TransactionDescription) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{13}
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TransactionDescription) GetTransactionalId() string {
@@ -901,7 +1366,7 @@ type ListTransactionsRequest struct {
 
 func (x *ListTransactionsRequest) Reset() {
 	*x = ListTransactionsRequest{}
-	mi := &file_penstock_v1_transactions_proto_msgTypes[14]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -913,7 +1378,7 @@ func (x *ListTransactionsRequest) String() string {
 func (*ListTransactionsRequest) ProtoMessage() {}
 
 func (x *ListTransactionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_transactions_proto_msgTypes[14]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -926,7 +1391,7 @@ func (x *ListTransactionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTransactionsRequest.ProtoReflect.Descriptor instead.
 func (*ListTransactionsRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{14}
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListTransactionsRequest) GetStates() []string {
@@ -967,7 +1432,7 @@ type ListTransactionsResponse struct {
 
 func (x *ListTransactionsResponse) Reset() {
 	*x = ListTransactionsResponse{}
-	mi := &file_penstock_v1_transactions_proto_msgTypes[15]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -979,7 +1444,7 @@ func (x *ListTransactionsResponse) String() string {
 func (*ListTransactionsResponse) ProtoMessage() {}
 
 func (x *ListTransactionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_transactions_proto_msgTypes[15]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -992,7 +1457,7 @@ func (x *ListTransactionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTransactionsResponse.ProtoReflect.Descriptor instead.
 func (*ListTransactionsResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{15}
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListTransactionsResponse) GetTransactions() []*TransactionListing {
@@ -1020,7 +1485,7 @@ type TransactionListing struct {
 
 func (x *TransactionListing) Reset() {
 	*x = TransactionListing{}
-	mi := &file_penstock_v1_transactions_proto_msgTypes[16]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1032,7 +1497,7 @@ func (x *TransactionListing) String() string {
 func (*TransactionListing) ProtoMessage() {}
 
 func (x *TransactionListing) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_transactions_proto_msgTypes[16]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1045,7 +1510,7 @@ func (x *TransactionListing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransactionListing.ProtoReflect.Descriptor instead.
 func (*TransactionListing) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{16}
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TransactionListing) GetTransactionalId() string {
@@ -1080,7 +1545,7 @@ type WriteTxnMarkersRequest struct {
 
 func (x *WriteTxnMarkersRequest) Reset() {
 	*x = WriteTxnMarkersRequest{}
-	mi := &file_penstock_v1_transactions_proto_msgTypes[17]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1557,7 @@ func (x *WriteTxnMarkersRequest) String() string {
 func (*WriteTxnMarkersRequest) ProtoMessage() {}
 
 func (x *WriteTxnMarkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_transactions_proto_msgTypes[17]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1570,7 @@ func (x *WriteTxnMarkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteTxnMarkersRequest.ProtoReflect.Descriptor instead.
 func (*WriteTxnMarkersRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{17}
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WriteTxnMarkersRequest) GetMarkers() []*TxnMarker {
@@ -1123,13 +1588,14 @@ type TxnMarker struct {
 	CoordinatorEpoch   int32                  `protobuf:"zigzag32,4,opt,name=coordinator_epoch,json=coordinatorEpoch,proto3" json:"coordinator_epoch,omitempty"` // the leader epoch of the coordinator's partition; a lower one than before is refused
 	Partitions         []*MarkedPartition     `protobuf:"bytes,5,rep,name=partitions,proto3" json:"partitions,omitempty"`
 	TransactionVersion int32                  `protobuf:"zigzag32,6,opt,name=transaction_version,json=transactionVersion,proto3" json:"transaction_version,omitempty"` // 2: `producer_epoch` is above that of the transaction's batches
+	DecidedMs          int64                  `protobuf:"zigzag64,7,opt,name=decided_ms,json=decidedMs,proto3" json:"decided_ms,omitempty"`                            // rises with every transaction of a producer id; 0: an older coordinator, not known
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
 
 func (x *TxnMarker) Reset() {
 	*x = TxnMarker{}
-	mi := &file_penstock_v1_transactions_proto_msgTypes[18]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1607,7 @@ func (x *TxnMarker) String() string {
 func (*TxnMarker) ProtoMessage() {}
 
 func (x *TxnMarker) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_transactions_proto_msgTypes[18]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1620,7 @@ func (x *TxnMarker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnMarker.ProtoReflect.Descriptor instead.
 func (*TxnMarker) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{18}
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TxnMarker) GetProducerId() int64 {
@@ -1199,18 +1665,26 @@ func (x *TxnMarker) GetTransactionVersion() int32 {
 	return 0
 }
 
+func (x *TxnMarker) GetDecidedMs() int64 {
+	if x != nil {
+		return x.DecidedMs
+	}
+	return 0
+}
+
 type MarkedPartition struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Topic         string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	Partition     int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
 	TopicId       string                 `protobuf:"bytes,3,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`
+	LeaderEpoch   *int32                 `protobuf:"varint,4,opt,name=leader_epoch,json=leaderEpoch,proto3,oneof" json:"leader_epoch,omitempty"` // as the coordinator knows it: a call that comes after a change of leaders is refused
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MarkedPartition) Reset() {
 	*x = MarkedPartition{}
-	mi := &file_penstock_v1_transactions_proto_msgTypes[19]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1222,7 +1696,7 @@ func (x *MarkedPartition) String() string {
 func (*MarkedPartition) ProtoMessage() {}
 
 func (x *MarkedPartition) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_transactions_proto_msgTypes[19]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1235,7 +1709,7 @@ func (x *MarkedPartition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkedPartition.ProtoReflect.Descriptor instead.
 func (*MarkedPartition) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{19}
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *MarkedPartition) GetTopic() string {
@@ -1259,6 +1733,13 @@ func (x *MarkedPartition) GetTopicId() string {
 	return ""
 }
 
+func (x *MarkedPartition) GetLeaderEpoch() int32 {
+	if x != nil && x.LeaderEpoch != nil {
+		return *x.LeaderEpoch
+	}
+	return 0
+}
+
 type WriteTxnMarkersResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Markers       []*TxnMarkerResult     `protobuf:"bytes,1,rep,name=markers,proto3" json:"markers,omitempty"` // in the order of the request
@@ -1268,7 +1749,7 @@ type WriteTxnMarkersResponse struct {
 
 func (x *WriteTxnMarkersResponse) Reset() {
 	*x = WriteTxnMarkersResponse{}
-	mi := &file_penstock_v1_transactions_proto_msgTypes[20]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1280,7 +1761,7 @@ func (x *WriteTxnMarkersResponse) String() string {
 func (*WriteTxnMarkersResponse) ProtoMessage() {}
 
 func (x *WriteTxnMarkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_transactions_proto_msgTypes[20]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1293,7 +1774,7 @@ func (x *WriteTxnMarkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteTxnMarkersResponse.ProtoReflect.Descriptor instead.
 func (*WriteTxnMarkersResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{20}
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *WriteTxnMarkersResponse) GetMarkers() []*TxnMarkerResult {
@@ -1313,7 +1794,7 @@ type TxnMarkerResult struct {
 
 func (x *TxnMarkerResult) Reset() {
 	*x = TxnMarkerResult{}
-	mi := &file_penstock_v1_transactions_proto_msgTypes[21]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1806,7 @@ func (x *TxnMarkerResult) String() string {
 func (*TxnMarkerResult) ProtoMessage() {}
 
 func (x *TxnMarkerResult) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_transactions_proto_msgTypes[21]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1819,7 @@ func (x *TxnMarkerResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TxnMarkerResult.ProtoReflect.Descriptor instead.
 func (*TxnMarkerResult) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{21}
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TxnMarkerResult) GetProducerId() int64 {
@@ -1366,7 +1847,7 @@ type MarkedPartitionResult struct {
 
 func (x *MarkedPartitionResult) Reset() {
 	*x = MarkedPartitionResult{}
-	mi := &file_penstock_v1_transactions_proto_msgTypes[22]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1378,7 +1859,7 @@ func (x *MarkedPartitionResult) String() string {
 func (*MarkedPartitionResult) ProtoMessage() {}
 
 func (x *MarkedPartitionResult) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_transactions_proto_msgTypes[22]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1391,7 +1872,7 @@ func (x *MarkedPartitionResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkedPartitionResult.ProtoReflect.Descriptor instead.
 func (*MarkedPartitionResult) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{22}
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *MarkedPartitionResult) GetTopic() string {
@@ -1429,7 +1910,7 @@ type EndHangingTransactionRequest struct {
 
 func (x *EndHangingTransactionRequest) Reset() {
 	*x = EndHangingTransactionRequest{}
-	mi := &file_penstock_v1_transactions_proto_msgTypes[23]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1441,7 +1922,7 @@ func (x *EndHangingTransactionRequest) String() string {
 func (*EndHangingTransactionRequest) ProtoMessage() {}
 
 func (x *EndHangingTransactionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_transactions_proto_msgTypes[23]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1454,7 +1935,7 @@ func (x *EndHangingTransactionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndHangingTransactionRequest.ProtoReflect.Descriptor instead.
 func (*EndHangingTransactionRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{23}
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EndHangingTransactionRequest) GetTopic() string {
@@ -1507,7 +1988,7 @@ type EndHangingTransactionResponse struct {
 
 func (x *EndHangingTransactionResponse) Reset() {
 	*x = EndHangingTransactionResponse{}
-	mi := &file_penstock_v1_transactions_proto_msgTypes[24]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1519,7 +2000,7 @@ func (x *EndHangingTransactionResponse) String() string {
 func (*EndHangingTransactionResponse) ProtoMessage() {}
 
 func (x *EndHangingTransactionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_transactions_proto_msgTypes[24]
+	mi := &file_penstock_v1_transactions_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1532,16 +2013,17 @@ func (x *EndHangingTransactionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndHangingTransactionResponse.ProtoReflect.Descriptor instead.
 func (*EndHangingTransactionResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{24}
+	return file_penstock_v1_transactions_proto_rawDescGZIP(), []int{31}
 }
 
 var File_penstock_v1_transactions_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_transactions_proto_rawDesc = "" +
 	"\n" +
-	"\x1epenstock/v1/transactions.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x18penstock/v1/groups.proto\"c\n" +
+	"\x1epenstock/v1/transactions.proto\x12\vpenstock.v1\x1a\x18penstock/v1/common.proto\x1a\x18penstock/v1/groups.proto\"y\n" +
 	"\x19AddPartitionsToTxnRequest\x12F\n" +
-	"\ftransactions\x18\x01 \x03(\v2\".penstock.v1.TransactionPartitionsR\ftransactions\"\x89\x02\n" +
+	"\ftransactions\x18\x01 \x03(\v2\".penstock.v1.TransactionPartitionsR\ftransactions\x12\x14\n" +
+	"\x05waits\x18\x02 \x01(\bR\x05waits\"\x89\x02\n" +
 	"\x15TransactionPartitions\x12)\n" +
 	"\x10transactional_id\x18\x01 \x01(\tR\x0ftransactionalId\x12\x1f\n" +
 	"\vproducer_id\x18\x02 \x01(\x12R\n" +
@@ -1564,13 +2046,14 @@ const file_penstock_v1_transactions_proto_rawDesc = "" +
 	"\x1aTransactionPartitionResult\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12(\n" +
-	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\"\xa6\x01\n" +
+	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\"\xbc\x01\n" +
 	"\x16AddOffsetsToTxnRequest\x12)\n" +
 	"\x10transactional_id\x18\x01 \x01(\tR\x0ftransactionalId\x12\x1f\n" +
 	"\vproducer_id\x18\x02 \x01(\x12R\n" +
 	"producerId\x12%\n" +
 	"\x0eproducer_epoch\x18\x03 \x01(\x11R\rproducerEpoch\x12\x19\n" +
-	"\bgroup_id\x18\x04 \x01(\tR\agroupId\"\x19\n" +
+	"\bgroup_id\x18\x04 \x01(\tR\agroupId\x12\x14\n" +
+	"\x05waits\x18\x05 \x01(\bR\x05waits\"\x19\n" +
 	"\x17AddOffsetsToTxnResponse\"\xf5\x02\n" +
 	"\x16TxnOffsetCommitRequest\x12)\n" +
 	"\x10transactional_id\x18\x01 \x01(\tR\x0ftransactionalId\x12\x19\n" +
@@ -1601,7 +2084,42 @@ const file_penstock_v1_transactions_proto_rawDesc = "" +
 	"\x0eEndTxnResponse\x12\x1f\n" +
 	"\vproducer_id\x18\x01 \x01(\x12R\n" +
 	"producerId\x12%\n" +
-	"\x0eproducer_epoch\x18\x02 \x01(\x11R\rproducerEpoch\"J\n" +
+	"\x0eproducer_epoch\x18\x02 \x01(\x11R\rproducerEpoch\"\xc1\x01\n" +
+	"\x17BeginAtomicBatchRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x03 \x01(\x05R\ttimeoutMs\x12\x10\n" +
+	"\x03run\x18\x04 \x01(\tR\x03run\x12\x1b\n" +
+	"\tgoes_back\x18\x05 \x01(\bR\bgoesBack\x12\x1c\n" +
+	"\n" +
+	"is_one_off\x18\x06 \x01(\bR\bisOneOff\"\xb0\x01\n" +
+	"\x18BeginAtomicBatchResponse\x12!\n" +
+	"\fis_committed\x18\x01 \x01(\bR\visCommitted\x12)\n" +
+	"\x10transactional_id\x18\x02 \x01(\tR\x0ftransactionalId\x12\x1f\n" +
+	"\vproducer_id\x18\x03 \x01(\x12R\n" +
+	"producerId\x12%\n" +
+	"\x0eproducer_epoch\x18\x04 \x01(\x11R\rproducerEpoch\"\xd3\x01\n" +
+	"\x18CommitAtomicBatchRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\x122\n" +
+	"\awriters\x18\x03 \x03(\v2\x18.penstock.v1.BatchWriterR\awriters\x12\x10\n" +
+	"\x03run\x18\x04 \x01(\tR\x03run\x12\x1b\n" +
+	"\tgoes_back\x18\x05 \x01(\bR\bgoesBack\x12\x18\n" +
+	"\arecords\x18\x06 \x01(\x12R\arecords\"D\n" +
+	"\vBatchWriter\x12\x1f\n" +
+	"\vproducer_id\x18\x01 \x01(\x03R\n" +
+	"producerId\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x05R\x05epoch\"Z\n" +
+	"\x19CommitAtomicBatchResponse\x12#\n" +
+	"\rwas_committed\x18\x01 \x01(\bR\fwasCommitted\x12\x18\n" +
+	"\arecords\x18\x02 \x01(\x12R\arecords\"g\n" +
+	"\x17AbortAtomicBatchRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x12R\aversion\x12\x10\n" +
+	"\x03run\x18\x03 \x01(\tR\x03run\"=\n" +
+	"\x18AbortAtomicBatchResponse\x12!\n" +
+	"\fis_committed\x18\x01 \x01(\bR\visCommitted\"J\n" +
 	"\x1bDescribeTransactionsRequest\x12+\n" +
 	"\x11transactional_ids\x18\x01 \x03(\tR\x10transactionalIds\"g\n" +
 	"\x1cDescribeTransactionsResponse\x12G\n" +
@@ -1634,7 +2152,7 @@ const file_penstock_v1_transactions_proto_rawDesc = "" +
 	"producerId\x12\x14\n" +
 	"\x05state\x18\x03 \x01(\tR\x05state\"J\n" +
 	"\x16WriteTxnMarkersRequest\x120\n" +
-	"\amarkers\x18\x01 \x03(\v2\x16.penstock.v1.TxnMarkerR\amarkers\"\x92\x02\n" +
+	"\amarkers\x18\x01 \x03(\v2\x16.penstock.v1.TxnMarkerR\amarkers\"\xb1\x02\n" +
 	"\tTxnMarker\x12\x1f\n" +
 	"\vproducer_id\x18\x01 \x01(\x12R\n" +
 	"producerId\x12%\n" +
@@ -1644,11 +2162,15 @@ const file_penstock_v1_transactions_proto_rawDesc = "" +
 	"\n" +
 	"partitions\x18\x05 \x03(\v2\x1c.penstock.v1.MarkedPartitionR\n" +
 	"partitions\x12/\n" +
-	"\x13transaction_version\x18\x06 \x01(\x11R\x12transactionVersion\"`\n" +
+	"\x13transaction_version\x18\x06 \x01(\x11R\x12transactionVersion\x12\x1d\n" +
+	"\n" +
+	"decided_ms\x18\a \x01(\x12R\tdecidedMs\"\x99\x01\n" +
 	"\x0fMarkedPartition\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x19\n" +
-	"\btopic_id\x18\x03 \x01(\tR\atopicId\"Q\n" +
+	"\btopic_id\x18\x03 \x01(\tR\atopicId\x12&\n" +
+	"\fleader_epoch\x18\x04 \x01(\x05H\x00R\vleaderEpoch\x88\x01\x01B\x0f\n" +
+	"\r_leader_epoch\"Q\n" +
 	"\x17WriteTxnMarkersResponse\x126\n" +
 	"\amarkers\x18\x01 \x03(\v2\x1c.penstock.v1.TxnMarkerResultR\amarkers\"v\n" +
 	"\x0fTxnMarkerResult\x12\x1f\n" +
@@ -1683,7 +2205,7 @@ func file_penstock_v1_transactions_proto_rawDescGZIP() []byte {
 	return file_penstock_v1_transactions_proto_rawDescData
 }
 
-var file_penstock_v1_transactions_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_penstock_v1_transactions_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_penstock_v1_transactions_proto_goTypes = []any{
 	(*AddPartitionsToTxnRequest)(nil),     // 0: penstock.v1.AddPartitionsToTxnRequest
 	(*TransactionPartitions)(nil),         // 1: penstock.v1.TransactionPartitions
@@ -1696,47 +2218,55 @@ var file_penstock_v1_transactions_proto_goTypes = []any{
 	(*TxnOffsetCommitResponse)(nil),       // 8: penstock.v1.TxnOffsetCommitResponse
 	(*EndTxnRequest)(nil),                 // 9: penstock.v1.EndTxnRequest
 	(*EndTxnResponse)(nil),                // 10: penstock.v1.EndTxnResponse
-	(*DescribeTransactionsRequest)(nil),   // 11: penstock.v1.DescribeTransactionsRequest
-	(*DescribeTransactionsResponse)(nil),  // 12: penstock.v1.DescribeTransactionsResponse
-	(*TransactionDescription)(nil),        // 13: penstock.v1.TransactionDescription
-	(*ListTransactionsRequest)(nil),       // 14: penstock.v1.ListTransactionsRequest
-	(*ListTransactionsResponse)(nil),      // 15: penstock.v1.ListTransactionsResponse
-	(*TransactionListing)(nil),            // 16: penstock.v1.TransactionListing
-	(*WriteTxnMarkersRequest)(nil),        // 17: penstock.v1.WriteTxnMarkersRequest
-	(*TxnMarker)(nil),                     // 18: penstock.v1.TxnMarker
-	(*MarkedPartition)(nil),               // 19: penstock.v1.MarkedPartition
-	(*WriteTxnMarkersResponse)(nil),       // 20: penstock.v1.WriteTxnMarkersResponse
-	(*TxnMarkerResult)(nil),               // 21: penstock.v1.TxnMarkerResult
-	(*MarkedPartitionResult)(nil),         // 22: penstock.v1.MarkedPartitionResult
-	(*EndHangingTransactionRequest)(nil),  // 23: penstock.v1.EndHangingTransactionRequest
-	(*EndHangingTransactionResponse)(nil), // 24: penstock.v1.EndHangingTransactionResponse
-	(*TopicPartition)(nil),                // 25: penstock.v1.TopicPartition
-	(*Error)(nil),                         // 26: penstock.v1.Error
-	(*OffsetCommitPartition)(nil),         // 27: penstock.v1.OffsetCommitPartition
-	(*OffsetCommitResult)(nil),            // 28: penstock.v1.OffsetCommitResult
+	(*BeginAtomicBatchRequest)(nil),       // 11: penstock.v1.BeginAtomicBatchRequest
+	(*BeginAtomicBatchResponse)(nil),      // 12: penstock.v1.BeginAtomicBatchResponse
+	(*CommitAtomicBatchRequest)(nil),      // 13: penstock.v1.CommitAtomicBatchRequest
+	(*BatchWriter)(nil),                   // 14: penstock.v1.BatchWriter
+	(*CommitAtomicBatchResponse)(nil),     // 15: penstock.v1.CommitAtomicBatchResponse
+	(*AbortAtomicBatchRequest)(nil),       // 16: penstock.v1.AbortAtomicBatchRequest
+	(*AbortAtomicBatchResponse)(nil),      // 17: penstock.v1.AbortAtomicBatchResponse
+	(*DescribeTransactionsRequest)(nil),   // 18: penstock.v1.DescribeTransactionsRequest
+	(*DescribeTransactionsResponse)(nil),  // 19: penstock.v1.DescribeTransactionsResponse
+	(*TransactionDescription)(nil),        // 20: penstock.v1.TransactionDescription
+	(*ListTransactionsRequest)(nil),       // 21: penstock.v1.ListTransactionsRequest
+	(*ListTransactionsResponse)(nil),      // 22: penstock.v1.ListTransactionsResponse
+	(*TransactionListing)(nil),            // 23: penstock.v1.TransactionListing
+	(*WriteTxnMarkersRequest)(nil),        // 24: penstock.v1.WriteTxnMarkersRequest
+	(*TxnMarker)(nil),                     // 25: penstock.v1.TxnMarker
+	(*MarkedPartition)(nil),               // 26: penstock.v1.MarkedPartition
+	(*WriteTxnMarkersResponse)(nil),       // 27: penstock.v1.WriteTxnMarkersResponse
+	(*TxnMarkerResult)(nil),               // 28: penstock.v1.TxnMarkerResult
+	(*MarkedPartitionResult)(nil),         // 29: penstock.v1.MarkedPartitionResult
+	(*EndHangingTransactionRequest)(nil),  // 30: penstock.v1.EndHangingTransactionRequest
+	(*EndHangingTransactionResponse)(nil), // 31: penstock.v1.EndHangingTransactionResponse
+	(*TopicPartition)(nil),                // 32: penstock.v1.TopicPartition
+	(*Error)(nil),                         // 33: penstock.v1.Error
+	(*OffsetCommitPartition)(nil),         // 34: penstock.v1.OffsetCommitPartition
+	(*OffsetCommitResult)(nil),            // 35: penstock.v1.OffsetCommitResult
 }
 var file_penstock_v1_transactions_proto_depIdxs = []int32{
 	1,  // 0: penstock.v1.AddPartitionsToTxnRequest.transactions:type_name -> penstock.v1.TransactionPartitions
-	25, // 1: penstock.v1.TransactionPartitions.partitions:type_name -> penstock.v1.TopicPartition
+	32, // 1: penstock.v1.TransactionPartitions.partitions:type_name -> penstock.v1.TopicPartition
 	3,  // 2: penstock.v1.AddPartitionsToTxnResponse.transactions:type_name -> penstock.v1.TransactionPartitionResults
 	4,  // 3: penstock.v1.TransactionPartitionResults.partitions:type_name -> penstock.v1.TransactionPartitionResult
-	26, // 4: penstock.v1.TransactionPartitionResult.error:type_name -> penstock.v1.Error
-	27, // 5: penstock.v1.TxnOffsetCommitRequest.partitions:type_name -> penstock.v1.OffsetCommitPartition
-	28, // 6: penstock.v1.TxnOffsetCommitResponse.partitions:type_name -> penstock.v1.OffsetCommitResult
-	13, // 7: penstock.v1.DescribeTransactionsResponse.transactions:type_name -> penstock.v1.TransactionDescription
-	26, // 8: penstock.v1.TransactionDescription.error:type_name -> penstock.v1.Error
-	25, // 9: penstock.v1.TransactionDescription.partitions:type_name -> penstock.v1.TopicPartition
-	16, // 10: penstock.v1.ListTransactionsResponse.transactions:type_name -> penstock.v1.TransactionListing
-	18, // 11: penstock.v1.WriteTxnMarkersRequest.markers:type_name -> penstock.v1.TxnMarker
-	19, // 12: penstock.v1.TxnMarker.partitions:type_name -> penstock.v1.MarkedPartition
-	21, // 13: penstock.v1.WriteTxnMarkersResponse.markers:type_name -> penstock.v1.TxnMarkerResult
-	22, // 14: penstock.v1.TxnMarkerResult.partitions:type_name -> penstock.v1.MarkedPartitionResult
-	26, // 15: penstock.v1.MarkedPartitionResult.error:type_name -> penstock.v1.Error
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	33, // 4: penstock.v1.TransactionPartitionResult.error:type_name -> penstock.v1.Error
+	34, // 5: penstock.v1.TxnOffsetCommitRequest.partitions:type_name -> penstock.v1.OffsetCommitPartition
+	35, // 6: penstock.v1.TxnOffsetCommitResponse.partitions:type_name -> penstock.v1.OffsetCommitResult
+	14, // 7: penstock.v1.CommitAtomicBatchRequest.writers:type_name -> penstock.v1.BatchWriter
+	20, // 8: penstock.v1.DescribeTransactionsResponse.transactions:type_name -> penstock.v1.TransactionDescription
+	33, // 9: penstock.v1.TransactionDescription.error:type_name -> penstock.v1.Error
+	32, // 10: penstock.v1.TransactionDescription.partitions:type_name -> penstock.v1.TopicPartition
+	23, // 11: penstock.v1.ListTransactionsResponse.transactions:type_name -> penstock.v1.TransactionListing
+	25, // 12: penstock.v1.WriteTxnMarkersRequest.markers:type_name -> penstock.v1.TxnMarker
+	26, // 13: penstock.v1.TxnMarker.partitions:type_name -> penstock.v1.MarkedPartition
+	28, // 14: penstock.v1.WriteTxnMarkersResponse.markers:type_name -> penstock.v1.TxnMarkerResult
+	29, // 15: penstock.v1.TxnMarkerResult.partitions:type_name -> penstock.v1.MarkedPartitionResult
+	33, // 16: penstock.v1.MarkedPartitionResult.error:type_name -> penstock.v1.Error
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_transactions_proto_init() }
@@ -1746,13 +2276,14 @@ func file_penstock_v1_transactions_proto_init() {
 	}
 	file_penstock_v1_common_proto_init()
 	file_penstock_v1_groups_proto_init()
+	file_penstock_v1_transactions_proto_msgTypes[26].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_transactions_proto_rawDesc), len(file_penstock_v1_transactions_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

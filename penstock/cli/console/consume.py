@@ -61,7 +61,12 @@ Count = Annotated[
     int, typer.Option("-n", "--count", min=0, max=INT64_MAX, help="Stop after this many records; 0: never.")
 ]
 ExitAtEnd = Annotated[
-    bool, typer.Option("--exit-at-end", help="Stop at the end that the log had when the command began.")
+    bool,
+    typer.Option(
+        "--exit-at-end",
+        help="Stop at the end that the log had when the command began; in a group, at the ends that this member's"
+        " partitions had when it got them.",
+    ),
 ]
 Format = Annotated[
     str,
@@ -115,9 +120,9 @@ def consume(
     lines_of = _printer(format, os.fsencode(null_marker), Columns(as_json, print_key, print_headers))
     if group is not None:
         alone = {"--partition": partition, "--offset": offset, "--from-time": from_time, "--until-time": until_time}
-        refuse_beside_group({**alone, "--exit-at-end": exit_at_end})
+        refuse_beside_group(alone)
         names = tuple(dict.fromkeys(topics))
-        reading = GroupReading(group, names, from_beginning, skip_undecodable, count, isolation_level)
+        reading = GroupReading(group, names, from_beginning, skip_undecodable, count, isolation_level, exit_at_end)
         reading.print_to(lambda records: _print(lines_of(records)), bootstrap)
         return
     from penstock import Admin, Consumer

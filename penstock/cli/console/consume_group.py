@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,6 +20,10 @@ from penstock.cli.groups.group_options import complete_group
 from penstock.cli.patience.waits import ConsumeWait
 from penstock.cli.patience.watch import patience
 from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock import Consumer
+    from penstock.types import TopicPartition
 
 Group = Annotated[
     str | None,
@@ -80,6 +84,24 @@ def leaves_first() -> Iterator[None]:
             signal.raise_signal(last[0])
 
 
+class GroupEnds:
+    """The ends that the partitions of a member had when it got them. A partition that is given up counts no more: its
+    next member reads it."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._ends: dict[TopicPartition, int] = {}
+
+    def are_reached(self) -> bool:
+        """True once the member has partitions, and has read each up to there."""
+        assigned = self._consumer.assignment()
+        self._ends = {tp: end for tp, end in self._ends.items() if tp in assigned}
+        new = [tp for tp in assigned if tp not in self._ends]
+        if new:
+            self._ends |= self._consumer.end_offsets(new)
+        return bool(assigned) and all(int(self._consumer.position(tp)) >= self._ends[tp] for tp in assigned)
+
+
 @dataclass(frozen=True, slots=True)
 class GroupReading:
     """The topics that a member reads, and for how long."""
@@ -91,6 +113,7 @@ class GroupReading:
     count: int
     """0: without end."""
     isolation_level: IsolationLevel | None = None
+    exit_at_end: bool = False
 
     def print_to(self, show: Callable[[Sequence[Any]], None], bootstrap: str) -> None:
         """Shows the records. UnknownTopicOrPartitionError for a topic that does not exist, for which a group waits."""
@@ -106,7 +129,8 @@ class GroupReading:
                     for topic in self.topics:
                         admin.describe_topic(topic)
                 consumer.subscribe(self.topics)
-                while not self.count or wait.printed < self.count:
+                ends = GroupEnds(consumer) if self.exit_at_end else None
+                while (not self.count or wait.printed < self.count) and not (ends and ends.are_reached()):
                     left = self.count - wait.printed if self.count else None
                     records = poll_once(consumer, self.skip_undecodable, left)
                     if records:

@@ -22,7 +22,6 @@ from penstock.errors import (
     PenstockError,
     UnknownTopicOrPartitionError,
 )
-from penstock.record.lone_batch import LONE_OVERHEAD_BYTES, lone_batch_bytes
 
 if TYPE_CHECKING:
     from penstock import Producer
@@ -144,6 +143,8 @@ class LineShape:
         self, lines: list[bytes], limit: int, found: tuple[int, PenstockError] | None
     ) -> tuple[int, PenstockError] | None:
         """The first line whose record does not fit the topic, if that is before the one found."""
+        from penstock.record.lone_batch import LONE_OVERHEAD_BYTES, lone_batch_bytes
+
         near = limit - lone_batch_bytes(None, self.key, self.headers) - LONE_OVERHEAD_BYTES
         if max(map(len, lines), default=0) <= near:
             return found

@@ -7,6 +7,7 @@ command (run.py).
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import cast
 
@@ -16,8 +17,17 @@ EXIT_USAGE = 2
 UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 """The UsageError of the click that typer uses. Some releases of typer bring their own click and export only subclasses
 of it."""
-OF_PYDANTIC = "Value error, "
-"""Begins the words of each ValueError that pydantic has caught for typer; it tells a user nothing."""
+OUR_WORDS = (
+    (re.compile("Value error, "), ""),
+    (re.compile(r"Input should be a valid integer.*"), "must be a whole number"),
+    (re.compile(r"Unable to parse input string as an integer.*"), "must be a whole number of fewer digits"),
+    (re.compile(r"Input should be a valid number.*"), "must be a number"),
+    (re.compile(r"Input should be greater than or equal to (\S+)"), r"must be \1 or more"),
+    (re.compile(r"Input should be less than or equal to (\S+)"), r"must be \1 or less"),
+    (re.compile(r"Input should be greater than (\S+)"), r"must be more than \1"),
+    (re.compile(r"Input should be less than (\S+)"), r"must be less than \1"),
+)
+"""The texts of pydantic, which checks values for typer, and ours: its words are a programmer's."""
 
 
 def show_usage(command: str, error: typer.BadParameter) -> None:
@@ -30,7 +40,9 @@ def show_usage(command: str, error: typer.BadParameter) -> None:
 
 def usage_message(command: str, error: typer.BadParameter) -> str:
     """The text of that line."""
-    message = " ".join(error.format_message().replace(OF_PYDANTIC, "").split()).rstrip(".")
+    message = " ".join(error.format_message().split()).rstrip(".")
+    for theirs, ours in OUR_WORDS:
+        message = theirs.sub(ours, message)
     path = error.ctx.command_path if error.ctx is not None else command
     return f"{message}{_given(error)}; see `{path} --help`"
 

@@ -36,7 +36,8 @@ def dump(
     index: Annotated[bool, typer.Option("--index", help="Print the entries of the indexes.")] = False,
     epochs: Annotated[bool, typer.Option("--epochs", help="Print the leader epochs and where they begin.")] = False,
     producers: Annotated[
-        bool, typer.Option("--producers", help="Print the snapshots of idempotent producers, and their last batches.")
+        bool,
+        typer.Option("--producers", help="Print the snapshots of producers: open transactions, last batches."),
     ] = False,
     checkpoints: Annotated[bool, typer.Option("--checkpoints", help="Print the log dir's checkpoints.")] = False,
     from_offset: Annotated[int, typer.Option(metavar="OFFSET", min=0, max=INT64_MAX, help="Begin at this offset.")] = 0,

@@ -16,6 +16,7 @@ from typing import Any
 from penstock.cli.output import json_text
 
 Row = Mapping[str, Any]
+NOTHING = "-"
 
 _COLUMNS: dict[str, Sequence[tuple[str, int]]] = {
     "batch": (
@@ -46,7 +47,14 @@ _COLUMNS: dict[str, Sequence[tuple[str, int]]] = {
     ),
     "epoch": (("file", 26), ("epoch", 8), ("start_offset", 12)),
     "snapshot": (("file", 30), ("offset", 12), ("leader_epoch", 12), ("producers", 9)),
-    "producer": (("producer_id", 12), ("epoch", 5), ("last_append_ms", 14), ("batches", 0)),
+    "producer": (
+        ("producer_id", 12),
+        ("epoch", 5),
+        ("last_append_ms", 14),
+        ("transaction_start_offset", 24),
+        ("coordinator_epoch", 17),
+        ("batches", 0),
+    ),
     "checkpoint": (("file", 34), ("topic", 24), ("partition", 9), ("offset", 12)),
 }
 
@@ -97,7 +105,7 @@ class DumpText:
             return ", ".join(f"{header['name']}={_bytes_cell(header, 'value')}" for header in row.get(name, ()))
         if name == "batches":
             return " ".join(f"{b['base_sequence']}..{b['last_sequence']}@{b['base_offset']}" for b in row[name])
-        return str(row[name])
+        return NOTHING if row[name] is None else str(row[name])
 
 
 def _line(cells: Sequence[str], columns: Sequence[tuple[str, int]]) -> str:

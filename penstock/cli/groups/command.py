@@ -16,6 +16,7 @@ from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import count, note, print_fields, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
+from penstock.messages.groups.listing import GroupType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,7 @@ app.command("delete-offsets")(delete_offsets)
 
 NOTHING = "-"
 LAG_COLUMNS = ("topic", "partition", "committed", "log_end", "lag", "member_id", "client_id", "host")
-MEMBER_COLUMNS = ("member_id", "instance_id", "client_id", "host", "epoch", "protocol", "partitions")
+MEMBER_COLUMNS = ("member_id", "instance_id", "client_id", "host", "epoch", "protocol", "silent_s", "partitions")
 
 
 @app.command("list")
@@ -55,8 +56,13 @@ def list_groups(
     as_json: AsJson = False,
 ) -> None:
     """List the groups of all coordinators."""
+    from penstock.client.admin.groups.group_calls import GROUP_STATES
+    from penstock.client.cluster.arguments import checked_words
+
+    states = checked_words("--state", state or (), GROUP_STATES)
+    kinds = checked_words("--type", kind or (), tuple(GroupType))
     with patient_admin(bootstrap) as admin:
-        found = admin.list_groups(states=state or (), types=kind or ())
+        found = admin.list_groups(states=states, types=kinds)
     if as_json:
         print_json(
             [
@@ -91,6 +97,9 @@ def describe(
 
     `committed` is the next offset that the group will read, `log_end` the end of what can be read; '-' where nothing is
     committed, no member has the partition, or its leader does not answer. With --json everything is shown.
+
+    `silent_s` are the seconds since the coordinator has last heard of a member: one that died stays until its session
+    is over.
     """
     named = list(dict.fromkeys(groups or ()))
     if everything == bool(named):
@@ -158,7 +167,8 @@ def _lag_rows(group: GroupDescription, lags: Mapping[TopicPartition, PartitionLa
 def _member_row(member: MemberDescription) -> tuple[object, ...]:
     partitions = ",".join(map(str, member.assignment)) or NOTHING
     who = (member.member_id, member.group_instance_id or NOTHING, member.client_id, member.client_host)
-    return *who, member.member_epoch, member.member_type, partitions
+    silent = NOTHING if member.silent_ms is None else f"{member.silent_ms / 1000:.1f}"
+    return *who, member.member_epoch, member.member_type, silent, partitions
 
 
 def _refused_json(group_id: str, error: ApiError) -> dict[str, Any]:
@@ -185,6 +195,7 @@ def _group_json(group: GroupDescription, lags: Mapping[TopicPartition, Partition
                 "rack_id": member.rack_id,
                 "member_epoch": member.member_epoch,
                 "protocol": member.member_type,
+                "silent_ms": member.silent_ms,
                 "subscribed_topics": list(member.subscribed_topic_names),
                 "subscribed_pattern": member.subscribed_topic_regex,
                 "assignment": _partitions_json(member.assignment),

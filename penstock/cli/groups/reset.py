@@ -38,6 +38,13 @@ AllTopics = Annotated[
 ]
 ToEarliest = Annotated[bool, typer.Option("--to-earliest", help="To the first record of each partition.")]
 ToLatest = Annotated[bool, typer.Option("--to-latest", help="To the end: only what comes is read.")]
+ToCurrent = Annotated[
+    bool,
+    typer.Option(
+        "--to-current",
+        help="To where the group is, or to the end where it has committed nothing; with --export to keep that.",
+    ),
+]
 ToOffset = Annotated[int | None, typer.Option("--to-offset", metavar="N", min=0, max=INT64_MAX, help="To this offset.")]
 ShiftBy = Annotated[
     int | None,
@@ -76,6 +83,12 @@ FromFile = Annotated[
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
+Execute = Annotated[
+    bool,
+    typer.Option(
+        "--execute", help="Do it, as the command does anyway without --dry-run; for scripts written for Kafka's tool."
+    ),
+]
 Export = Annotated[
     bool, typer.Option("--export", help="Print topic,partition,offset lines, as --from-file reads them.")
 ]
@@ -95,12 +108,14 @@ def reset_offsets(
     all_topics: AllTopics = False,
     to_earliest: ToEarliest = False,
     to_latest: ToLatest = False,
+    to_current: ToCurrent = False,
     to_offset: ToOffset = None,
     shift_by: ShiftBy = None,
     to_datetime: ToDatetime = "",
     by_duration: ByDuration = "",
     from_file: FromFile = "",
     dry_run: DryRun = False,
+    execute: Execute = False,
     export: Export = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
@@ -114,6 +129,7 @@ def reset_offsets(
         {
             "--to-earliest": "earliest" if to_earliest else None,
             "--to-latest": "latest" if to_latest else None,
+            "--to-current": "current" if to_current else None,
             "--to-offset": to_offset,
             "--shift-by": shift_by,
             "--to-datetime": to_datetime or None,
@@ -124,6 +140,8 @@ def reset_offsets(
     )
     if sum((bool(topics), all_topics, bool(from_file))) != 1:
         raise ConfigError("give one of --topic TOPIC[:P,…], --all-topics and --from-file FILE")
+    if execute and dry_run:
+        raise ConfigError("--execute and --dry-run: keep one")
     if export and as_json:
         raise ConfigError("--export and --json: each says how to print; keep one")
     with patient_admin(bootstrap) as admin:

@@ -12,6 +12,8 @@ from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import count, note, print_fields, print_json, print_table, when
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
+from penstock.messages.transactions.atomic_batches import application_of_writer
+from penstock.messages.transactions.listing import TransactionState
 
 if TYPE_CHECKING:
     from penstock.client.admin.transactions.transaction_types import HangingTransaction, TransactionDetails
@@ -57,9 +59,12 @@ def list_transactions(
     as_json: AsJson = False,
 ) -> None:
     """List the transactional ids of all coordinators."""
+    from penstock.client.cluster.arguments import checked_words
+
+    states = checked_words("--state", state or (), [state.value for state in TransactionState])
     with patient_admin(bootstrap) as admin:
         open_for_ms = None if open_for is None else open_for * MINUTE_MS
-        found = admin.list_transactions(states=state or (), open_for_ms=open_for_ms, pattern=pattern)
+        found = admin.list_transactions(states=states, open_for_ms=open_for_ms, pattern=pattern)
     if as_json:
         print_json(
             [
@@ -115,8 +120,9 @@ def abort(
 ) -> None:
     """Abort the open transaction of a transactional id, and fence its producer; or one that hangs in a partition.
 
-    A transaction that was decided is never undone. With --partition the transaction must have no coordinator any more:
-    it is aborted in this partition alone.
+    A transaction that was decided is never undone. Of a writer of an atomic batch (penstock.batch:APPLICATION#ID) the
+    whole version that is open is aborted. With --partition the transaction must have no coordinator any more: it is
+    aborted in this partition alone.
     """
     places = parse_topics([partition]) if partition else {}
     if bool(transactional_id) == bool(places) or (start_offset is None) == bool(places):
@@ -126,6 +132,8 @@ def abort(
             admin.fence_producer(transactional_id)
             told: dict[str, Any] = {"transactional_id": transactional_id, "fenced": True}
             text = f"{transactional_id} has no open transaction any more, and its producer is fenced"
+            if (application := application_of_writer(transactional_id)) is not None:
+                text = f"no writer of application {application} has an open transaction any more"
         else:
             if [len(numbers) for numbers in places.values()] != [1]:
                 raise ConfigError(f"--partition {partition}: must be one partition, like orders:0")

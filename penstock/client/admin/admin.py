@@ -9,6 +9,10 @@ from penstock.client import forks
 from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.client.admin.groups.group_calls import GroupCalls
 from penstock.client.admin.log_dir_calls import LogDirCalls
+from penstock.client.admin.metadata_content import MetadataCalls
+from penstock.client.admin.security.acl_calls import AclCalls
+from penstock.client.admin.security.quota_calls import QuotaCalls
+from penstock.client.admin.security.user_calls import UserCalls
 from penstock.client.admin.transactions.transaction_admin_calls import TransactionAdminCalls
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.faces import blocking, blocking_awaited, face
@@ -61,8 +65,15 @@ class Admin:
     unregister_broker = blocking(AsyncAdmin.unregister_broker)
     cluster_health = blocking(AsyncAdmin.cluster_health)
     describe_quorum = blocking(AsyncAdmin.describe_quorum)
-    metadata_digests = blocking(AsyncAdmin.metadata_digests)
-    describe_metadata = blocking(AsyncAdmin.describe_metadata)
+    metadata_digests = blocking_awaited(MetadataCalls.metadata_digests, "_metadata")
+    describe_metadata = blocking_awaited(MetadataCalls.describe_metadata, "_metadata")
+    alter_user_scram_credentials = blocking_awaited(UserCalls.alter_user_scram_credentials, "_users")
+    describe_user_scram_credentials = blocking_awaited(UserCalls.describe_user_scram_credentials, "_users")
+    create_acls = blocking_awaited(AclCalls.create_acls, "_acls")
+    delete_acls = blocking_awaited(AclCalls.delete_acls, "_acls")
+    describe_acls = blocking_awaited(AclCalls.describe_acls, "_acls")
+    alter_client_quotas = blocking_awaited(QuotaCalls.alter_client_quotas, "_quotas")
+    describe_client_quotas = blocking_awaited(QuotaCalls.describe_client_quotas, "_quotas")
     describe_log_dirs = blocking_awaited(LogDirCalls.describe_log_dirs, "_log_dirs")
     alter_replica_log_dirs = blocking_awaited(LogDirCalls.alter_replica_log_dirs, "_log_dirs")
     list_offsets = blocking(AsyncAdmin.list_offsets)

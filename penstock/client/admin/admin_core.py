@@ -28,7 +28,7 @@ class AdminCore:
     ) -> None:
         config = admin_config(options)
         self._timeout_ms = config.default_api_timeout_ms
-        self._clock = environment.clock
+        self._clock, self._random = environment.clock, environment.random
         config = replace(config, bootstrap_timeout_ms=min(config.bootstrap_timeout_ms, self._timeout_ms))
         self.cluster = ClusterClient(parse_bootstrap(bootstrap, "Admin"), config, environment)
         self.closed = False
@@ -47,6 +47,12 @@ class AdminCore:
         self.bind(face)
         await self.cluster.wait_ready()
 
+    async def begin(self) -> int:
+        """Reaches the cluster for a call; the deadline of that call."""
+        deadline_ms = self.deadline_ms()
+        await self.cluster.wait_ready()
+        return deadline_ms
+
     def deadline_ms(self) -> int:
         """When a call that begins now is out of time."""
         return self._clock.now_ms() + self._timeout_ms
@@ -54,6 +60,10 @@ class AdminCore:
     def wall_ms(self) -> int:
         """The time of day."""
         return self._clock.wall_ms()
+
+    def random_bytes(self, count: int) -> bytes:
+        """For salts: never the same twice, and no secret."""
+        return self._random.randbytes(count)
 
     def left_ms(self, deadline_ms: int) -> int:
         """The time until then, at least 1."""

@@ -7,11 +7,19 @@ from dataclasses import dataclass, field
 
 from penstock.client.admin.elections import ElectionResult
 from penstock.client.admin.health.health_check import ClusterHealth, HealthCheck
+from penstock.client.admin.security.acls import AclJudgement
+from penstock.client.admin.security.users import (
+    UserDescription,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
 from penstock.client.cluster.offsets import OffsetInfo
 from penstock.messages.cluster import ClusterInfo, NodeListener, NodeStanding, PartitionTrouble, SilentLogDir
 from penstock.messages.configs import ConfigEntry
 from penstock.messages.metadata import BrokerInfo, ClientListener, PartitionInfo
 from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo
+from penstock.messages.security.acls import AclBinding, AclFilter, Operation, PatternType, Permission, ResourceType
+from penstock.messages.security.quotas import QuotaEntity
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,9 @@ class BrokerDescription:
 
 
 __all__ = [
+    "AclBinding",
+    "AclFilter",
+    "AclJudgement",
     "BrokerDescription",
     "BrokerInfo",
     "ClientListener",
@@ -56,10 +67,18 @@ __all__ = [
     "NodeListener",
     "NodeStanding",
     "OffsetInfo",
+    "Operation",
     "PartitionInfo",
     "PartitionTrouble",
+    "PatternType",
+    "Permission",
     "QuorumInfo",
     "QuorumReplicaInfo",
+    "QuotaEntity",
+    "ResourceType",
     "SilentLogDir",
     "TopicDescription",
+    "UserDescription",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
 ]

@@ -27,7 +27,10 @@ from penstock.client.admin.health.health_check import ClusterHealth
 from penstock.client.admin.health.judge import judge
 from penstock.client.admin.log_dir_calls import LogDirCalls
 from penstock.client.admin.log_dirs import ReassignmentProgress
-from penstock.client.admin.metadata_content import MetadataContent, MetadataDigest, content_of_one, digests_of_all
+from penstock.client.admin.metadata_content import MetadataCalls
+from penstock.client.admin.security.acl_calls import AclCalls
+from penstock.client.admin.security.quota_calls import QuotaCalls
+from penstock.client.admin.security.user_calls import UserCalls
 from penstock.client.admin.topic_changes import TopicChanges, new_topic
 from penstock.client.admin.transactions.transaction_admin_calls import TransactionAdminCalls
 from penstock.client.cluster import arguments
@@ -60,7 +63,8 @@ class AsyncAdmin:
         self._cluster = self._core.cluster
         self._topics = TopicChanges(self._cluster)
         self._calls = GroupCalls(self._core)
-        self._log_dirs = LogDirCalls(self._core)
+        self._log_dirs, self._metadata = LogDirCalls(self._core), MetadataCalls(self._core)
+        self._users, self._acls, self._quotas = UserCalls(self._core), AclCalls(self._core), QuotaCalls(self._core)
         self._transactions = TransactionAdminCalls(self._core)
         forks.belongs_here(self)
 
@@ -230,21 +234,6 @@ class AsyncAdmin:
         """The quorum's leader, voters and observers; without a leader, what a broker knows by itself."""
         return await cluster_views.quorum_view(self._cluster, await self._begin())
 
-    async def metadata_digests(self, at_offset: int | None = None) -> tuple[MetadataDigest, ...]:
-        """A digest of the cluster's metadata by the files of each registered broker, at one offset of the metadata log.
-
-        None: the newest offset that every broker that answers has. At equal offsets all digests are equal.
-        """
-        offset = None if at_offset is None else arguments.checked_number("at_offset", at_offset, 0)
-        return await digests_of_all(self._cluster, offset, await self._begin())
-
-    async def describe_metadata(self, at_offset: int | None = None, node_id: int | None = None) -> MetadataContent:
-        """The records that make the metadata at an offset, by the files of this broker, or of any. None: the newest
-        offset that it has."""
-        offset = None if at_offset is None else arguments.checked_number("at_offset", at_offset, 0)
-        node = None if node_id is None else arguments.checked_number("node_id", node_id, 0, arguments.MAX_INT32)
-        return await content_of_one(self._cluster, offset, node, await self._begin())
-
     async def list_offsets(
         self, partitions: Mapping[TopicPartition, int | str] | Sequence[TopicPartition]
     ) -> dict[TopicPartition, OffsetInfo]:
@@ -257,6 +246,15 @@ class AsyncAdmin:
         wanted = arguments.checked_partitions(partitions)
         return await ask_known_producers(self._cluster, wanted, self._core.left_ms(await self._begin()))
 
+    metadata_digests = awaited(MetadataCalls.metadata_digests, "_metadata")
+    describe_metadata = awaited(MetadataCalls.describe_metadata, "_metadata")
+    alter_user_scram_credentials = awaited(UserCalls.alter_user_scram_credentials, "_users")
+    describe_user_scram_credentials = awaited(UserCalls.describe_user_scram_credentials, "_users")
+    create_acls = awaited(AclCalls.create_acls, "_acls")
+    delete_acls = awaited(AclCalls.delete_acls, "_acls")
+    describe_acls = awaited(AclCalls.describe_acls, "_acls")
+    alter_client_quotas = awaited(QuotaCalls.alter_client_quotas, "_quotas")
+    describe_client_quotas = awaited(QuotaCalls.describe_client_quotas, "_quotas")
     describe_log_dirs = awaited(LogDirCalls.describe_log_dirs, "_log_dirs")
     alter_replica_log_dirs = awaited(LogDirCalls.alter_replica_log_dirs, "_log_dirs")
     list_groups = awaited(GroupCalls.list_groups)

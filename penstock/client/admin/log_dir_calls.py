@@ -17,17 +17,12 @@ class LogDirCalls:
     def __init__(self, core: AdminCore) -> None:
         self._core = core
 
-    async def _begin(self) -> int:
-        deadline_ms = self._core.deadline_ms()
-        await self._core.cluster.wait_ready()
-        return deadline_ms
-
     async def describe_log_dirs(
         self, broker_ids: Iterable[int] | None = None, topics: Iterable[str] = ()
     ) -> dict[int, BrokerLogDirs]:
         """The contents of brokers' log dirs: of these brokers, or of all; of these topics, or of all."""
         wanted, named = log_dirs.checked_choice(broker_ids, topics)
-        return await log_dirs.describe_log_dirs(self._core.cluster, wanted, named, await self._begin())
+        return await log_dirs.describe_log_dirs(self._core.cluster, wanted, named, await self._core.begin())
 
     async def alter_replica_log_dirs(
         self, broker_id: int, wanted: Mapping[TopicPartition, str]
@@ -38,4 +33,4 @@ class LogDirCalls:
         `describe_log_dirs` tells how far it is. A replica that is in that log dir stays; a move of it ends.
         """
         wanted = log_dirs.checked_moves(broker_id, wanted)
-        return await log_dirs.alter_replica_log_dirs(self._core.cluster, broker_id, wanted, await self._begin())
+        return await log_dirs.alter_replica_log_dirs(self._core.cluster, broker_id, wanted, await self._core.begin())

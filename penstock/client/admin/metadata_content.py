@@ -14,7 +14,9 @@ import asyncio
 import hashlib
 from dataclasses import dataclass
 
+from penstock.client.admin.admin_core import AdminCore
 from penstock.client.admin.cluster_views import ClusterViews, every_view, not_here
+from penstock.client.cluster import arguments
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.wire.connection import Connection
 from penstock.errors import (
@@ -56,6 +58,28 @@ class MetadataContent:
 
     digest: MetadataDigest
     records: tuple[str, ...]
+
+
+class MetadataCalls:
+    """The calls of Admin about the metadata as a whole, as its faces have them."""
+
+    def __init__(self, core: AdminCore) -> None:
+        self._core = core
+
+    async def metadata_digests(self, at_offset: int | None = None) -> tuple[MetadataDigest, ...]:
+        """A digest of the cluster's metadata by the files of each registered broker, at one offset of the metadata log.
+
+        None: the newest offset that every broker that answers has. At equal offsets all digests are equal.
+        """
+        offset = None if at_offset is None else arguments.checked_number("at_offset", at_offset, 0)
+        return await digests_of_all(self._core.cluster, offset, await self._core.begin())
+
+    async def describe_metadata(self, at_offset: int | None = None, node_id: int | None = None) -> MetadataContent:
+        """The records that make the metadata at an offset, by the files of this broker, or of any. None: the newest
+        offset that it has."""
+        offset = None if at_offset is None else arguments.checked_number("at_offset", at_offset, 0)
+        node = None if node_id is None else arguments.checked_number("node_id", node_id, 0, arguments.MAX_INT32)
+        return await content_of_one(self._core.cluster, offset, node, await self._core.begin())
 
 
 async def digests_of_all(cluster: ClusterClient, at_offset: int | None, deadline_ms: int) -> tuple[MetadataDigest, ...]:

@@ -9,9 +9,12 @@ import asyncio
 from collections.abc import Iterator
 
 from penstock.client.cluster.metadata_cache import MetadataCache
+from penstock.client.options.config import ConnectionConfig
+from penstock.client.wire.authenticated_channel import AuthenticatedChannel
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.reachability import Reachability
-from penstock.client.wire.transport import ClientTransport
+from penstock.client.wire.tls_files import tls_of
+from penstock.client.wire.transport import Channel, ClientTransport
 from penstock.errors import ClientClosedError
 from penstock.types import Endpoint
 
@@ -22,11 +25,17 @@ class ClientConnections:
     """Made when they are first asked for, and closed together."""
 
     def __init__(
-        self, transport: ClientTransport, bootstrap: tuple[Endpoint, ...], cache: MetadataCache, client_id: str
+        self,
+        transport: ClientTransport,
+        bootstrap: tuple[Endpoint, ...],
+        cache: MetadataCache,
+        config: ConnectionConfig,
     ) -> None:
-        """Brokers count the requests under `client_id`."""
+        """ConfigError for a file of the configuration that cannot be used."""
         self._transport = transport
-        self._client_id = client_id
+        self._tls = tls_of(config.tls_options) if config.tls_options is not None else None
+        self._login, self._login_timeout_ms = config.login, config.request_timeout_ms
+        self._client_id = config.client_id
         self._bootstrap = bootstrap
         self._cache = cache
         self._made: dict[Endpoint, Connection] = {}
@@ -39,9 +48,15 @@ class ClientConnections:
         found = self._made.get(endpoint)
         if found is None:
             found = self._made[endpoint] = Connection(
-                self._transport, endpoint, self._origin(endpoint), self._client_id
+                self._channel(endpoint), endpoint, self._origin(endpoint), self._client_id
             )
         return found
+
+    def _channel(self, endpoint: Endpoint) -> Channel:
+        channel = self._transport.connect(endpoint, self._tls)
+        if self._login is None:
+            return channel
+        return AuthenticatedChannel(channel, endpoint, self._login, self._login_timeout_ms)
 
     def _origin(self, endpoint: Endpoint) -> str:
         """The broker that told the address; "" for one that the user gave."""

@@ -71,24 +71,26 @@ class Coordinators:
         """The broker that coordinated it does so no more: it is looked for again before the next call."""
         self._known.pop(key, None)
 
-    async def ask(self, api: Api[Any, A], request: Any, deadline_ms: int) -> A:
+    async def ask(self, api: Api[Any, A], request: Any, deadline_ms: int, *, attempts_max: int | None = None) -> A:
         """The answer of the coordinator of the request's id. An error that asking again does not mend is raised, and
-        at the deadline the last one; TimedOutError if nobody answered."""
+        at the deadline, or after so many attempts, the last one; TimedOutError if nobody answered."""
         key: str = getattr(request, self._field)
 
         async def call(connection: Connection, ids: Sequence[str], left_ms: int) -> Mapping[str, A | ApiError]:
             return {key: await connection.call(api, request, left_ms)}
 
-        answer = (await self.ask_each((key,), call, deadline_ms))[key]
+        answer = (await self.ask_each((key,), call, deadline_ms, attempts_max=attempts_max))[key]
         if isinstance(answer, (NetworkError, RequestTimedOutError)):
             raise TimedOutError(f"the coordinator of {self._what} {key!r} did not answer in time: {answer}") from answer
         if isinstance(answer, ApiError):
             raise answer
         return answer
 
-    async def ask_each(self, ids: Iterable[str], call: CoordinatorCall[R], deadline_ms: int) -> dict[str, R | ApiError]:
+    async def ask_each(
+        self, ids: Iterable[str], call: CoordinatorCall[R], deadline_ms: int, *, attempts_max: int | None = None
+    ) -> dict[str, R | ApiError]:
         """The answer about each id, in their order; an error that asking again does not mend, or the last one at the
-        deadline."""
+        deadline, or after so many attempts."""
         answers: dict[str, R | ApiError] = dict.fromkeys(ids, CoordinatorNotAvailableError())
         missing, attempt = list(answers), 0
         while missing:
@@ -96,7 +98,7 @@ class Coordinators:
             answers |= await self._round(missing, call, deadline_ms)
             missing = [key for key in missing if self._is_to_be_asked_again(key, answers[key])]
             wait_ms = self._cluster.backoff.wait_ms(attempt)
-            if self._cluster.clock.now_ms() + wait_ms >= deadline_ms:
+            if self._cluster.clock.now_ms() + wait_ms >= deadline_ms or attempt == attempts_max:
                 break
             if missing:
                 await asyncio.sleep(max(wait_ms, 1) / 1000)

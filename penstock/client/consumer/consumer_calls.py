@@ -19,14 +19,14 @@ from penstock.client.cluster.arguments import (
 from penstock.client.cluster.group_positions import GroupPositions, Offsets
 from penstock.client.cluster.offsets import OffsetInfo, list_offsets
 from penstock.client.cluster.waiting import Waiting
-from penstock.client.consumer.consumer_core import ConsumerCore, ConsumerStatistics
-from penstock.client.consumer.consumer_metrics import consumer_metrics
+from penstock.client.consumer.consumer_core import ConsumerCore
+from penstock.client.consumer.consumer_metrics import ConsumerStatistics, consumer_metrics
 from penstock.client.consumer.groups.arguments import checked_offsets
 from penstock.client.consumer.groups.auto_commit import user_positions
 from penstock.client.consumer.groups.commits import ToCommit
 from penstock.client.consumer.groups.for_transactions import group_positions
 from penstock.client.consumer.groups.joined_group import JoinedGroup
-from penstock.client.consumer.groups.member_report import member_waits
+from penstock.client.consumer.groups.member_report import member_waits, not_assigned
 from penstock.client.consumer.groups.steps import OnCommitted
 from penstock.client.consumer.groups.subscription import Mode, checked_subscription
 from penstock.client.consumer.partition_state import PartitionState
@@ -58,7 +58,7 @@ class ConsumerCalls:
         tp = checked_partition(partition)
         state = self._positions.states.get(tp)
         if state is None:
-            raise UnknownTopicOrPartitionError(f"{tp} is not assigned to this consumer; assign it first")
+            raise not_assigned(tp, self._core.group.mode if self._core.group is not None else Mode.NONE)
         return state
 
     # -- where to read -------------------------------------------------------------------------------------------------

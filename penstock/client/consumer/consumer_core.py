@@ -14,12 +14,12 @@ from typing import Any
 
 from penstock.client.cluster.arguments import checked_number, checked_partition
 from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.consumer.consumer_metrics import ConsumerStatistics
 from penstock.client.consumer.consumer_record import ConsumerRecord, make_records
 from penstock.client.consumer.effects import Deliver
 from penstock.client.consumer.fetch_buffer import FetchBuffer
-from penstock.client.consumer.fetcher import Fetcher, FetchStatistics
+from penstock.client.consumer.fetcher import Fetcher
 from penstock.client.consumer.groups.joined_group import JoinedGroup
-from penstock.client.consumer.groups.member_report import GroupStatistics
 from penstock.client.consumer.groups.subscription import Mode
 from penstock.client.consumer.positions import Positions
 from penstock.client.consumer.raw.raw_buffer import RawRange
@@ -40,17 +40,6 @@ large records memory that could be used again would be asked for anew instead.""
 
 ITERATION_POLL_MS = 1_000
 """A loop over the records of a consumer polls again after so long without a record."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerStatistics:
-    """Counts since the consumer was made."""
-
-    records: int
-    polls: int
-    buffered_bytes: int
-    fetch: FetchStatistics
-    group: GroupStatistics | None = None
 
 
 @dataclass(slots=True)
@@ -181,7 +170,7 @@ class ConsumerCore:
         """At most `count` records of the piece; the others stay decoded for the next poll."""
         left, self._leftover = self._leftover, None
         if left is None or left.piece is not piece:
-            columns, piece = self.reader.decode(piece, self._read_columns)
+            columns, piece = self.reader.decode(piece, self.read_columns)
             left = _Leftover(piece, make_records(piece.topic_partition, columns, piece.origin), 0)
         records, at = left.records, left.at
         end = min(len(records), at + count)
@@ -192,7 +181,7 @@ class ConsumerCore:
             self.reader.give(piece)
         return records if at == 0 and end == len(records) else records[at:end]
 
-    def _read_columns(self, records: bytes, from_offset: int) -> RecordColumns:
+    def read_columns(self, records: bytes, from_offset: int) -> RecordColumns:
         return read_columns(records, from_offset=from_offset, check_crc=self.config.check_crcs)
 
     # -- ranges --------------------------------------------------------------------------------------------------------

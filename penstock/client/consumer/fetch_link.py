@@ -5,7 +5,9 @@ not, is opened again from where the positions are. When the wanted partitions ch
 another assignment, a newer leader epoch), the stream is given up for a new one. A broker that is silent for longer
 than it was told to wait is suspected: other nodes are asked who leads now, and the request under way goes on, because a
 slow disk is silent too. A stream that ends with an error that asking again does not mend is opened again too, but the
-user gets the error. Not here: what to want (positions.py) and what an answer means (fetcher.py).
+user gets the error. A broker whose quota the client has used up says for how long it reads nothing (KIP-219), and is
+asked again after that: it is not silent, and a request to it does not run out of time unread. Not here: what to want
+(positions.py) and what an answer means (fetcher.py).
 """
 
 from __future__ import annotations
@@ -50,6 +52,10 @@ class LinkOwner(Protocol):
         """Moves the positions on and puts the records into the buffer, in one step."""
         ...
 
+    def on_throttled(self, throttle_ms: int) -> None:
+        """The quota is used up; the next request waits for so long."""
+        ...
+
     def on_broken(self, node_id: int, error: ApiError) -> None: ...
 
     def on_refused(self, refusal: FetchRefusal) -> None:
@@ -81,6 +87,8 @@ class FetchLink:
         self._is_closing = False
         self._touched = asyncio.Event()
         self._failures = 0
+        self._throttled_until_s = 0.0
+        """The broker reads nothing before, by the loop's time."""
         self.trouble = ""
         """The trouble of this broker's fetches now: its last error, or that its answer is late."""
         self._refusal = FetchRefusal()
@@ -143,6 +151,7 @@ class FetchLink:
 
     async def _fetch_for_ever(self) -> None:
         while True:
+            await self._wait_throttled()
             self._touched.clear()
             wanted = self._owner.wanted(self.node_id)
             if not wanted:
@@ -151,6 +160,7 @@ class FetchLink:
             if self._stream is None:
                 self._stream = self.connection.open_fetch()
             answer = await self._exchange(self._stream, self._owner.call(self._session.advance(wanted)))
+            self._note_throttle(answer.throttle_time_ms)
             if answer.error is not None:
                 raise answer.error
             self._failures = 0
@@ -160,6 +170,18 @@ class FetchLink:
             self._session.sent(r.partition for r in answer.partitions if says_something(r))
             self._owner.on_answer(answer)
             del answer  # its megabytes are freed before the next ones come
+
+    def _note_throttle(self, throttle_ms: int) -> None:
+        if throttle_ms > 0:
+            self._throttled_until_s = asyncio.get_running_loop().time() + throttle_ms / 1_000
+            self._owner.on_throttled(throttle_ms)
+
+    async def _wait_throttled(self) -> None:
+        left_s = self._throttled_until_s - asyncio.get_running_loop().time()
+        if left_s > 0:
+            self.trouble = f"the client's quota is used up; the next fetch is in {left_s:.1f} s"
+            await asyncio.sleep(left_s)
+            self.trouble = ""
 
     async def _exchange(self, stream: ConsumerFetchStream, call: FetchRequest) -> FetchResponse:
         """The answer; a broker that is silent for too long is treated as gone."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from penstock.client.cluster.arguments import checked_partitions
 from penstock.client.cluster.by_leader import check_partitions
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.waiting import Waiting
+from penstock.client.consumer.consumer_metrics import FetchStatistics
 from penstock.client.consumer.effects import Deliver, Effect, FindLeader, ReportError
 from penstock.client.consumer.fetch_buffer import FetchBuffer, FetchRefusal
 from penstock.client.consumer.fetch_link import FetchLink, Wanted
@@ -35,18 +35,6 @@ _log = logging.getLogger(__name__)
 TOLD_AT_FAILURES = 10
 """A partition that fails this often in a row is logged once: after some 7 s, longer than a change of leader. Without
 the line, a consumer would stop without a visible reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class FetchStatistics:
-    """Counts since the consumer was made."""
-
-    requests: int = 0
-    bytes_fetched: int = 0
-    resets: int = 0
-    leader_changes: int = 0
-    broken_streams: int = 0
-    silences: int = 0
 
 
 class Fetcher:
@@ -125,6 +113,10 @@ class Fetcher:
             state = self._positions.states.get(tp)
             if state is not None and state.failures == TOLD_AT_FAILURES:
                 _log.warning("%s cannot be read: %s: %s; the consumer keeps trying", tp, error.kafka_name, error)
+
+    def on_throttled(self, throttle_ms: int) -> None:
+        self._counts["throttle_time_ms"] += throttle_ms
+        self._counts["throttle_time_max_ms"] = max(self._counts["throttle_time_max_ms"], throttle_ms)
 
     def on_broken(self, node_id: int, error: ApiError) -> None:
         self._counts["broken_streams"] += 1

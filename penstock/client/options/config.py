@@ -13,6 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from penstock.client.options.options import build_config
+from penstock.client.wire.login import ClientLogin, login_of
+from penstock.client.wire.tls_files import FilePath, TlsOptions
+from penstock.client.wire.token_login import TokenProvider, token_login
 from penstock.config_keys import KIB, MIB, Kind, did_you_mean, option
 from penstock.errors import ConfigError
 
@@ -28,6 +31,7 @@ Acks = Literal[0, 1, -1, "0", "1", "-1", "all"]
 CompressionType = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 OffsetReset = Literal["earliest", "latest", "none"]
 IsolationLevel = Literal["read_committed", "read_uncommitted"]
+SaslMechanism = Literal["SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN", "OAUTHBEARER"]
 
 PartitionerFunction = Callable[[str, bytes | None, bytes | None, int], int | None]
 """(topic, key, value, number of partitions) to a partition, or None for 'any, batched together'."""
@@ -50,6 +54,56 @@ class ConnectionConfig:
     metadata_max_idle_ms: int = option(
         "a topic that was not used for so long is forgotten, and asked for when it is used again", 300_000, 5_000
     )
+    tls: bool | None = option(
+        "whether connections are encrypted, and the brokers' certificates checked; None: if another tls_ option is"
+        " given (security.md)",
+        None,
+        kind=Kind.BOOL,
+    )
+    tls_ca: FilePath | None = option(
+        "a PEM file with the certificates of the authorities that brokers are trusted by; None: those of the system",
+        None,
+    )
+    tls_cert: FilePath | None = option(
+        "a PEM file with the client's own certificate and those of the authorities between, for brokers that ask for"
+        " one",
+        None,
+    )
+    tls_key: FilePath | None = option(
+        "a PEM file with the private key of tls_cert, not encrypted; None: it is in the file tls_cert", None
+    )
+    tls_server_name: str | None = option(
+        "the name that a broker's certificate must have; None: the host of its address", None, kind=Kind.STRING
+    )
+    username: str | None = option("the user that the client logs in as (SASL)", None, kind=Kind.STRING)
+    password: str | None = option("the user's password; it is in no error and no log", None, secret=True)
+    password_file: FilePath | None = option(
+        "a file with the user's password instead; a line break at its end does not count", None
+    )
+    token: str | None = option("a token that says who the user is (OAUTHBEARER); needs TLS", None, secret=True)
+    token_file: FilePath | None = option("a file with the token instead; it is read again at each log-in", None)
+    token_provider: TokenProvider | None = option(
+        "a function that returns the token instead; it is called at each log-in, in a thread of its own", None
+    )
+    sasl_mechanism: SaslMechanism = option(
+        "how the user logs in; PLAIN gives the password itself to the broker, and needs TLS; OAUTHBEARER by itself with"
+        " a token",
+        "SCRAM-SHA-256",
+        choices=get_args(SaslMechanism),
+    )
+
+    @property
+    def tls_options(self) -> TlsOptions | None:
+        """None where connections are in plain text."""
+        found = TlsOptions(self.tls_ca, self.tls_cert, self.tls_key, self.tls_server_name)
+        return found if self.tls or (self.tls is None and found != TlsOptions()) else None
+
+    @property
+    def login(self) -> ClientLogin | None:
+        """None where the client logs in as nobody; ConfigError for a file that has no password, or no token."""
+        if self.username is None:
+            return token_login(self.token, self.token_file, self.token_provider)
+        return login_of(self.username, self.password, self.password_file, self.sasl_mechanism)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

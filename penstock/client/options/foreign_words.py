@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NoReturn, TypeVar
 
+from penstock.client.options.security_options import shown_value
+
 ADDRESSES = ("bootstrap_servers", "metadata_broker_list", "bootstrap_server", "brokers")
 RENAMED = {
     "compression_codec": "compression_type",
@@ -22,13 +24,26 @@ RENAMED = {
     "message_timeout_ms": "delivery_timeout_ms",
     "queue_buffering_max_ms": "linger_ms",
     "request_required_acks": "acks",
+    "sasl_mechanisms": "sasl_mechanism",
+    "sasl_password": "password",
+    "sasl_plain_password": "password",
+    "sasl_plain_username": "username",
+    "sasl_username": "username",
+    "ssl_ca_location": "tls_ca",
+    "ssl_cafile": "tls_ca",
+    "ssl_certfile": "tls_cert",
+    "ssl_certificate_location": "tls_cert",
+    "ssl_key_location": "tls_key",
+    "ssl_keyfile": "tls_key",
     "topic_metadata_refresh_interval_ms": "metadata_max_age_ms",
 }
 """Options that are here by another name, with the same meaning and unit."""
 
 COORDINATORS = "the brokers set it for all members of a group; leave the option out"
 SERIALIZERS = "keys and values are bytes; encode and decode in your own code, like json.dumps(value).encode()"
-SECURITY = "there is no authentication or encryption yet; leave the option out, and firewall the ports"
+TOKENS = "write token_provider=function, which returns a token as text, or token_file='shop.token'"
+PROTOCOL = "leave it out: tls_ca='ca.pem' (or tls=True) encrypts, username and password log in"
+FILES = "write tls_ca, tls_cert and tls_key, which are PEM files"
 ABSENT = {
     "api_version": "there is nothing to choose; leave the option out",
     "consumer_timeout_ms": "poll(timeout_ms=...) returns an empty list when nothing comes",
@@ -37,14 +52,18 @@ ABSENT = {
     "heartbeat_interval_ms": COORDINATORS,
     "key_deserializer": SERIALIZERS,
     "key_serializer": SERIALIZERS,
+    "oauth_cb": TOKENS,
     "loop": "an async client works on the loop that runs it; leave the option out",
     "partition_assignment_strategy": "the coordinator assigns; write group_remote_assignor='range', or 'uniform'",
-    "sasl_mechanism": SECURITY,
-    "sasl_plain_password": SECURITY,
-    "sasl_plain_username": SECURITY,
-    "security_protocol": SECURITY,
+    "sasl_login_callback_handler_class": TOKENS,
+    "sasl_oauth_token_provider": TOKENS,
+    "sasl_jaas_config": "write username='alice', password_file='alice.password'",
+    "security_protocol": PROTOCOL,
     "session_timeout_ms": COORDINATORS,
-    "ssl_context": SECURITY,
+    "ssl_check_hostname": "names are always checked; tls_server_name='broker-1' is another name than the address has",
+    "ssl_context": FILES,
+    "ssl_keystore_location": FILES,
+    "ssl_truststore_location": "write tls_ca='ca.pem'",
     "value_deserializer": SERIALIZERS,
     "value_serializer": SERIALIZERS,
 }
@@ -114,7 +133,7 @@ def foreign_option(client: str, key: str, value: Any, known: Collection[str]) ->
     if name in ADDRESSES:
         return f"; the addresses come first: {client}({value!r})"
     if RENAMED.get(name, name) in known:
-        return f"; write {RENAMED.get(name, name)}={value!r}"
+        return f"; write {RENAMED.get(name, name)}={shown_value(RENAMED.get(name, name), value)}"
     return f"; {ABSENT[name]}" if name in ABSENT else ""
 
 
@@ -130,7 +149,7 @@ def call_for(client: str, settings: Mapping[Any, Any]) -> str:
         elif name in ABSENT:
             reasons.append(f"; {key}: {ABSENT[name]}")
         else:
-            options.append(f"{RENAMED.get(name, name)}={value!r}")
+            options.append(f"{RENAMED.get(name, name)}={shown_value(RENAMED.get(name, name), value)}")
     return f"{client}({', '.join([*(address or [repr('host:port')]), *options])}){''.join(reasons)}"
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from penstock.client.options.foreign_words import call_for, foreign_option
+from penstock.client.options.security_options import with_security
+from penstock.client.options.variables import process_variables
 from penstock.config_keys import ConfigKey, Kind, did_you_mean, keys_of
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
@@ -21,8 +23,10 @@ T = TypeVar("T")
 
 
 def build_config(cls: type[T], client: str, options: Mapping[str, Any]) -> T:
-    """An instance of the config dataclass `cls`; ConfigError for a name, type or value that is not acceptable."""
+    """An instance of the config dataclass `cls`, of the arguments and, for security, of the process's variables;
+    ConfigError for a name, type or value that is not acceptable."""
     keys = keys_of(cls)
+    options = with_security(client, options, process_variables())
     for name, value in options.items():
         if name not in keys:
             hint = foreign_option(client, name, value, keys) or did_you_mean(name, keys)

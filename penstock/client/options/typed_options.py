@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from penstock.client.options.config import Acks, CompressionType, IsolationLevel, OffsetReset, PartitionerFunction
+from penstock.client.options.config import (
+    Acks,
+    CompressionType,
+    IsolationLevel,
+    OffsetReset,
+    PartitionerFunction,
+    SaslMechanism,
+)
+from penstock.client.wire.tls_files import FilePath
+from penstock.client.wire.token_login import TokenProvider
 
 
 class ClientOptions(TypedDict, total=False):
@@ -28,6 +37,33 @@ class ClientOptions(TypedDict, total=False):
     """metadata older than this is asked for again, though nothing failed"""
     metadata_max_idle_ms: int
     """a topic that was not used for so long is forgotten, and asked for when it is used again"""
+    tls: bool | None
+    """whether connections are encrypted, and the brokers' certificates checked; None: if another tls_ option is given
+    (security.md)"""
+    tls_ca: FilePath | None
+    """a PEM file with the certificates of the authorities that brokers are trusted by; None: those of the system"""
+    tls_cert: FilePath | None
+    """a PEM file with the client's own certificate and those of the authorities between, for brokers that ask for
+    one"""
+    tls_key: FilePath | None
+    """a PEM file with the private key of tls_cert, not encrypted; None: it is in the file tls_cert"""
+    tls_server_name: str | None
+    """the name that a broker's certificate must have; None: the host of its address"""
+    username: str | None
+    """the user that the client logs in as (SASL)"""
+    password: str | None
+    """the user's password; it is in no error and no log"""
+    password_file: FilePath | None
+    """a file with the user's password instead; a line break at its end does not count"""
+    token: str | None
+    """a token that says who the user is (OAUTHBEARER); needs TLS"""
+    token_file: FilePath | None
+    """a file with the token instead; it is read again at each log-in"""
+    token_provider: TokenProvider | None
+    """a function that returns the token instead; it is called at each log-in, in a thread of its own"""
+    sasl_mechanism: SaslMechanism
+    """how the user logs in; PLAIN gives the password itself to the broker, and needs TLS; OAUTHBEARER by itself with a
+    token"""
 
 
 class ProducerOptions(ClientOptions, total=False):

@@ -16,12 +16,13 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.client.consumer.consumer import Consumer
 from penstock.client.consumer.consumer_record import ConsumerRecord
-from penstock.client.environment import given_or_system
+from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.processing.output import Output, Outputs, checked_outputs
+from penstock.client.processing.processing_statistics import ProcessingStatistics
 from penstock.client.producer.producer import Producer
 from penstock.errors import (
     ConfigError,
@@ -35,6 +36,9 @@ from penstock.errors import (
 from penstock.threads import Event
 from penstock.types import TopicPartition
 
+if TYPE_CHECKING:
+    from penstock.client.processing.processing_metrics import ProcessingCollector
+
 POLL_MS: Final = 200
 """A stop is noticed within so long."""
 ERROR_CHARACTERS_MAX: Final = 1_000
@@ -44,23 +48,12 @@ Handler = Callable[[ConsumerRecord], Outputs]
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessingStatistics:
-    """Counts since the beginning. `records` are those of committed transactions, `outputs` what they have written,
-    dead letters included."""
-
-    records: int = 0
-    outputs: int = 0
-    dead_letters: int = 0
-    committed: int = 0
-    aborted: int = 0
-
-
 @dataclass(slots=True)
 class _Batch:
     """The records of one transaction, and what it writes."""
 
     records: Sequence[ConsumerRecord]
+    began_ns: int
     outputs: int = 0
     dead_letters: int = 0
 
@@ -77,6 +70,7 @@ class RecordProcessor:
         batch_records: int | None = None,
         dead_letters: str | None = None,
         stop: Event | None = None,
+        environment: ClientEnvironment | None = None,
     ) -> None:
         """`batch_records` is the most that one transaction takes; None: what a poll gives. `dead_letters` is the topic
         for records whose handler raises; without one, the error ends the run."""
@@ -85,7 +79,9 @@ class RecordProcessor:
             raise ValueError(f"batch_records={batch_records} must be at least 1")
         self._consumer, self._producer, self._handler = consumer, producer, handler
         self._batch_records, self._dead_letters = batch_records, dead_letters
-        self._stopped = given_or_system(None).threads.event() if stop is None else stop
+        machine = given_or_system(environment)
+        self._stopped = machine.threads.event() if stop is None else stop
+        self._now_ns = machine.clock.now_ns
         self._undecided: _Batch | None = None
         self._counts = ProcessingStatistics()
 
@@ -97,9 +93,19 @@ class RecordProcessor:
     def statistics(self) -> ProcessingStatistics:
         return self._counts
 
+    def collector(self) -> ProcessingCollector:
+        """The `statistics` for Prometheus: `prometheus_client.REGISTRY.register(processor.collector())`."""
+        from penstock.client.processing.processing_metrics import ProcessingCollector
+
+        group, transactional_id = self._consumer._core.config.group_id, self._producer._core.config.transactional_id
+        return ProcessingCollector(lambda: self._counts, group or "", transactional_id or "")
+
     def run(self) -> ProcessingStatistics:
-        """Until `stop`. ProcessingError where a handler raises and nobody takes dead letters; FatalProducerError where
-        another producer has the transactional id; other errors as `poll` and the transaction raise them."""
+        """Until `stop`. ConfigError where the consumer has nothing to read; ProcessingError where a handler raises and
+        nobody takes dead letters; FatalProducerError where another producer has the transactional id; other errors as
+        `poll` and the transaction raise them."""
+        if not self._consumer.subscription() and not self._consumer.assignment():
+            raise ConfigError("the consumer has subscribed to no topic: call consumer.subscribe([TOPIC]) before")
         while not self._stopped.is_set():
             if self._undecided is not None:  # the last run was interrupted in its commit
                 self._commit(self._undecided)
@@ -109,7 +115,7 @@ class RecordProcessor:
         return self._counts
 
     def _one_batch(self, records: Sequence[ConsumerRecord]) -> None:
-        batch = _Batch(records)
+        batch = _Batch(records, self._now_ns())
         try:
             self._producer.begin_transaction()
             self._fill(batch)
@@ -155,13 +161,18 @@ class RecordProcessor:
             counts.dead_letters + batch.dead_letters,
             counts.committed + 1,
             counts.aborted,
+            counts.seconds + self._seconds(batch),
         )
 
     def _aborted(self, batch: _Batch, error: TransactionAbortedError) -> None:
         _log.warning("%d records are processed again, their transaction is aborted: %s", len(batch.records), error)
         self._go_back(batch.records)
         self._producer.abort_transaction()
-        self._counts = replace(self._counts, aborted=self._counts.aborted + 1)
+        counts = self._counts
+        self._counts = replace(counts, aborted=counts.aborted + 1, seconds=counts.seconds + self._seconds(batch))
+
+    def _seconds(self, batch: _Batch) -> float:
+        return (self._now_ns() - batch.began_ns) / 1e9
 
     def _handled(self, record: ConsumerRecord) -> tuple[tuple[Output, ...], bool]:
         """The outputs for the record; True with them if it is the record itself, as a dead letter."""

@@ -7,29 +7,24 @@ moment later. A lock guards only the opening of batches. The thread that closes 
 only the sender takes these.
 
 Memory is granted to a batch in steps (GRANT_BYTES), not per record, and given back when the batch is done. Times come
-in as arguments. Not here: which batch goes where, and retries (dispatcher.py).
+in as arguments. Not here: which partitions there are (partition_queues.py), where a batch goes (sending/).
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.memory import BufferShare, MemoryPool
 from penstock.client.producer.partition_queue import PartitionQueue
-from penstock.client.producer.partitioner import StickyChooser
+from penstock.client.producer.partition_queues import AccumulatorConfig, PartitionQueues
 from penstock.client.producer.pending_record import NotAppended, PendingRecord
-from penstock.client.producer.sequences import PartitionSequences
-from penstock.client.producer.transactions.transaction_core import TransactionCore
+from penstock.client.producer.transactions.open_transaction import OpenTransaction
 from penstock.errors import ClientClosedError, InvalidRecordError, PenstockError
-from penstock.record.batch import HEADER_BYTES
-from penstock.record.codecs import Codec
 from penstock.threads import Threads
-from penstock.types import TopicPartition
 
 GRANT_BYTES = 64 * 1024
 """A batch takes memory in steps of this; smaller costs calls per record, larger wastes with many idle partitions."""
@@ -37,94 +32,25 @@ YIELD_SECONDS = 0.0002
 """How long a caller steps aside when another one has the batch in hand."""
 
 
-@dataclass(frozen=True, slots=True)
-class AccumulatorConfig:
-    """The limits of batches."""
-
-    batch_size: int
-    linger_ms: int
-    codec: Codec
-    idempotent_in_flight_max: int = 0
-    """How many batches of a partition may be with its broker at a time; 0: the producer is not idempotent, so one."""
-
-
 class Accumulator:
-    """The queues of all partitions."""
+    """The batches of one producer that are open, and their closing."""
 
     def __init__(
         self,
         config: AccumulatorConfig,
         memory: MemoryPool,
         threads: Threads,
-        transaction: TransactionCore | None = None,
+        transaction: OpenTransaction | None = None,
     ) -> None:
         self.config = config
         self.memory = memory
         self._transaction = transaction
-        self.sticky: dict[str, deque[ProducerBatch]] = {}
-        """Topic to the slot where records without a key go now; read by the fast path of send."""
-        self.keyed: dict[str, tuple[deque[ProducerBatch], ...]] = {}
-        """Topic to its partitions' slots, for records with a key; read by send too. Empty with a user's partitioner."""
-        self._sticky_queues: dict[str, PartitionQueue] = {}
-        self._queues: dict[TopicPartition, PartitionQueue] = {}
-        self._used_epochs: dict[int, int] = {}  # by producer id, the highest of a partition that was forgotten
-        self._active: dict[PartitionQueue, None] = {}
-        self._chooser = StickyChooser()
-        self.share = BufferShare(self.queues, memory.total_bytes)
+        self.partitions = PartitionQueues(config, threads.lock(), transaction)
+        self.share = BufferShare(self.partitions.queues, memory.total_bytes)
+        self._opening, self._active = self.partitions.opening, self.partitions.active
         self._threads = threads
-        self._opening = threads.lock()
         self._flushing: set[object] = set()
         self._closed = False
-
-    def queue(self, tp: TopicPartition, max_batch_bytes: int | None = None) -> PartitionQueue:
-        """The queue of a partition; `max_batch_bytes` is the topic's own limit of a batch."""
-        found = self._queues.get(tp)
-        if found is None:
-            limit = min(self.config.batch_size, max_batch_bytes or self.config.batch_size)
-            in_flight_max = self.config.idempotent_in_flight_max
-            numbered = PartitionSequences(
-                in_flight_max, self._used_epochs, is_transactional=self._transaction is not None
-            )
-            sequences = numbered if in_flight_max else None
-            found = self._queues.setdefault(tp, PartitionQueue(tp, max(limit - HEADER_BYTES, 1), sequences))
-        return found
-
-    def queues(self) -> tuple[PartitionQueue, ...]:
-        """Every partition that has a batch: with a thousand idle ones, a cycle of the sender must not look at each."""
-        return tuple(self._active)
-
-    def _retire(self, queue: PartitionQueue) -> None:
-        """Takes an idle partition out of `queues`. It stays while a batch may be being opened, because a flush by the
-        caller that opens it must find it. The sender does not wait for the lock; its next cycle tries again."""
-        if self._opening.acquire(blocking=False):
-            try:
-                if not queue.waiting:
-                    self._active.pop(queue, None)
-            finally:
-                self._opening.release()
-
-    def sticky_queue(self, topic: str, partitions: Sequence[int], max_batch_bytes: int | None) -> PartitionQueue:
-        """Where a record without a key goes: the partition that has the topic's open batch, else a new one."""
-        found = self._sticky_queues.get(topic)
-        if found is None or found.open is None:
-            found = self.choose_queue(topic, partitions, max_batch_bytes)
-            self._sticky_queues[topic] = found
-            self.sticky[topic] = found.slot
-        return found
-
-    def keyed_slots(self, topic: str, partition_count: int, max_batch_bytes: int | None) -> None:
-        """Lets send find the partitions' slots by itself."""
-        queues = (self.queue(TopicPartition(topic, p), max_batch_bytes) for p in range(partition_count))
-        self.keyed[topic] = tuple(queue.slot for queue in queues)
-
-    def choose_queue(self, topic: str, partitions: Sequence[int], max_batch_bytes: int | None) -> PartitionQueue:
-        """The least busy of `partitions`."""
-
-        def waiting(partition: int) -> int:
-            return self.queue(TopicPartition(topic, partition), max_batch_bytes).waiting
-
-        partition = self._chooser.choose(partitions, waiting)
-        return self.queue(TopicPartition(topic, partition), max_batch_bytes)
 
     # -- appending: callers' threads -----------------------------------------------------------------------------------
 
@@ -163,7 +89,7 @@ class Accumulator:
             return queue
         with self._opening:
             self._check_open()
-            queue = self._current(queue)
+            queue = self.partitions.current(queue)
             queue.used_ms = now_ms
             if queue.open is None:
                 batch = ProducerBatch(queue.topic_partition, wall_ms, now_ms, self._threads)
@@ -172,18 +98,12 @@ class Accumulator:
                 queue.slot.append(batch)
         return queue
 
-    def _current(self, queue: PartitionQueue) -> PartitionQueue:
-        """With the lock: nobody forgets it before something is in it."""
-        if not queue.is_forgotten:
-            return queue
-        return self.queue(queue.topic_partition, queue.limit_bytes + HEADER_BYTES)
-
     def put_back(self, slot: deque[ProducerBatch]) -> None:
         """For a caller whose `slot.pop()` was interrupted by Ctrl-C: its batch is in nobody's hand.
 
         CPython handles a signal behind a call, and a pop that fails raises IndexError, so this pop has succeeded.
         """
-        for queue in self.queues():
+        for queue in self.partitions.queues():
             if queue.slot is slot and queue.open is not None and not slot:
                 slot.append(queue.open)
 
@@ -225,7 +145,7 @@ class Accumulator:
         """Queues a batch that is complete and encoded already, behind whatever the partition has open."""
         with self._opening:
             self._check_open()
-            queue = self._current(queue)
+            queue = self.partitions.current(queue)
             queue.used_ms = batch.created_ms
             while queue.open is not None:
                 try:
@@ -299,10 +219,10 @@ class Accumulator:
         """
         hurry = bool(self._flushing) or self.memory.is_short
         next_ms: int | None = None
-        for queue in self.queues():
+        for queue in self.partitions.queues():
             batch = queue.open
             if batch is None and not queue.waiting:
-                self._retire(queue)
+                self.partitions.retire(queue)
             if batch is None:
                 continue
             due_ms = queue.closes_at_ms(now_ms if hurry else batch.created_ms + self.config.linger_ms, now_ms)
@@ -324,7 +244,7 @@ class Accumulator:
         """Closes every open batch, due or not: nothing more will be taken or sent."""
         with self._opening:
             self._closed = True
-        for queue in self.queues():
+        for queue in self.partitions.queues():
             while queue.open is not None:
                 try:
                     batch = queue.slot.pop()
@@ -334,60 +254,5 @@ class Accumulator:
                 self._close(queue, batch)
                 self.encode(batch)
 
-    # -- done: the sender's thread -------------------------------------------------------------------------------------
-
-    @property
-    def has_ready(self) -> bool:
-        """True if a closed batch waits to be sent."""
-        return any(queue.ready for queue in self.queues())
-
-    @property
-    def is_idle(self) -> bool:
-        """True if no partition has a batch, open or not."""
-        return not any(queue.waiting for queue in self.queues())
-
-    def unfinished(self) -> list[ProducerBatch]:
-        """Every batch with records that are not acked and have not failed, at this moment; on the sender's thread.
-        Elsewhere a batch that moves, or is answered at this moment, would be in none of its places.
-
-        An open batch without records is not waited for: its caller drops it where there is no memory."""
-        found: dict[int, ProducerBatch] = {}
-        for queue in self.queues():
-            for batch in (*queue.in_flight, queue.open, *tuple(queue.ready)):
-                if batch is not None and not batch.done and (batch.values or batch.record_count):
-                    found[id(batch)] = batch
-        return list(found.values())
-
-    # -- forgetting: the sender's thread (`TopicUser`) -----------------------------------------------------------------
-
-    def topics_in_use(self, since_ms: int) -> set[str]:
-        """Topics with a batch that waits, or one that was begun since then."""
-        return {
-            tp.topic
-            for tp, queue in tuple(self._queues.items())
-            if queue.waiting or queue.used_ms >= since_ms or self._is_of_transaction(queue)
-        }
-
-    def _is_of_transaction(self, queue: PartitionQueue) -> bool:
-        """The partition's sequences go on within the open transaction."""
-        sequences, transaction = queue.sequences, self._transaction
-        return transaction is not None and sequences is not None and sequences.identity == transaction.identity
-
-    def forget_topic(self, topic: str) -> None:
-        """Drops what the topic's partitions keep, but for those that got something to send at this moment."""
-        with self._opening:
-            for tp, queue in tuple(self._queues.items()):
-                if tp.topic != topic or queue.waiting:
-                    continue
-                queue.is_forgotten = True
-                del self._queues[tp]
-                self._active.pop(queue, None)
-                identity = queue.sequences.identity if queue.sequences is not None else None
-                if identity is not None:
-                    used = self._used_epochs.get(identity.producer_id, 0)
-                    self._used_epochs[identity.producer_id] = max(used, identity.epoch)
-            for by_topic in (self.sticky, self.keyed, self._sticky_queues):
-                by_topic.pop(topic, None)
-
     def __repr__(self) -> str:
-        return f"Accumulator(partitions={len(self._queues)}, {self.memory!r})"
+        return f"Accumulator({self.partitions!r}, {self.memory!r})"

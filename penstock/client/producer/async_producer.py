@@ -43,10 +43,12 @@ class AsyncProducer:
         environment: ClientEnvironment | None = None,
         **options: Unpack[ProducerOptions],
     ) -> None:
-        self._core = ProducerCore(bootstrap, options, given_or_system(environment))
-        self._calls = self._core
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._take(ProducerCore(bootstrap, options, given_or_system(environment)), None)
         forks.belongs_here(self)
+
+    def _take(self, core: ProducerCore, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._core = self._calls = core
+        self._loop = loop
 
     partitions_for = awaited(ProducerCore.partitions_for)
     statistics = at_once(ProducerCore.statistics)
@@ -135,7 +137,7 @@ class AsyncProducer:
             with accumulator.flush():
                 self._core.sender.wake()
                 async with asyncio.timeout(timeout):
-                    for batch in accumulator.unfinished():
+                    for batch in accumulator.partitions.unfinished():
                         if not batch.done:
                             await when_done(batch)
         except TimeoutError:
@@ -201,3 +203,10 @@ class AsyncProducer:
     def __repr__(self) -> str:
         state = "closed" if self._core.closed else "open"
         return f"AsyncProducer({','.join(map(str, self._core.bootstrap))}, {state})"
+
+
+def async_producer_over(core: ProducerCore) -> AsyncProducer:
+    """The face of a core that somebody else starts and closes, on the running loop."""
+    made = AsyncProducer.__new__(AsyncProducer)
+    made._take(core, asyncio.get_running_loop())
+    return made

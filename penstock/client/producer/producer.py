@@ -59,17 +59,19 @@ class Producer:
         **options: Unpack[ProducerOptions],
     ) -> None:
         environment = given_or_system(environment)
-        self._core = ProducerCore(bootstrap, options, environment)
-        self._calls = self._core
-        self._clock = environment.clock
-        self._sticky = self._core.accumulator.sticky
-        self._keyed = self._core.accumulator.keyed
-        self._background = environment.background()
+        self._take(ProducerCore(bootstrap, options, environment), environment)
         self._core.start(self._background.loop)
         self._background.add(self)
         forks.belongs_here(self)
         name = f"{self!r} with client_id {self._core.config.client_id!r}"
         close_when_forgotten(self, name, self._core, self._background)
+
+    def _take(self, core: ProducerCore, environment: ClientEnvironment) -> None:
+        self._core = self._calls = core
+        self._clock = environment.clock
+        self._sticky = self._core.partitions.sticky
+        self._keyed = self._core.partitions.keyed
+        self._background = environment.background()
 
     def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
         """The result of a call on the loop; ClientClosedError as soon as another thread has closed the producer."""
@@ -212,7 +214,7 @@ class Producer:
     def _unfinished(self, timeout: float | None) -> list[ProducerBatch]:
         """The batches that a flush waits for, seen from the loop, where batches move."""
         if not self._background.alive:
-            return self._core.accumulator.unfinished()
+            return self._core.partitions.unfinished()
         try:
             return self._background.run(self._core.unfinished(), timeout)
         except concurrent.futures.TimeoutError:
@@ -283,3 +285,10 @@ class Producer:
     def __repr__(self) -> str:
         state = "closed" if self._core.closed else "open"
         return f"Producer({','.join(map(str, self._core.bootstrap))}, {state})"
+
+
+def producer_over(core: ProducerCore, environment: ClientEnvironment) -> Producer:
+    """The face of a core that somebody else starts and closes."""
+    made = Producer.__new__(Producer)
+    made._take(core, environment)
+    return made

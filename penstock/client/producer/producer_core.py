@@ -19,17 +19,20 @@ from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import ClientEnvironment
 from penstock.client.options.config import ProducerConfig, producer_config
 from penstock.client.options.options import parse_bootstrap
-from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
+from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.batch import ProducerBatch
-from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
 from penstock.client.producer.future import RecordFuture, when_done
 from penstock.client.producer.memory import MemoryPool
 from penstock.client.producer.partition_queue import PartitionQueue
+from penstock.client.producer.partition_queues import AccumulatorConfig
 from penstock.client.producer.partitioner import partition_for_key
 from penstock.client.producer.pending_record import NotAppended, PendingRecord, as_bytes, as_headers, as_timestamp
 from penstock.client.producer.producer_statistics import ProducerStatistics
-from penstock.client.producer.sender import Sender
+from penstock.client.producer.sending.dispatcher import BatchDispatcher
+from penstock.client.producer.sending.failed_batches import DispatchLimits
+from penstock.client.producer.sending.sender import Sender
 from penstock.client.producer.stalled import producer_waits
+from penstock.client.producer.transactions.open_transaction import OpenTransaction
 from penstock.client.producer.transactions.transaction_calls import TransactionCalls
 from penstock.client.producer.transactions.transaction_core import TransactionCore
 from penstock.client.producer.transactions.transactions import Transactions
@@ -52,8 +55,14 @@ class ProducerCore:
     """Everything of a producer but how to wait."""
 
     def __init__(
-        self, bootstrap: str | Iterable[str], options: Mapping[str, Any], environment: ClientEnvironment
+        self,
+        bootstrap: str | Iterable[str],
+        options: Mapping[str, Any],
+        environment: ClientEnvironment,
+        shared: ClusterClient | None = None,
+        writer: OpenTransaction | None = None,
     ) -> None:
+        """`shared`: the way to the brokers, if others use it, too: they close it. `writer`: of atomic batches."""
         self.config: ProducerConfig = producer_config(options)
         self.bootstrap = parse_bootstrap(bootstrap, "Producer")
         self.clock = environment.clock
@@ -67,9 +76,11 @@ class ProducerCore:
             batch_size, config.linger_ms, self.codec, in_flight_max if config.enable_idempotence else 0
         )
         core = TransactionCore(config.transactional_id) if config.transactional_id is not None else None
-        self.transaction = core
-        self.accumulator = Accumulator(limits_of_batches, self.memory, environment.threads, core)
-        self.cluster = ClusterClient(self.bootstrap, config, environment)
+        self.transaction: OpenTransaction | None = writer or core
+        self.accumulator = Accumulator(limits_of_batches, self.memory, environment.threads, self.transaction)
+        self.partitions = self.accumulator.partitions
+        self._is_shared = shared is not None
+        self.cluster = shared or ClusterClient(self.bootstrap, config, environment)
         limits = DispatchLimits(
             config.delivery_timeout_ms, config.request_timeout_ms, config.retries, self.cluster.backoff
         )
@@ -80,21 +91,21 @@ class ProducerCore:
             dispatcher,
             config.required_acks,
             in_flight_max,
-            core,
+            self.transaction,
         )
         self.transactions = TransactionCalls(
             Transactions(core, config, self.cluster, self.accumulator, self.sender) if core is not None else None
         )
         self.closed = False
         self.cluster.subscribe(self._check_partition_counts)
-        self.cluster.tracked.add_user(self.accumulator)
+        self.cluster.tracked.add_user(self.partitions)
 
     def _check_partition_counts(self) -> None:
         """A topic that got more partitions, or is gone, must not be found by the old count."""
-        for topic, slots in tuple(self.accumulator.keyed.items()):
+        for topic, slots in tuple(self.partitions.keyed.items()):
             info = self.cluster.cache.topic(topic)
             if info is None or len(info.partitions) != len(slots):
-                self.accumulator.keyed.pop(topic, None)
+                self.partitions.keyed.pop(topic, None)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """From now on the network half works on `loop`."""
@@ -148,10 +159,10 @@ class ProducerCore:
             partition = self.config.partitioner(info.name, record.key, record.value, len(info.partitions))
         if partition is None and record.key is not None:
             partition = partition_for_key(record.key, len(info.partitions))
-            if info.name not in self.accumulator.keyed and self.config.partitioner is None:
-                self.accumulator.keyed_slots(info.name, len(info.partitions), limit)
+            if info.name not in self.partitions.keyed and self.config.partitioner is None:
+                self.partitions.keyed_slots(info.name, len(info.partitions), limit)
         if partition is None:
-            return self.accumulator.sticky_queue(info.name, self.cluster.cache.led_partitions(info.name), limit)
+            return self.partitions.sticky_queue(info.name, self.cluster.cache.led_partitions(info.name), limit)
         if type(partition) is not int:  # a whole number of NumPy, maybe
             if not is_whole_number(partition):
                 raise TypeError(f"partition must be an int, not {type(partition).__name__}")
@@ -160,16 +171,16 @@ class ProducerCore:
             raise UnknownTopicOrPartitionError(
                 f"topic {info.name!r} has partitions 0 to {len(info.partitions) - 1}, not {partition}"
             )
-        return self.accumulator.queue(TopicPartition(info.name, partition), limit)
+        return self.partitions.queue(TopicPartition(info.name, partition), limit)
 
     def least_busy_queue(self, info: TopicInfo) -> PartitionQueue:
         """Where a whole batch without keys goes."""
         led = self.cluster.cache.led_partitions(info.name)
-        return self.accumulator.choose_queue(info.name, led, _max_batch_bytes(info))
+        return self.partitions.choose_queue(info.name, led, _max_batch_bytes(info))
 
     def batch_limit_bytes(self, info: TopicInfo) -> int:
         """How many bytes of records fit one batch of the topic."""
-        return self.accumulator.queue(TopicPartition(info.name, 0), _max_batch_bytes(info)).limit_bytes
+        return self.partitions.queue(TopicPartition(info.name, 0), _max_batch_bytes(info)).limit_bytes
 
     # -- waiting, for the faces ----------------------------------------------------------------------------------------
 
@@ -192,11 +203,12 @@ class ProducerCore:
 
     async def waiting_for(self) -> tuple[Waiting, ...]:
         """Async to be run on the loop, where batches move."""
-        return producer_waits(self.accumulator.queues(), self.cluster.cache, self.config.required_acks)
+        queues, acks = self.partitions.queues(), self.config.required_acks
+        return producer_waits(queues, self.cluster.cache, acks, self.sender.throttled_ms)
 
     async def unfinished(self) -> list[ProducerBatch]:
         """Every batch that is not acked and has not failed; async to be run on the loop."""
-        return self.accumulator.unfinished()
+        return self.partitions.unfinished()
 
     def buffer_exhausted(self) -> BufferExhaustedError:
         config = self.config
@@ -229,14 +241,14 @@ class ProducerCore:
         """No further record is taken; what was taken is still sent."""
         self.closed = True
         self.transactions.begin_close()
-        self.accumulator.sticky.clear()
-        self.accumulator.keyed.clear()
+        self.partitions.sticky.clear()
+        self.partitions.keyed.clear()
 
     def unacked_records(self) -> int:
         """About how many records are not acked and have not failed; exactly so many while the loop does nothing."""
         for _ in range(COUNT_ATTEMPTS):
             with contextlib.suppress(RuntimeError):  # the loop moves batches at this moment
-                return sum(len(batch.values) or batch.record_count for batch in self.accumulator.unfinished())
+                return sum(len(batch.values) or batch.record_count for batch in self.partitions.unfinished())
         return 0
 
     async def close_forgotten(self) -> None:
@@ -246,7 +258,7 @@ class ProducerCore:
             await self.transactions.close(None)
             with self.accumulator.flush():
                 self.sender.wake()
-                for batch in self.accumulator.unfinished():
+                for batch in self.partitions.unfinished():
                     if not batch.done:
                         await when_done(batch)
         finally:
@@ -255,7 +267,8 @@ class ProducerCore:
     async def finish_close(self) -> None:
         """Ends all traffic; whatever is not acked fails."""
         await self.sender.close()
-        await self.cluster.close()
+        if not self._is_shared:
+            await self.cluster.close()
 
     def statistics(self) -> ProducerStatistics:
         """Counts since the producer was made."""

@@ -73,20 +73,27 @@ class StallNotice:
         return now_ms + AGAIN_MS
 
 
-def producer_waits(queues: Iterable[PartitionQueue], cache: MetadataCache, acks: int) -> tuple[Waiting, ...]:
-    """The reasons why the oldest batch of each partition waits. A batch that is still being filled waits for nobody."""
-    return grouped(_each(queues, cache, acks))
+def producer_waits(
+    queues: Iterable[PartitionQueue],
+    cache: MetadataCache,
+    acks: int,
+    throttled_ms: Callable[[int], int] = lambda node_id: 0,
+) -> tuple[Waiting, ...]:
+    """The reasons why the oldest batch of each partition waits. A batch that is still being filled waits for nobody.
+    `throttled_ms`: how long a broker will read nothing yet."""
+    return grouped(_each(queues, cache, acks, throttled_ms))
 
 
 def _each(
-    queues: Iterable[PartitionQueue], cache: MetadataCache, acks: int
+    queues: Iterable[PartitionQueue], cache: MetadataCache, acks: int, throttled_ms: Callable[[int], int]
 ) -> Iterator[tuple[TopicPartition, tuple[object, ...], str]]:
     for queue in queues:
         tp, leader = queue.topic_partition, cache.leader(queue.topic_partition)
         if queue.in_flight and queue.asked is not None:
             name = broker_name(queue.asked, cache)
-            followers = ", which waits for its in-sync followers" if acks == -1 else ""
-            yield tp, ("answer", queue.asked.node_id), f"an answer of {name}{followers}"
+            of_it = ", which waits for its in-sync followers" if acks == -1 else ""
+            of_it = _throttled(throttled_ms(queue.asked.node_id)) or of_it
+            yield tp, ("answer", queue.asked.node_id), f"an answer of {name}{of_it}"
             continue
         batch = next((batch for batch in tuple(queue.ready) if not batch.done), None)
         if batch is None:
@@ -99,4 +106,9 @@ def _each(
             text = f"the next attempt at {broker_name(leader, cache)}; the last one: {error_text(batch.last_error)}"
             yield tp, ("retry", leader.node_id, type(batch.last_error)), text
         else:
-            yield tp, ("turn", leader.node_id), f"its turn at {broker_name(leader, cache)}"
+            of_it = _throttled(throttled_ms(leader.node_id))
+            yield tp, ("turn", leader.node_id), f"its turn at {broker_name(leader, cache)}{of_it}"
+
+
+def _throttled(left_ms: int) -> str:
+    return f", which reads no more for {left_ms / 1_000:.1f} s: the client's quota is used up" if left_ms else ""

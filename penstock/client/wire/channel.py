@@ -25,7 +25,8 @@ import grpc.aio
 
 from penstock.client import descriptors, forks
 from penstock.client.wire.statuses import MAX_MESSAGE_BYTES, call_cancelled, closed_by_broker, error_of_status
-from penstock.client.wire.transport import ByteStream
+from penstock.client.wire.tls_files import Tls
+from penstock.client.wire.transport import ByteStream, Metadata
 from penstock.errors import ApiError, NetworkError
 from penstock.types import Endpoint
 
@@ -52,10 +53,10 @@ def dns_target(endpoint: Endpoint) -> str:
     return f"dns:///{quote(str(endpoint), safe='[]:')}"
 
 
-def api_error(error: grpc.RpcError, endpoint: Endpoint) -> ApiError:
+def api_error(error: grpc.RpcError, endpoint: Endpoint, is_tls: bool = False) -> ApiError:
     """Our exception for gRPC's; it names the endpoint."""
     status, details = error.code(), error.details() or "no details"
-    return error_of_status(status.name, details, error.trailing_metadata(), endpoint)
+    return error_of_status(status.name, details, error.trailing_metadata(), endpoint, is_tls)
 
 
 def _cancelled(endpoint: Endpoint) -> BaseException:
@@ -69,11 +70,12 @@ def _cancelled(endpoint: Endpoint) -> BaseException:
 class GrpcStream:
     """One bidirectional stream."""
 
-    __slots__ = ("_call", "_connecting", "_endpoint", "_is_connected")
+    __slots__ = ("_call", "_connecting", "_endpoint", "_is_connected", "_is_tls")
 
-    def __init__(self, call: Any, endpoint: Endpoint) -> None:
+    def __init__(self, call: Any, endpoint: Endpoint, is_tls: bool = False) -> None:
         self._call = call
         self._endpoint = endpoint
+        self._is_tls = is_tls
         self._is_connected = False
         self._connecting: asyncio.Future[None] | None = None
 
@@ -83,7 +85,7 @@ class GrpcStream:
                 await self._wait_connected()
             await self._call.write(message)
         except grpc.RpcError as error:
-            raise api_error(error, self._endpoint) from None
+            raise api_error(error, self._endpoint, self._is_tls) from None
         except asyncio.CancelledError:
             raise _cancelled(self._endpoint) from None
         except asyncio.InvalidStateError:  # the call ended before this write: its status says why
@@ -99,7 +101,7 @@ class GrpcStream:
         try:
             message: Any = await self._call.read()
         except grpc.RpcError as error:
-            raise api_error(error, self._endpoint) from None
+            raise api_error(error, self._endpoint, self._is_tls) from None
         except asyncio.CancelledError:
             raise _cancelled(self._endpoint) from None
         if message is grpc.aio.EOF:
@@ -111,7 +113,8 @@ class GrpcStream:
         details, trailing = await self._call.details(), await self._call.trailing_metadata()
         if status is grpc.StatusCode.OK:
             return closed_by_broker(self._endpoint)
-        return api_error(grpc.aio.AioRpcError(status, grpc.aio.Metadata(), trailing, details), self._endpoint)
+        error = grpc.aio.AioRpcError(status, grpc.aio.Metadata(), trailing, details)
+        return api_error(error, self._endpoint, self._is_tls)
 
     def cancel(self) -> None:
         self._call.cancel()
@@ -143,6 +146,16 @@ class RefusedStream:
         return f"RefusedStream({self._reason})"
 
 
+def _new_channel(target: str, tls: Tls | None) -> Any:
+    if tls is None:
+        return grpc.aio.insecure_channel(target, options=CHANNEL_OPTIONS)
+    credentials = grpc.ssl_channel_credentials(tls.ca, tls.key, tls.cert)
+    options: tuple[tuple[str, int | str], ...] = CHANNEL_OPTIONS
+    if tls.server_name is not None:
+        options += (("grpc.ssl_target_name_override", tls.server_name),)
+    return grpc.aio.secure_channel(target, credentials, options=options)
+
+
 class GrpcChannel:
     """A gRPC channel that passes bytes on as they are. It is made at its first use for which descriptors are free.
 
@@ -152,8 +165,10 @@ class GrpcChannel:
     collected in the child, so the process that uses gRPC counts as one user more, for ever.
     """
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, tls: Tls | None = None) -> None:
         self._endpoint = endpoint
+        self._tls = tls
+        self._is_tls = tls is not None
         self._channel: Any = None
         self._calls: dict[str, Any] = {}
         self._streams: dict[str, Any] = {}
@@ -167,28 +182,30 @@ class GrpcChannel:
             if not forks.is_grpc_used():
                 grpc.aio.init_grpc_aio()  # never given back: see GrpcChannel
                 forks.grpc_is_used_now()
-            self._channel = grpc.aio.insecure_channel(dns_target(self._endpoint), options=CHANNEL_OPTIONS)
+            self._channel = _new_channel(dns_target(self._endpoint), self._tls)
         return self._channel
 
-    async def call(self, method: str, request: bytes, timeout_ms: int) -> bytes:
+    async def call(self, method: str, request: bytes, timeout_ms: int, metadata: Metadata = ()) -> bytes:
         known = self._calls.get(method)
         if known is None:
             known = self._calls[method] = self._opened().unary_unary(method)
+        more = {"metadata": metadata} if metadata else {}
         try:
-            return await known(request, timeout=timeout_ms / 1000)  # type: ignore[no-any-return]
+            return await known(request, timeout=timeout_ms / 1000, **more)  # type: ignore[no-any-return]
         except grpc.RpcError as error:
-            raise api_error(error, self._endpoint) from None
+            raise api_error(error, self._endpoint, self._is_tls) from None
         except asyncio.CancelledError:
             raise _cancelled(self._endpoint) from None
 
-    def open_stream(self, method: str) -> ByteStream:
+    def open_stream(self, method: str, metadata: Metadata = ()) -> ByteStream:
         known = self._streams.get(method)
         if known is None:
             try:
                 known = self._streams[method] = self._opened().stream_stream(method)
             except NetworkError as reason:
                 return RefusedStream(reason)
-        return GrpcStream(known(), self._endpoint)
+        call = known(metadata=metadata) if metadata else known()
+        return GrpcStream(call, self._endpoint, self._is_tls)
 
     async def close(self) -> None:
         if self._channel is not None:
@@ -201,8 +218,8 @@ class GrpcChannel:
 class GrpcTransport:
     """Makes gRPC channels (penstock.client.wire.transport.ClientTransport)."""
 
-    def connect(self, endpoint: Endpoint) -> GrpcChannel:
-        return GrpcChannel(endpoint)
+    def connect(self, endpoint: Endpoint, tls: Tls | None = None) -> GrpcChannel:
+        return GrpcChannel(endpoint, tls)
 
     def __repr__(self) -> str:
         return "GrpcTransport()"

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import DecodeError
 
 from penstock.client.wire.reachability import Reachability
-from penstock.client.wire.transport import ByteStream, ClientTransport
+from penstock.client.wire.transport import ByteStream, Channel
 from penstock.errors import ApiError, NetworkError, UnknownServerError
 from penstock.messages import client_apis as apis
 from penstock.messages.api import Api
@@ -124,11 +124,11 @@ class ConsumerFetchStream(_MessageStream):
 class Connection:
     """The way to one endpoint. Made, used and closed on one event loop."""
 
-    def __init__(self, transport: ClientTransport, endpoint: Endpoint, origin: str = "", client_id: str = "") -> None:
+    def __init__(self, channel: Channel, endpoint: Endpoint, origin: str = "", client_id: str = "") -> None:
         self.endpoint = endpoint
         self._client_id = client_id
         self.reach = Reachability(origin)
-        self._channel = transport.connect(endpoint)
+        self._channel = channel
 
     async def call(self, api: Api[Q, A], request: Q, timeout_ms: int) -> A:
         """The answer of one call."""

@@ -11,39 +11,41 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TypeVar
+from typing import Any
 
 from penstock.client.wire.http2_connection import Http2Connection
 from penstock.client.wire.http2_stream import Http2Stream
+from penstock.client.wire.shared_tasks import shared
 from penstock.client.wire.statuses import call_cancelled, closed_by_broker, error_of_status
+from penstock.client.wire.tls_files import Tls
+from penstock.client.wire.transport import Metadata
 from penstock.errors import ApiError
 from penstock.types import Endpoint
 
 CONNECT_SECONDS = 3.0
 """For each address of a host."""
 
-T = TypeVar("T")
-
 
 class Http2ByteStream:
     """One bidirectional stream."""
 
-    __slots__ = ("_endpoint", "_opening")
+    __slots__ = ("_endpoint", "_is_tls", "_opening")
 
-    def __init__(self, opening: asyncio.Task[Http2Stream], endpoint: Endpoint) -> None:
+    def __init__(self, opening: asyncio.Task[Http2Stream], endpoint: Endpoint, is_tls: bool) -> None:
         self._endpoint = endpoint
+        self._is_tls = is_tls
         self._opening = opening
 
     async def write(self, message: bytes) -> None:
-        stream = await _shared(self._opening, self._endpoint)
+        stream = await shared(self._opening, self._endpoint)
         if not await stream.write(message):
-            raise _error_of(stream, self._endpoint)
+            raise _error_of(stream, self._endpoint, self._is_tls)
 
     async def read(self) -> bytes:
-        stream = await _shared(self._opening, self._endpoint)
+        stream = await shared(self._opening, self._endpoint)
         message = await stream.read()
         if message is None:
-            raise _error_of(stream, self._endpoint)
+            raise _error_of(stream, self._endpoint, self._is_tls)
         return message
 
     def cancel(self) -> None:
@@ -59,19 +61,21 @@ class Http2ByteStream:
 class Http2Channel:
     """The way to one address."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, tls: Tls | None = None) -> None:
         self._endpoint = endpoint
+        self._tls = tls
+        self._is_tls = tls is not None
         self._connection: Http2Connection | None = None
         self._connecting: asyncio.Task[Http2Connection] | None = None
         self._opening: set[asyncio.Task[Http2Stream]] = set()
         self._closed = False
 
-    async def call(self, method: str, request: bytes, timeout_ms: int) -> bytes:
+    async def call(self, method: str, request: bytes, timeout_ms: int, metadata: Metadata = ()) -> bytes:
         stream: Http2Stream | None = None
         answer: bytes | None = None
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                stream = (await self._connected()).open(method, timeout_ms)
+                stream = (await self._connected()).open(method, timeout_ms, metadata)
                 await stream.write(request, is_last=True)
                 answer = await stream.read()
                 while stream.ended is None:
@@ -83,17 +87,17 @@ class Http2Channel:
             if stream is not None:
                 stream.cancel()
         if answer is None or stream.ended.status != "OK":
-            raise _error_of(stream, self._endpoint)
+            raise _error_of(stream, self._endpoint, self._is_tls)
         return answer
 
-    def open_stream(self, method: str) -> Http2ByteStream:
-        opening = asyncio.ensure_future(self._open(method))
+    def open_stream(self, method: str, metadata: Metadata = ()) -> Http2ByteStream:
+        opening = asyncio.ensure_future(self._open(method, metadata))
         self._opening.add(opening)
         opening.add_done_callback(self._opened)
-        return Http2ByteStream(opening, self._endpoint)
+        return Http2ByteStream(opening, self._endpoint, self._is_tls)
 
-    async def _open(self, method: str) -> Http2Stream:
-        return (await self._connected()).open(method)
+    async def _open(self, method: str, metadata: Metadata) -> Http2Stream:
+        return (await self._connected()).open(method, None, metadata)
 
     def _opened(self, task: asyncio.Task[Http2Stream]) -> None:
         self._opening.discard(task)
@@ -108,7 +112,7 @@ class Http2Channel:
             return self._connection
         if self._connecting is None or self._connecting.done():
             self._connecting = asyncio.ensure_future(self._connect())
-        return await _shared(self._connecting, self._endpoint)
+        return await shared(self._connecting, self._endpoint)
 
     async def _connect(self) -> Http2Connection:
         loop = asyncio.get_running_loop()
@@ -118,13 +122,7 @@ class Http2Channel:
             for family, _kind, proto, _name, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
                 try:
                     async with asyncio.timeout(CONNECT_SECONDS):
-                        _, self._connection = await loop.create_connection(
-                            lambda: Http2Connection(str(self._endpoint)),
-                            str(address[0]),
-                            port,
-                            family=family,
-                            proto=proto,
-                        )
+                        self._connection = await self._connect_to(str(address[0]), family, proto)
                     return self._connection
                 except TimeoutError:
                     why.append(f"{address[0]}: no connection within {CONNECT_SECONDS:g} s")
@@ -132,7 +130,23 @@ class Http2Channel:
                     why.append(f"{address[0]}: {error.strerror or error}")
         except OSError as error:  # no such host
             why.append(str(error))
-        raise error_of_status("UNAVAILABLE", f"failed to connect: {'; '.join(why)}", None, self._endpoint)
+        details = f"failed to connect: {'; '.join(why)}"
+        raise error_of_status("UNAVAILABLE", details, None, self._endpoint, self._is_tls)
+
+    async def _connect_to(self, address: str, family: int, proto: int) -> Http2Connection:
+        encrypted: dict[str, Any] = {}
+        if self._tls is not None:
+            name = self._tls.server_name or self._endpoint.host
+            encrypted = {"ssl": self._tls.context, "server_hostname": name}
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: Http2Connection(str(self._endpoint), is_tls=self._is_tls),
+            address,
+            self._endpoint.port,
+            family=family,
+            proto=proto,
+            **encrypted,
+        )
+        return connection
 
     async def close(self) -> None:
         self._closed = True
@@ -150,27 +164,16 @@ class Http2Channel:
 class Http2Transport:
     """Makes channels in Python alone (penstock.client.wire.transport.ClientTransport)."""
 
-    def connect(self, endpoint: Endpoint) -> Http2Channel:
-        return Http2Channel(endpoint)
+    def connect(self, endpoint: Endpoint, tls: Tls | None = None) -> Http2Channel:
+        return Http2Channel(endpoint, tls)
 
     def __repr__(self) -> str:
         return "Http2Transport()"
 
 
-async def _shared(task: asyncio.Task[T], endpoint: Endpoint) -> T:
-    """The result of a task for which others wait too. If it was cancelled, its waiters were not: they get an error."""
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        own = asyncio.current_task()
-        if task.cancelled() and (own is None or not own.cancelling()):
-            raise call_cancelled(endpoint) from None
-        raise
-
-
-def _error_of(stream: Http2Stream, endpoint: Endpoint) -> ApiError:
+def _error_of(stream: Http2Stream, endpoint: Endpoint, is_tls: bool) -> ApiError:
     """Why a call that has ended gives no more messages."""
     ended = stream.ended
     if ended is None or ended.status == "OK":
         return closed_by_broker(endpoint)
-    return error_of_status(ended.status, ended.details, ended.trailer, endpoint)
+    return error_of_status(ended.status, ended.details, ended.trailer, endpoint, is_tls)

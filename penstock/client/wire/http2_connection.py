@@ -19,35 +19,42 @@ import h2.exceptions
 import h2.settings
 
 from penstock.client.wire.http2_stream import NO_HTTP2, READ_AHEAD_BYTES, Ended, Http2Stream, end_in
+from penstock.client.wire.tls_words import BEFORE_A_WORD, PEER_SPEAKS_TLS
+from penstock.client.wire.transport import Metadata
 
 FRAME_BYTES_MAX = 256 * 1024
 SETTINGS_SECONDS = 3.0
 """A peer that accepts a connection and does not begin to speak HTTP/2 within this time does not speak it."""
+TLS_ALERT = b"\x15\x03"
+"""The first bytes of a TLS peer that was not spoken to in TLS (RFC 8446 §5.1)."""
 KEEPALIVE_SECONDS, KEEPALIVE_TIMEOUT_SECONDS = 30.0, 10.0
 
 
 class Http2Connection(asyncio.Protocol):
     """Speaks HTTP/2 over a transport of the event loop; `ended` says why once it is over."""
 
-    def __init__(self, authority: str) -> None:
+    def __init__(self, authority: str, *, is_tls: bool = False) -> None:
         self.ended = ""
         self._authority = authority
+        self._scheme = "https" if is_tls else "http"
         config = h2.config.H2Configuration(client_side=True, header_encoding=None, validate_outbound_headers=False)
         self._h2 = h2.connection.H2Connection(config)
         self._streams: dict[int, Http2Stream] = {}
         self._transport: asyncio.Transport | None = None
         self._is_paused = False
         self._is_heard = False  # the peer said something since the timer was set
+        self._was_heard = False  # the peer ever said something
         self._timer: asyncio.TimerHandle | None = None
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
-    def open(self, method: str, timeout_ms: int | None = None) -> Http2Stream:
+    def open(self, method: str, timeout_ms: int | None = None, metadata: Metadata = ()) -> Http2Stream:
         """A call of its own. On a connection that is over, it has ended too."""
-        headers = [(":method", "POST"), (":scheme", "http"), (":path", method), (":authority", self._authority)]
+        headers = [(":method", "POST"), (":scheme", self._scheme), (":path", method), (":authority", self._authority)]
         headers += [("te", "trailers"), ("content-type", "application/grpc"), ("user-agent", "penstock-python-http2")]
         if timeout_ms is not None:
             headers.append(("grpc-timeout", f"{min(timeout_ms, 99_999_999)}m"))
+        headers += metadata
         try:
             stream = Http2Stream(self, 0 if self.ended else self._h2.get_next_available_stream_id())
             if not self.ended:
@@ -157,13 +164,13 @@ class Http2Connection(asyncio.Protocol):
             self._end("the peer does not answer a ping")
 
     def data_received(self, data: bytes) -> None:
-        self._is_heard = True
+        self._is_heard = self._was_heard = True
         if self.ended:
             return
         try:
             events = self._h2.receive_data(data)
         except h2.exceptions.ProtocolError as error:
-            self._end(f"{NO_HTTP2}: {error}")
+            self._end(PEER_SPEAKS_TLS if data.startswith(TLS_ALERT) else f"{NO_HTTP2}: {error}")
             return
         for event in events:
             self._on_event(event)
@@ -171,7 +178,8 @@ class Http2Connection(asyncio.Protocol):
             self._flush()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._end(f"the connection ended: {error or 'the peer closed it'}")
+        when = "" if self._was_heard else f" {BEFORE_A_WORD}"
+        self._end(f"the connection ended{when}: {error or 'the peer closed it'}")
 
     def pause_writing(self) -> None:
         self._is_paused = True

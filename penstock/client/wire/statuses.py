@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.client import descriptors
+from penstock.client.wire.tls_words import closed_at_once, tls_trouble
 from penstock.client.wire.transport import NO_CLIENT_LISTENER
 from penstock.errors import (
     ApiError,
@@ -46,12 +47,18 @@ _NO_GRPC_SIGNS = ("Failed parsing HTTP/2", "http1.x server")
 
 
 def error_of_status(
-    status: str, details: str, trailer: Iterable[tuple[str, str | bytes]] | None, endpoint: Endpoint
+    status: str,
+    details: str,
+    trailer: Iterable[tuple[str, str | bytes]] | None,
+    endpoint: Endpoint,
+    is_tls: bool = False,
 ) -> ApiError:
     """Our error for a call that did not end with OK; it names the endpoint."""
     told = error_in_trailer(trailer, details)
     if told is not None:
         return told  # the broker's own error, about the request as a whole
+    if trouble := tls_trouble(details, endpoint, is_tls):
+        return NetworkError(f"{endpoint}: {trouble}")
     if any(sign in details for sign in _NO_GRPC_SIGNS):
         return NetworkError(f"{endpoint}: {NO_CLIENT_LISTENER}: no gRPC is spoken there; {OTHER_PORT}")
     if status == "UNIMPLEMENTED":
@@ -66,7 +73,7 @@ def error_of_status(
         cls = MessageTooLargeError
     elif cls is UnknownServerError and any(sign in details for sign in _BROKEN_SIGNS):
         cls = NetworkError
-    return cls(f"{endpoint}: {status}: {details}")
+    return cls(f"{endpoint}: {status}: {details}{closed_at_once(details, is_tls)}")
 
 
 def closed_by_broker(endpoint: Endpoint) -> NetworkError:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from penstock.client.wire.tls_files import Tls
 from penstock.types import Endpoint
 
 NO_CLIENT_LISTENER = "this is not a client listener"
@@ -35,14 +36,18 @@ class ByteStream(Protocol):
         ...
 
 
+Metadata = tuple[tuple[str, str], ...]
+"""Names and values that go before the first message of a call or stream."""
+
+
 class Channel(Protocol):
     """The way to one address. It connects when it is first used, and again by itself. Of one event loop."""
 
-    async def call(self, method: str, request: bytes, timeout_ms: int) -> bytes:
+    async def call(self, method: str, request: bytes, timeout_ms: int, metadata: Metadata = ()) -> bytes:
         """The answer to one request."""
         ...
 
-    def open_stream(self, method: str) -> ByteStream:
+    def open_stream(self, method: str, metadata: Metadata = ()) -> ByteStream:
         """Never waits: a peer that cannot be reached fails the first read."""
         ...
 
@@ -54,6 +59,6 @@ class Channel(Protocol):
 class ClientTransport(Protocol):
     """Makes channels."""
 
-    def connect(self, endpoint: Endpoint) -> Channel:
-        """A channel of its own for each caller. Never waits, and never fails."""
+    def connect(self, endpoint: Endpoint, tls: Tls | None = None) -> Channel:
+        """A channel of its own for each caller, in plain text without `tls`. Never waits, and never fails."""
         ...

@@ -59,6 +59,9 @@ class GroupMember:
     """The protocol that this member speaks: a consumer group may have classic members while it moves."""
     metadata: bytes = b""
     assignment_bytes: bytes = b""
+    silent_ms: int | None = None
+    """Since its coordinator last heard of it, or has loaded its group. None: of a broker that does not tell, or while a
+    request of the member waits there."""
 
 
 @dataclass(frozen=True, slots=True)

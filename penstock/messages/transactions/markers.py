@@ -10,17 +10,20 @@ from penstock.types import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class MarkedPartition:
-    """A partition, with its topic's id in the coordinator's image."""
+    """A partition, with its topic's id and its leader epoch in the coordinator's image; the epoch is None if an older
+    coordinator does not tell it."""
 
     partition: TopicPartition
     topic_id: str
+    leader_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TxnMarker:
     """The end of one transaction, for partitions that one broker leads. `coordinator_epoch` is the leader epoch of the
     coordinator's partition; one from a lower epoch is refused. With transaction version 2, `producer_epoch` is above
-    that of the transaction's batches."""
+    that of the transaction's batches; with version 1 it may be that of the next transaction's, too: `decided_ms` tells
+    them apart, and rises with every transaction of a producer id. 0: it is not known."""
 
     producer_id: int
     producer_epoch: int
@@ -28,6 +31,7 @@ class TxnMarker:
     coordinator_epoch: int
     partitions: tuple[MarkedPartition, ...]
     transaction_version: int = 1
+    decided_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

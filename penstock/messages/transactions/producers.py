@@ -29,9 +29,11 @@ class TransactionPartitions:
 
 @dataclass(frozen=True, slots=True)
 class AddPartitionsToTxnRequest:
-    """One of a producer, or, from a leader, all that wait."""
+    """One of a producer, or, from a leader, all that wait. `waits`: while the last transaction of the id is being ended
+    the answer comes a little later instead of CONCURRENT_TRANSACTIONS; for a request with one transaction."""
 
     transactions: tuple[TransactionPartitions, ...]
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,13 @@ class AddPartitionsToTxnResponse:
 
 @dataclass(frozen=True, slots=True)
 class AddOffsetsToTxnRequest:
-    """The group's offsets will be committed by the transaction."""
+    """The group's offsets will be committed by the transaction. `waits` as in AddPartitionsToTxnRequest."""
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
     group_id: str
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

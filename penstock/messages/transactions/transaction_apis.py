@@ -12,10 +12,12 @@ from typing import Final
 
 from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Outcome, Resource
 from penstock.messages.client_apis import ASKED_MAX, NAMES_MAX, PARTITIONS_MAX
-from penstock.messages.transactions import listing, producers
+from penstock.messages.transactions import atomic_batches, listing, producers
 
 DESCRIBED_MAX: Final = 1_000
 """Transactional ids of one description, which has every partition of each."""
+WRITERS_MAX: Final = 10_000
+"""Writers of one atomic batch."""
 
 
 def _added(answer: producers.AddPartitionsToTxnResponse) -> Iterator[Outcome]:
@@ -38,6 +40,7 @@ ADD_PARTITIONS_TO_TXN: Final = Api(
     _added,
     may_wait=True,
     is_for_brokers=True,
+    no_sender="it is asked in the name of a producer, whose id and epoch it has",
 )
 ADD_OFFSETS_TO_TXN: Final = Api(
     "AddOffsetsToTxn",
@@ -64,6 +67,36 @@ END_TXN: Final = Api(
     "EndTxn",
     producers.EndTxnRequest,
     producers.EndTxnResponse,
+    ApiKind.LOCAL,
+    SMALL,
+    Operation.WRITE,
+    Resource.TRANSACTIONAL_ID,
+    may_wait=True,
+)
+BEGIN_ATOMIC_BATCH: Final = Api(
+    "BeginAtomicBatch",
+    atomic_batches.BeginAtomicBatchRequest,
+    atomic_batches.BeginAtomicBatchResponse,
+    ApiKind.LOCAL,
+    SMALL,
+    Operation.WRITE,
+    Resource.TRANSACTIONAL_ID,
+    may_wait=True,
+)
+COMMIT_ATOMIC_BATCH: Final = Api(
+    "CommitAtomicBatch",
+    atomic_batches.CommitAtomicBatchRequest,
+    atomic_batches.CommitAtomicBatchResponse,
+    ApiKind.LOCAL,
+    ApiLimits(MIB, {"writers": WRITERS_MAX}, "a version has no more writers"),
+    Operation.WRITE,
+    Resource.TRANSACTIONAL_ID,
+    may_wait=True,
+)
+ABORT_ATOMIC_BATCH: Final = Api(
+    "AbortAtomicBatch",
+    atomic_batches.AbortAtomicBatchRequest,
+    atomic_batches.AbortAtomicBatchResponse,
     ApiKind.LOCAL,
     SMALL,
     Operation.WRITE,

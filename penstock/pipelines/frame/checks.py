@@ -6,13 +6,15 @@ from pathlib import Path
 
 from penstock.client.admin.admin import Admin
 from penstock.errors import ConfigError, UnknownTopicOrPartitionError
+from penstock.pipelines.frame.conf import RunConf
+from penstock.pipelines.parquet_table.table_spec import PENDING
 
 CLEANUP_POLICY = "cleanup.policy"
 
 
-def check_topic(bootstrap: str, topic: str, *, compacted: bool | None = None) -> None:
+def check_topic(bootstrap: str, topic: str, run: RunConf, *, compacted: bool | None = None) -> None:
     """ConfigError names the command that makes the topic what it must be; None if either will do."""
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **run.admin_options) as admin:
         try:
             policy = str(admin.describe_topic_config(topic)[CLEANUP_POLICY].value)
         except UnknownTopicOrPartitionError:
@@ -22,8 +24,9 @@ def check_topic(bootstrap: str, topic: str, *, compacted: bool | None = None) ->
             ) from None
     if compacted and "compact" not in policy:
         raise ConfigError(
-            f"topic {topic!r} has {CLEANUP_POLICY}={policy}, but the job writes a key again when it repeats a "
-            f"micro-batch; set it: penstock configs alter {topic} --set {CLEANUP_POLICY}=compact"
+            f"topic {topic!r} has {CLEANUP_POLICY}={policy}, but with semantics = 'at-least-once' the job writes "
+            "a key again when it repeats a micro-batch; leave that out, or set it: "
+            f"penstock configs alter {topic} --set {CLEANUP_POLICY}=compact"
         )
     if compacted is False and "compact" in policy:
         raise ConfigError(
@@ -34,6 +37,6 @@ def check_topic(bootstrap: str, topic: str, *, compacted: bool | None = None) ->
 
 def check_table(path: Path, made_by: str) -> None:
     """ConfigError if there is no Parquet file under the directory; `made_by` is the job that makes it, or empty."""
-    if next(path.rglob("*.parquet"), None) is None:
+    if not any(PENDING not in file.parts for file in path.rglob("*.parquet")):
         remedy = f"run the job {made_by} first" if made_by else "give the directory of a Parquet table"
         raise ConfigError(f"input: {path} has no Parquet files; {remedy}")

@@ -19,12 +19,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from penstock.client.options.config import AdminConfig, ConsumerConfig
 from penstock.config_keys import REQUIRED, ConfigKey, config_text, did_you_mean, keys_of, option
 from penstock.errors import ConfigError
+from penstock.spark.kafka_options import client_options, options_of
 
 C = TypeVar("C")
 RUN_TABLE = "run"
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/")
 _DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
 
 
@@ -70,9 +73,10 @@ def conf_key(
     choices: tuple[str, ...] = (),
     minimum: int | None = None,
     fixed: Fixed | None = None,
+    secret: bool = False,
 ) -> Any:
     """One key of a conf; without a default it must be given."""
-    return option(meaning, default, minimum, None, choices=choices, fixed=fixed)
+    return option(meaning, default, minimum, None, choices=choices, fixed=fixed, secret=secret)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +91,27 @@ class RunConf:
     master: str = conf_key("Spark's master", "local[2]")
     quick: bool = conf_key("a faster start for small inputs; long runs get slower", False)
     spark: dict[str, str] = conf_key("settings of Spark, like `spark.driver.memory`", {})
-    client: dict[str, str] = conf_key("options of the Penstock client, like `request.timeout.ms`", {})
+    client: dict[str, str] = conf_key(
+        "options of the Penstock client, like `request.timeout.ms`, `tls.ca` or `password.file`", {}, secret=True
+    )
 
     @property
     def client_options(self) -> dict[str, str]:
         """As the Spark source and sink take them."""
         return {f"kafka.{name}": value for name, value in self.client.items()}
+
+    @property
+    def reader_options(self) -> dict[str, Any]:
+        """As a client takes them that reads, or asks about the cluster."""
+        return client_options(self.client_options, ConsumerConfig, AdminConfig)
+
+    @property
+    def admin_options(self) -> dict[str, Any]:
+        return options_of(AdminConfig, self.reader_options)
+
+
+DEFAULT_RUN = RunConf()
+"""That of a conf without the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +176,8 @@ def _value(kind: Any, value: Any, key: ConfigKey, where: str) -> Any:
     try:
         parsed = _KINDS[kind].parse(value)
     except ValueError:
-        raise ConfigError(f"{where}{key.name} = {value!r} must be {_KINDS[kind].name}") from None
+        shown = "{…}" if isinstance(value, dict) else repr(value)  # a table may have a password
+        raise ConfigError(f"{where}{key.name} = {shown} must be {_KINDS[kind].name}") from None
     if not key.fits(parsed):
         wanted = f"one of {', '.join(key.choices)}" if key.choices else f"at least {key.low}"
         raise ConfigError(f"{where}{key.name} = {value!r} must be {wanted}")
@@ -194,6 +214,13 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(map(_text, value))
 
 
+def local_path(text: str) -> Path:
+    """ValueError for an address such as s3://…: it would become a directory of that name."""
+    if _ADDRESS.match(text):
+        raise ValueError(text)
+    return Path(text).expanduser().absolute()
+
+
 def _table(value: Any) -> dict[str, str]:
     """Dotted keys without quotes are tables within tables to TOML; they become dotted names again."""
     if not isinstance(value, dict):
@@ -217,7 +244,7 @@ _KINDS: dict[Any, _Kind] = {
     str: _Kind("a text", _text),
     int: _Kind("a whole number", _number),
     bool: _Kind("true or false", _flag),
-    Path: _Kind("a path", lambda value: Path(_text(value)).expanduser().absolute()),
+    Path: _Kind("a path on this machine", lambda value: local_path(_text(value))),
     Duration: _Kind('a time such as "10 m" (ms, s, m, h, d)', lambda value: Duration.parse(_text(value))),
     datetime: _Kind("a date and time such as 2026-01-31T12:00:00Z", _time),
     tuple[str, ...]: _Kind("a list of texts", _texts),

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from penstock.client.admin.admin import Admin
 from penstock.client.producer.producer import Producer
+from penstock.pipelines.frame.conf import RunConf
 
 CHUNK = 500
 """Records sent before the acks are awaited: so far partitions can be apart in the records' own time."""
@@ -32,9 +33,9 @@ class Sendable(Protocol):
 S = TypeVar("S", bound=Sendable)
 
 
-def make_topic(bootstrap: str, topic: str, partitions: int) -> None:
+def make_topic(bootstrap: str, topic: str, partitions: int, run: RunConf) -> None:
     """Creates the topic if it does not exist, with `retention.ms=-1`: the records are older than usual retention."""
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **run.admin_options) as admin:
         if topic not in admin.list_topics():
             admin.create_topic(topic, partitions, config={"retention.ms": -1})
 

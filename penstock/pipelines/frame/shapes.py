@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import ConfigError
-from penstock.pipelines.frame.conf import Duration, Fixed
+from penstock.pipelines.frame.conf import Duration, Fixed, local_path
 
 CHECKPOINT_SHAPE = "_shape.json"
 
@@ -101,6 +101,14 @@ class ShapeFile:
             os.replace(waiting, self.path)
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be written ({error.strerror}); {self.remedy}") from None
+
+
+def checkpoint_of(table: Path, given: str) -> Path:
+    """The directory that the key `checkpoint` gives; `_checkpoint` in the table if it is empty."""
+    try:
+        return local_path(given) if given else table / "_checkpoint"
+    except ValueError:
+        raise ConfigError(f"checkpoint = {given!r} must be a path on this machine") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ EXIT_LEFT_OUT = 5
 them."""
 DEAD_LETTERS = "dead-letters"
 """The name under which a query observes how many dead letters of each kind it writes."""
+ROWS = "rows"
+"""The name under which a query whose rows are files observes how many rows these have."""
 LOOK_EVERY_S = 0.2
 STOP_WAIT_S = 60.0
 """How long a stop waits for a micro-batch; then it is cut off."""
@@ -152,19 +154,20 @@ def batch_figures(progress: Any) -> BatchFigures:
     behind = lags(progress)
     seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
     began = datetime.fromisoformat(progress["timestamp"]).timestamp()
+    rows = _observed(progress, ROWS).get(ROWS)
     return BatchFigures(
-        rows=progress["numInputRows"],
+        rows=progress["numInputRows"] if rows is None else rows,
         seconds=seconds,
         ended_at_seconds=began + seconds,
         late_rows=sum(one["numRowsDroppedByWatermark"] for one in operators),
         duplicate_rows=sum(one["customMetrics"].get("numDroppedDuplicateRows", 0) for one in operators),
         lag=sum(behind.values()) if behind else None,
         topics=tuple(sorted({tp.topic for tp in behind})),
-        dead_letters=_observed(progress),
+        dead_letters=_observed(progress, DEAD_LETTERS),
     )
 
 
-def _observed(progress: Any) -> dict[str, int]:
-    """The counts of dead letters by kind, which a query of them observes (`DataFrame.observe`)."""
-    found = (progress["observedMetrics"] or {}).get(DEAD_LETTERS)
+def _observed(progress: Any, name: str) -> dict[str, int]:
+    """The counts that a query observes under this name (`DataFrame.observe`)."""
+    found = (progress["observedMetrics"] or {}).get(name)
     return {} if found is None else {kind: found[kind] or 0 for kind in found.asDict()}

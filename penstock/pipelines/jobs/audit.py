@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError
-from penstock.pipelines.frame.conf import conf_key
+from penstock.pipelines.frame.conf import DEFAULT_RUN, RunConf, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
 from penstock.pipelines.segments.replica_files import ClosedSegment, closed_segments, node_of, topics_of
@@ -68,7 +68,7 @@ class AuditFinding:
         return f"{self.kind}: {self.partition} on {self.node}: {self.file} at byte {self.position}: {self.text}{more}"
 
 
-def check_audit(conf: AuditConf) -> None:
+def check_audit(conf: AuditConf, run: RunConf = DEFAULT_RUN) -> None:
     """Fails at once if a directory is no log dir, or no log dir has a replica of a topic: nothing would be found."""
     for log_dir in conf.log_dirs:
         node_of(Path(log_dir))

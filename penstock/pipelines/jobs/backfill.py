@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError
 from penstock.pipelines.frame.checks import check_topic
-from penstock.pipelines.frame.conf import Duration, Fixed, conf_key
+from penstock.pipelines.frame.conf import DEFAULT_RUN, Duration, Fixed, RunConf, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
 from penstock.pipelines.frame.shapes import ShapeFile, shape_of
@@ -105,7 +105,7 @@ def chunks_left(conf: BackfillConf) -> list[TimeChunk]:
     return [chunk for chunk in chunks_of(conf) if not (conf.output / chunk.name / DONE).exists()]
 
 
-def check_backfill(conf: BackfillConf) -> None:
+def check_backfill(conf: BackfillConf, run: RunConf = DEFAULT_RUN) -> None:
     """Fails at once for a wrong address or name, another table's output, a time that is not over, and lost records."""
     whole_until = datetime.now(UTC) - timedelta(milliseconds=conf.disorder.ms)
     if conf.end > whole_until:
@@ -115,8 +115,8 @@ def check_backfill(conf: BackfillConf) -> None:
         )
     check_shape(conf)
     if left := chunks_left(conf):
-        check_topic(conf.bootstrap, conf.topic)
-        with PenstockLogClient(conf.bootstrap, {}) as client:
+        check_topic(conf.bootstrap, conf.topic, run)
+        with PenstockLogClient(conf.bootstrap, run.reader_options) as client:
             check_shape(conf, id_of_topic(client, conf))
             first_offsets(client, conf, left[0])
 
@@ -179,7 +179,7 @@ def run_backfill(conf: BackfillConf, context: JobContext) -> dict[str, Any]:
     left = chunks_left(conf)
     rows = written = 0
     if left:
-        with PenstockLogClient(conf.bootstrap, {}) as client:
+        with PenstockLogClient(conf.bootstrap, context.run.reader_options) as client:
             topic_id = id_of_topic(client, conf)
             check_shape(conf, topic_id)
             write_shape(conf, topic_id)

@@ -17,10 +17,10 @@ from typing import Any
 from penstock.client.producer.producer import Producer
 from penstock.pipelines.clickstream.answers import Answers
 from penstock.pipelines.clickstream.events import ClickStream
-from penstock.pipelines.frame.conf import Duration, conf_key
+from penstock.pipelines.frame.conf import DEFAULT_RUN, Duration, RunConf, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.sending import chunks, make_topic, send_chunk
-from penstock.spark.options import sink_options
+from penstock.spark.writing.sink_options import sink_options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +40,9 @@ class ClicksConf:
     )
 
 
-def check_clicks(conf: ClicksConf) -> None:
+def check_clicks(conf: ClicksConf, run: RunConf = DEFAULT_RUN) -> None:
     """Creates the topic if it does not exist."""
-    make_topic(conf.bootstrap, conf.topic, conf.partitions)
+    make_topic(conf.bootstrap, conf.topic, conf.partitions, run)
 
 
 def run_clicks(conf: ClicksConf, context: JobContext) -> dict[str, Any]:

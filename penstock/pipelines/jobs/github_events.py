@@ -30,10 +30,10 @@ from urllib.request import Request, urlopen
 from penstock import __version__
 from penstock.client.producer.producer import Producer
 from penstock.errors import ConfigError, PenstockError
-from penstock.pipelines.frame.conf import Duration, conf_key
+from penstock.pipelines.frame.conf import DEFAULT_RUN, Duration, RunConf, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.sending import chunks, make_topic, send_chunk
-from penstock.spark.options import sink_options
+from penstock.spark.writing.sink_options import sink_options
 
 ARCHIVE = "https://data.gharchive.org"
 HOURS_MAX = 24 * 31
@@ -81,14 +81,14 @@ class FeedRecord:
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
-def check_github_events(conf: GithubEventsConf) -> None:
+def check_github_events(conf: GithubEventsConf, run: RunConf = DEFAULT_RUN) -> None:
     """Fails for hours that are not over; creates the topic if it does not exist."""
     end = conf.hour + timedelta(hours=conf.hours)
     if end > datetime.now(UTC):
         raise ConfigError(
             f"hour = {conf.hour.isoformat()}: the archive has hours that are over; {end.isoformat()} is not"
         )
-    make_topic(conf.bootstrap, conf.topic, conf.partitions)
+    make_topic(conf.bootstrap, conf.topic, conf.partitions, run)
 
 
 def run_github_events(conf: GithubEventsConf, context: JobContext) -> dict[str, Any]:

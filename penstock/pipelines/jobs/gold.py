@@ -1,13 +1,14 @@
-"""Gold: aggregates of a silver table by window and group, each written once it is final, to a compacted topic.
+"""Gold: aggregates of a silver table by window and group, each written once it is final, to a topic.
 
 A window is final when the watermark has passed its end: the latest event time so far, less `watermark`. The key of a
-record is JSON of the groups and the window's start; the value is JSON of both, the window's end and the measures. The
-sink writes at least once, so a crash may write a window again, with the same key and the same value: a reader that
-keeps the last value of each key, as compaction does, sees every window once.
+record is JSON of the groups and the window's start; the value is JSON of both, the window's end and the measures. Each
+window is in the topic once, for readers of committed records. With `semantics = "at-least-once"` a crash may write a
+window again, with the same key and the same value: a topic for that must be compacted, and a reader that keeps the last
+value of each key sees every window once.
 
 Rows that arrive behind the watermark are in no result. The result counts them (`dropped_by_watermark`), and the exit
-code says so; silver has
-set aside the ones that are later than its `max_lateness`, so with a longer `watermark` here there are none.
+code says so; silver has set aside the ones that are later than its `max_lateness`, so with a longer `watermark` here
+there are none.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from typing import Any
 
 from penstock.errors import ConfigError
 from penstock.pipelines.frame.checks import check_table, check_topic
-from penstock.pipelines.frame.conf import Duration, Fixed, conf_key
+from penstock.pipelines.frame.conf import DEFAULT_RUN, Duration, Fixed, RunConf, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
 from penstock.pipelines.frame.shapes import CheckpointShape
-from penstock.pipelines.frame.streams import EXIT_LEFT_OUT, run_queries, table_reader, triggered
+from penstock.pipelines.frame.streams import EXIT_LEFT_OUT, run_queries, table_reader
+from penstock.pipelines.frame.topic_sink import AT_LEAST_ONCE, EXACTLY_ONCE, MEANING, SEMANTICS, TopicSink
 
 QUERY = "gold"
 WINDOW_START, WINDOW_END = "window_start", "window_end"
@@ -35,8 +37,9 @@ class GoldConf:
 
     input: Path = conf_key("the directory of a table of the job silver", fixed=Fixed.WHOLE)
     bootstrap: str = conf_key("the brokers, HOST:PORT[,…]")
-    topic: str = conf_key("the topic to write; it must be compacted", fixed=Fixed.WHOLE)
+    topic: str = conf_key("the topic to write", fixed=Fixed.WHOLE)
     checkpoint: Path = conf_key("the directory of Spark's checkpoint")
+    semantics: str = conf_key(MEANING, EXACTLY_ONCE, choices=SEMANTICS)
     time_column: str = conf_key("the column with the time of an event", fixed=Fixed.WHOLE)
     window: Duration = conf_key("the length of a window", Duration(5 * 60_000), fixed=Fixed.WHOLE)
     watermark: Duration = conf_key(
@@ -62,11 +65,11 @@ class GoldConf:
         return CheckpointShape(self.checkpoint, ("",), "choose another topic and another checkpoint")
 
 
-def check_gold(conf: GoldConf) -> None:
-    """Fails at once for a checkpoint of another conf, if there is no table, or no compacted topic."""
+def check_gold(conf: GoldConf, run: RunConf = DEFAULT_RUN) -> None:
+    """Fails at once for a checkpoint of another conf, if there is no table, no topic, or one that needs compaction."""
     conf.shape.check(conf)
     check_table(conf.input, "silver")
-    check_topic(conf.bootstrap, conf.topic, compacted=True)
+    check_topic(conf.bootstrap, conf.topic, run, compacted=True if conf.semantics == AT_LEAST_ONCE else None)
 
 
 def run_gold(conf: GoldConf, context: JobContext) -> dict[str, Any]:
@@ -83,9 +86,8 @@ def run_gold(conf: GoldConf, context: JobContext) -> dict[str, Any]:
         result = windows.agg(*measures).select(*bounds, *conf.group_by, *conf.measures)
         place, whole = [*conf.group_by, WINDOW_START], [WINDOW_START, WINDOW_END, *conf.group_by, *conf.measures]
         records = result.select(_json(place).alias("key"), _json(whole).alias("value"))
-        writer = records.writeStream.format("penstock").queryName(QUERY).outputMode("append")
-        writer = writer.options(**context.run.client_options).options(bootstrap=conf.bootstrap, topic=conf.topic)
-        writer = triggered(writer.option("checkpointLocation", str(conf.checkpoint)), context.run)
+        sink = TopicSink(conf.bootstrap, conf.topic, conf.semantics, conf.checkpoint)
+        writer = sink.writer(records, QUERY, context)
         conf.shape.keep(conf)
         query = writer.start()
     totals = run_queries([query], context)[QUERY]

@@ -1,7 +1,7 @@
 """Silver: the JSON of a bronze table as typed columns, each event once; bad rows go to a dead-letter topic.
 
     bronze table ─┬─► parsed, good, first of its id ─► Parquet table          query "silver", exactly once
-                  └─► bad ─► dead-letter topic                                query "dead-letters", at least once
+                  └─► bad ─► dead-letter topic                                query "dead-letters", exactly once
 
 A row is bad if its value is not JSON of the conf's columns, if a required column is missing, if it is late (its time
 column is more than `max_lateness` before the record's own time), or if it is early (more than `max_earliness` behind
@@ -10,7 +10,7 @@ would drop all that comes after it. These rules depend on the row alone. What co
 counted (`dropped_by_watermark`), and the exit code says so. Tombstones (null values) are left out. Two queries read the
 same table, each with its own checkpoint, because Spark's file sink is exactly once only as the sink of its own query.
 
-A dead letter (dead_letters.py) names the place of its record: a repeated one is known by it. An id is remembered for
+A dead letter (dead_letters.py) names the place of its record. An id is remembered for
 `watermark` of event time, which must be at least `max_lateness` plus `max_earliness` plus the time by which partitions
 can be apart.
 """
@@ -25,11 +25,13 @@ from penstock.config_keys import did_you_mean
 from penstock.errors import ConfigError
 from penstock.pipelines.dead_letters import dead_letters, room_bytes
 from penstock.pipelines.frame.checks import check_table, check_topic
-from penstock.pipelines.frame.conf import Duration, Fixed, conf_key
+from penstock.pipelines.frame.conf import DEFAULT_RUN, Duration, Fixed, RunConf, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
-from penstock.pipelines.frame.shapes import CheckpointShape
+from penstock.pipelines.frame.shapes import CheckpointShape, checkpoint_of
 from penstock.pipelines.frame.streams import DEAD_LETTERS, EXIT_LEFT_OUT, run_queries, table_reader, triggered
+from penstock.pipelines.frame.topic_sink import EXACTLY_ONCE, MEANING, SEMANTICS, TopicSink
+from penstock.pipelines.parquet_table.place import check_place
 from penstock.pipelines.table_files import row_count, table_files
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class SilverConf:
     checkpoint: str = conf_key("Spark's checkpoints; OUTPUT/_checkpoint if not given", "")
     bootstrap: str = conf_key("the brokers, HOST:PORT[,…]")
     dead_letter_topic: str = conf_key("the topic for rows that cannot be taken")
+    semantics: str = conf_key(f"{MEANING}: of dead letters", EXACTLY_ONCE, choices=SEMANTICS)
     columns: dict[str, str] = conf_key(
         'the fields of the JSON and their Spark types, like `event_time = "timestamp"`', fixed=Fixed.EACH
     )
@@ -82,21 +85,22 @@ class SilverConf:
 
     @property
     def shape(self) -> CheckpointShape:
-        checkpoint = Path(self.checkpoint).absolute() if self.checkpoint else self.output / "_checkpoint"
+        checkpoint = checkpoint_of(self.output, self.checkpoint)
         return CheckpointShape(checkpoint, (GOOD, DEAD), "choose another output and another checkpoint")
 
 
-def check_silver(conf: SilverConf) -> None:
-    """Fails at once for a checkpoint of another conf, if there is no table, or no topic for dead letters."""
+def check_silver(conf: SilverConf, run: RunConf = DEFAULT_RUN) -> None:
+    """Fails at once for a checkpoint of another conf or table, if there is no input, or no topic for dead letters."""
     conf.shape.check(conf)
+    check_place(conf.output, conf.shape.checkpoint / GOOD)
     check_table(conf.input, "bronze")
-    check_topic(conf.bootstrap, conf.dead_letter_topic, compacted=False)
+    check_topic(conf.bootstrap, conf.dead_letter_topic, run, compacted=False)
 
 
 def run_silver(conf: SilverConf, context: JobContext) -> dict[str, Any]:
     """Adds to the table and to the topic what is new in bronze."""
     before = set(table_files(conf.output))
-    room = room_bytes(conf.bootstrap, conf.dead_letter_topic, context.run.client_options)
+    room = room_bytes(conf.bootstrap, conf.dead_letter_topic, context.run)
     with plain_errors():
         judged = _judged(_bronze(conf, context), conf)
         conf.shape.keep(conf)
@@ -151,7 +155,7 @@ def _good(judged: DataFrame, conf: SilverConf, context: JobContext) -> Streaming
     rows = judged.where(f.col(_REASON).isNull()).select(*columns, *source)
     once = rows.withWatermark(conf.time_column, conf.watermark.spark).dropDuplicatesWithinWatermark([conf.id_column])
     writer = once.writeStream.format("parquet").queryName(GOOD).option("path", str(conf.output))
-    return triggered(writer.option("checkpointLocation", _checkpoint(conf, GOOD)), context.run).start()
+    return triggered(writer.option("checkpointLocation", str(_checkpoint(conf, GOOD))), context.run).start()
 
 
 def _dead(judged: DataFrame, conf: SilverConf, context: JobContext, room: int) -> StreamingQuery:
@@ -160,10 +164,9 @@ def _dead(judged: DataFrame, conf: SilverConf, context: JobContext, room: int) -
     bad = judged.where(f.col(_REASON).isNotNull())
     counts = [f.count_if(f.col(_REASON).contains(text)).alias(kind) for kind, text in KINDS.items()]
     letters = dead_letters(bad.observe(DEAD_LETTERS, *counts), _REASON, room)
-    writer = letters.writeStream.format("penstock").queryName(DEAD).options(**context.run.client_options)
-    writer = writer.options(bootstrap=conf.bootstrap, topic=conf.dead_letter_topic)
-    return triggered(writer.option("checkpointLocation", _checkpoint(conf, DEAD)), context.run).start()
+    sink = TopicSink(conf.bootstrap, conf.dead_letter_topic, conf.semantics, _checkpoint(conf, DEAD))
+    return sink.writer(letters, DEAD, context).start()
 
 
-def _checkpoint(conf: SilverConf, query: str) -> str:
-    return str(conf.shape.checkpoint / query)
+def _checkpoint(conf: SilverConf, query: str) -> Path:
+    return conf.shape.checkpoint / query

@@ -2,8 +2,8 @@
 
 The table may be one of these jobs or any directory of Parquet files that only grows; a table of the job backfill only
 grows from the moment when no chunk is left. Key, value, partition and timestamp are SQL over its columns; the value is
-JSON of the row if nothing else is said, and a row whose value is null becomes a tombstone. Records are written at least
-once: a crash may write those of a micro-batch again, so give a key if readers must tell.
+JSON of the row if nothing else is said, and a row whose value is null becomes a tombstone. Each row is in the topic
+once, for readers of committed records.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from penstock.pipelines.frame.checks import check_table, check_topic
-from penstock.pipelines.frame.conf import Fixed, conf_key
+from penstock.pipelines.frame.conf import DEFAULT_RUN, Fixed, RunConf, conf_key
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.plain_error import plain_errors
 from penstock.pipelines.frame.shapes import CheckpointShape
-from penstock.pipelines.frame.streams import run_queries, table_reader, triggered
+from penstock.pipelines.frame.streams import run_queries, table_reader
+from penstock.pipelines.frame.topic_sink import EXACTLY_ONCE, MEANING, SEMANTICS, TopicSink
 
 QUERY = "table-to-topic"
 FILE_AGE_MAX = "36500d"
@@ -33,6 +34,7 @@ class TableToTopicConf:
     bootstrap: str = conf_key("the brokers, HOST:PORT[,…]")
     topic: str = conf_key("the topic to write", fixed=Fixed.WHOLE)
     checkpoint: Path = conf_key("the directory of Spark's checkpoint")
+    semantics: str = conf_key(MEANING, EXACTLY_ONCE, choices=SEMANTICS)
     key: str = conf_key("SQL for the records' key (string or binary); none if not given", "")
     value: str = conf_key("SQL for the records' value (string or binary)", "to_json(struct(*))")
     partition: str = conf_key("SQL for the records' partition (int); by key if not given", "")
@@ -45,11 +47,11 @@ class TableToTopicConf:
         return CheckpointShape(self.checkpoint, ("",), "choose another checkpoint")
 
 
-def check_table_to_topic(conf: TableToTopicConf) -> None:
+def check_table_to_topic(conf: TableToTopicConf, run: RunConf = DEFAULT_RUN) -> None:
     """Fails at once for a checkpoint of another conf, and if there is no table or no topic."""
     conf.shape.check(conf)
     check_table(conf.input, "")
-    check_topic(conf.bootstrap, conf.topic)
+    check_topic(conf.bootstrap, conf.topic, run)
 
 
 def run_table_to_topic(conf: TableToTopicConf, context: JobContext) -> dict[str, Any]:
@@ -67,9 +69,8 @@ def run_table_to_topic(conf: TableToTopicConf, context: JobContext) -> dict[str,
             "timestamp": conf.timestamp and f"timestamp({conf.timestamp})",
         }
         records = rows.selectExpr(*(f"{text} AS {name}" for name, text in wanted.items() if text))
-        writer = records.writeStream.format("penstock").queryName(QUERY).options(**context.run.client_options)
-        writer = writer.options(bootstrap=conf.bootstrap, topic=conf.topic)
-        writer = triggered(writer.option("checkpointLocation", str(conf.checkpoint)), context.run)
+        sink = TopicSink(conf.bootstrap, conf.topic, conf.semantics, conf.checkpoint)
+        writer = sink.writer(records, QUERY, context)
         conf.shape.keep(conf)
         query = writer.start()
     totals = run_queries([query], context)[QUERY]

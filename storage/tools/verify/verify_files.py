@@ -30,8 +30,8 @@ from storage.disk.file_names import (
     set_aside_suffix,
 )
 from storage.disk.file_system import FileSystem
+from storage.disk.partition_metadata import read_topic_id
 from storage.disk.sealed_text import unseal_json
-from storage.log.partition_metadata import read_topic_id
 from storage.log_dirs.meta_properties import read_meta_properties
 from storage.recovery.recovery import LastKnown
 from storage.segment.leftovers import Leftover, leftovers

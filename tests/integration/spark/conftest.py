@@ -24,7 +24,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = spark_session("tests", quick=True)
+    session = spark_session("tests", "local[2,2]", quick=True)  # a task that fails is tried once more
     yield session
     session.stop()
 

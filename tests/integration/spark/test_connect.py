@@ -47,6 +47,8 @@ def test_a_server_that_has_penstock_needs_nothing(cluster: Cluster, fill_topic: 
     told = connect(cluster, fill_topic([b"0", b"1"]), tmp_path)
     assert (told["read"], told["streamed"]) == ([0, 1, 10, 11, 12], 5)
     assert told["mistake"].endswith(MISTAKE)
+    # the micro-batch was repeated, and its total (of what the topic had) is there once; the next one has it, too
+    assert (told["totals"], told["after"]) == ([0, 1], [0, 1, 10, 11, 12, 1005, 1006])
 
 
 def test_a_server_without_penstock_gets_it_as_an_artifact(

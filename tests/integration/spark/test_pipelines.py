@@ -20,7 +20,7 @@ from penstock.pipelines.catalog import run_job
 from penstock.pipelines.clickstream.events import START_MS, ClickStream
 from penstock.pipelines.table_files import row_count
 from penstock.testing import Cluster
-from tests.support.lake import answers, read_topic, wanted_windows, windows_of, write_confs
+from tests.support.lake import LEAST, answers, read_topic, wanted_windows, windows_of, write_confs
 from tests.support.replica_dirs import (
     batch_bytes,
     flip_bit,
@@ -83,6 +83,7 @@ def test_bronze_silver_and_gold_equal_the_answers_of_the_generator_in_any_time_z
     with Admin(cluster.bootstrap) as admin:
         admin.create_topic(f"{TOPIC}-dead", 1)
         admin.create_topic(f"{TOPIC}-gold", 2)
+        admin.create_topic(f"{TOPIC}-{LEAST}", 2)
     silver = run_job("silver", tmp_path / "silver.toml", spark=spark)
     kinds = answers(tmp_path)["kinds"]
     assert silver["rows"] == kinds["good"]
@@ -99,10 +100,8 @@ def test_bronze_silver_and_gold_equal_the_answers_of_the_generator_in_any_time_z
     assert set(reasons) <= {b"not JSON of the columns", b"event_id is missing"}
     assert sum(reasons.values()) == kinds["malformed"]
 
-    with pytest.raises(ConfigError, match=r"cleanup.policy=delete, but .* penstock configs alter clicks-gold --set "):
-        run_job("gold", tmp_path / "gold.toml", spark=spark)
-    with Admin(cluster.bootstrap) as admin:
-        admin.alter_topic_config(f"{TOPIC}-gold", {"cleanup.policy": "compact"})
+    with pytest.raises(ConfigError, match=r"cleanup.policy=delete, but .* penstock configs alter clicks-gold-at-"):
+        run_job("gold", tmp_path / f"{LEAST}.toml", spark=spark)
     gold = run_job("gold", tmp_path / "gold.toml", spark=spark)
     written = read_topic(cluster.bootstrap, f"{TOPIC}-gold")
     assert windows_of(written) == wanted_windows(tmp_path)

@@ -123,7 +123,7 @@ def test_a_table_over_several_topics_takes_rows_that_name_their_topic(
 
 def test_a_table_with_a_wrong_option_is_not_made(spark: SparkSession, cluster: Cluster) -> None:
     wrong = f"bootstrap '{cluster.bootstrap}', topic 't', `kafka.sasl.jaas.config` 'secret'"
-    with pytest.raises(PySparkException, match="Penstock connects without encryption and log-in"):
+    with pytest.raises(PySparkException, match=r"write kafka\.username and kafka\.password\.file"):
         spark.sql(f"CREATE TABLE wrong USING penstock OPTIONS ({wrong})")
     assert not spark.catalog.tableExists("wrong")
 

@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
+from tests.interop.drivers import login
 from tests.interop.drivers.aiokafka_transactions import Transactions
 from tests.interop.drivers.serve import WAIT_S, NotOffered, Progress, Shared, serve, tell
 
@@ -19,7 +20,7 @@ class Driver:
     """Each verb is a coroutine with clients of its own."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._common = {"bootstrap_servers": bootstrap}
+        self._common = {"bootstrap_servers": bootstrap, **login.aiokafka()}
 
     def __getattr__(self, verb: str) -> Any:
         work = getattr(type(self), "_take_as_member" if verb == "take" else f"_{verb}", None)

@@ -9,12 +9,13 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
+from tests.interop.drivers import login
 from tests.interop.drivers.serve import RELAYED, WAIT_S
 
 
 class Transactions:
     def __init__(self, bootstrap: str) -> None:
-        self._common = {"bootstrap_servers": bootstrap}
+        self._common = {"bootstrap_servers": bootstrap, **login.aiokafka()}
 
     def transact(self, **arguments: Any) -> None:
         asyncio.run(self._transact(**arguments))

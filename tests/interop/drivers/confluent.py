@@ -28,6 +28,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
+from tests.interop.drivers import login
 from tests.interop.drivers.confluent_transactions import Transactions
 from tests.interop.drivers.serve import RESET_TO, WAIT_S, Progress, Shared, answers, paced, serve, tell
 
@@ -41,7 +42,7 @@ AS_MEMBER = {"enable.auto.commit": False, "auto.offset.reset": "earliest", "fetc
 
 class Driver:
     def __init__(self, bootstrap: str) -> None:
-        self._common = {"bootstrap.servers": bootstrap, "log_level": 3}
+        self._common = {"bootstrap.servers": bootstrap, "log_level": 3, **login.librdkafka()}
         self._admin = AdminClient(self._common)
 
     # -- admin ---------------------------------------------------------------------------------------------------------

@@ -7,12 +7,13 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, Producer, TopicPartition
 
+from tests.interop.drivers import login
 from tests.interop.drivers.serve import RELAYED, WAIT_S
 
 
 class Transactions:
     def __init__(self, bootstrap: str) -> None:
-        self._common = {"bootstrap.servers": bootstrap, "log_level": 3}
+        self._common = {"bootstrap.servers": bootstrap, "log_level": 3, **login.librdkafka()}
 
     def transact(self, topic: str, partition: int, id: str, transactions: list[dict[str, Any]]) -> None:
         producer = self._producer(id)

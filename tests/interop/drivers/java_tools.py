@@ -10,6 +10,7 @@ import tempfile
 import threading
 from typing import Any
 
+from tests.interop.drivers import login
 from tests.interop.drivers.serve import RESET_TO, WAIT_S, NotOffered, answers, paced, serve, tell
 
 TOOLS = "org.apache.kafka.tools."
@@ -26,7 +27,8 @@ ERROR = re.compile(r"(?m)^.*(?:Error|Exception|rror while).*$")
 class Driver:
     def __init__(self, class_path: str, bootstrap: str) -> None:
         self._java = ["java", *MEMORY, "-cp", class_path]
-        self._at = ["--bootstrap-server", bootstrap]
+        config = ["--command-config", login.PROPERTIES] if login.PROPERTIES else []
+        self._at = ["--bootstrap-server", bootstrap, *config]
 
     def _run(self, tool: str, *arguments: str, text: str = "") -> str:
         done = subprocess.run(

@@ -12,6 +12,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import OffsetAndMetadata
 
+from tests.interop.drivers import login
 from tests.interop.drivers.kafka_python_transactions import Transactions
 from tests.interop.drivers.serve import RESET_TO, WAIT_S, NotOffered, Progress, Shared, answers, paced, serve, tell
 
@@ -20,7 +21,7 @@ MEMBERS = {"eager": [RangePartitionAssignor], "cooperative": [CooperativeStickyA
 
 class Driver:
     def __init__(self, bootstrap: str) -> None:
-        self._common = {"bootstrap_servers": bootstrap.split(",")}
+        self._common = {"bootstrap_servers": bootstrap.split(","), **login.kafka_python()}
         self._lazy_admin: KafkaAdminClient | None = None
 
     @property

@@ -9,12 +9,13 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
+from tests.interop.drivers import login
 from tests.interop.drivers.serve import RELAYED, WAIT_S
 
 
 class Transactions:
     def __init__(self, bootstrap: str) -> None:
-        self._common = {"bootstrap_servers": bootstrap.split(",")}
+        self._common = {"bootstrap_servers": bootstrap.split(","), **login.kafka_python()}
 
     def transact(self, topic: str, partition: int, id: str, transactions: list[dict[str, Any]]) -> None:
         producer = self._producer(id)

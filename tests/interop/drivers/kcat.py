@@ -9,14 +9,29 @@ import sys
 import threading
 from typing import Any
 
+from tests.interop.drivers import login
 from tests.interop.drivers.serve import WAIT_S, NotOffered, Shared, paced, serve, tell
 
 STRATEGIES = {"eager": "range", "cooperative": "cooperative-sticky"}
 
 
+FIRST_WITH_SCRAM = (2, 6, 1)
+"""librdkafka before it sends a wrong nonce, which Kafka 4 refuses (confluentinc/librdkafka#4895), and so do we."""
+
+
+def _librdkafka() -> tuple[int, ...]:
+    told = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"librdkafka (\d+)\.(\d+)\.(\d+)", told)
+    return tuple(map(int, found.groups())) if found else FIRST_WITH_SCRAM
+
+
 class Driver:
     def __init__(self, bootstrap: str) -> None:
         self._kcat = ["kcat", "-b", bootstrap, "-X", "log_level=3"]
+        options = login.librdkafka()
+        if options and _librdkafka() < FIRST_WITH_SCRAM:
+            options["sasl.mechanism"] = "PLAIN"
+        self._kcat += [part for name, value in options.items() for part in ("-X", f"{name}={value}")]
 
     def _run(self, *arguments: str, text: str = "") -> str:
         done = subprocess.run(

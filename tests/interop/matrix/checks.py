@@ -218,7 +218,7 @@ def with_codec(codec: str) -> Callable[[Stage], None]:
     def check(stage: Stage) -> None:
         topic = _produced(stage, codec=codec)
         leader = stage.reference.ask("describe", topic=topic)["partitions"][0]["leader"]
-        equal(codec_of(stage.reference.ask("cluster")["nodes"][str(leader)], topic, 0), codec)
+        equal(codec_of(stage.reference.ask("cluster")["nodes"][str(leader)], topic, 0, stage.subject.login), codec)
 
     return check
 

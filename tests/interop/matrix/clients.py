@@ -149,4 +149,6 @@ CLIENTS: dict[str, Callable[[], Command]] = {
     "java": _java_client,
     "java-tools": _java_tools,
 }
+WITH_LOGIN = ("confluent-kafka", "kafka-python", "aiokafka", "kcat", "java", "java-tools")
+"""Whose drivers can log in (tests/interop/drivers/login.py)."""
 REFERENCE = "confluent-kafka"

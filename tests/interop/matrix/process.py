@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import queue
 import subprocess
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +31,15 @@ class NotOfferedError(Exception):
 
 
 class DriverProcess:
-    """One driver, from `with` to its end. The end of its stderr goes into the error of a driver that died."""
+    """One driver, from `with` to its end. The end of its stderr goes into the error of a driver that died.
+    `login` are variables (tests/interop/drivers/login.py)."""
 
-    def __init__(self, command: list[str], bootstrap: str, folder: Path) -> None:
+    def __init__(self, command: list[str], bootstrap: str, folder: Path, login: Mapping[str, str]) -> None:
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed in __exit__)
         self._process = subprocess.Popen(
             [*command, bootstrap],
             cwd=folder,
+            env={**os.environ, **login},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

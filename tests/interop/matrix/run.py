@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from tests.interop.matrix.checks import SINGLE, Stage
-from tests.interop.matrix.clients import CLIENTS, REFERENCE, Command, MissingError
+from tests.interop.matrix.clients import CLIENTS, REFERENCE, WITH_LOGIN, Command, MissingError
 from tests.interop.matrix.group_checks import GROUPS
 from tests.interop.matrix.process import ClientError, DriverProcess, NotOfferedError
 from tests.interop.matrix.subjects import Subject
@@ -18,17 +18,19 @@ CHECKS: dict[str, Callable[[Stage], None]] = {**SINGLE, **GROUPS, **TRANSACTIONS
 """Every feature of the matrix, in the order of its rows."""
 
 
-def start(command: Command, bootstrap: str) -> DriverProcess:
-    return DriverProcess(command.words, bootstrap, command.folder)
+def start(command: Command, subject: Subject) -> DriverProcess:
+    return DriverProcess(command.words, subject.bootstrap, command.folder, subject.login)
 
 
 class ClientRun:
     """Used by `with`. A check that failed gets a new process of the client next: the old one is in its midst."""
 
     def __init__(self, subject: Subject, name: str) -> None:
+        if subject.login and name not in WITH_LOGIN:
+            raise MissingError("its driver does not log in")
         self._command = CLIENTS[name]()
-        self._another_client = functools.partial(start, self._command, subject.bootstrap)
-        self._another_reference = functools.partial(start, CLIENTS[REFERENCE](), subject.bootstrap)
+        self._another_client = functools.partial(start, self._command, subject)
+        self._another_reference = functools.partial(start, CLIENTS[REFERENCE](), subject)
         self._subject = subject
         self._name = name
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,9 +13,15 @@ QUICK = {"broker.heartbeat.interval.ms": 200, "broker.session.timeout.ms": 2000}
 """A death is noticed as soon as in `penstock.testing`."""
 
 
+SECURE = {"sasl.enabled.mechanisms": ["SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"]}
+"""PLAIN is for the request that is written by hand (raw_fetch.py)."""
+
+
 class Subject(Protocol):
     name: str
     bootstrap: str
+    login: Mapping[str, str]
+    """Variables for the drivers (tests/interop/drivers/login.py); none for a cluster that is open."""
 
     def kill(self, node_id: int) -> None:
         """SIGKILL."""
@@ -34,6 +40,9 @@ class Penstock:
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
         self.bootstrap: str = cluster.kafka_bootstrap
+        self.login = _login(cluster.secured)
+        if self.login:
+            self.name = "penstock over TLS with SCRAM"
 
     def kill(self, node_id: int) -> None:
         self._cluster.kill(node_id)
@@ -51,6 +60,7 @@ class Kafka:
         self._peer = peer
         self._killed: list[int] = []
         self.bootstrap: str = peer.bootstrap
+        self.login: Mapping[str, str] = {}
 
     def kill(self, node_id: int) -> None:
         self._killed.append(node_id - 1)
@@ -73,11 +83,22 @@ class Kafka:
 
 
 @contextmanager
-def penstock() -> Iterator[Subject]:
+def penstock(*, secure: bool = False) -> Iterator[Subject]:
     from penstock.testing import Cluster
 
-    with Cluster(NODES) as cluster:
+    with Cluster(NODES, secure=secure, config=SECURE if secure else None) as cluster:
         yield Penstock(cluster)
+
+
+def _login(secured: Any) -> Mapping[str, str]:
+    if secured is None:
+        return {}
+    return {
+        "INTEROP_TLS_CA": str(secured.ca),
+        "INTEROP_USERNAME": secured.client_options["username"],
+        "INTEROP_PASSWORD": secured.password_file.read_text(encoding="utf-8").strip(),
+        "INTEROP_PROPERTIES": str(secured.kafka_properties),
+    }
 
 
 @contextmanager

@@ -17,10 +17,12 @@ from dataclasses import dataclass, field
 
 from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
+from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.batch import ProducerBatch
-from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
-from penstock.client.producer.outcomes import Acked, Failed, OutboundRequest, Outcome
+from penstock.client.producer.partition_queues import AccumulatorConfig
+from penstock.client.producer.sending.dispatcher import BatchDispatcher
+from penstock.client.producer.sending.failed_batches import DispatchLimits
+from penstock.client.producer.sending.outcomes import Acked, Failed, OutboundRequest, Outcome
 from penstock.errors import (
     ApiError,
     InvalidRecordError,
@@ -124,7 +126,7 @@ class Walk:
     # -- the producer --------------------------------------------------------------------------------------------------
 
     def send(self) -> None:
-        if len(self.accumulator.unfinished()) > 20:
+        if len(self.accumulator.partitions.unfinished()) > 20:
             return
         tp = self.random.choice(list(self.partitions))
         values = tuple(range(self.numbers, self.numbers + self.random.choice((1, 1, 2, 4))))
@@ -132,22 +134,22 @@ class Walk:
         batch = ProducerBatch(tp, 0, self.now_ms, stepped_threads())
         batch.set_encoded(build_batch([b"%d" % value for value in values], timestamps_ms=0), len(values))
         self.sent.append((batch, values))
-        self.accumulator.append_bulk(self.accumulator.queue(tp), batch)
+        self.accumulator.append_bulk(self.accumulator.partitions.queue(tp), batch)
 
     def pump(self) -> None:
-        self.apply(self.dispatcher.expire(self.now_ms))
+        self.apply(self.dispatcher.failures.expire(self.now_ms))
         while requests := self.dispatcher.drain(self.now_ms, self._can_send):
             for request in requests:
                 connection = self.connections.setdefault(request.node_id, Connection(request.node_id))
                 connection.unanswered.append(request)
                 connection.sent.append((request, [batch.encoded or b"" for _, batch in request.entries]))
-        self.dispatcher.take_metadata_wish()
+        self.dispatcher.wishes.take_metadata()
 
     def _can_send(self, node: int) -> bool:
         return node not in self.connections or len(self.connections[node].unanswered) < 10
 
     def identify(self) -> None:
-        if self.dispatcher.take_producer_id_wish():
+        if self.dispatcher.wishes.take_producer_id():
             self.ids += 1
             self.dispatcher.on_producer_id(ProducerIdAndEpoch(self.ids, 0))
 
@@ -310,7 +312,7 @@ class Walk:
     def forget_producers(self) -> None:
         """Producers were silent for longer than any copy of a batch is under way."""
         held = any(c.sent or c.slots for c in (*self.connections.values(), *self.late))
-        if not self.is_calm and not held and not self.accumulator.unfinished():
+        if not self.is_calm and not held and not self.accumulator.partitions.unfinished():
             self.late.clear()
             for partition in self.partitions.values():
                 if partition.deposed is None:
@@ -325,10 +327,10 @@ class Walk:
         for _ in range(8):
             self.send()
         for _ in range(ROUNDS_MAX):
-            if not self.accumulator.unfinished():
+            if not self.accumulator.partitions.unfinished():
                 break
             self._mended_round()
-        assert not self.accumulator.unfinished(), "it never ends"
+        assert not self.accumulator.partitions.unfinished(), "it never ends"
         for connection in self.late:  # the last copies arrive
             while connection.sent:
                 self._carry_out(connection, *connection.sent.popleft())

@@ -10,8 +10,8 @@ import pytest
 
 from penstock.client.producer import sequences
 from penstock.client.producer.batch import ProducerBatch
-from penstock.client.producer.dispatcher import BatchDispatcher
 from penstock.client.producer.partition_queue import PartitionQueue
+from penstock.client.producer.sending.failed_batches import FailedBatches
 from penstock.client.producer.sequences import PartitionSequences
 from penstock.errors import PenstockError
 from tests.property.client.idempotent_walk import Walk
@@ -133,7 +133,7 @@ MISTAKES = (
     ),
     mistake(
         "a refusal for its sequence is final",
-        Edit(BatchDispatcher._on_failure, "isinstance(error, SequenceError) and", "False and"),
+        Edit(FailedBatches.on_failure, "isinstance(error, SequenceError) and", "False and"),
     ),
     mistake(
         "an unknown outcome is taken for a refusal",

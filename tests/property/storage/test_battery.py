@@ -11,10 +11,16 @@ from collections.abc import Iterator
 import pytest
 
 from tests.battery.__main__ import PARTS
+from tests.battery.crashes import inside_recovery
+from tests.battery.history import History
 from tests.battery.mutants import MUTANTS, cases_to_kill
 from tests.battery.outcome import Outcome, Size, Tally
+from tests.battery.scripts import every_change
+from tests.battery.workload import Workload
+from tests.support.amount import usually
+from tests.support.losing_fs import LosingFileSystem
 
-SMALL = Size()
+SMALL = Size(share=usually(0.4, long=1.0))
 EXPECTED = {
     "damage": {Outcome.EXACT, Outcome.REFUSED, Outcome.TAIL_LOST},
     "crashes": {Outcome.EXACT, Outcome.TAIL_LOST},
@@ -40,8 +46,29 @@ def test_nothing_is_wrong(part: str) -> None:
     assert {outcome for outcome in Outcome if tally.counts[outcome]} >= EXPECTED[part]
 
 
+def test_a_power_cut_in_the_start_after_a_kill_loses_nothing_of_a_swap() -> None:
+    """The swap's name is not durable when the process is killed; the start removes what it replaces."""
+    whole = LosingFileSystem()
+    every_change(Workload(whole))
+    named = [at for at, operation in enumerate(whole.trace) if operation.endswith(".log.swap")]
+    fs = LosingFileSystem()
+    moments: list[tuple[LosingFileSystem, History]] = []
+    node = Workload(fs)
+
+    def watch(now: LosingFileSystem) -> None:
+        if now.operations - 1 in named:
+            moments.append((now.snapshot(), node.history.copy()))
+
+    fs.watch = watch
+    every_change(node)
+    assert len(moments) == len(named) > 2
+    for seed, (disk, history) in enumerate(moments):
+        for result in inside_recovery("killed", disk, history, seed, Size(whole=True)):
+            assert result.outcome is not Outcome.WRONG, result
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mistake_is_noticed(name: str) -> None:
-    cases, noticed = cases_to_kill(MUTANTS[name], SMALL)
+    cases, noticed = cases_to_kill(MUTANTS[name], Size())
 
     assert noticed is not None, f"{name} survived {cases} cases"

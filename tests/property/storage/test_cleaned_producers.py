@@ -42,7 +42,7 @@ def without_snapshots(fs: LosingFileSystem) -> Known:
 def of_follower(leader: Log) -> Known:
     follower = open_manager(LosingFileSystem(), config=COMPACTED).get_or_create(TP, TOPIC_ID, COMPACTED)
     while follower.log_end_offset < leader.log_end_offset:
-        follower.append_as_follower(leader.read(follower.log_end_offset, 700).records)
+        follower.append.as_follower(leader.reader.read(follower.log_end_offset, 700).records)
     return known(follower)
 
 
@@ -69,14 +69,14 @@ class Writers:
         fields = {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": sequence}
         self.now_ms += 10
         records = build_batch(values, keys=keys, timestamps_ms=self.now_ms, **fields)  # type: ignore[arg-type]
-        self.log.append_as_leader(records, 0, self.now_ms)
+        self.log.append.as_leader(records, 0, self.now_ms)
         self._next[producer_id] = epoch, sequence + len(keys)
 
     def clean(self) -> None:
         self.log.flush()
         self.now_ms += self.random.choice((0, 2_000))
         NodeCleaner(self.fs, self.manager).run(self.now_ms)
-        self.log.run_file_changes()
+        self.log.full.run_file_changes()
 
 
 @pytest.mark.parametrize("seed", range(12))

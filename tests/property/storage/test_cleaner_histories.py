@@ -28,6 +28,7 @@ from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.record.reader import Record
 from storage.cleaner.cleaner_types import CleanerConfig
+from tests.support.amount import usually
 from tests.support.compaction import COMPACT, RETENTION_MS, CompactedLog, state_of
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS
@@ -166,7 +167,9 @@ def known(records: list[Record]) -> dict[bytes | None, bytes]:
 
 
 TestCleanerMachine = CleanerMachine.TestCase
-TestCleanerMachine.settings = settings(max_examples=120, stateful_step_count=40, derandomize=True, deadline=None)
+TestCleanerMachine.settings = settings(
+    max_examples=usually(60, long=120), stateful_step_count=40, derandomize=True, deadline=None
+)
 
 if __name__ == "__main__":
     run_state_machine_as_test(

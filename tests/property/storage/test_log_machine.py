@@ -19,6 +19,7 @@ from penstock.epochs import assign, epoch_for_offset, truncate_from_start
 from penstock.record.reader import read_columns
 from penstock.types import EpochEntry
 from storage.log.log import Log
+from tests.support.look_ups import max_timestamp, offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
 
@@ -69,7 +70,7 @@ class LogMachine(RuleBasedStateMachine):
             values = self._values(count)
             records += batch(*values, timestamp_ms=NOW_MS + self.counter)
             self.batches.append((self.end, values, self.epoch))
-        info = self.log.append_as_leader(records, self.epoch, NOW_MS)
+        info = self.log.append.as_leader(records, self.epoch, NOW_MS)
         assert info.last_offset == self.end - 1
         assert info.record_count == sum(counts)
 
@@ -81,7 +82,7 @@ class LogMachine(RuleBasedStateMachine):
             values = self._values(1)
             records += batch(*values, base_offset=self.end, leader_epoch=self.epoch, timestamp_ms=NOW_MS + self.counter)
             self.batches.append((self.end, values, self.epoch))
-        self.log.append_as_follower(records)
+        self.log.append.as_follower(records)
 
     @rule()
     def roll(self) -> None:
@@ -133,20 +134,20 @@ class LogMachine(RuleBasedStateMachine):
         """Removes the oldest segments that are flushed, as retention does."""
         segments = self.log.segments
         count = sum(1 for segment in segments[: min(count, len(segments) - 1)] if segment.next_offset <= self.flushed)
-        self.log.remove_oldest(count)
+        self.log.full.remove_oldest(count)
         assert self.log.segments == segments[count:]
         self.start = max(self.start, self.log.segments[0].base_offset)
 
     @rule()
     def run_file_changes(self) -> None:
-        self.log.run_file_changes()
-        assert not self.log.has_file_changes
+        self.log.full.run_file_changes()
+        assert not self.log.full.has_file_changes
         self._forget_below(min(self.start, self.log.segments[0].base_offset))
 
     @rule()
     def delete_expired_files(self) -> None:
-        self.log.delete_expired_files(NOW_MS)
-        self.log.delete_expired_files(NOW_MS + self.log.config.file_delete_delay_ms)
+        self.log.full.delete_expired_files(NOW_MS)
+        self.log.full.delete_expired_files(NOW_MS + self.log.config.file_delete_delay_ms)
         assert not [name for name in self.fs.listdir(self.log.directory) if name.endswith(".deleted")]
 
     def _forget_below(self, offset: int) -> None:
@@ -160,7 +161,7 @@ class LogMachine(RuleBasedStateMachine):
     def read(self, data: st.DataObject, max_bytes: int) -> None:
         offset = data.draw(st.integers(self.start, self.end - 1))
         max_offset = data.draw(st.integers(offset, self.end + 2))
-        fetched = self.log.read(offset, max_bytes, max_offset=max_offset)
+        fetched = self.log.reader.read(offset, max_bytes, max_offset=max_offset)
         columns = read_columns(fetched.records)
         below = [kept for kept in self.batches if kept[0] + len(kept[1]) <= max_offset]
         wanted = [kept for kept in below if kept[0] + len(kept[1]) > offset]
@@ -175,9 +176,9 @@ class LogMachine(RuleBasedStateMachine):
     def look_up_time(self, later_ms: int) -> None:
         times = {(int(values[0].split(b"/")[0]), max(base, self.start)) for base, values, _ in self.readable}
         wanted = min((at for number, at in times if number >= self.counter - later_ms), default=None)
-        found = self.log.offset_for_timestamp(NOW_MS + self.counter - later_ms)
+        found = offset_for_timestamp(self.log, NOW_MS + self.counter - later_ms)
         assert (found.offset if found else None) == wanted
-        largest = self.log.max_timestamp()
+        largest = max_timestamp(self.log)
         assert (largest.offset if largest else None) == max(times, default=(0, None))[1]
 
     # -- stopping ------------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """A log with transactions shows readers of committed records what a plain list of its batches says.
 
-Random producers append, commit and abort; the log is rolled, flushed, cut, cleaned, killed and started again, sometimes
-without the files that only save time. After each step the last stable offset, the open transactions, and the records
-that a reader of committed records gets must be the model's. A compacted log may have lost superseded records.
+Random producers append, commit and abort, at a leader or a follower; the log is rolled, flushed, cut, cleaned, killed
+and started again. Before some starts the files that only save time are damaged, cut, exchanged or removed: that may
+cost time, and changes no answer. After each step the last stable offset, the open transactions, the aborted ones, and
+the records that a reader of committed records gets must be the model's. A compacted log may lack superseded records.
 """
 
 from __future__ import annotations
@@ -14,12 +15,17 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.record.batch import BatchHeader, iter_headers
+from penstock.record.builder import build_batch
+from penstock.record.markers import Marker, build_marker
 from storage.append.append_origin import COORDINATOR, PRODUCER
 from storage.disk.file_names import SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX
 from storage.log.log import Log
+from storage.segment.transaction_index import ENTRY_BYTES
 from tests.battery.cleaning import NodeCleaner
 from tests.battery.nodes import COMPACTED
+from tests.support.amount import usually
 from tests.support.losing_fs import LosingFileSystem
+from tests.support.producer_node import Node as ProducerNode
 from tests.support.storage import NOW_MS, TOPIC_ID, TP, open_manager
 from tests.support.transactions import (
     ABORT,
@@ -84,8 +90,11 @@ class Node:
     def append(self) -> None:
         for _ in range(self.random.randrange(1, 6)):
             batch = self.drawn.next()
-            origin = COORDINATOR if batches_of(batch)[0][0].is_control else PRODUCER
-            self.log.append_as_leader(batch, 0, self.clock.wall_ms(), origin)
+            if self.random.random() < 0.5:
+                self.log.append.as_follower(placed(batch, self.log.log_end_offset))
+            else:
+                origin = COORDINATOR if batches_of(batch)[0][0].is_control else PRODUCER
+                self.log.append.as_leader(batch, 0, self.clock.wall_ms(), origin)
             self.model.append(batch)
 
     def flush(self) -> None:
@@ -99,10 +108,13 @@ class Node:
         self.high_watermark = max(self.high_watermark, self.log.flush())
         self.clock.advance(self.random.choice((0, 1, 2_000)))
         NodeCleaner(self.fs, self.manager).run(self.clock.wall_ms())
-        self.log.run_file_changes()
+        self.log.full.run_file_changes()
 
     def cut(self) -> None:
         offset = self.random.randint(max(self.high_watermark, self.log.log_start_offset), self.log.log_end_offset)
+        prepared = self.log.producers.prepare_cut(offset) if self.random.random() < 0.5 else None
+        if prepared is not None:
+            prepared.run(lambda: True)
         self.log.truncate_to(offset)
         self.model.cut(offset)
         assert self.log.log_end_offset == max(self.model.end, self.log.log_start_offset)
@@ -130,8 +142,10 @@ class Node:
         else:
             self.log.flush()
             self.fs = self.fs.after_crash(self.random)
-        if self.random.random() < 0.4:
+        if self.random.random() < 0.3:
             self._lose_files()
+        elif self.random.random() < 0.5:
+            self._harm_an_index()
         self.open()
 
     def _lose_files(self) -> None:
@@ -139,14 +153,32 @@ class Node:
             if path.endswith((SNAPSHOT_SUFFIX, TXN_INDEX_SUFFIX)) and self.random.random() < 0.5:
                 self.fs.unlink(path)
 
+    def _harm_an_index(self) -> None:
+        paths = [path for path in self.fs.files() if path.endswith(TXN_INDEX_SUFFIX)]
+        if not paths:
+            return
+        path = self.random.choice(paths)
+        size = self.fs.size(path)
+        harm = self.random.choice(("damage", "cut", "exchange"))
+        if harm == "damage" and size:
+            self.fs.damage(path, self.random.randrange(size), 1 << self.random.randrange(8))
+        elif harm == "cut":
+            self.fs.cut(path, self.random.randrange(size + 1) // ENTRY_BYTES * ENTRY_BYTES)
+        elif harm == "exchange":
+            content = self.fs.read_file(self.random.choice(paths))
+            self.fs.cut(path, 0)
+            fd = self.fs.open(path)
+            self.fs.pwritev(fd, [content], 0)
+            self.fs.close(fd)
+
     def delete_records(self) -> None:
         self.log.flush()
         low = self.log.log_start_offset
         self.log.advance_log_start(self.random.randint(low, max(low, min(self.high_watermark, low + 6))))
         full = [s for s in self.log.segments[:-1] if s.next_offset <= self.log.log_start_offset]
         if full and self.random.random() < 0.7:
-            self.log.remove_oldest(len(full))
-            self.log.run_file_changes()
+            self.log.full.remove_oldest(len(full))
+            self.log.full.run_file_changes()
 
     # -- what must hold ------------------------------------------------------------------------------------------------
 
@@ -167,11 +199,25 @@ class Node:
         found, wanted = self.view(stable), model.committed(log.log_start_offset, stable)
         if not self.config.is_compacted:
             assert found == wanted
+            self._judge_aborted()
             return
         assert set(found) <= set(wanted)
         assert found == sorted(found, key=lambda one: one.offset)
         latest = {one.key: one for one in model.committed(0, log.log_end_offset)}
         assert not [one for one in wanted if one not in found and latest[one.key] == one and one.value is not None]
+
+    def _judge_aborted(self) -> None:
+        """The transactions that a reader of some offsets leaves out. One that begins below the log start may be known
+        from there on alone."""
+        start, end = self.log.log_start_offset, self.log.log_end_offset
+        low = self.random.randint(start, end)
+        high = self.random.randint(low, end)
+        whole = [one for one in self.model.ends().aborted if one.first_offset >= start]
+        told = [one for one in self.log.transactions.aborted(low, high) if one.first_offset >= start]
+        wanted = [one for one in whole if one.last_offset >= low and one.first_offset < high]
+        assert [one for one in told if one in whole] == wanted, (low, high)
+        if len(whole) == len(self.model.ends().aborted):
+            assert told == wanted, (low, high)
 
     def _advance_high_watermark(self) -> None:
         """Up to the end of some batch: followers fetch whole ones."""
@@ -190,7 +236,7 @@ class Node:
         found: list[Stored] = []
         offset = self.log.log_start_offset
         while offset < stable:
-            fetched = self.log.read(offset, self.random.choice((1, 200, 5000)), max_offset=stable)
+            fetched = self.log.reader.read(offset, self.random.choice((1, 200, 5000)), max_offset=stable)
             assert fetched.next_offset > offset
             aborted = [
                 AbortedRange(one.producer_id, one.first_offset, -1)
@@ -202,7 +248,7 @@ class Node:
         return found
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(usually(10, long=25)))
 def test_the_log_shows_what_its_batches_say(seed: int) -> None:
     node = Node(seed)
     steps = {
@@ -220,8 +266,22 @@ def test_the_log_shows_what_its_batches_say(seed: int) -> None:
         node.judge()
     for producer_id in list(node.drawn.open):
         batch = node.drawn.end(producer_id, node.random.choice((ABORT, COMMIT)))
-        node.log.append_as_leader(batch, 0, node.clock.wall_ms(), COORDINATOR)
+        node.log.append.as_leader(batch, 0, node.clock.wall_ms(), COORDINATOR)
         node.model.append(batch)
     node.high_watermark = node.log.log_end_offset
     node.judge()
     assert node.log.transactions.first_undecided(node.log.log_end_offset) is None
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_after_a_restart_nothing_is_decided_that_was_not_committed(clean: bool) -> None:
+    node = ProducerNode()
+    records = build_batch(
+        [b"v"], timestamps_ms=0, producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
+    node.log.append.as_leader(records, 0, NOW_MS)
+    node.log.append.as_leader(build_marker(Marker(1, 0, True, 0), NOW_MS), 0, NOW_MS, COORDINATOR)
+    node.log.flush()
+    node.restart(clean=clean)
+
+    assert [node.log.transactions.first_undecided(high) for high in (1, 2)] == [0, None]

@@ -37,6 +37,7 @@ def row_of(outcome: Outcome, cpu_s: float, commit: str) -> Row:
         "faults": dict(outcome.faults),
         "producers": dict(outcome.producers),
         "snapshots": dict(outcome.snapshots),
+        "security": dict(outcome.security),
         "met": {"/".join(pair): number for pair, number in outcome.met.items()},
     }
 
@@ -54,6 +55,8 @@ class Campaign:
         self._producers: Counter[str] = Counter()
         self._snapshots: Counter[str] = Counter()
         self._moves: Counter[str] = Counter()
+        self._security: Counter[str] = Counter()
+        self._secured = 0
         self._held: list[int] = []
         """By a throttle, in each seed in which one was changed."""
         self._given_back: list[int] = []
@@ -70,6 +73,8 @@ class Campaign:
         self._producers.update(row.get("producers", {}))  # rows of older commits have none
         self._snapshots.update(row.get("snapshots", {}))
         self._moves.update(row.get("moves", {}))
+        self._security.update(row.get("security", {}))
+        self._secured += bool(row.get("security"))
         throttles = row.get("throttles", {})
         self._held += [throttles.get("held", 0)] if throttles.get("changed") else []
         self._given_back += filter(None, (row.get("given_back", 0),))
@@ -84,6 +89,8 @@ class Campaign:
         yield f"producers: {', '.join(f'{name} {number:,}' for name, number in self._producers.items())}"
         yield f"snapshots: {', '.join(f'{name} {number:,}' for name, number in self._snapshots.items()) or 'none'}"
         yield f"{', '.join(f'{name} {number:,}' for name, number in sorted(self._moves.items())) or 'no moves'}"
+        told = ", ".join(f"{name} {number:,}" for name, number in sorted(self._security.items()))
+        yield f"secured: {self._secured} seeds; {told or 'nobody asked'}"
         holding = sum(map(bool, self._held))
         yield f"throttles: in {len(self._held)} seeds; copies held {sum(self._held):,}, in {holding} of them"
         yield f"elections: {sum(self._given_back):,} by schedule, in {len(self._given_back)} seeds"

@@ -50,8 +50,10 @@ class ClientInvariants:
         self.known: dict[ClusterClient, _Knowledge] = {}
         self.well: dict[str, tuple[Leaders, float]] = {}
         """The leaders of each topic whose partitions all work, and since when they lead."""
-        self._giver_of: dict[int, str] = {}
-        """By producer id: which broker gave it."""
+        self._giver_of: dict[tuple[int, int], str] = {}
+        """By producer id and epoch: which broker gave it."""
+        self._owner_of: dict[int, str | None] = {}
+        """By producer id: the transactional id that has it."""
         self._given_up: dict[str, list[tuple[Partition, int]]] = {}
         """By machine that handles what its client has given up: the partitions that are named, and their log ends."""
 
@@ -141,7 +143,8 @@ class ClientInvariants:
         """A broker begins with a request."""
         body = request.body
         if isinstance(body, InitProducerIdRequest):
-            request.sink = _HeardSink(request.sink, lambda answer: self._given(machine, answer))
+            owner = body.transactional_id
+            request.sink = _HeardSink(request.sink, lambda answer: self._given(machine, owner, answer))
         if isinstance(body, ProduceRequest) and body.acks and _was_given_up(request, body):
             asked = [found for key, _, _ in body.partitions if (found := partitions.find(key)) is not None]
             self._given_up[machine.name] = [(partition, partition.log.log_end_offset) for partition in asked]
@@ -155,16 +158,19 @@ class ClientInvariants:
 
     # -- I38 -----------------------------------------------------------------------------------------------------------
 
-    def _given(self, machine: Machine, answer: InitProducerIdResponse) -> None:
-        before = self._giver_of.get(answer.producer_id)
-        if before is not None:
-            self._broken(f"I38: {machine.name} gives producer id {answer.producer_id}, which {before} gave before")
-        self._giver_of[answer.producer_id] = machine.name
+    def _given(self, machine: Machine, owner: str | None, answer: InitProducerIdResponse) -> None:
+        """A transactional id has one producer id in one epoch after the other; without one an id is given once."""
+        given = answer.producer_id, answer.producer_epoch
+        before = self._giver_of.get(given)
+        if before is not None or self._owner_of.setdefault(given[0], owner) != owner:
+            self._broken(f"I38: {machine.name} gives producer id {given} to {owner!r}, which {before} gave before")
+        self._giver_of[given] = machine.name
 
     # -- I36 -----------------------------------------------------------------------------------------------------------
 
     def _check_streams(self) -> None:
-        produces = [e for e in self._machines[0].network.of_clients() if e.method.endswith("/Produce")]
+        calls = self._machines[0].network.of_clients()
+        produces = [e for e in calls if e.method.endswith("/Produce") and not getattr(e.channel, "is_shared", False)]
         if len({exchange.channel for exchange in produces}) < len(produces):
             raise Violated(f"I36: a producer has several streams to one broker: {produces}")
 

@@ -10,7 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from tests.simulation.cluster.drawn_exactly_once import with_exactly_once
 from tests.simulation.cluster.drawn_groups import with_groups
+from tests.simulation.cluster.drawn_quotas import with_quotas
+from tests.simulation.cluster.drawn_security import with_security
+from tests.simulation.cluster.drawn_transactions import with_transactions
 from tests.simulation.cluster.network import Weather
 from tests.simulation.cluster.plan import (
     Aim,
@@ -67,6 +71,8 @@ HANGS_SHARE, HANG_LIMITS_MS = 0.3, (1_000, 2_500, 6_000, 30_000)
 """In so many of the plans with faults, disks hang."""
 KAFKA_SHARE = 0.25
 """In so many of the plans, there are clients of Kafka's protocol too."""
+NOT_DRAWN = (TopicKind.LOSSY, TopicKind.TRANSACTED)
+"""The kinds that no topic of everybody has."""
 EXPIRATION_MS = 5_000
 """A producer must not be forgotten while it may send a batch again."""
 SECONDS = 30.0
@@ -158,7 +164,7 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     plan = replace(plan, outside=draw.random() < OUTSIDE_SHARE)
     plan = _with_forgetting(draw, _with_replica_balance(draw, _with_tuning(draw, plan)))
     plan = _with_kafka(draw, _with_hung_disks(draw, _with_log_dir_moves(draw, _with_copies(draw, plan))))
-    return with_groups(plan)
+    return with_security(with_quotas(with_exactly_once(with_transactions(with_groups(plan)))))
 
 
 def _with_kafka(draw: random.Random, plan: Plan) -> Plan:
@@ -361,7 +367,7 @@ def _draw_topics(draw: random.Random, replication: int) -> tuple[TopicPlan, ...]
     """One or two; the second is often of a kind of its own."""
     topics = [TopicPlan("topic-0", draw.choice((1, 1, 2, 4)), replication, {})]
     if draw.random() < 0.6:
-        kind = draw.choice([kind for kind in TopicKind if kind is not TopicKind.LOSSY])
+        kind = draw.choice([kind for kind in TopicKind if kind not in NOT_DRAWN])
         config = draw.choice(TOPIC_CONFIGS.get(kind, ({},)))
         topics.append(TopicPlan("topic-1", draw.choice((1, 1, 2)), replication, config, kind))
     return tuple(topics)

@@ -18,7 +18,9 @@ from crc32c import crc32c
 
 from penstock.record.batch import ATTRIBUTES_AT, HEADER_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC, MIN_BATCH_LENGTH
 from penstock.record.reader import read_columns
+from storage.recovery.doubtful_tail import is_torn_append
 from tests.simulation.cluster.sequences import Sequences
+from tests.simulation.cluster.stable_offsets import CommittedTransactions, Decisions
 from tests.support.losing_fs import Directory, File, LosingFileSystem
 
 _HEAD = Struct(">qiibIhi")
@@ -167,6 +169,24 @@ class DurableLog:
             del self._segments[place:], self.batches[first:]
             self.compared, self.matched = min(self.compared, first), min(self.matched, first)
 
+    def paths(self) -> list[str]:
+        return [f"{self.directory}/{name}" for name in self._names]
+
+    def doubtful_tail(self) -> tuple[str, int] | None:
+        """The file and the place from which on a start finds what it must take for a loss: a tail that is more than the
+        beginning of one append. None: there is none."""
+        for place, segment in enumerate(self._segments):
+            tail = segment.content[segment.parsed :]
+            if tail:
+                is_last = not any(later.content for later in self._segments[place + 1 :])
+                expected = self.end if self.batches else int(segment.name.removesuffix(LOG_SUFFIX))
+                return (
+                    None
+                    if is_last and is_torn_append(tail, expected)
+                    else (f"{self.directory}/{segment.name}", segment.parsed)
+                )
+        return None
+
     def at(self, offset: int) -> Batch | None:
         """The batch that holds an offset."""
         place = bisect_right(self.batches, offset, key=_base_of) - 1
@@ -183,8 +203,9 @@ def _base_of(batch: Batch) -> int:
 class Committed:
     """The committed history of one log. `start`: what is below may have been deleted."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, decisions: Decisions | None = None) -> None:
         self.name = name
+        self.transactions = CommittedTransactions(name, decisions)
         self.batches: list[Batch] = []
         self._places: dict[int, int] = {}
         self.sequences = Sequences()
@@ -195,6 +216,8 @@ class Committed:
         """The values of the batches that were asked for last, by base offset."""
         self.is_void = False
         """Records of it may be lost or change, by configuration: `end` counts, and nothing else."""
+        self.deleted = 0
+        """A client was told that everything below this offset is deleted, for good."""
         self.is_numbered = True
         """No record of it was ever allowed to be lost: `sequences` has every batch below `numbered_end`."""
 
@@ -221,6 +244,7 @@ class Committed:
         fault = self.sequences.fault(batch.raw)
         if fault is not None:
             raise Violated(f"I20: {self.name}: at offset {batch.base_offset} is committed {fault}")
+        self.transactions.take(batch.raw)
 
     def at(self, offset: int) -> Batch | None:
         place = bisect_right(self.batches, offset, key=_base_of) - 1

@@ -22,7 +22,7 @@ from storage.disk.file_names import (
     MOVED_DIRECTORY_SUFFIX,
     RECOVERY_POINT_CHECKPOINT,
 )
-from tests.simulation.cluster import moments, old_copies, rot, torn_metadata
+from tests.simulation.cluster import half_turns, moments, old_copies, rot, torn_metadata
 from tests.simulation.cluster.conditions import active_controllers, newest_image
 from tests.simulation.cluster.disk import SHORT_WRITE, Strike
 from tests.simulation.cluster.hangs import KINDS, Hang
@@ -273,6 +273,11 @@ def _moment(world: World, fault: Fault, machine: Machine, other: Machine) -> End
     return _nothing
 
 
+def _half_turn(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
+    half_turns.strike_half_turn(world, fault)
+    return _nothing
+
+
 def _lose_dir(world: World, fault: Fault, machine: Machine, other: Machine) -> Ends:
     return world.disks.lose(fault, machine, [_log_dir(machine, fault)])
 
@@ -335,4 +340,5 @@ BEGIN: dict[Kind, Callable[[World, Fault, Machine, Machine], Ends]] = {
     Kind.ROT: _rot,
     Kind.ROLL: _roll,
     Kind.MOMENT: _moment,
+    Kind.HALF_TURN: _half_turn,
 }

@@ -44,9 +44,14 @@ class HeardLogs:
             self.rolled.clear()
             self.cut.clear()
 
-    def appending(self, directory: str) -> None:
+    def partition(self, directory: str) -> Partition | None:
+        """The partition that has its log there, if it was met."""
         partition = self._partitions.get(directory)
-        if partition is not None and partition.log.directory == directory:
+        return partition if partition is not None and partition.log.directory == directory else None
+
+    def appending(self, directory: str) -> None:
+        partition = self.partition(directory)
+        if partition is not None:
             active = partition.log.segments[-1]
             file = self._file(active)
             self._begun[directory] = active, len(file.pending) if file is not None else 0

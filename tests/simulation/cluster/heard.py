@@ -5,6 +5,8 @@ It hears from the first step on that shows the process's node to the invariants.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from broker.network.request_channel import Request
 from broker.node.environment import Probe
 from broker.node.node import Node
@@ -15,6 +17,7 @@ from raft.messages import Request as QuorumRequest
 from raft.messages import Response, VoteRequest
 from tests.simulation.cluster.claim_invariants import ClaimInvariants
 from tests.simulation.cluster.client_invariants import ClientInvariants
+from tests.simulation.cluster.coordinator_invariants import wrong_append
 from tests.simulation.cluster.file_claims import HeardLogs
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.quorum_invariants import QuorumInvariants, end_of
@@ -30,8 +33,10 @@ class HeardNode(Probe):
         quorum: QuorumInvariants,
         claims: ClaimInvariants,
         clients: ClientInvariants,
+        note: Callable[[str], None],
     ) -> None:
-        self.logs = logs
+        """`note` is told of what is wrong in the middle of a step."""
+        self.logs, self._note = logs, note
         self._machine, self._quorum, self._claims, self._clients = machine, quorum, claims, clients
         self._node: Node | None = None
         self._hosted: HostedPartitions | None = None
@@ -60,6 +65,9 @@ class HeardNode(Probe):
 
     def appending(self, directory: str) -> None:
         self.logs.appending(directory)
+        partition = self.logs.partition(directory)
+        if self._node is not None and partition is not None and (why := wrong_append(self._node, partition)):
+            self._note(f"I75: {self._machine.name}: {why}")
 
     def append_refused(self, directory: str, error: ApiError) -> None:
         self.logs.append_refused(directory, error)

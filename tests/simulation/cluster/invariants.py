@@ -38,6 +38,7 @@ from tests.simulation.cluster.replica_invariants import check_replicas
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.scheduler import Process, Scheduler
+    from tests.simulation.cluster.security.secured import Secured
 
 DEEP_SECONDS = 0.25
 UNDER_WAY_SECONDS = 2.0
@@ -88,6 +89,7 @@ class Invariants:
         """How often a throttle held a copy, counted now and then."""
         self.moved_logs = 0
         """Moves between log dirs that were completed."""
+        self.secured: Secured | None = None
         self._broken: str | None = None
 
     def note(self, text: str) -> None:
@@ -96,7 +98,8 @@ class Invariants:
 
     def _listen(self, machine: Machine) -> HeardNode:
         logs = HeardLogs(machine, self.note)
-        heard = self.heard[machine.name] = HeardNode(machine, logs, self.quorum, self.claims, self.clients)
+        heard = HeardNode(machine, logs, self.quorum, self.claims, self.clients, self.note)
+        self.heard[machine.name] = heard
         return heard
 
     def _seen_snapshot(self, name: str, image: MetadataImage) -> None:
@@ -123,6 +126,9 @@ class Invariants:
                 life.image = image
                 self.partitions.has_excused()
                 found = self.metadata.seen(machine.name, image)
+                if self.secured is not None:
+                    newest, now_s = self.metadata.newest, self._scheduler.now_s
+                    self.secured.oracle.seen(machine.config.node_id, image, newest, now_s)
                 self.claims.seen_image(machine.name, image, self.quorum.committed.end)
                 for changed in found:
                     self.claims.changed(changed, image)
@@ -174,6 +180,11 @@ class Invariants:
                 return False
             self.note(f"{violated}")
         return True
+
+    def deleted(self, topic: str, partition: int, before: int) -> None:
+        """A client was told just now that everything below this offset is deleted, of the newest topic of that name."""
+        for key in self.keys(topic, partition)[-1:]:
+            self.partitions.deleted(key, before)
 
     def was_read(self, topic: str, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]) -> None:
         """A reader was given these records just now: of the newest topic of that name, or of one that some node takes
@@ -262,6 +273,18 @@ class ToldLedger(Ledger):
             values = [encode_value(producer, first + n) for n in range(count)]
             if not self._invariants.acked(self._writers[producer].topic, partition, offset, values):
                 self.acked_somewhere(producer, first, count)
+
+    def was_deleted(self, topic: str, partition: int, before: int) -> None:
+        """An operator was told that this partition has nothing below this offset any more."""
+        self._invariants.deleted(topic, partition, before)
+
+    def is_kept(self, topic: str, partition: int, offset: int, value: bytes) -> bool:
+        """A client of transactions was told that this record stands there."""
+        return self._invariants.acked(topic, partition, offset, (value,))
+
+    def was_read(self, topic: str, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]) -> None:
+        """A client of transactions was given these."""
+        self._invariants.was_read(topic, partition, offsets, values)
 
     def read(
         self, reader: str, log: int, partition: int, offsets: Sequence[int], values: Sequence[bytes | None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -19,6 +19,7 @@ from broker.node.environment import UNHEARD, Environment, Probe
 from broker.node.format import format_node
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
+from metadata.records import UserScramCredentialRecord
 from penstock.errors import PenstockError
 from penstock.ids import RandomIds
 from tests.simulation.cluster.disk import DiskFaults, ProcessDisk
@@ -52,6 +53,8 @@ class Machine:
     faults: DiskFaults = field(default_factory=DiskFaults)
     listen: Callable[[Machine], Probe] = lambda machine: UNHEARD
     """Makes the probe of each process."""
+    lost_power: Callable[[Machine, LosingFileSystem], object] = lambda machine, left: None
+    """Told of what a power cut has left of the disk, BEFORE the machine has that."""
     process: Process | None = None
     node: Node | None = None
     asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -106,10 +109,10 @@ class Machine:
     def _runs(self, process: Process) -> bool:
         return self.process is process and self.node is not None and not self.asked_to_stop.is_set()
 
-    def format(self, cluster_id: str) -> None:
+    def format(self, cluster_id: str, users: Sequence[UserScramCredentialRecord] = ()) -> None:
         """Before the first start; takes no time."""
         make_parents(self.disk, self.config.log_dirs)
-        format_node(self.config, cluster_id, self.disk, self.ids())
+        format_node(self.config, cluster_id, self.disk, self.ids(), users=users)
 
     def ids(self) -> RandomIds:
         return RandomIds(self.new_random())
@@ -193,7 +196,9 @@ class Machine:
             self.dead.append(process)
         self.process, self.node, self.has_power = None, None, False
         self.network.power_cut(self.name, ended)
-        self.disk = self.disk.after_crash(self.new_random())
+        left = self.disk.after_crash(self.new_random())
+        self.lost_power(self, left)
+        self.disk = left
 
     def power_back(self) -> None:
         self.has_power = True

@@ -65,7 +65,7 @@ class NeighbourInvariants:
         footings = dict(self._footings(now_s)) if self.cores else {}
         before, self._since = self._since, {}
         for core in self.cores:
-            for queue in core.accumulator.queues():
+            for queue in core.partitions.queues():
                 footing = footings.get(queue.topic_partition)
                 batch = _oldest(core, queue, footing) if footing is not None else None
                 if footing is not None and batch is not None:

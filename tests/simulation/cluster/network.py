@@ -50,6 +50,16 @@ class Status:
 
 
 OK = Status(grpc.StatusCode.OK)
+Metadata = tuple[tuple[str, str], ...]
+"""The headers of a call."""
+
+
+@dataclass(slots=True)
+class Connection:
+    """Carries the exchanges of a channel, until one of them breaks. The server sees its client's port."""
+
+    port: int
+    is_broken: bool = False
 
 
 class Inbox:
@@ -132,6 +142,8 @@ class Network:
         self.heard_s: dict[str, float] = {}
         """When the last request of a machine has come; it may have been sent by a process that is dead by then."""
         self.ports = count(40_000)
+        self.certificates: dict[str, str] = {}
+        """The URI in the certificate of each machine that shows one where nodes connect to each other."""
         self.links: dict[tuple[str, str], Link] = {}
         self._live: dict[Exchange, None] = {}
         self._process = self.manager = scheduler.process("network")
@@ -260,9 +272,20 @@ class Network:
 class Exchange:
     """One call or stream, from `client` to whoever listens at the address when its first bytes arrive."""
 
-    def __init__(self, network: Network, client: Process, machine: str, endpoint: Endpoint, method: str) -> None:
+    def __init__(
+        self,
+        network: Network,
+        client: Process,
+        machine: str,
+        endpoint: Endpoint,
+        method: str,
+        connection: Connection | None = None,
+        metadata: Metadata = (),
+    ) -> None:
+        """Without `connection` it has one of its own."""
         self._network, self.client, self.endpoint, self.method = network, client, endpoint, method
-        self.port = next(network.ports)
+        self.connection = Connection(next(network.ports)) if connection is None else connection
+        self.metadata, self.certificate = metadata, network.certificates.get(machine)
         self.channel: object = None
         """The channel of its client."""
         self.server: Process | None = None
@@ -372,6 +395,7 @@ class Exchange:
 
     def break_off(self, why: str) -> None:
         """The connection is gone, for both ends at once."""
+        self.connection.is_broken = True
         self.to_client.break_off(Status(UNAVAILABLE, why))
         self._connected()
         self._end_server()
@@ -379,6 +403,7 @@ class Exchange:
 
     def peer_closed(self, process: Process) -> None:
         """One end's process is dead, and its machine says so to the other."""
+        self.connection.is_broken = True
         if process is self.client:
             self._carry_end_up()
             self._network.ended(self)

@@ -13,11 +13,14 @@ from typing import Any
 
 from tests.simulation.cluster.claim_invariants import ClaimInvariants
 from tests.simulation.cluster.client_invariants import ClientInvariants
+from tests.simulation.cluster.groups.bookkeeper import Bookkeeper
+from tests.simulation.cluster.groups.oracle import GroupOracle
 from tests.simulation.cluster.invariants import Invariants
 from tests.simulation.cluster.neighbour_invariants import NeighbourInvariants
 from tests.simulation.cluster.partition_invariants import PartitionInvariants
 from tests.simulation.cluster.producer_invariants import ProducerInvariants
 from tests.simulation.cluster.quorum_invariants import QuorumInvariants
+from tests.simulation.cluster.quota_invariants import QuotaInvariants
 
 OF_RECORDS = ("I13", "I14", "I15", "I19", "I21", "I26", "I27", "I32")
 LOST_DISK = "the disk was lost or put back: until the member has left each ISR and learned, it need not hold its log"
@@ -35,6 +38,12 @@ class NotJudged:
 
 NOT_JUDGED = (
     NotJudged(
+        ("I81",),
+        QuotaInvariants.broken,
+        "plan.byte_rate is None or plan.faults or plan.operators",
+        "a broker that restarts has counted nothing, and a request that is lost was sent",
+    ),
+    NotJudged(
         OF_RECORDS,
         PartitionInvariants.is_promised,
         "not partition.log.config.is_compacted",
@@ -43,13 +52,13 @@ NOT_JUDGED = (
     NotJudged(
         OF_RECORDS,
         PartitionInvariants._keeps_numbers,
-        'partition.log.flush_policy != "os"',
+        'partition.log.settings.flush_policy != "os"',
         "flush.policy=os promises nothing of a disk that loses its power",
     ),
     NotJudged(
         OF_RECORDS,
         PartitionInvariants._keeps_numbers,
-        "self.metadata.may_lose(partition.topic_partition.topic)",
+        "not self.metadata.may_lose(",
         "an unclean election was allowed for the topic, and loses committed records by decision",
     ),
     NotJudged(
@@ -134,6 +143,25 @@ NOT_JUDGED = (
         ClientInvariants.deep,
         "if self._is_calm() else ()",
         "messages are late by the plan's weather, and so is every answer",
+    ),
+    NotJudged(
+        ("I80",),
+        PartitionInvariants._check_deleted,
+        "and self._keeps_numbers(partition)",
+        "after an unclean election, or a power cut with flush.policy=os, a log may be as it was before the deletion",
+    ),
+    NotJudged(
+        ("I62",),
+        GroupOracle.fetched,
+        "self._may_expire and found.may_have_begun_anew(offset, newest)",
+        "calendars jump by more than offsets.retention.minutes: while the group has no member that reads the topic, an"
+        " offset may expire, and an older one be sent anew",
+    ),
+    NotJudged(
+        ("I62",),
+        Bookkeeper._done,
+        "if self._may_expire else set()",
+        "calendars jump by more than offsets.retention.minutes: what was committed may be gone",
     ),
     NotJudged(
         ("I55",),

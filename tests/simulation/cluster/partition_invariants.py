@@ -24,6 +24,7 @@ from tests.simulation.cluster.durable_log import Batch, Committed, DurableLog, V
 from tests.simulation.cluster.log_places import NamedPlaces, ReplicaPlace, check_place
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.metadata_invariants import MetadataInvariants
+from tests.simulation.cluster.transaction_invariants import TransactionInvariants, check_aborted
 
 RETENTION_MS = 3_600_000
 """With a shorter retention, replicas of a simulated cluster delete records by themselves."""
@@ -51,6 +52,7 @@ class PartitionInvariants:
     def __init__(self, machines: Sequence[Machine], metadata: MetadataInvariants) -> None:
         self._machines = {machine.config.node_id: machine for machine in machines}
         self.metadata = metadata
+        self.transactions = TransactionInvariants()
         self._places = NamedPlaces()
         self._seen: dict[Partition, Seen] = {}
         self._histories: dict[PartitionKey, Committed] = {}
@@ -98,19 +100,25 @@ class PartitionInvariants:
                 seen.log, seen.log_is_checked = partition.log, False
                 check_place(machine, partition)
             leading, led = partition.leading, seen.leading
+            starts_elsewhere = partition.log.log_start_offset != seen.log_start
             if leading is not led:
                 seen.leading, seen.isr = leading, None
-            if partition.log.log_start_offset != seen.log_start:
+            if starts_elsewhere:
                 self._deleted(partition, seen)
+            if leading is not None and (leading is not led or starts_elsewhere):
+                self._check_deleted(machine, partition, seen, leading)
             if partition.high_watermark != seen.high_watermark or (leading is not None and seen.isr is None):
                 self._moved(machine, partition, seen, leading or led)
             if leading is not None and (leading.isr is not seen.isr or leading.proposed is not seen.proposed):
                 seen.isr, seen.proposed = leading.isr, leading.proposed
                 self.check_maximal_isr(machine, partition, leading)
+        self.transactions.check_decisions(self._histories.values())
 
     def _first_sight(self, machine: Machine, partition: Partition) -> Seen:
         key = PartitionKey(partition.topic_id, partition.topic_partition.partition)
-        history = self._histories.setdefault(key, Committed(str(partition.topic_partition)))
+        history = self._histories.get(key)
+        if history is None:
+            history = self._histories[key] = Committed(str(partition.topic_partition), self.transactions.decisions)
         replica = self._replicas.get((key, partition.broker_id))
         if replica is None or replica.directory != partition.log.directory:
             place = ReplicaPlace(machine, partition.topic_partition, partition.topic_id, partition.log.directory)
@@ -126,6 +134,23 @@ class PartitionInvariants:
         if partition.leading is not None or config.retention_bytes >= 0 or config.retention_ms < RETENTION_MS:
             seen.history.start = max(seen.history.start, min(seen.log_start, seen.history.end))
 
+    def deleted(self, key: PartitionKey, before: int) -> None:
+        """A client was told just now that all records below this offset are deleted (KIP-107)."""
+        history = self._histories.get(key)
+        if history is not None:
+            history.deleted = max(history.deleted, before)
+
+    def _check_deleted(self, machine: Machine, partition: Partition, seen: Seen, leading: LeaderState) -> None:
+        """I80, of the leader that the controller knows: an older one may not have heard of the deletion."""
+        known, begin = self.metadata.partition(seen.key), partition.log.log_start_offset
+        if known is None or (known.leader_epoch, known.leader_id) != (leading.leader_epoch, partition.broker_id):
+            return
+        if begin < seen.history.deleted and self._keeps_numbers(partition):
+            raise Violated(
+                f"I80: {machine.name}, {partition.topic_partition}: leads epoch {leading.leader_epoch} with a log from"
+                f" {begin}, and a client was told that all below {seen.history.deleted} is deleted"
+            )
+
     def _moved(self, machine: Machine, partition: Partition, seen: Seen, leading: LeaderState | None) -> None:
         """I7: the high watermark of a leader does not fall in its epoch. What it passes is committed, also if it is no
         leader any more at the end of the step: its disk may have failed right after."""
@@ -134,7 +159,7 @@ class PartitionInvariants:
         where = f"{machine.name}, {partition.topic_partition}"
         if leading is None:
             is_there = self.metadata.partition(seen.key) is not None  # else the topic was deleted
-            if is_there and high_watermark > seen.history.end and partition.log.flush_policy != "os":
+            if is_there and high_watermark > seen.history.end and partition.log.settings.flush_policy != "os":
                 raise Violated(
                     f"I17: {where}: the high watermark of a follower is {high_watermark}, leaders committed up to"
                     f" {seen.history.end}"
@@ -147,6 +172,8 @@ class PartitionInvariants:
         self._high_watermarks[epoch] = high_watermark
         if high_watermark > seen.history.end:
             self._commits(where, partition, seen)
+        if partition.leading is not None:
+            self.transactions.check_stable(where, partition, seen.key, seen.history)
 
     def _commits(self, where: str, partition: Partition, seen: Seen) -> None:
         """I13, I19 of the leader, then of the whole ISR, at the moment at which it is called committed."""
@@ -176,7 +203,9 @@ class PartitionInvariants:
 
     def _keeps_numbers(self, partition: Partition) -> bool:
         """No committed batch may be lost, though the cleaner may take records out of it."""
-        return partition.log.flush_policy != "os" and not self.metadata.may_lose(partition.topic_partition.topic)
+        return partition.log.settings.flush_policy != "os" and not self.metadata.may_lose(
+            partition.topic_partition.topic
+        )
 
     def check_maximal_isr(self, machine: Machine, partition: Partition, leading: LeaderState) -> None:
         """I12, in the leader epoch that the controller knows; I47, in its partition epoch; I48 always."""
@@ -324,6 +353,8 @@ class PartitionInvariants:
                     f"I17: {where}: the high watermark {high_watermark} is not in the log,"
                     f" {log.log_start_offset}..{log.log_end_offset}"
                 )
+            self.transactions.check_stable(where, partition, seen.key, seen.history)
+            check_aborted(where, partition, seen.history)
             if seen.history.is_void or not self.is_promised(partition):
                 continue
             seen.replica.refresh()

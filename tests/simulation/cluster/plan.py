@@ -44,6 +44,7 @@ class Kind(StrEnum):
     ROT = "a bit of a replica changed while its node is down, until its disk corrects it"
     ROLL = "a restart of every node in order, one after the other"
     MOMENT = "a leader struck in the middle of something"
+    HALF_TURN = "a coordinator struck when half of a decision, or its markers, have left it"
 
 
 class Aim(StrEnum):
@@ -95,6 +96,7 @@ class TopicKind(StrEnum):
     RETAINED = "its oldest segments are deleted by size or age"
     COMPACTED = "of each key the newest record stays"
     LOSSY = "an unclean election may lose its newest records, and then its readers are told"
+    TRANSACTED = "its records are parts of transactions, or stand beside them; no key is there twice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,10 @@ class TopicPlan:
     replication_factor: int
     config: Mapping[str, object]
     kind: TopicKind = TopicKind.PLAIN
+
+    @property
+    def is_compacted(self) -> bool:
+        return self.config.get("cleanup.policy") == "compact"
 
 
 class Task(StrEnum):
@@ -237,6 +243,89 @@ class GroupPlan:
         return len(self.topics) == 1 or all(each.kind is MemberKind.CLASSIC for each in self.members)
 
 
+class TransactorKind(StrEnum):
+    """The client of a writer of transactions."""
+
+    OURS = "AsyncProducer with a transactional id (transaction version 2)"
+    KAFKA = "a small client of Kafka's protocol (transaction version 1)"
+    PLAIN = "AsyncProducer without one: each record stands for itself"
+
+
+@dataclass(frozen=True, slots=True)
+class TransactorPlan:
+    """A writer of transactions, in one process after the other. About each `pause_s` it begins one, with up to
+    `records` records for partitions of its topics. It commits most, and also aborts, stands still, dies and is
+    replaced."""
+
+    kind: TransactorKind
+    topics: tuple[str, ...]
+    pause_s: float
+    records: int
+    timeout_ms: int = 2_000
+    """The longest time that a transaction of it may take."""
+    is_troubled: bool = True
+    """It stands still, dies and is replaced now and then."""
+    left_share: float = 0.03
+    """A client of Kafka's protocol does not wait for the answer to so many of its batches, and aborts."""
+
+
+@dataclass(frozen=True, slots=True)
+class StableReaderPlan:
+    """A reader of transactions' topics, of committed records or of all."""
+
+    topic: str
+    pause_s: float
+    is_committed: bool = True
+    by_ranges: bool = False
+    """By raw ranges of offsets; otherwise by polls."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessingPlan:
+    """A group whose members read topics, and write what they make of each record to a topic of transactions, in
+    transactions of up to `records` records with their offsets. Its topics stay, and have a record at each offset."""
+
+    name: str
+    topics: tuple[str, ...]
+    output: str
+    members: int
+    pause_s: float
+    records: int
+    timeout_ms: int = 4_000
+    """The longest time that a transaction may take."""
+    is_troubled: bool = True
+    """Members die, stand still and are replaced now and then."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkPlan:
+    """An application of atomic batches: a driver, and `tasks` tasks for each version, with up to `records` rows each,
+    about each `pause_s`."""
+
+    name: str
+    output: str
+    tasks: int
+    pause_s: float
+    records: int
+    timeout_ms: int = 2_000
+    """The longest time that a version may be open."""
+    is_troubled: bool = True
+    """Drivers and tasks die, and drivers are replaced, now and then."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityPlan:
+    """Clients log in, nodes show certificates, and ACLs say who may do what (security/). Rights and passwords of
+    guests change about each `pause_s`; so often each guest tries something."""
+
+    guests: int
+    pause_s: float
+    session_ms: int = 0
+    """A log-in counts for so long; 0: as long as its connection."""
+    forges: bool = True
+    """Somebody with the certificate of a node speaks as others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """See the module."""
@@ -262,6 +351,13 @@ class Plan:
     kafka_readers: tuple[KafkaReaderPlan, ...] = ()
     groups: tuple[GroupPlan, ...] = ()
     """With any of these three, each broker has a listener KAFKA."""
+    transactors: tuple[TransactorPlan, ...] = ()
+    stable_readers: tuple[StableReaderPlan, ...] = ()
+    processings: tuple[ProcessingPlan, ...] = ()
+    sinks: tuple[SinkPlan, ...] = ()
+    byte_rate: int | None = None
+    """The quota of each client id, at each broker: bytes a second that it may produce, and fetch."""
+    security: SecurityPlan | None = None
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -269,7 +365,8 @@ class Plan:
 
     @property
     def has_kafka(self) -> bool:
-        return bool(self.kafka_writers or self.kafka_readers or self.groups)
+        has_transactors = any(each.kind is TransactorKind.KAFKA for each in self.transactors)
+        return bool(self.kafka_writers or self.kafka_readers or self.groups or has_transactors)
 
     @property
     def voters(self) -> tuple[int, ...]:

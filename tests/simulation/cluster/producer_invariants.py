@@ -17,9 +17,9 @@ from dataclasses import dataclass, fields
 from broker.node.node import Node
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionKey
+from storage.append.producer_ids import ProducerIdCounts
 from storage.append.producer_state import ProducerEntry
-from storage.log.log_cut import NO_LIMIT
-from storage.log.producer_ids import ProducerIdCounts
+from storage.log.log_span import NO_LIMIT
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.metadata_invariants import MetadataInvariants
@@ -103,7 +103,8 @@ class ProducerInvariants:
                 continue
             key = seen.key, partition.broker_id, producer_id  # its silence begins before its first batch is committed
             self._may_be_forgotten(key, entry, Told(entry.epoch, ()), log.log_end_offset, before_s, now_s)
-            if entry.batches[0].base_offset < end:
+            known = [batch.base_offset for batch in entry.batches]
+            if known and known[0] < end:
                 where = f"{machine.name}, {partition.topic_partition}"
                 raise Violated(f"I39: {where}: producer {producer_id} has committed nothing, and is known with {entry}")
 
@@ -111,7 +112,7 @@ class ProducerInvariants:
         """Batches below it may be forgotten: they are deleted, or the producer made room, and has written again since
         if it is known."""
         if self._made_room(partition):
-            return max(first_offset, entry.batches[0].base_offset if entry is not None else NO_LIMIT)
+            return max(first_offset, entry.batches[0].base_offset if entry is not None and entry.batches else NO_LIMIT)
         return first_offset
 
     def _made_room(self, partition: Partition) -> bool:
@@ -135,7 +136,7 @@ class ProducerInvariants:
         heard = [batch.offset for batch in told.batches if batch.offset < end]
         newest = told.epoch, heard[-1] if heard else -1
         if entry is not None:
-            newest = max(newest, (entry.epoch, entry.batches[-1].base_offset))
+            newest = max(newest, (entry.epoch, entry.batches[-1].base_offset if entry.batches else -1))
         silence = self._silences.setdefault(key, _Silence(newest, before_s))
         if now_s - silence.since_s >= self._expiration_s:  # perhaps until now: nobody looks at a replica out of the ISR
             silence.epoch = silence.newest[0]
@@ -166,12 +167,14 @@ def difference(
     the newest batch of a producer alone, and of those before only some.
     """
     wanted = told.batches
+    if entry is None and not wanted:
+        return ""  # it began with a marker, and that may be deleted
     if entry is None:
         return f"nothing is known, {told} is committed" if wanted[-1].offset >= first_offset else ""
     known = [batch[:3] for batch in entry.batches if batch.base_offset < end]
     if entry.epoch > told.epoch and not known:
         return ""
-    if is_cleaned and entry.epoch == told.epoch and known and known[-1] == wanted[-1]:
+    if is_cleaned and entry.epoch == told.epoch and known and wanted and known[-1] == wanted[-1]:
         return "" if all(b in wanted or b[1] < wanted[0].offset for b in known) else f"{entry} is known, {told} is told"
     newer = len(entry.batches) - len(known)
     wanted = wanted[max(len(wanted) + newer - WINDOW, 0) :]

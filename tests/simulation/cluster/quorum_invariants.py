@@ -274,6 +274,10 @@ class QuorumInvariants:
         """True if the voter knows everything that it has promised, and says so."""
         if voter.name in self.excused or self._lacks(voter.name) or self._doubtful.get(voter.name) == voter.lives:
             return False
+        log = self.voices[voter.name].log
+        log.refresh()
+        if log.doubtful_tail() is not None:
+            return False  # its next start will say that it forgot, though it may have promised nothing there
         stored = self.stored(voter)
         return stored.epoch > 0 and stored.forgotten is Forgotten.NOTHING
 

@@ -1,7 +1,7 @@
 """Compares the replicas of a partition in a simulated cluster, as they are on the disks of its brokers.
 
 They must be equal byte for byte. Where the oldest segments are deleted, each broker does so in its own time: then from
-the newest beginning on. Where keys are compacted, by the last value of each key.
+the newest beginning on. Where keys are compacted, by the last value of each key, or by all records that are committed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.record.batch import iter_headers
-from penstock.record.reader import read_records
+from penstock.record.markers import read_marker
+from penstock.record.reader import read_columns, read_records
 from penstock.types import TopicPartition
 from storage.log_dirs.meta_properties import read_meta_properties
 from tests.simulation.cluster.plan import TopicKind, TopicPlan
@@ -31,7 +32,9 @@ def unequal(brokers: Sequence[Machine], topics: Sequence[TopicPlan], counts: Map
         f"{topic.name}-{partition}"
         for topic in topics
         for partition in range(counts[topic.name])
-        if not are_equal(list(_replicas(brokers, TopicPartition(topic.name, partition))), topic.kind)
+        if not are_equal(
+            list(_replicas(brokers, TopicPartition(topic.name, partition))), topic.kind, is_compacted=topic.is_compacted
+        )
     ]
 
 
@@ -61,14 +64,16 @@ def apart(image: MetadataImage) -> int:
     return max(counts.values()) - min(counts.values())
 
 
-def are_equal(replicas: Sequence[Replica], kind: TopicKind) -> bool:
+def are_equal(replicas: Sequence[Replica], kind: TopicKind, *, is_compacted: bool = False) -> bool:
     contents = [replica.content for replica in replicas]
     if kind is TopicKind.COMPACTED:
         tables = [last_values(content) for content in contents]
         return all(table == tables[0] for table in tables)
-    if kind in (TopicKind.TRIMMED, TopicKind.RETAINED):
+    if kind in (TopicKind.TRIMMED, TopicKind.RETAINED, TopicKind.TRANSACTED):
         begin = max((replica.begin for replica in replicas), default=0)
         contents = [from_offset(content, begin) for content in contents]
+    if kind is TopicKind.TRANSACTED and is_compacted:
+        return len({tuple(committed_records(content)) for content in contents}) <= 1
     return len(set(contents)) <= 1
 
 
@@ -114,3 +119,18 @@ def last_values(replica: bytes) -> dict[bytes | None, bytes | None]:
     """The last value of each key that is not deleted."""
     found = {record.key: record.value for record in read_records(replica)}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def committed_records(replica: bytes) -> list[tuple[int, bytes | None]]:
+    """Offsets and values; without those of aborted transactions, which the cleaner takes away sooner or later."""
+    found: list[tuple[int, bytes | None]] = []
+    waiting: dict[int, list[tuple[int, bytes | None]]] = {}
+    for at, header in iter_headers(replica):
+        if header.is_control:
+            marker, records = read_marker(replica, at), waiting.pop(header.producer_id, [])
+            found += records if marker is None or marker.is_committed else []
+            continue
+        columns = read_columns(replica[at : at + header.size_bytes])
+        place = waiting.setdefault(header.producer_id, []) if header.is_transactional else found
+        place += zip(columns.offsets, columns.values, strict=True)
+    return sorted(found)

@@ -16,15 +16,26 @@ import grpc.aio
 from broker.config.node_config import NodeConfig
 from broker.connections.listener_limits import listener_limits
 from broker.grpc.broker_listeners import ServedListeners
+from broker.grpc.callers import URIS, node_callers
 from broker.grpc.handlers import add_calls
 from broker.grpc.outgoing_calls import Peers
 from broker.grpc.servers import STOP_GRACE_SECONDS, add_broker_apis, add_client_apis, add_controller_apis
 from broker.network.doors import BrokerService, ControllerService
 from penstock.client.wire.channel import GrpcChannel
+from penstock.client.wire.tls_files import Tls
 from penstock.clock import Clock
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
-from tests.simulation.cluster.network import CANCELLED, OK, Exchange, Listener, Network, Status
+from tests.simulation.cluster.network import (
+    CANCELLED,
+    OK,
+    Connection,
+    Exchange,
+    Listener,
+    Metadata,
+    Network,
+    Status,
+)
 from tests.simulation.cluster.scheduler import Process
 
 
@@ -38,10 +49,18 @@ class ServedContext:
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
-        self._peer = f"ipv4:10.0.0.1:{exchange.port}"
+        self._peer = f"ipv4:10.0.0.1:{exchange.connection.port}"
 
     def peer(self) -> str:
         return self._peer
+
+    def invocation_metadata(self) -> Metadata:
+        return self._exchange.metadata
+
+    def auth_context(self) -> Mapping[str, list[bytes]]:
+        """The names in the certificate that the client has shown, as gRPC tells them."""
+        uri = self._exchange.certificate
+        return {URIS: [uri.encode()]} if uri is not None else {}
 
     async def read(self) -> Any:
         got = await self._exchange.to_server.get()
@@ -57,10 +76,8 @@ class ServedContext:
 async def _serve(exchange: Exchange, handler: Any) -> None:
     context = ServedContext(exchange)
     try:
-        if handler.unary_unary is not None:
-            request = await context.read()
-            if request is not grpc.aio.EOF:
-                exchange.answer(await handler.unary_unary(request, context))
+        if handler.stream_unary is not None:
+            exchange.answer(await handler.stream_unary(None, context))
         else:
             await handler.stream_stream(None, context)
         status = OK
@@ -131,7 +148,8 @@ class SimulatedDoors:
     def controller(self, config: NodeConfig, service: ControllerService) -> SimulatedServer:
         limits = listener_limits(config, "CONTROLLER", service.connections_max)
         server = self.server(config.listener("CONTROLLER"))
-        add_controller_apis(server, limits, service.quorum, service.controller, self._clock)
+        callers = node_callers(config, "CONTROLLER", service.cluster_id)
+        add_controller_apis(server, limits, service, self._clock, callers)
         return server
 
 
@@ -179,14 +197,27 @@ def _as_is(message: Any) -> Any:
 
 
 class AioChannel:
-    """A `grpc.aio.Channel` of one process to one address."""
+    """A `grpc.aio.Channel` of one process to one address. `is_shared`: by several producers."""
+
+    is_shared = False
+    certificate: str | None = None
+    """The URI in the certificate that it shows, where that is not its machine's."""
 
     def __init__(self, network: Network, process: Process, machine: str, endpoint: Endpoint) -> None:
         self._network, self._process, self._machine, self._endpoint = network, process, machine, endpoint
         self._open: dict[Exchange, None] = {}
+        self._connection: Connection | None = None
 
-    def begin(self, method: str) -> Exchange:
-        exchange = Exchange(self._network, self._process, self._machine, self._endpoint, method)
+    def begin(self, method: str, metadata: Metadata = ()) -> Exchange:
+        """By the connection that there is, or by a new one."""
+        connection = self._connection
+        if connection is None or connection.is_broken:
+            connection = self._connection = Connection(next(self._network.ports))
+        exchange = Exchange(
+            self._network, self._process, self._machine, self._endpoint, method, connection, tuple(metadata)
+        )
+        if self.certificate is not None:
+            exchange.certificate = self.certificate
         self._open[exchange], exchange.channel = None, self
         return exchange
 
@@ -198,13 +229,13 @@ class AioChannel:
     ) -> Callable[..., Awaitable[Any]]:
         serialize, deserialize = request_serializer or _as_is, response_deserializer or _as_is
 
-        async def call(request: Any, timeout: float | None = None) -> Any:
-            return deserialize(await self._call(method, serialize(request), timeout))
+        async def call(request: Any, timeout: float | None = None, metadata: Metadata = ()) -> Any:
+            return deserialize(await self._call(method, serialize(request), timeout, metadata))
 
         return call
 
-    async def _call(self, method: str, request: bytes, timeout: float | None) -> bytes:
-        exchange = self.begin(method)
+    async def _call(self, method: str, request: bytes, timeout: float | None, metadata: Metadata) -> bytes:
+        exchange = self.begin(method, metadata)
         exchange.send(request)
         try:
             async with asyncio.timeout(timeout):
@@ -220,9 +251,9 @@ class AioChannel:
 
     def stream_stream(
         self, method: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any
-    ) -> Callable[[], AioStream]:
-        return lambda: AioStream(
-            self, self.begin(method), request_serializer or _as_is, response_deserializer or _as_is
+    ) -> Callable[..., AioStream]:
+        return lambda metadata=(): AioStream(
+            self, self.begin(method, metadata), request_serializer or _as_is, response_deserializer or _as_is
         )
 
     async def close(self) -> None:
@@ -290,32 +321,42 @@ class AioStream:
 class SimulatedPeers(Peers):
     """`broker.network.transport.NodeTransport`: the outgoing calls that ship, on simulated channels."""
 
+    certificate: str | None = None
+    """The URI in the certificate that it shows, where that is not its machine's."""
+
     def __init__(self, network: Network, process: Process, machine: str, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._way_out = (network, process, machine)
 
-    def _channel(self, endpoint: Endpoint) -> Any:
+    def _channel(self, endpoint: Endpoint, listener: str, node_id: int) -> Any:
         channel: Any = self._channels.get(endpoint)
         if channel is None:
             channel = self._channels[endpoint] = AioChannel(*self._way_out, endpoint)  # type: ignore[assignment]
+            channel.certificate = self.certificate
         return channel
 
 
 class SimulatedTransport:
     """`penstock.client.wire.transport.ClientTransport` of the clients of one process."""
 
+    is_shared = False
+    """Several producers go by one channel to a broker, each by a stream of its own."""
+
     def __init__(self, network: Network, process: Process, machine: str, known: Collection[Endpoint]) -> None:
         """`known`: the only addresses that a client may have heard of."""
         self._way_out, self._known = (network, process, machine), known
 
-    def connect(self, endpoint: Endpoint) -> GrpcChannel:
+    def connect(self, endpoint: Endpoint, tls: Tls | None = None) -> GrpcChannel:
         assert endpoint in self._known, f"a client goes to {endpoint}; it may have heard of {self._known}"
-        return _ClientChannel(endpoint, AioChannel(*self._way_out, endpoint))
+        channel = AioChannel(*self._way_out, endpoint)
+        channel.is_shared = self.is_shared
+        return _ClientChannel(endpoint, channel)
 
 
 class _ClientChannel(GrpcChannel):
     def __init__(self, endpoint: Endpoint, channel: AioChannel) -> None:
         self._endpoint = endpoint
+        self._is_tls = False
         self._channel: Any = channel
         self._calls: dict[str, Any] = {}
         self._streams: dict[str, Any] = {}

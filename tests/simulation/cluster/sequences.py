@@ -1,7 +1,8 @@
 """I20: the sequence numbers of the batches that one log has committed, as its producers must have numbered them.
 
 In a log each epoch of a producer id begins with sequence 0 and goes on without a gap, and epochs of an id never fall.
-So no batch is there twice, and none behind a later one. After 2^31-1 comes 0.
+So no batch is there twice, and none behind a later one. After 2^31-1 comes 0. Markers of transactions, and the batches
+of coordinators, have no sequence: an epoch may begin with one, and sequences go on behind it.
 
 What the log must know of each producer follows from the same batches: it is remembered here, for I39
 (producer_invariants.py).
@@ -34,6 +35,8 @@ class Told(NamedTuple):
 
     @property
     def next_sequence(self) -> int:
+        if not self.batches:
+            return 0
         newest = self.batches[-1]
         return (newest.sequence + newest.last_offset_delta + 1) % SEQUENCES
 
@@ -56,6 +59,8 @@ class Sequences:
         if header.producer_id == NO_PRODUCER_ID:
             return None
         before = self.told.get(header.producer_id, NOTHING)
+        if header.is_control or header.base_sequence < 0:
+            return self._unnumbered(header, before)
         is_later = header.producer_epoch > before.epoch
         first = 0 if is_later else before.next_sequence
         self.later_epochs += is_later and before is not NOTHING
@@ -68,3 +73,10 @@ class Sequences:
             f"producer {header.producer_id} in epoch {header.producer_epoch} with sequence {header.base_sequence},"
             f" where sequence {first} of epoch {max(before.epoch, header.producer_epoch)} comes next"
         )
+
+    def _unnumbered(self, header: BatchHeader, before: Told) -> str | None:
+        if header.producer_epoch > before.epoch:
+            self.told[header.producer_id] = Told(header.producer_epoch, ())
+        elif header.producer_epoch < before.epoch:
+            return f"a marker of producer {header.producer_id} in epoch {header.producer_epoch} behind {before.epoch}"
+        return None

@@ -281,6 +281,12 @@ def records_are_read_in_another_order(scene: Scene) -> None:
     scene.world.clients.ledger.read("a reader", 0, 0, [0, 1], [encode_value(0, 1), encode_value(0, 0)])
 
 
+def a_leader_brings_back_what_was_deleted(scene: Scene) -> None:
+    """As if its lead began now."""
+    scene.world.clients.ledger.was_deleted("topic", 0, 1)
+    scene.seen(scene.leader[1]).leading = None
+
+
 def a_follower_commits_alone(scene: Scene) -> None:
     scene.follower[1].high_watermark += 100
 
@@ -340,6 +346,7 @@ LIES: tuple[tuple[str, Lie], ...] = (
     ("I18", an_epoch_cache_that_knows_nothing),
     ("I18", a_gap),
     ("I22", many_descriptors),
+    ("I80", a_leader_brings_back_what_was_deleted),
     ("I41", a_partition_vanishes),
     ("I41", a_topic_has_fewer_partitions),
 )

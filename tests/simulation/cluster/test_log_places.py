@@ -15,7 +15,7 @@ from broker.jobs.log_dir_moves.moves import Move
 from broker.replication.partition import Partition
 from penstock.types import TopicPartition
 from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, MOVED_DIRECTORY_SUFFIX
-from storage.log.partition_metadata import write_topic_id
+from storage.disk.partition_metadata import write_topic_id
 from tests.simulation.cluster.log_places import ReplicaPlace
 from tests.simulation.cluster.mutants.edit import switched_on
 from tests.simulation.cluster.mutants.log_dirs import LOG_DIRS

@@ -10,8 +10,9 @@ import pytest
 from tests.simulation.cluster.lost_disk_plan import draw_lost_disk_plan
 from tests.simulation.cluster.plan import Kind
 from tests.simulation.cluster.world import World
+from tests.support.amount import usually
 
-SEEDS = range(3)
+SEEDS = range(usually(1, long=3))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -29,8 +29,8 @@ def _is_found(scene: Scene, seconds: float = ACKED_SECONDS + 0.1, trouble: Troub
     queue = PartitionQueue(TP, 1_000)
     queue.in_flight = [ProducerBatch(TP, 0, 0, THREADS)]
     real = neighbours.cores[0]
-    accumulator: Any = SimpleNamespace(queues=lambda: [queue])
-    core: Any = SimpleNamespace(closed=False, clock=real.clock, cluster=real.cluster, accumulator=accumulator)
+    partitions: Any = SimpleNamespace(queues=lambda: [queue])
+    core: Any = SimpleNamespace(closed=False, clock=real.clock, cluster=real.cluster, partitions=partitions)
     neighbours.watch(core)
     try:
         neighbours.deep(now_s)

@@ -7,13 +7,18 @@ second case the operator moves the directory away, as docs/data-directory.md say
 else has the records; its operator puts a backup back. A file that is only shorter is left out: no power cut
 takes flushed bytes, and what a disk loses that lies about a flush nobody can notice.
 
-At most a minority of the voters has a damaged log at a time. All else may go on meanwhile: other nodes may be down, and
-elections under way. Not here: what a voter must have before it votes again (quorum_invariants.py).
+A power cut may do the same to a leader of the quorum: of two batches that were not flushed yet its disk has kept the
+second alone, and the start cannot tell that hole from a flushed batch that was lost.
+
+At most a minority of the voters has a damaged log at a time: where no other majority has all that it promised, a disk
+has kept what it was given in order. All else may go on meanwhile: other nodes may be down, and elections under way. Not
+here: what a voter must have before it votes again (quorum_invariants.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker.quorum.metadata_log import METADATA_PARTITION
@@ -21,12 +26,13 @@ from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.record.batch import HEADER_BYTES
 from storage.disk.file_names import CLEAN_SHUTDOWN, LOG_SUFFIX, partition_directory
 from tests.simulation.cluster.disk_faults import place
-from tests.simulation.cluster.durable_log import Batch, parse
+from tests.simulation.cluster.durable_log import Batch, DurableLog, parse
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.machine import Machine
     from tests.simulation.cluster.plan import Fault
     from tests.simulation.cluster.world import World
+    from tests.support.losing_fs import LosingFileSystem
 
 Ends = Callable[[], object]
 LOOK_SECONDS = 0.5
@@ -101,6 +107,33 @@ def damage(machine: Machine, path: str, batches: list[Batch], amount: float) -> 
     at = choice * 7919 % (HEADER_BYTES if choice % 3 == 1 else len(batch.raw))
     machine.disk.damage(path, begin + at, 1 << choice % 8)
     return f"{what}: byte {at} has changed"
+
+
+@dataclass
+class DiskThen:
+    """The disk of a machine at some time."""
+
+    name: str
+    disk: LosingFileSystem
+
+
+def keep_order(world: World, machine: Machine, left: LosingFileSystem) -> None:
+    """The power cut of a voter that the others cannot spare has left no hole in its log. One that it had before stays:
+    it stands for what may have been promised."""
+    quorum = world.invariants.quorum
+    if not machine.config.is_controller or quorum.spares_another(machine):
+        return
+    before, after = (DurableLog(DiskThen(machine.name, disk), directory_of(machine)) for disk in (machine.disk, left))
+    before.refresh()
+    after.refresh()
+    hole = after.doubtful_tail()
+    if hole is None or before.doubtful_tail() is not None:
+        return
+    first, position = hole
+    world.say(f"{machine.name}: {first}: the power cut has left nothing behind byte {position}")
+    for path in after.paths():
+        if path >= first:
+            left.cut(path, position if path == first else 0)
 
 
 def directory_of(machine: Machine) -> str:

@@ -10,17 +10,18 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Coroutine, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from metadata.image import MetadataImage
-from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
+from penstock import AsyncAdmin, AsyncAtomicBatches, AsyncConsumer, AsyncProducer, TopicPartition
+from penstock.client.admin.admin_types import QuotaEntity
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.environment import ClientEnvironment
 from penstock.client.options.config import admin_config
 from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.errors import PenstockError
 from penstock.types import Endpoint
-from tests.chaos.ledger import NO_KEY, Ledger, encode_value
+from tests.chaos.ledger import NO_KEY, encode_value
 from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.clients.checkpointed import CheckpointReader
 from tests.simulation.cluster.clients.cores import core_of
@@ -29,6 +30,7 @@ from tests.simulation.cluster.clients.operators import Operator
 from tests.simulation.cluster.clients.readers import Reader
 from tests.simulation.cluster.fibers import FiberThreads
 from tests.simulation.cluster.groups.group import Group
+from tests.simulation.cluster.invariants import ToldLedger
 from tests.simulation.cluster.kafka.readers import KafkaReader
 from tests.simulation.cluster.kafka.writers import KafkaWriter
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
@@ -45,8 +47,17 @@ from tests.simulation.cluster.plan import (
     TopicPlan,
     WriterPlan,
 )
+from tests.simulation.cluster.processing.group import Processing
+from tests.simulation.cluster.quota_invariants import QuotaInvariants
 from tests.simulation.cluster.rpc import SimulatedTransport
+from tests.simulation.cluster.sink.application import SinkApplication
+from tests.simulation.cluster.transactions.work import Transactions
 
+if TYPE_CHECKING:
+    from tests.simulation.cluster.security.secured import Secured
+
+RETAINED_MINUTES_MIN = 100
+"""With a longer retention no calendar that jumps lets an offset expire."""
 KEYS = 20
 GROWING_AGE_MS = 700
 """Clients of a topic that gets more partitions hear of them so soon."""
@@ -83,7 +94,7 @@ class Clients:
         plan: Plan,
         endpoints: tuple[Sequence[Endpoint], Sequence[Endpoint]],
         failed: Failed,
-        ledger: Ledger,
+        ledger: ToldLedger,
         invariants: ClientInvariants,
         site: Site,
     ) -> None:
@@ -112,8 +123,14 @@ class Clients:
         self.calls: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         """Calls of operators, and errors that they were told, by their names."""
+        self.quotas = QuotaInvariants(plan)
         self.keyed = keyed_topics(self)
         self.groups = [Group(self, each) for each in plan.groups]
+        self.transactions = Transactions(self)
+        self.processings = [Processing(self, each) for each in plan.processings]
+        self.sinks = [SinkApplication(self, each) for each in plan.sinks]
+        self.secured: Secured | None = None
+        """Everything that is tried besides on a secured cluster."""
         self.possible_duplicates: dict[int, int] = {}
         self._sent: Counter[int] = Counter()
         """By writer: the next sequence."""
@@ -151,8 +168,9 @@ class Clients:
 
     # -- topics --------------------------------------------------------------------------------------------------------
 
-    def admin(self, limit_ms: int = 10_000) -> AsyncAdmin:
-        admin = AsyncAdmin(self.bootstrap, environment=self.environment(), default_api_timeout_ms=limit_ms)
+    def admin(self, limit_ms: int = 10_000, **login: str) -> AsyncAdmin:
+        options: dict[str, Any] = {**self._login, **login}
+        admin = AsyncAdmin(self.bootstrap, environment=self.environment(), default_api_timeout_ms=limit_ms, **options)
         self._invariants.watch(core_of(admin).cluster)
         return admin
 
@@ -160,6 +178,9 @@ class Clients:
         async with self.admin() as admin:
             for topic in self.plan.topics:
                 await self._create(admin, topic)
+            if (rate := self.plan.byte_rate) is not None:
+                limits = {"producer_byte_rate": rate, "consumer_byte_rate": rate}
+                assert not any((await admin.alter_client_quotas({QuotaEntity(client_id=""): limits})).values())
 
     async def _create(self, admin: AsyncAdmin, topic: TopicPlan) -> None:
         made = await admin.create_topic(topic.name, topic.partitions, topic.replication_factor, topic.config)
@@ -178,7 +199,10 @@ class Clients:
             *(self.write(number, plan) for number, plan in enumerate(self.plan.writers)),
             *(topic.write() for topic in self.keyed),
             *(KafkaWriter(self, number, plan).write() for number, plan in enumerate(self.plan.kafka_writers)),
+            *self.transactions.writes(),
+            *(sink.work() for sink in self.sinks),
             *(Operator(self, plan).work() for plan in self.plan.operators),
+            *(self.secured.works() if self.secured is not None else []),
         ]
 
     def producer(
@@ -195,11 +219,43 @@ class Clients:
             request_timeout_ms=5_000,
             metadata_max_idle_ms=IDLE_MS,
             **self._ages(),
+            **self._login,
         )
         core = core_of(producer)
         self._invariants.watch(core.cluster)
         self._invariants.neighbours.watch(core)
+        self.quotas.watch(producer.statistics)
         return producer
+
+    def transactional_producer(self, transactional_id: str, **options: Any) -> AsyncProducer:
+        """Its answers depend on the coordinator's, too: nobody promises how soon that answers."""
+        producer = AsyncProducer(
+            self.bootstrap,
+            environment=self.environment(),
+            transactional_id=transactional_id,
+            delivery_timeout_ms=self.plan.delivery_timeout_ms,
+            request_timeout_ms=2_500,
+            metadata_max_idle_ms=IDLE_MS,
+            **{**self._ages(), **self._login, **options},
+        )
+        self._invariants.watch(core_of(producer).cluster)
+        return producer
+
+    def atomic_batches(self, max_block_ms: int) -> AsyncAtomicBatches:
+        environment = self.environment()
+        assert isinstance(environment.transport, SimulatedTransport)
+        environment.transport.is_shared = True
+        batches = AsyncAtomicBatches(
+            self.bootstrap,
+            environment=environment,
+            delivery_timeout_ms=self.plan.delivery_timeout_ms,
+            request_timeout_ms=2_500,
+            max_block_ms=max_block_ms,
+            metadata_max_idle_ms=IDLE_MS,
+            **self._login,
+        )
+        self._invariants.watch(core_of(batches).cluster)
+        return batches
 
     async def write(self, number: int, plan: WriterPlan) -> None:
         """Sends until it is over; then waits for every answer."""
@@ -322,6 +378,13 @@ class Clients:
         has_jumps = any(fault.kind is Kind.WALL_JUMP for fault in self.plan.faults)
         return has_jumps or any(key.startswith("producer.id") for key in self.plan.config)
 
+    @property
+    def may_forget_offsets(self) -> bool:
+        """True if calendars jump by more than coordinators keep the offsets of a group without members."""
+        has_jumps = any(fault.kind is Kind.WALL_JUMP for fault in self.plan.faults)
+        minutes = int(str(self.plan.config.get("offsets.retention.minutes", 10_080)))
+        return has_jumps and minutes < RETAINED_MINUTES_MIN
+
     def _count_failures(self, error: BaseException, records: int) -> None:
         self.failed_records += records
         self.errors[type(error).__name__] += records
@@ -339,14 +402,14 @@ class Clients:
     # -- readers -------------------------------------------------------------------------------------------------------
 
     def consumer(self, **options: Any) -> AsyncConsumer:
-        options = {"auto_offset_reset": "none", **self._ages(), **options}
+        options = {"auto_offset_reset": "none", **self._ages(), **self._login, **options}
         consumer = AsyncConsumer(self.bootstrap, environment=self.environment(), **options)
         self._invariants.watch(core_of(consumer).cluster)
         return consumer
 
     def cluster_client(self) -> ClusterClient:
         """For a client that is made of the parts of others."""
-        cluster = ClusterClient(tuple(self._endpoints), admin_config({}), self.environment())
+        cluster = ClusterClient(tuple(self._endpoints), admin_config(self._login), self.environment())
         self._invariants.watch(cluster)
         return cluster
 
@@ -356,6 +419,11 @@ class Clients:
     def grows(self, topic: str) -> bool:
         """True if somebody adds partitions to the topic."""
         return any(each.task is Task.GROW and each.topic == topic for each in self.plan.operators)
+
+    @property
+    def _login(self) -> dict[str, Any]:
+        """The options of every client of a secured cluster."""
+        return {} if self.secured is None else dict(self.secured.worker)
 
     def _ages(self) -> dict[str, Any]:
         """The option of clients that are to find new partitions."""
@@ -378,6 +446,8 @@ class Clients:
             *(KafkaReader(self, number, plan).read() for number, plan in enumerate(self.plan.kafka_readers)),
             *(topic.read() for topic in self.keyed),
             *(member for group in self.groups for member in group.works()),
+            *self.transactions.reads(),
+            *(member for processing in self.processings for member in processing.works()),
         ]
 
     def _reader(self, number: int, plan: ReaderPlan) -> Reader | CheckpointReader:
@@ -386,6 +456,9 @@ class Clients:
     def judge(self) -> list[str]:
         """Everything that contradicts what the clients were told. Call it once."""
         self._judge_counts()
+        self.transactions.judge()
+        for each in (*self.processings, *self.sinks):
+            each.judge()
         verdict = self.ledger.judge(self.possible_duplicates)
         found = [f"{kind}: {number}" for kind, number in verdict.anomalies.items()]
         return [*found, *verdict.examples, *(text for topic in self.keyed for text in topic.judge())]

@@ -9,13 +9,14 @@ reader at the end, all replicas equal byte for byte. What must hold after each s
 
 from __future__ import annotations
 
+import functools
 import gc
 import logging
 import random
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +31,7 @@ from penstock.ids import RandomIds
 from penstock.testing.layout import Layout
 from penstock.testing.ports import HOST, fixed_ports
 from penstock.types import Endpoint
-from tests.simulation.cluster import faults
+from tests.simulation.cluster import faults, torn_metadata
 from tests.simulation.cluster.clients.readers import find_ends, read_final
 from tests.simulation.cluster.conditions import conditions, works
 from tests.simulation.cluster.disk_faults import DiskWork
@@ -39,10 +40,12 @@ from tests.simulation.cluster.log_places import between_log_dirs
 from tests.simulation.cluster.loop import MachineTime
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.network import Network
-from tests.simulation.cluster.plan import Fault, Plan
+from tests.simulation.cluster.plan import Fault, Plan, SecurityPlan
 from tests.simulation.cluster.replicas import apart, misplaced, unequal
 from tests.simulation.cluster.scheduler import Process, Scheduler, Stuck
+from tests.simulation.cluster.security.secured import Secured, certificate, first_users, security_config
 from tests.simulation.cluster.story_log import listening
+from tests.simulation.cluster.transaction_invariants import undecided
 from tests.simulation.cluster.transcript import Transcript
 from tests.simulation.cluster.workload import Clients
 
@@ -53,6 +56,8 @@ KAFKA_STEP = 600
 """Above the port of BROKER."""
 GROUP_SECONDS = 20.0
 """A session, the time that a rebalance may take, and what members wait between two tries, some times over."""
+TRANSACTION_SECONDS = 12.0
+"""The longest time-out of a transaction, and time to find its coordinator and to write its markers, some times over."""
 WHOLE_SECONDS = 1.0
 """So long clients write to the whole cluster."""
 MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -90,6 +95,8 @@ class Outcome:
     """The brokers' actions on idempotent producers (producer_invariants.py)."""
     snapshots: Counter[str] = field(default_factory=Counter)
     """Snapshots of the metadata: on how many disks they were, and how many came from a leader."""
+    security: Counter[str] = field(default_factory=Counter)
+    """The answers to guests and impostors on a secured cluster."""
     log: list[str] = field(default_factory=list)
     """The story's lines, in order; each begins with the time in seconds."""
 
@@ -123,12 +130,24 @@ class World:
         self.invariants.producers.dated = frozenset(writer.topic for writer in plan.writers if writer.is_dated)
         ledger = ToldLedger(self.invariants, plan)
         self.disks = DiskWork(self)
+        for machine in self.machines:
+            machine.lost_power = functools.partial(torn_metadata.keep_order, self)
         self.clients = Clients(
             self.network, plan, (endpoints, kafka), self._failed, ledger, self.invariants.clients, self
         )
+        if plan.security is not None:
+            self.clients.secured = self.invariants.secured = self._secured(
+                plan.security, dict(zip(plan.brokers, endpoints, strict=True))
+            )
         self._story = self.scheduler.process("story")
         self.began_s = self.scheduler.now_s
         self._transcript = Transcript(self) if transcript else None
+
+    def _secured(self, security: SecurityPlan, brokers: Mapping[int, Endpoint]) -> Secured:
+        ports = self._layout.ports
+        inter_broker = {index: Endpoint(HOST, ports[index].internal) for index in self.plan.brokers}
+        controllers = {index: Endpoint(HOST, ports[index].controller) for index in self.plan.voters}
+        return Secured(self.clients, security, self.cluster_id, brokers, inter_broker, controllers)
 
     def _machine(self, index: int) -> Machine:
         plan, node = self.plan, self.plan.nodes[index]
@@ -152,12 +171,15 @@ class World:
                     f"{voter}@{HOST}:{self._layout.ports[voter].controller}" for voter in plan.voters
                 ],
                 "log.dirs": [f"/machine/node-{index}/data-{number}" for number in range(node.log_dirs)],
+                **security_config(plan, listeners),
             }
         )
         time = MachineTime(self.scheduler, node.clock_rate)
         machine = Machine(f"node-{index}", config, self.network, self._failed, time)
         machine.faults.cold_share, machine.faults.sync_seconds = plan.cold_share, plan.sync_seconds
-        machine.format(self.cluster_id)
+        machine.format(self.cluster_id, first_users(plan) if node.is_voter else ())
+        if plan.security is not None:
+            self.network.certificates[machine.name] = certificate(self.cluster_id, index)
         return machine
 
     # -- what is seen --------------------------------------------------------------------------------------------------
@@ -215,6 +237,7 @@ class World:
         outcome.producers = self.invariants.producers.counted()
         outcome.producers["possible_duplicates"] = clients.doubts()
         outcome.snapshots = self.invariants.quorum.snapshots
+        outcome.security = Counter(clients.secured.oracle.counts if clients.secured is not None else {})
         return outcome
 
     def _tell(self) -> None:
@@ -222,6 +245,9 @@ class World:
         for machine in self.machines:
             machine.start()
         self._until(self.all_in_service, START_SECONDS, "every node is in service after the first start")
+        if clients.secured is not None:
+            clients.spawn(clients.secured.begin())
+            self._until(lambda: clients.is_idle, START_SECONDS, "everybody has rights")
         clients.spawn(clients.create_topics())
         self._until(lambda: clients.is_idle, START_SECONDS, "every topic is made")
         self._writing = [clients.spawn(writing) for writing in clients.writes()]
@@ -231,6 +257,8 @@ class World:
         if self.plan.faults:
             self.at(begin_s + self.plan.faults[0].at_s, lambda: self._next(0, self.scheduler.now_s))
         self._run_to(begin_s + self.plan.seconds)
+        for broken in clients.quotas.broken():
+            self.fail(broken)
         self._heal()
 
     def _next(self, number: int, due_s: float) -> None:
@@ -326,10 +354,15 @@ class World:
         self._until(lambda: not misplaced(self.brokers), HEAL_SECONDS, "the metadata names the log dir of each replica")
         self._until(lambda: all(w.done() for w in self._writing), HEAL_SECONDS, "every record is answered")
         self._until(self._all_committed, HEAL_SECONDS, "every record is committed")
+        self._until(lambda: not self._undecided(), TRANSACTION_SECONDS, "I70: every transaction has ended")
         clients.count_partitions(self.invariants.metadata.newest)
         self._until(lambda: not self._unrest(), GROUP_SECONDS, "I64: every group is stable")
         clients.spawn(find_ends(clients))
         self._until(lambda: clients.is_idle, HEAL_SECONDS, "every reader is at the end")
+        if clients.processings:
+            self._find_outputs()
+        if clients.secured is not None:
+            clients.spawn(clients.secured.read_final())
         clients.spawn(read_final(clients))
         self._until(lambda: clients.is_idle, HEAL_SECONDS, "everything can be read again")
         self._until(lambda: not self._unequal(), HEAL_SECONDS, "all replicas are equal")
@@ -337,6 +370,15 @@ class World:
         self.outcome.healed_seconds = self.scheduler.now_s - began_s
         for wrong in clients.judge():
             self.fail(wrong)
+
+    def _find_outputs(self) -> None:
+        """Groups that process write on until they are at the ends of what they read: those of what they made are known
+        when the last has ended."""
+        self._until(self._all_committed, HEAL_SECONDS, "everything that was made is committed")
+        self._until(lambda: not self._undecided(), TRANSACTION_SECONDS, "I70: every transaction has ended")
+        self.clients.ends = None
+        self.clients.spawn(find_ends(self.clients))
+        self._until(lambda: self.clients.is_idle, HEAL_SECONDS, "the ends of what was made are told")
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
@@ -370,6 +412,7 @@ class World:
             else:
                 yield f"{machine.name}: {node.status()}"
         yield from self._isr_troubles()
+        yield from self._undecided()
         yield from self._unrest()
 
     def all_in_service(self) -> bool:
@@ -438,6 +481,10 @@ class World:
         brokers = [machine.node.broker for machine in self.machines if machine.node is not None]
         partitions = (each for broker in brokers if broker is not None for each in broker.replicas.hosted.all())
         return all(each.leading is None or each.high_watermark == each.log.log_end_offset for each in partitions)
+
+    def _undecided(self) -> list[str]:
+        """I70: the transactions that have not ended, and where."""
+        return list(undecided(self.invariants.partitions.transactions.decisions, self.brokers))
 
     def _unequal(self) -> list[str]:
         """Partitions whose replicas differ now."""

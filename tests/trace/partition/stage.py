@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker.replication.follower.fetcher_core import Append, FetcherCore, FetchState, Truncate
+from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.follower.fetcher_effects import perform
+from broker.replication.follower.fetcher_values import Append, FetchState, Truncate
 from broker.replication.leader.follower_fetch import note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.partition import Partition
@@ -169,7 +170,7 @@ class Stage:
 
     def records(self, broker_id: int) -> list[str]:
         log = self.brokers[broker_id].partition.log
-        found = read_records(log.read(0, 1 << 20).records)
+        found = read_records(log.reader.read(0, 1 << 20).records)
         return [
             f"{(record.value or b'').decode()}@{epochs.epoch_for_offset(log.epoch_entries, record.offset)}"
             for record in found

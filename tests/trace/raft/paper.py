@@ -67,7 +67,7 @@ def _lead_before_anybody_fetches(stage: Stage, node_id: int, strike: Callable[[]
 def _acked(stage: Stage, offset: int) -> bool:
     """True if nodes 2 and 3 have told node 1 that they have what is below the offset."""
     leadership = stage.actors[1].core.leadership if 1 in stage.actors else None
-    voters = leadership.voters() if leadership is not None else ()
+    voters = leadership.replicas.voters() if leadership is not None else ()
     return sum(replica.acked_offset >= offset for replica in voters if replica.replica_id in (2, 3)) == 2
 
 

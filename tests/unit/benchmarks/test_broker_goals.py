@@ -28,6 +28,11 @@ def test_a_ratio_is_taken_within_a_pair_and_needs_both_sides() -> None:
     assert ratios(found["penstock", 3, *key], found["kafka", 3, *key]) == [2.0, 0.5]
 
 
+def test_a_figure_that_a_pair_has_several_times_is_their_median() -> None:
+    found = by_pair([*(row("penstock", 0, rate) for rate in (90, 400, 100)), row("penstock", 1, 7)])
+    assert found["penstock", 3, "send", 100] == {0: 100, 1: 7}
+
+
 def test_the_spread_shows_median_smallest_and_largest() -> None:
     assert spread([3.0, 1.0, 2.0]) == "2 (1-3)"
     assert spread([929_000]) == "929k"

@@ -130,6 +130,12 @@ def test_bytes_are_text_or_hex_and_never_break_a_line(tmp_path: Path, capsys: py
     ]
 
 
+def test_what_a_producer_has_not_is_a_dash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"type": "producer", "producer_id": 7, "epoch": 3, "last_append_ms": 1, "batches": []}
+    DumpText(tmp_path).row(row | {"transaction_start_offset": 12, "coordinator_epoch": None})
+    assert capsys.readouterr().out.splitlines()[1] == "7\t3\t1\t12\t-\t"
+
+
 def test_a_remedy_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = VerifyText(tmp_path)
     for offset in (1, 2):

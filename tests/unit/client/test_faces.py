@@ -12,10 +12,20 @@ from typing import Any, cast
 
 import pytest
 
-from penstock import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Consumer, Producer, TopicPartition
+from penstock import (
+    Admin,
+    AsyncAdmin,
+    AsyncAtomicBatches,
+    AsyncConsumer,
+    AsyncProducer,
+    AtomicBatches,
+    Consumer,
+    Producer,
+    TopicPartition,
+)
 from tests.support.fake_broker import FakeCluster
 
-PAIRS = [(Admin, AsyncAdmin), (Consumer, AsyncConsumer), (Producer, AsyncProducer)]
+PAIRS = [(Admin, AsyncAdmin), (Consumer, AsyncConsumer), (Producer, AsyncProducer), (AtomicBatches, AsyncAtomicBatches)]
 FACES = [face for pair in PAIRS for face in pair]
 OWN_ARGUMENTS = {"close"}
 """A plain client closes within a time limit; an async one ends with the `asyncio.timeout` around it."""

@@ -18,9 +18,10 @@ import pytest
 
 from penstock.client.background import LoopThread
 from penstock.client.environment import given_or_system
-from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
+from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.memory import MemoryPool
+from penstock.client.producer.partition_queues import AccumulatorConfig
 from penstock.client.producer.producer_core import ProducerCore
 from penstock.messages.metadata import MetadataResponse, PartitionInfo, TopicInfo
 from penstock.record.codecs import Codec
@@ -108,7 +109,7 @@ def test_the_clients_thread_goes_on_after_a_caller_was_interrupted(loop_thread: 
 
 
 def open_batches(core: ProducerCore) -> list[ProducerBatch]:
-    return [b for queue in core.accumulator.queues() for b in (queue.open, *queue.ready) if b is not None]
+    return [b for queue in core.partitions.queues() for b in (queue.open, *queue.ready) if b is not None]
 
 
 class WokenLoop:
@@ -147,7 +148,7 @@ def test_what_a_bulk_closed_or_queued_before_an_interruption_is_sent() -> None:
         core, loop = producer_core()
         core.append("t", core.pending(None, b"ahead", None, None), 0)
         loop.woken, core.sender._woken = 0, False
-        queue = core.accumulator.queue(TopicPartition("t", 0))
+        queue = core.partitions.queue(TopicPartition("t", 0))
         was_interrupted = interrupted(lambda: core.append_bulk(queue, b"encoded", 1), moment, AT_SIGNALS)  # noqa: B023
         batches = open_batches(core)
         assert core.memory.used_bytes == sum(b.granted_bytes for b in batches), f"before instruction {moment}"

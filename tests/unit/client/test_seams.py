@@ -12,8 +12,13 @@ EDGES = {
     "descriptors.py": "whether files may be opened",
     "environment.py": "makes the real environment",
     "forks.py": "what a fork does to clients",
+    "options/variables.py": "the environment variables of the process",
+    "processing/processing_metrics.py": "the page of a processor for Prometheus",
     "wire/channel.py": "gRPC",
     "wire/http2_channel.py": "the transport without gRPC: looks names up",
+    "wire/login.py": "a user's password, and nonces",
+    "wire/token_login.py": "a user's token: a file, and a thread for a function of the user's",
+    "wire/tls_files.py": "certificates and keys, and the libraries that take them",
     "wire/http2_stream.py": "the transport without gRPC: the escapes of its texts",
 }
 

@@ -20,11 +20,13 @@ KAFKAS = {
     "CreatePartitions": (Operation.ALTER, Resource.TOPIC),
     "DeleteTopics": (Operation.DELETE, Resource.TOPIC),
     "InitProducerId": (Operation.IDEMPOTENT_WRITE, Resource.CLUSTER),
-    "AlterConfigs": (Operation.ALTER_CONFIGS, Resource.NAMED),
-    "DescribeConfigs": (Operation.DESCRIBE_CONFIGS, Resource.NAMED),
+    "AlterConfigs": (Operation.ALTER_CONFIGS, Resource.TOPIC),
+    "DescribeConfigs": (Operation.DESCRIBE_CONFIGS, Resource.TOPIC),
     "ElectLeaders": (Operation.ALTER, Resource.CLUSTER),
     "AlterPartitionReassignments": (Operation.ALTER, Resource.CLUSTER),
     "ListPartitionReassignments": (Operation.DESCRIBE, Resource.CLUSTER),
+    "AlterUserScramCredentials": (Operation.ALTER, Resource.CLUSTER),
+    "DescribeUserScramCredentials": (Operation.DESCRIBE, Resource.CLUSTER),
     "UnregisterBroker": (Operation.ALTER, Resource.CLUSTER),
     "DescribeCluster": (Operation.DESCRIBE, Resource.CLUSTER),
     "DescribeQuorum": (Operation.DESCRIBE, Resource.CLUSTER),
@@ -43,16 +45,24 @@ KAFKAS = {
     "ListGroups": (Operation.DESCRIBE, Resource.CLUSTER),
     "DescribeGroups": (Operation.DESCRIBE, Resource.GROUP),
     "DeleteGroups": (Operation.DELETE, Resource.GROUP),
+    "CreateAcls": (Operation.ALTER, Resource.CLUSTER),
+    "DeleteAcls": (Operation.ALTER, Resource.CLUSTER),
+    "AlterClientQuotas": (Operation.ALTER_CONFIGS, Resource.CLUSTER),
+    "DescribeClientQuotas": (Operation.DESCRIBE_CONFIGS, Resource.CLUSTER),
+    "DescribeAcls": (Operation.DESCRIBE, Resource.CLUSTER),
     "AddPartitionsToTxn": (Operation.WRITE, Resource.TRANSACTIONAL_ID),
     "AddOffsetsToTxn": (Operation.WRITE, Resource.TRANSACTIONAL_ID),
     "TxnOffsetCommit": (Operation.WRITE, Resource.TRANSACTIONAL_ID),
     "EndTxn": (Operation.WRITE, Resource.TRANSACTIONAL_ID),
+    "BeginAtomicBatch": (Operation.WRITE, Resource.TRANSACTIONAL_ID),
+    "CommitAtomicBatch": (Operation.WRITE, Resource.TRANSACTIONAL_ID),
+    "AbortAtomicBatch": (Operation.WRITE, Resource.TRANSACTIONAL_ID),
     "DescribeTransactions": (Operation.DESCRIBE, Resource.TRANSACTIONAL_ID),
     "ListTransactions": (Operation.DESCRIBE, Resource.TRANSACTIONAL_ID),
     "EndHangingTransaction": (Operation.ALTER, Resource.CLUSTER),
     "UpdateFeatures": (Operation.ALTER, Resource.CLUSTER),
 }
-OURS = {"DescribeMetadata"}
+OURS = {"DescribeMetadata", "SaslAuthenticate"}
 """APIs of clients that Kafka does not have."""
 
 

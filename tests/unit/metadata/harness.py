@@ -40,6 +40,9 @@ from penstock.messages.configs import (
 from penstock.messages.elections import AlterPartitionReassignmentsRequest, ReassignedPartition, ReassignmentResult
 from penstock.messages.partitions import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult, IsrMember
 from penstock.messages.produce import AllocateProducerIdsRequest
+from penstock.messages.security.acls import AclBinding, AclDeletion, AclFilter, CreateAclsRequest, DeleteAclsRequest
+from penstock.messages.security.quotas import AlterClientQuotasRequest, QuotaAlteration
+from penstock.messages.security.users import AlterUserScramCredentialsRequest, ScramDeletion, ScramUpsertion
 from penstock.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -225,6 +228,24 @@ class Cluster:
         request = AllocateProducerIdsRequest(broker_id, self.image.brokers[broker_id].broker_epoch)
         block = self.commit(self.controller.allocate_producer_ids(request, self.now_ms, self.leader_epoch))
         return range(block.first_producer_id, block.first_producer_id + block.count)
+
+    def create_acls(self, *acls: AclBinding) -> list[ApiError | None]:
+        answer = self.commit(self.controller.create_acls(CreateAclsRequest(acls), self.now_ms))
+        return [one.error for one in answer.results]
+
+    def alter_quotas(self, *alterations: QuotaAlteration) -> list[ApiError | None]:
+        answer = self.commit(self.controller.alter_client_quotas(AlterClientQuotasRequest(alterations), self.now_ms))
+        return [one.error for one in answer.results]
+
+    def delete_acls(self, *filters: AclFilter) -> tuple[AclDeletion, ...]:
+        return self.commit(self.controller.delete_acls(DeleteAclsRequest(filters), self.now_ms)).results
+
+    def alter_users(self, *changes: ScramDeletion | ScramUpsertion) -> dict[str, ApiError | None]:
+        deletions = tuple(change for change in changes if isinstance(change, ScramDeletion))
+        upsertions = tuple(change for change in changes if isinstance(change, ScramUpsertion))
+        request = AlterUserScramCredentialsRequest(deletions, upsertions)
+        answer = self.commit(self.controller.alter_user_scram_credentials(request, self.now_ms))
+        return {one.user: one.error for one in answer.users}
 
     def reassign(self, name: str, replicas: tuple[int, ...] | None, partition: int = 0) -> ApiError | None:
         """The partition is to have these replicas; None cancels."""

@@ -18,7 +18,9 @@ from metadata.codec import (
 )
 from metadata.records import (
     ADDED_IN,
+    AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     NoOpRecord,
     PartitionChangeRecord,
@@ -26,9 +28,13 @@ from metadata.records import (
     ProducerIdsRecord,
     Record,
     RegisterBrokerRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
+    ScramSecretRecord,
     TopicRecord,
     UnregisterBrokerRecord,
+    UserScramCredentialRecord,
 )
 from metadata.registrations import PartitionRegistration
 from penstock.errors import InvariantViolation
@@ -60,6 +66,13 @@ RECORDS: list[Record] = [
     ConfigRecord("topic", "orders", "retention.ms"),
     ProducerIdsRecord(1_000, 1, 42),
     ProducerIdsRecord((1 << 63) - 1),
+    UserScramCredentialRecord("älice", 1, 4096, "c2FsdA==", "c3RvcmVk", "c2VydmVy"),
+    RemoveUserScramCredentialRecord("älice", 2),
+    ScramSecretRecord("secret"),
+    AccessControlEntryRecord("id", "TOPIC", "örders", "PREFIXED", "User:anna", "*", "READ", "ALLOW"),
+    RemoveAccessControlEntryRecord("id"),
+    ClientQuotaRecord("request_percentage", "", "äpp", None, 0.5),
+    ClientQuotaRecord("producer_byte_rate", "anna"),
     NoOpRecord(),
 ]
 
@@ -94,6 +107,26 @@ VERSION_0: list[tuple[bytes, Record]] = [
         b'{"type":"ProducerIds","version":0,"next_producer_id":1000,"broker_id":1,"broker_epoch":42}',
         ProducerIdsRecord(1_000, 1, 42),
     ),
+    (
+        b'{"type":"UserScramCredential","version":0,"name":"alice","mechanism":1,"iterations":4096,"salt":"c2FsdA==",'
+        b'"stored_key":"c3RvcmVk","server_key":"c2VydmVy"}',
+        UserScramCredentialRecord("alice", 1, 4096, "c2FsdA==", "c3RvcmVk", "c2VydmVy"),
+    ),
+    (
+        b'{"type":"RemoveUserScramCredential","version":0,"name":"alice","mechanism":2}',
+        RemoveUserScramCredentialRecord("alice", 2),
+    ),
+    (b'{"type":"ScramSecret","version":0,"secret":"s"}', ScramSecretRecord("s")),
+    (
+        b'{"type":"AccessControlEntry","version":0,"id":"i","resource_type":"TOPIC","resource_name":"orders",'
+        b'"pattern_type":"LITERAL","principal":"User:anna","host":"*","operation":"READ","permission_type":"ALLOW"}',
+        AccessControlEntryRecord("i", "TOPIC", "orders", "LITERAL", "User:anna", "*", "READ", "ALLOW"),
+    ),
+    (
+        b'{"type":"ClientQuota","version":0,"key":"producer_byte_rate","user":"anna","value":1000.0}',
+        ClientQuotaRecord("producer_byte_rate", "anna", value=1000.0),
+    ),
+    (b'{"type":"RemoveAccessControlEntry","version":0,"id":"i"}', RemoveAccessControlEntryRecord("i")),
     (b'{"type":"NoOp","version":0}', NoOpRecord()),
 ]
 """Logs on disk hold these bytes: never edit a line, only add some. One of each type."""

@@ -22,12 +22,25 @@ from typing import Any
 import pytest
 
 import penstock
-from penstock import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, BulkFuture, Consumer, Producer, RecordFuture
+from penstock import (
+    Admin,
+    AsyncAdmin,
+    AsyncAtomicBatches,
+    AsyncConsumer,
+    AsyncProducer,
+    AtomicBatches,
+    BulkFuture,
+    Consumer,
+    Producer,
+    RecordFuture,
+)
 from penstock.errors import ApiError, NetworkError, OffsetOutOfRangeError, PenstockError
 from penstock.types import LeaderHint
 
-FACES = (Producer, Consumer, Admin, AsyncProducer, AsyncConsumer, AsyncAdmin, RecordFuture, BulkFuture)
-NO_RESULTS = {"RecordFuture", "BulkFuture", "Transaction", "AsyncTransaction", "GroupPositions"}
+PLAIN = (Producer, Consumer, Admin, AtomicBatches)
+FACES = (*PLAIN, AsyncProducer, AsyncConsumer, AsyncAdmin, AsyncAtomicBatches, RecordFuture, BulkFuture)
+WRITERS = {"AtomicWriter", "AsyncAtomicWriter"}
+NO_RESULTS = {"RecordFuture", "BulkFuture", "Transaction", "AsyncTransaction", "GroupPositions", *WRITERS}
 """The values that only the process that sent the record, or has the clients, can keep."""
 WITHOUT_THE_EXTRAS = ("penstock.spark", "penstock.pipelines", "penstock._server")
 

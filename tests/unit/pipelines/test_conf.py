@@ -86,6 +86,10 @@ def test_values_have_their_types(tmp_path: Path) -> None:
         ("topic = 't'\ncount = 0", "job.toml: count = 0 must be at least 1"),
         ("topic = 't'\ncount = 101", "job.toml: count: 100 are enough"),
         ("topic = 't'\ncolor = 'green'", "job.toml: color = 'green' must be one of red, blue"),
+        *(
+            (f"topic = 't'\noutput = '{address}'", f"job.toml: output = '{address}' must be a path on this machine")
+            for address in ("s3://bucket/table", "hdfs:/table", "file:///table")
+        ),
         ("topic = 't'\ndeep = 'yes'", "job.toml: deep = 'yes' must be true or false"),
         (
             "topic = 't'\nwatermark = '10'",

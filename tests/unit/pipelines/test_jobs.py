@@ -8,13 +8,15 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from penstock.errors import ConfigError
 from penstock.pipelines.catalog import run_job
-from penstock.pipelines.frame.conf import Duration
+from penstock.pipelines.frame.checks import check_table
+from penstock.pipelines.frame.conf import DEFAULT_RUN, Duration
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.jobs import backfill as backfill_job
 from penstock.pipelines.jobs.audit import AuditConf, check_audit
@@ -30,7 +32,7 @@ from penstock.pipelines.jobs.backfill import (
 )
 from penstock.pipelines.jobs.bronze import BronzeConf, check_bronze
 from penstock.pipelines.jobs.gold import GoldConf
-from penstock.pipelines.jobs.silver import SilverConf
+from penstock.pipelines.jobs.silver import SilverConf, check_silver
 from penstock.spark.planning import DataLossError
 from penstock.types import TopicPartition
 from tests.support.fake_broker import FakeCluster
@@ -54,7 +56,7 @@ def silver(**more: Any) -> SilverConf:
         **more,
     }
     paths = {"input": Path("/in"), "output": Path("/out")}
-    return SilverConf(bootstrap="127.0.0.1:1", dead_letter_topic="d", **paths, **given)
+    return SilverConf(bootstrap="127.0.0.1:1", dead_letter_topic="d", **{**paths, **given})
 
 
 def gold(**more: Any) -> GoldConf:
@@ -90,6 +92,27 @@ def test_a_conf_that_contradicts_itself_is_refused(make: Callable[[], object], m
     with pytest.raises(ConfigError) as caught:
         make()
     assert message in str(caught.value)
+
+
+def test_files_that_do_not_belong_to_a_table_yet_are_no_table(tmp_path: Path) -> None:
+    for directory, is_table in (("_pending", False), ("date=2026-01-01", True)):
+        (tmp_path / directory).mkdir()
+        (tmp_path / directory / "part-1.parquet").touch()
+        if is_table:
+            check_table(tmp_path, "bronze")
+        else:
+            with pytest.raises(ConfigError, match="has no Parquet files; run the job bronze first"):
+                check_table(tmp_path, "bronze")
+
+
+def test_bronze_and_silver_refuse_a_table_of_another_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "_spark_metadata").mkdir()
+    (tmp_path / "_spark_metadata" / "0").write_text("v1")
+    bronze = BronzeConf(bootstrap="127.0.0.1:1", topic="t", output=tmp_path)
+    with pytest.raises(ConfigError, match=r"has micro-batch 0, but the checkpoint .*/_checkpoint has none"):
+        check_bronze(bronze)
+    with pytest.raises(ConfigError, match=r"has micro-batch 0, but the checkpoint .*/_checkpoint/silver has none"):
+        check_silver(silver(output=tmp_path))
 
 
 def test_a_topic_that_is_not_there_is_a_mistake_in_the_conf() -> None:
@@ -198,7 +221,7 @@ def test_a_topic_made_anew_between_the_check_and_the_run_does_not_take_the_outpu
     conf = backfill(output=tmp_path)
     write_shape(conf, "id-1")
     with pytest.raises(ConfigError, match="made anew"):
-        run_backfill(conf, cast(JobContext, None))
+        run_backfill(conf, cast(JobContext, SimpleNamespace(run=DEFAULT_RUN)))
     check_shape(conf, "id-1")
 
 

@@ -156,8 +156,7 @@ def test_a_java_that_was_killed_is_one_sentence_also_from_the_stop_of_its_query_
 
 def test_what_spark_refuses_before_a_stream_begins_is_one_line(tmp_path: Path) -> None:
     class Refusing:
-        @property
-        def readStream(self) -> object:
+        def __getattr__(self, _: str) -> object:
             raise AnalysisException("[X] there is no such thing\n\tat java")
 
     conf = BronzeConf(bootstrap="127.0.0.1:1", topic="t", output=tmp_path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from raft import leadership
+from raft import quorum_replicas
 from raft.messages import FetchMetadataRequest, FetchSnapshotRequest, SnapshotsKept
 from raft.quorum_state import ElectionState
 from tests.support.raft_bench import CLUSTER, Bench, log_of
@@ -134,7 +134,7 @@ def test_leader_has_heard_of_everything_but_its_own_process_of_nothing_before() 
 def test_observer_that_was_forgotten_for_others_may_have_heard_what_they_all_may(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(leadership, "OBSERVERS_MAX", 2)
+    monkeypatch.setattr(quorum_replicas, "OBSERVERS_MAX", 2)
     bench = leader()
     made = propose(bench)
     fetch(bench, 9, "before")
@@ -142,7 +142,7 @@ def test_observer_that_was_forgotten_for_others_may_have_heard_what_they_all_may
         bench.advance(10)
         fetch(bench, node, "p")
     assert bench.core.leadership is not None
-    assert [seen.replica_id for seen in bench.core.leadership.observers()] == [10, 11]
+    assert [seen.replica_id for seen in bench.core.leadership.replicas.observers()] == [10, 11]
     assert heard(bench, 9, "after") == made + 1
     fetch(bench, 9, "after", made + 1)
     assert heard(bench, 9, "after") == made + 1

@@ -116,7 +116,7 @@ def test_a_fetch_that_needs_a_snapshot_acks_nothing_and_is_contact() -> None:
     ask(bench, fetch(6, 1))
     leadership = bench.core.leadership
     assert leadership is not None
-    replica = leadership.voters()[0]
+    replica = leadership.replicas.voters()[0]
     assert (replica.acked_offset, replica.last_fetch_ms) == (-1, bench.now_ms)
     assert bench.core.high_watermark == 5, "what the newest snapshot has is committed"
 

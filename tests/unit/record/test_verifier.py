@@ -17,7 +17,7 @@ from penstock.types import EpochEntry
 from storage.append.batch_validation import check_fetched
 from storage.segment.batch_check import BatchCheck, Span
 from storage.segment.batch_scan import LogFile, scan_headers, scan_verified
-from storage.segment.segment import Place
+from storage.segment.places import Place
 from storage.segment.verified_chunks import ChunkReader
 from storage.tools.batch_walk import walk
 from tests.support.losing_fs import LosingFileSystem

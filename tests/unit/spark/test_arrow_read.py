@@ -86,7 +86,7 @@ class CleanedWhileRead:
     def fetch(self, span: PlannedRange) -> Iterator[RawBuffer]:
         at = span.lo
         while at < span.hi:
-            records = self.log.log.read(at, 100).records
+            records = self.log.log.reader.read(at, 100).records
             after = max(header.next_offset for _, header in iter_headers(records))
             yield RawBuffer(records, at, after)
             if at == span.lo:

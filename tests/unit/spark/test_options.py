@@ -10,7 +10,8 @@ from penstock.client.options.config import AdminConfig, ConsumerConfig
 from penstock.errors import ConfigError
 from penstock.spark.boundary import BoundaryKind
 from penstock.spark.kafka_options import options_of
-from penstock.spark.options import SourceOptions, sink_options, source_options
+from penstock.spark.options import SourceOptions, source_options
+from penstock.spark.writing.sink_options import sink_options
 from penstock.types import TopicPartition
 
 BASE = {"bootstrap": "h:9192", "subscribe": "orders"}

@@ -55,7 +55,10 @@ def test_readers_and_writers_are_checked_when_they_are_made() -> None:
     with pytest.raises(ConfigError, match="did you mean 'failOnDataLoss'"):
         source(failOnDatalos="true").reader(one.schema())
     with pytest.raises(ConfigError, match="the penstock sink has no option 'subscrib'"):
-        source(subscrib="x").writer(schema=one.schema(), overwrite=False)
+        mistyped = CaseInsensitiveDict({"bootstrap": "h:1", "topic": "t", "subscrib": "x"})
+        PenstockDataSource(mistyped).writer(schema=one.schema(), overwrite=False)
+    with pytest.raises(ConfigError, match="option subscribe is for reading; a write has the option topic"):
+        one.writer(schema=one.schema(), overwrite=False)
 
 
 def test_spark_calls_the_stream_writer_by_keyword() -> None:

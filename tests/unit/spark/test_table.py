@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from penstock.errors import ConfigError
 from penstock.spark.boundary import BoundaryKind
-from penstock.spark.options import sink_options, source_options
+from penstock.spark.options import source_options
 from penstock.spark.schema import (
     METADATA_KEY,
     WRITE_TYPE_KEY,
@@ -19,6 +21,7 @@ from penstock.spark.schema import (
     write_options,
 )
 from penstock.spark.source import PenstockDataSource
+from penstock.spark.writing.sink_options import sink_options
 
 OPTIONS = {"Bootstrap": "h:1", "topic": "orders", "kafka.linger.ms": "1", "kafka.max.partition.fetch.bytes": "9"}
 
@@ -75,7 +78,12 @@ def test_a_table_of_an_earlier_version_is_read_and_to_be_made_anew_before_it_is_
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("kafka.sasl.jaas.config", "option 'kafka.sasl.jaas.config': Penstock connects without encryption and log-in"),
+        ("kafka.sasl.jaas.config", "option 'kafka.sasl.jaas.config': write kafka.username and kafka.password.file"),
+        ("kafka.password", "option kafka.password: a table's options are seen by whoever sees the table; write"),
+        (
+            "kafka.token",
+            "option kafka.token: a table's options are seen by whoever sees the table; write kafka.token.file",
+        ),
         ("startingOffset", "the penstock table has no option 'startingoffset'; did you mean 'startingOffsets'?"),
         ("kafka.fetch.mn.bytes", "is not an option of the Penstock client; did you mean 'kafka.fetch.min.bytes'?"),
     ],
@@ -130,3 +138,28 @@ def test_one_set_of_options_serves_both_directions() -> None:
 def test_a_table_whose_options_are_lost_says_why() -> None:
     with pytest.raises(ConfigError, match="keeps its OPTIONS if its columns are not listed"):
         read_options({"serialization.format": "1"}, source_schema(False), streaming=False)
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+@pytest.mark.parametrize(
+    ("find", "option", "message"),
+    [
+        (write_options, "startingOffsets", "^option startingOffsets is for reading; give it where the rows are read"),
+        (write_options, "SUBSCRIBE", "^option subscribe is for reading; a write has the option topic$"),
+        (write_options, "maxOffsetsPerTrigger", "^option maxOffsetsPerTrigger is for reading; "),
+        (read_options, "semantics", "^option semantics is for writing; give it where the rows are written"),
+        (read_options, "topic", "^option topic is for writing; "),
+    ],
+)
+def test_an_option_of_the_other_direction_is_refused_unless_it_is_a_tables(
+    find: Any, option: str, message: str, streaming: bool
+) -> None:
+    given = {"bootstrap": "h:1", **({"subscribe": "t"} if find is read_options else {"topic": "t"}), option: "latest"}
+    with pytest.raises(ConfigError, match=message):
+        find(given, source_schema(False), streaming=streaming)
+
+
+def test_a_read_may_name_its_topic_as_a_table_does_and_headers_are_for_both() -> None:
+    given = {"bootstrap": "h:1", "topic": "t", "includeheaders": "true"}
+    for find in (read_options, write_options):
+        assert find(given, source_schema(True), streaming=False) == given

@@ -13,7 +13,7 @@ from penstock.testing import Cluster
 @pytest.mark.parametrize("index", [3, -1])
 def test_a_node_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, index: int) -> None:
     cluster: Any = Cluster(nodes=3)
-    monkeypatch.setattr(cluster, "_layout", SimpleNamespace())
-    monkeypatch.setattr(cluster, "_nodes", [SimpleNamespace()] * 3)
+    monkeypatch.setattr(cluster._nodes, "_layout", SimpleNamespace())
+    monkeypatch.setattr(cluster._nodes, "_nodes", [SimpleNamespace()] * 3)
     with pytest.raises(ValueError, match=f"there is no node {index}: the cluster has the nodes 0 to 2"):
         cluster.kill(index)

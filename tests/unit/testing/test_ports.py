@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 
 import pytest
@@ -10,6 +11,7 @@ from penstock.errors import ConfigError
 from penstock.testing.ports import (
     EVERY_ADDRESS,
     HOST,
+    HeldPorts,
     NodePorts,
     fixed_ports,
     free_kafka_ports,
@@ -48,3 +50,39 @@ def test_a_port_for_kafkas_clients_that_is_taken_is_passed_over() -> None:
     assert free_kafka_ports((9092, 9093, 9094), ports, HOST)[0] > 9094, "the brokers' own ports are taken, too"
     with pytest.raises(ConfigError, match="no port from 65535 to 65535 is free"):
         free_kafka_ports((65_535, 65_535), ports[:2], HOST)
+
+
+def test_the_ports_of_a_node_that_is_down_are_given_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, held = free_ports(1), HeldPorts()
+    known = set(mine[0])
+    others = iter([*sorted(known), *(port for port in range(20_000, 30_000) if port not in known)])
+
+    class Draw:
+        """Draws the ports of the node that is down before any other."""
+
+        def randint(self, low: int, high: int) -> int:
+            return next(others)
+
+    monkeypatch.setattr(random, "SystemRandom", Draw)
+    held.hold(mine)
+    try:
+        assert not known & set(free_ports(1)[0])
+        with socket.create_server((HOST, mine[0].broker)):  # as a node listens: with SO_REUSEADDR
+            assert not is_free(HOST, mine[0].broker)
+        assert is_free(HOST, mine[0].broker), "the node itself comes back"
+    finally:
+        held.release()
+    others = iter(sorted(known))
+    assert known == set(free_ports(1)[0]), "the cluster is gone"
+
+
+def test_holding_again_and_a_port_of_somebody_else_change_nothing() -> None:
+    held = HeldPorts()
+    with socket.create_server((HOST, 0)) as taken:
+        ports = (NodePorts(taken.getsockname()[1], *free_ports(1)[0][1:]),)
+        try:
+            held.hold(ports)
+            held.hold(ports)
+        finally:
+            held.release()
+    assert all(is_free(HOST, port) for port in ports[0])

@@ -27,7 +27,6 @@ from broker.groups.consumer.membership import Found, check_places, known_member
 from broker.groups.consumer.reconciliation import Heard, is_waiting, reconciled
 from broker.groups.consumer.record_room import check_records_fit
 from broker.groups.group_config import GroupConfig
-from broker.groups.records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, MalformedConsumerProtocolError
 from penstock.errors import (
     ApiError,
     FencedInstanceIdError,
@@ -50,6 +49,7 @@ from penstock.messages.groups.classic_protocol import (
     SyncGroupResponse,
 )
 from penstock.messages.groups.consumer_protocol import JOINS
+from penstock.wire.consumer_protocol import CONSUMER_PROTOCOL_TYPE, MalformedConsumerProtocolError
 
 
 class ClassicMembers:

@@ -1,6 +1,6 @@
 """The subscriptions and assignments of classic members, which name topics, by topic ids as a consumer group has them.
 
-Pure. Not here: the bytes themselves (records/consumer_protocol.py).
+Pure. Not here: the bytes themselves (penstock/wire/consumer_protocol.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from broker.coordination.turn import KnownTopics
 from broker.groups.consumer.member import Assignment, Owned
-from broker.groups.records.consumer_protocol import (
+from penstock.wire.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolTopicPartitions,
     MalformedConsumerProtocolError,

@@ -25,10 +25,10 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import Assignment, ClassicSession, Member, MemberState, Owned
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
-from broker.groups.records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, MalformedConsumerProtocolError
 from broker.groups.records.record_codec import encoded_size
 from penstock.errors import GroupIdNotFoundError
 from penstock.messages.groups.classic_protocol import JoinGroupProtocol
+from penstock.wire.consumer_protocol import CONSUMER_PROTOCOL_TYPE, MalformedConsumerProtocolError
 
 UPGRADES: Final = frozenset({"upgrade", "bidirectional"})
 DOWNGRADES: Final = frozenset({"downgrade", "bidirectional"})

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from broker.config.config_table import KEYS
 from broker.kafka.apis.admin.broker_loggers import LOGGER_KEY, with_changes
-from broker.kafka.apis.admin.config_codes import OURS, ResourceType
+from broker.kafka.apis.admin.config_codes import OURS, ConfigOwner
 from broker.kafka.apis.asked_topics import each_once
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
@@ -35,7 +35,7 @@ from penstock.messages import configs
 from penstock.messages.configs import AlterConfigsResource, ConfigChange, ConfigOperation
 
 _DELETE: Final = ConfigOperation.DELETE
-_KNOWN: Final[Mapping[int, Container[str]]] = {ResourceType.TOPIC: TOPIC_CONFIGS, ResourceType.BROKER: KEYS}
+_KNOWN: Final[Mapping[int, Container[str]]] = {ConfigOwner.TOPIC: TOPIC_CONFIGS, ConfigOwner.BROKER: KEYS}
 THROTTLED_REPLICAS: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
@@ -58,7 +58,7 @@ def incremental_alter_configs(parts: DoorParts, asked: Asked, body: IncrementalA
         without = [entry.name for entry in entries if entry.value is None and entry.config_operation != _DELETE]
         if error := _bad_changes(changes, without):
             outcomes[one] = error
-        elif one.kind == ResourceType.BROKER_LOGGER:
+        elif one.kind == ConfigOwner.BROKER_LOGGER:
             try:
                 wanted[one] = yield from _of_loggers(one.name, changes)
             except ApiError as error:
@@ -77,7 +77,7 @@ def alter_configs(parts: DoorParts, asked: Asked, body: AlterConfigsRequest) -> 
         sets = tuple(ConfigChange(entry.name, ConfigOperation.SET, entry.value or "") for entry in entries)
         if error := _bad_changes(sets, [entry.name for entry in entries if entry.value is None]):
             outcomes[one] = error
-        elif one.kind == ResourceType.BROKER_LOGGER:
+        elif one.kind == ConfigOwner.BROKER_LOGGER:
             outcomes[one] = InvalidRequestError("levels of loggers are changed by IncrementalAlterConfigs")
         else:
             changes = (*_to_do(image, one, sets), *_deletions(image, one, sets))
@@ -105,7 +105,7 @@ def _each(resources: Sequence[Any], outcomes: dict[_Resource, ApiError | None]) 
     for one, resource in zip(named, resources, strict=True):
         if times[one] > 1:
             outcomes[one] = InvalidRequestError(f"the resource is named {times[one]} times in the request")
-        elif one.kind not in OURS and one.kind != ResourceType.BROKER_LOGGER:
+        elif one.kind not in OURS and one.kind != ConfigOwner.BROKER_LOGGER:
             outcomes[one] = InvalidRequestError(f"resource type {one.kind} has no configuration here")
         else:
             yield one, resource.configs
@@ -129,7 +129,7 @@ def _to_do(image: MetadataImage, one: _Resource, changes: Sequence[ConfigChange]
         for change in changes
         if change.key in known
         or change.key in now
-        or (change.operation != _DELETE and not (one.kind == ResourceType.TOPIC and change.key in THROTTLED_REPLICAS))
+        or (change.operation != _DELETE and not (one.kind == ConfigOwner.TOPIC and change.key in THROTTLED_REPLICAS))
     )
 
 
@@ -167,7 +167,7 @@ def _altered(
 
 
 def _stands_alone(one: _Resource) -> bool:
-    return one.kind == ResourceType.BROKER_LOGGER or one == (ResourceType.BROKER, "")
+    return one.kind == ConfigOwner.BROKER_LOGGER or one == (ConfigOwner.BROKER, "")
 
 
 def _asked(

@@ -24,7 +24,7 @@ TYPES: Final[Mapping[str, int]] = {"boolean": 1, "string": 2, "int": 3, "short":
 INT_TYPE, STRING_TYPE, LIST_TYPE = TYPES["int"], TYPES["string"], TYPES["list"]
 
 
-class ResourceType(IntEnum):
+class ConfigOwner(IntEnum):
     """An owner of configuration."""
 
     TOPIC = 2
@@ -34,6 +34,6 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-OURS: Final[Mapping[int, str]] = {ResourceType.TOPIC: TOPIC_RESOURCE, ResourceType.BROKER: BROKER_RESOURCE}
+OURS: Final[Mapping[int, str]] = {ConfigOwner.TOPIC: TOPIC_RESOURCE, ConfigOwner.BROKER: BROKER_RESOURCE}
 """The owners that this cluster configures, by our names."""
 THEIRS: Final[Mapping[str, int]] = {ours: int(theirs) for theirs, ours in OURS.items()}

@@ -26,10 +26,11 @@ from broker.kafka.schemas.topics import (
 from metadata.records import BROKER_RESOURCE
 from metadata.topic_config import TOPIC_CONFIGS, parse_topic_config
 from penstock.config_keys import config_text
-from penstock.errors import ApiError, InvalidConfigError, InvalidRequestError
+from penstock.errors import ApiError, InvalidConfigError, InvalidRequestError, TopicAuthorizationFailedError
 from penstock.messages import configs, topics
 from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.configs import ConfigEntry, ConfigSource
+from penstock.messages.security.acls import Operation, ResourceType
 
 FIRST_WITH_CONFIGS: Final = 5
 Defaults = Mapping[str, ConfigEntry]
@@ -46,13 +47,14 @@ def create_topics(parts: DoorParts, asked: Asked, body: CreateTopicsRequest) -> 
         made = {topic.name: topic for topic in answer.topics}
     defaults: Defaults = {}
     is_new = any(topic.error is None for topic in made.values())
-    if is_new and asked.version >= FIRST_WITH_CONFIGS and len(made) <= NAMES_MAX:
+    is_told = parts.rights.may(asked.caller, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
+    if is_new and is_told and asked.version >= FIRST_WITH_CONFIGS and len(made) <= NAMES_MAX:
         defaults = yield from _defaults(parts.node_id)
     return CreateTopicsResponse(
         topics=[
             _failed(asked, topic.name, refused[topic.name])
             if topic.name in refused
-            else _result(asked, topic, made[topic.name], defaults)
+            else _result(parts, asked, topic, made[topic.name], defaults)
             for topic in _topics(body)
         ]
     )
@@ -108,9 +110,15 @@ def _defaults(node_id: int) -> Generator[Ask, Any, Defaults]:
     return {name: found[key.broker_key] for name, key in TOPIC_CONFIGS.items() if key.broker_key in found}
 
 
-def _result(asked: Asked, topic: CreatableTopic, made: topics.TopicResult, defaults: Defaults) -> CreatableTopicResult:
+def _result(
+    parts: DoorParts, asked: Asked, topic: CreatableTopic, made: topics.TopicResult, defaults: Defaults
+) -> CreatableTopicResult:
     if made.error is not None:
         return _failed(asked, topic.name, made.error)
+    if not parts.rights.may(asked.caller, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
+        return CreatableTopicResult(
+            name=topic.name, topic_id=made.topic_id, topic_config_error_code=TopicAuthorizationFailedError.code
+        )
     own = {config.name: config.value or "" for config in topic.configs}
     inherited = [_entry(name, entry.value, entry.source) for name, entry in defaults.items() if name not in own]
     overridden = [

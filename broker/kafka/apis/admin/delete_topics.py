@@ -16,6 +16,7 @@ from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from penstock.errors import ApiError, InvalidRequestError, UnknownTopicIdError, UnknownTopicOrPartitionError
 from penstock.messages import topics
+from penstock.messages.security.acls import Operation
 
 
 class _Named(NamedTuple):
@@ -28,7 +29,7 @@ class _Named(NamedTuple):
 def delete_topics(parts: DoorParts, asked: Asked, body: DeleteTopicsRequest) -> Plan:
     times = Counter(_named(asked, body))
     named = tuple(times)
-    resolved = [_resolved(parts, one, times[one]) for one in named]
+    resolved = [_resolved(parts, asked, one, times[one]) for one in named]
     ids = Counter(one for one in resolved if isinstance(one, str))
     wanted = tuple(topic_id for topic_id, number in ids.items() if number == 1)
     results: dict[str, topics.TopicResult] = {}
@@ -58,7 +59,7 @@ def _named(asked: Asked, body: DeleteTopicsRequest) -> Sequence[_Named]:
     return [_Named(topic.name, topic.topic_id) for topic in body.topics]
 
 
-def _resolved(parts: DoorParts, one: _Named, times: int) -> str | ApiError:
+def _resolved(parts: DoorParts, asked: Asked, one: _Named, times: int) -> str | ApiError:
     """The id of the topic, or why it cannot be asked for."""
     if times > 1:
         return InvalidRequestError(f"the topic is named {times} times in the request")
@@ -66,6 +67,10 @@ def _resolved(parts: DoorParts, one: _Named, times: int) -> str | ApiError:
         return InvalidRequestError("a topic is named by its name or by its id, and not by both")
     if one.name is None:
         return one.topic_id
+    try:
+        parts.rights.check_topic(asked.caller, "DeleteTopics", Operation.DELETE, one.name)
+    except ApiError as error:
+        return error
     topic_id = parts.topic_id(one.name)
     return topic_id or UnknownTopicOrPartitionError(f"topic {one.name[:64]!r} does not exist")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.kafka.apis.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from broker.kafka.apis.authorized_operations import NOT_ASKED, cluster_operations
 from broker.kafka.apis.metadata import controller_for
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
@@ -46,7 +46,9 @@ def describe_cluster(parts: DoorParts, asked: Asked, body: DescribeClusterReques
             for b in reached
             if body.include_fenced_brokers or not b.fenced
         ],
-        cluster_authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else NOT_ASKED,
+        cluster_authorized_operations=(
+            cluster_operations(parts, asked) if body.include_cluster_authorized_operations else NOT_ASKED
+        ),
     )
 
 

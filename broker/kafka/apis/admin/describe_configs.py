@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from broker.kafka.apis.admin.broker_loggers import LOGGER_KEY, logger_configs
-from broker.kafka.apis.admin.config_codes import OURS, SOURCES, TYPES, UNKNOWN_TYPE, ResourceType
+from broker.kafka.apis.admin.config_codes import OURS, SOURCES, TYPES, UNKNOWN_TYPE, ConfigOwner
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
@@ -30,6 +30,7 @@ from penstock.errors import ApiError, InvalidRequestError, UnsupportedVersionErr
 from penstock.messages import configs
 from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.cluster import DescribeClusterRequest
+from penstock.messages.security.acls import Operation
 
 Found = Mapping[tuple[str, str], configs.DescribeConfigsResult]
 
@@ -50,7 +51,7 @@ def describe_configs_failed(asked: Asked, body: DescribeConfigsRequest, error: A
 
 def _ours(resource: DescribeConfigsResource) -> tuple[str, str] | None:
     """The resource in our terms; None for a kind that has no configuration here."""
-    if resource.resource_type == ResourceType.BROKER_LOGGER:
+    if resource.resource_type == ConfigOwner.BROKER_LOGGER:
         return (BROKER_RESOURCE, resource.resource_name) if resource.resource_name else None
     kind = OURS.get(resource.resource_type)
     return None if kind is None else (kind, resource.resource_name)
@@ -66,7 +67,7 @@ def _result(
     if (error := found[ours].error) is not None:
         return _refused(asked, resource, error)
     entries: Sequence[DescribeConfigsResourceResult] = [_entry(body, entry) for entry in found[ours].configs]
-    if resource.resource_type == ResourceType.BROKER_LOGGER:
+    if resource.resource_type == ConfigOwner.BROKER_LOGGER:
         level = next(entry.value for entry in found[ours].configs if entry.name == LOGGER_KEY)
         entries = logger_configs(level)
     wanted = resource.configuration_keys
@@ -102,15 +103,16 @@ def _refused(asked: Asked, resource: DescribeConfigsResource, error: ApiError) -
 
 def list_config_resources(parts: DoorParts, asked: Asked, body: ListConfigResourcesRequest) -> Plan:
     """The owners of the kinds that are asked for, or of all; version 0 asks for client metrics."""
-    known = {ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER}
-    every = {ResourceType.CLIENT_METRICS} if asked.version == 0 else set(ResourceType)
+    parts.rights.check_cluster(asked.caller, "ListConfigResources", Operation.DESCRIBE_CONFIGS)
+    known = {ConfigOwner.TOPIC, ConfigOwner.BROKER, ConfigOwner.BROKER_LOGGER}
+    every = {ConfigOwner.CLIENT_METRICS} if asked.version == 0 else set(ConfigOwner)
     wanted = set(body.resource_types) or every
-    if unknown := wanted - set(ResourceType):
+    if unknown := wanted - set(ConfigOwner):
         raise UnsupportedVersionError(f"resource type {min(unknown)} is not known")
     cluster = yield Ask("DescribeCluster", DescribeClusterRequest())
     brokers = [str(broker.node_id) for broker in cluster.brokers]
     names: dict[int, list[str]] = dict.fromkeys(known, brokers)
-    names[ResourceType.TOPIC] = sorted(parts.image().topics_by_name)
+    names[ConfigOwner.TOPIC] = sorted(parts.image().topics_by_name)
     return ListConfigResourcesResponse(
         config_resources=[
             ConfigResource(resource_name=name, resource_type=kind)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.features import FEATURES
+from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Asked, Plan
 from broker.kafka.schemas.features import (
     FeatureUpdateKey,
@@ -17,13 +18,15 @@ from broker.kafka.schemas.features import (
     UpdateFeaturesResponse,
 )
 from penstock.errors import ApiError, InvalidUpdateVersionError
+from penstock.messages.security.acls import Operation
 
 API = "UpdateFeatures"
 FIRST_WITHOUT_ROWS = 2
 
 
-def update_features(asked: Asked, body: UpdateFeaturesRequest) -> Plan:
+def update_features(parts: DoorParts, asked: Asked, body: UpdateFeaturesRequest) -> Plan:
     yield from ()
+    parts.rights.check_cluster(asked.caller, API, Operation.ALTER)
     errors = {update.feature: _refusal(update) for update in body.feature_updates}
     first = next((error for error in errors.values() if error is not None), None)
     whole = first if asked.version >= FIRST_WITHOUT_ROWS else None

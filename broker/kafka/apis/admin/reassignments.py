@@ -26,11 +26,13 @@ from broker.kafka.schemas.reassignments import (
 from metadata.image import MetadataImage
 from penstock.errors import ApiError, InvalidReplicationFactorError
 from penstock.messages import elections
+from penstock.messages.security.acls import Operation
 
 API = "AlterPartitionReassignments"
 
 
 def alter_partition_reassignments(parts: DoorParts, asked: Asked, body: AlterPartitionReassignmentsRequest) -> Plan:
+    parts.rights.check_cluster(asked.caller, API, Operation.ALTER)
     named = _named(body)
     refused: dict[int, ApiError] = {}
     if not body.allow_replication_factor_change:
@@ -97,7 +99,8 @@ def _by_topic(
     return [ReassignableTopicResponse(name=topic, partitions=rows) for topic, rows in topics.items()]
 
 
-def list_partition_reassignments(asked: Asked, body: ListPartitionReassignmentsRequest) -> Plan:
+def list_partition_reassignments(parts: DoorParts, asked: Asked, body: ListPartitionReassignmentsRequest) -> Plan:
+    parts.rights.check_cluster(asked.caller, "ListPartitionReassignments", Operation.DESCRIBE)
     wanted: Mapping[str, frozenset[int]] | None = None
     if body.topics is not None:
         wanted = {topic.name: frozenset(topic.partition_indexes) for topic in body.topics}

@@ -84,7 +84,7 @@ def _of_cluster(parts: DoorParts) -> list[ApiRow]:
     cluster, quorum = partial(describe_cluster.describe_cluster, parts), partial(describe_quorum.describe_quorum, parts)
     return [
         _row(55, "DescribeQuorum", (0, 2), quorum, describe_quorum.describe_quorum_failed),
-        _row(57, "UpdateFeatures", (0, 2), features.update_features),
+        _row(57, "UpdateFeatures", (0, 2), partial(features.update_features, parts)),
         _row(60, "DescribeCluster", (0, 2), cluster, describe_cluster.describe_cluster_failed),
         _row(
             64,
@@ -116,7 +116,7 @@ def _of_replicas(parts: DoorParts) -> list[ApiRow]:
             partial(reassignments.alter_partition_reassignments, parts),
             reassignments.alter_partition_reassignments_failed,
         ),
-        _row(46, "ListPartitionReassignments", (0, 0), reassignments.list_partition_reassignments),
+        _row(46, "ListPartitionReassignments", (0, 0), partial(reassignments.list_partition_reassignments, parts)),
     ]
 
 

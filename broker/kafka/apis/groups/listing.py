@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final
 
-from broker.kafka.apis.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from broker.kafka.apis.authorized_operations import NOT_ASKED, group_operations
 from broker.kafka.errors import code_of, message_of
+from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.groups import classic, consumer
 from penstock.errors import ApiError, GroupIdNotFoundError
@@ -77,11 +78,15 @@ def _in_portions(
 # -- the classic protocol ----------------------------------------------------------------------------------------------
 
 
-def describe_groups(asked: Asked, body: classic.DescribeGroupsRequest) -> Plan:
+def describe_groups(parts: DoorParts, asked: Asked, body: classic.DescribeGroupsRequest) -> Plan:
     names = list(dict.fromkeys(body.groups))
     found = yield from _in_portions(DESCRIBE_GROUPS, messages.DescribeGroupsRequest, names, DESCRIBED_MAX)
-    operations = GROUP_OPERATIONS if body.include_authorized_operations else NOT_ASKED
-    return classic.DescribeGroupsResponse(groups=[_classic(asked, one, operations) for one in found])
+    told = body.include_authorized_operations
+    return classic.DescribeGroupsResponse(
+        groups=[
+            _classic(asked, one, group_operations(parts, asked, one.group_id) if told else NOT_ASKED) for one in found
+        ]
+    )
 
 
 def describe_groups_failed(
@@ -136,11 +141,15 @@ def _not_described(asked: Asked, group_id: str, error: ApiError) -> classic.Desc
 # -- the consumer protocol ---------------------------------------------------------------------------------------------
 
 
-def consumer_group_describe(asked: Asked, body: consumer.ConsumerGroupDescribeRequest) -> Plan:
+def consumer_group_describe(parts: DoorParts, asked: Asked, body: consumer.ConsumerGroupDescribeRequest) -> Plan:
     names = list(dict.fromkeys(body.group_ids))
     found = yield from _in_portions(DESCRIBE_GROUPS, messages.DescribeGroupsRequest, names, DESCRIBED_MAX)
-    operations = GROUP_OPERATIONS if body.include_authorized_operations else NOT_ASKED
-    return consumer.ConsumerGroupDescribeResponse(groups=[_consumer(asked, one, operations) for one in found])
+    told = body.include_authorized_operations
+    return consumer.ConsumerGroupDescribeResponse(
+        groups=[
+            _consumer(asked, one, group_operations(parts, asked, one.group_id) if told else NOT_ASKED) for one in found
+        ]
+    )
 
 
 def consumer_group_describe_failed(

@@ -31,6 +31,7 @@ from penstock.errors import ApiError
 from penstock.messages.client_apis import PARTITIONS_MAX
 from penstock.messages.group_apis import OFFSET_COMMIT
 from penstock.messages.groups import offsets as messages
+from penstock.messages.security.acls import Operation
 from penstock.types import TopicPartition
 
 FIRST_WITH_STALE_EPOCH: Final = 9
@@ -38,6 +39,7 @@ FIRST_WITH_IDS: Final = 10
 
 
 def offset_commit(parts: DoorParts, asked: Asked, body: OffsetCommitRequest) -> Plan:
+    parts.rights.check_group(asked.caller, OFFSET_COMMIT.name, Operation.READ, body.group_id)
     image = parts.image()
     questions: list[messages.OffsetCommitPartition] = []
     asked_for: list[OffsetCommitResponsePartition] = []
@@ -45,6 +47,8 @@ def offset_commit(parts: DoorParts, asked: Asked, body: OffsetCommitRequest) -> 
     for topic in body.topics:
         try:
             by_id = asked.version >= FIRST_WITH_IDS
+            if not by_id:
+                parts.rights.check_topic(asked.caller, OFFSET_COMMIT.name, Operation.READ, topic.name)
             found = topic_with_id(image, topic.topic_id) if by_id else topic_named(image, topic.name)
         except ApiError as error:
             _fail(asked, [told[id(part)] for part in topic.partitions], error)

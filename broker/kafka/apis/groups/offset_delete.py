@@ -15,14 +15,16 @@ from broker.kafka.schemas.groups.offsets import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from penstock.errors import UnknownTopicOrPartitionError
+from penstock.errors import ApiError, UnknownTopicOrPartitionError
 from penstock.messages.client_apis import PARTITIONS_MAX
 from penstock.messages.group_apis import OFFSET_DELETE
 from penstock.messages.groups import offsets as messages
+from penstock.messages.security.acls import Operation
 from penstock.types import TopicPartition
 
 
 def offset_delete(parts: DoorParts, asked: Asked, body: OffsetDeleteRequest) -> Plan:
+    parts.rights.check_group(asked.caller, OFFSET_DELETE.name, Operation.DELETE, body.group_id)
     image = parts.image()
     topics: dict[str, OffsetDeleteResponseTopic] = {}
     wanted: list[tuple[TopicPartition, OffsetDeleteResponsePartition]] = []
@@ -31,6 +33,11 @@ def offset_delete(parts: DoorParts, asked: Asked, body: OffsetDeleteRequest) -> 
         for part in topic.partitions:
             answer = OffsetDeleteResponsePartition(partition_index=part.partition_index)
             told.append(answer)
+            try:
+                parts.rights.check_topic(asked.caller, OFFSET_DELETE.name, Operation.READ, topic.name)
+            except ApiError as error:
+                answer.error_code = code_of(error, OFFSET_DELETE.name, asked.version)
+                continue
             if image.partition(topic.name, part.partition_index) is None:
                 answer.error_code = UnknownTopicOrPartitionError.code
             else:

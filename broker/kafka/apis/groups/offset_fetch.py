@@ -30,7 +30,7 @@ from broker.kafka.schemas.groups.offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from penstock.errors import ApiError, UnknownTopicIdError
+from penstock.errors import ApiError, UnknownTopicIdError, UnstableOffsetCommitError
 from penstock.messages.client_apis import ASKED_MAX, NAMES_MAX
 from penstock.messages.group_apis import OFFSET_FETCH
 from penstock.messages.groups import offsets as messages
@@ -39,6 +39,10 @@ from penstock.types import NO_EPOCH, NO_OFFSET, TopicPartition
 FIRST_WITH_ERROR: Final = 2
 FIRST_WITH_GROUPS: Final = 8
 FIRST_WITH_IDS: Final = 10
+ASK_AGAIN: Final = -1000
+"""The offset beside UNSTABLE_OFFSET_COMMIT, where Kafka has -1. librdkafka (2.16 too) keeps the offset of such an
+answer if its assignment changed meanwhile: -1 has it begin where `auto.offset.reset` says, so that what the group has
+done is done again, and this one, its RD_KAFKA_OFFSET_STORED, has it ask again. Others look at the error alone."""
 
 
 @dataclass(slots=True)
@@ -232,5 +236,6 @@ def _values(asked: Asked, group: _Group, topic: _Topic, index: int) -> tuple[int
     if error is None and found is not None:
         error = found.error
     if error is not None or found is None:
-        return NO_OFFSET, NO_EPOCH, "", code_of(error, OFFSET_FETCH.name, asked.version)
+        offset = ASK_AGAIN if isinstance(error, UnstableOffsetCommitError) else NO_OFFSET
+        return offset, NO_EPOCH, "", code_of(error, OFFSET_FETCH.name, asked.version)
     return found.offset, found.leader_epoch, found.metadata, 0

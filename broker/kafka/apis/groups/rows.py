@@ -30,7 +30,8 @@ def group_rows(parts: DoorParts) -> list[ApiRow]:
     """In the order of their keys."""
     commit, fetch = partial(offset_commit.offset_commit, parts), partial(offset_fetch.offset_fetch, parts)
     find, forget = partial(find_coordinator.find_coordinator, parts), partial(offset_delete.offset_delete, parts)
-    describe, describe_consumers = listing.describe_groups, listing.consumer_group_describe
+    describe = partial(listing.describe_groups, parts)
+    describe_consumers = partial(listing.consumer_group_describe, parts)
     return [
         _row(8, "OffsetCommit", (2, 10), commit, offset_commit.offset_commit_failed),
         _row(9, "OffsetFetch", (1, 10), fetch, offset_fetch.offset_fetch_failed),

@@ -26,7 +26,7 @@ from broker.kafka.schemas.fetch import FetchRequest, FetchRequestForgottenTopic,
 from broker.network.fetcher_session import FetcherSession, SessionView
 from broker.network.named_sessions import LAST_REQUEST, NEW_SESSION, NamedSession, NoSession
 from metadata.image import MetadataImage
-from penstock.errors import FetchSessionTopicIdError, InvalidRequestError
+from penstock.errors import FetchSessionTopicIdError, InvalidRequestError, TopicAuthorizationFailedError
 from penstock.messages import fetch as ours
 from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, TopicPartition
 
@@ -46,7 +46,7 @@ class FetchPlans:
 
     def __call__(self, asked: Asked, body: FetchRequest) -> Plan:
         if body.replica_id >= 0 or body.replica_state.replica_id >= 0:
-            return refusal(asked, body, Code.TOPIC_AUTHORIZATION_FAILED)  # as Kafka, where only brokers may
+            return refusal(asked, body, TopicAuthorizationFailedError.code)  # as Kafka, where only brokers may
         by_ids, now_ms = asked.version >= IDS_FROM, self._parts.now_ms()
         if body.session_epoch not in (NEW_SESSION, LAST_REQUEST):
             found = self._sessions.go_on(body.session_id, body.session_epoch, by_ids=by_ids, now_ms=now_ms)

@@ -25,7 +25,7 @@ from broker.kafka.schemas.fetch import (
     SnapshotId,
 )
 from metadata.image import MetadataImage
-from penstock.errors import ApiError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from penstock.errors import ApiError, TopicAuthorizationFailedError, UnknownTopicIdError, UnknownTopicOrPartitionError
 from penstock.messages.fetch import PartitionFetchResult
 from penstock.types import NO_OFFSET
 
@@ -97,6 +97,8 @@ def _tell_error(
 def _in_kafkas_terms(image: MetadataImage, node_id: int, result: PartitionFetchResult) -> ApiError | None:
     if result.partition.topic.startswith(NO_TOPIC):
         return _UNKNOWN_ID
+    if isinstance(result.error, TopicAuthorizationFailedError):
+        return result.error
     if not result.topic_id:
         return _UNKNOWN_NAME
     return None if result.error is None else unless_elsewhere(image, node_id, result.partition, result.error)

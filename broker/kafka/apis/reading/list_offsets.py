@@ -16,7 +16,7 @@ from typing import Final
 
 from broker.kafka.apis.asked_topics import topic_named, unless_elsewhere
 from broker.kafka.apis.reading.isolation import reads_committed
-from broker.kafka.errors import Code, code_of
+from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.offsets import (
@@ -27,9 +27,10 @@ from broker.kafka.schemas.offsets import (
     ListOffsetsTopicResponse,
 )
 from metadata.image import MetadataImage
-from penstock.errors import ApiError, InvalidRequestError, UnsupportedVersionError
+from penstock.errors import ApiError, InvalidRequestError, TopicAuthorizationFailedError, UnsupportedVersionError
 from penstock.messages import offsets as ours
 from penstock.messages.client_apis import LIST_OFFSETS
+from penstock.messages.security.acls import Operation
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TopicPartition
 
 API: Final = "ListOffsets"
@@ -57,7 +58,7 @@ class ListOffsetsPlans:
 
     def __call__(self, asked: Asked, body: ListOffsetsRequest) -> Plan:
         if body.replica_id >= 0:
-            return refusal(body, Code.TOPIC_AUTHORIZATION_FAILED)
+            return refusal(body, TopicAuthorizationFailedError.code)
         image = self._parts.image()
         named = Counter((topic.name, one.partition_index) for topic in body.topics for one in topic.partitions)
         told, questions = [], []
@@ -69,6 +70,7 @@ class ListOffsetsPlans:
                 try:
                     if named[topic.name, one.partition_index] > 1:
                         raise InvalidRequestError(f"{topic.name}-{one.partition_index} is asked for twice")
+                    self._parts.rights.check_topic(asked.caller, API, Operation.DESCRIBE, topic.name)
                     question = _question(image, asked, topic.name, one)
                 except ApiError as error:
                     answer.error_code = code_of(error, API, asked.version)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from broker.kafka.apis.asked_topics import topic_named, unless_elsewhere
-from broker.kafka.errors import Code, code_of
+from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.offsets import (
@@ -18,9 +18,10 @@ from broker.kafka.schemas.offsets import (
     OffsetForLeaderEpochResponseEpochEndOffset,
     OffsetForLeaderTopicResult,
 )
-from penstock.errors import ApiError
+from penstock.errors import ApiError, TopicAuthorizationFailedError
 from penstock.messages import offsets as ours
 from penstock.messages.client_apis import OFFSET_FOR_LEADER_EPOCH
+from penstock.messages.security.acls import Operation
 from penstock.types import TopicPartition
 
 API: Final = "OffsetForLeaderEpoch"
@@ -36,13 +37,14 @@ class OffsetForLeaderEpochPlans:
 
     def __call__(self, asked: Asked, body: OffsetForLeaderEpochRequest) -> Plan:
         if body.replica_id >= 0:
-            return refusal(body, Code.TOPIC_AUTHORIZATION_FAILED)
+            return refusal(body, TopicAuthorizationFailedError.code)
         image = self._parts.image()
         told, questions, answers = [], [], []
         for topic in body.topics:
             parts = [OffsetForLeaderEpochResponseEpochEndOffset(partition=one.partition) for one in topic.partitions]
             told.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=parts))
             try:
+                self._parts.rights.check_topic(asked.caller, API, Operation.DESCRIBE, topic.topic)
                 topic_id = topic_named(image, topic.topic).topic_id
             except ApiError as error:
                 for part in parts:

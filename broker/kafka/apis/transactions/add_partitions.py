@@ -4,9 +4,8 @@
     4         many transactions, each of which may be only looked up: made for brokers, which ask each other by gRPC
               here; answered like the others, as Kafka does without an authorizer. They know TRANSACTION_ABORTABLE
 
-A transaction gets all of its partitions or none: if it names one that there is not, that has its error, and the others
-have OPERATION_NOT_ATTEMPTED. An error of the request is told for each partition, from version 4 on by the answer's own
-`error_code`.
+A transaction gets all of its partitions or none (broker/transactions/partitions.py). An error of the request is told
+for each partition, from version 4 on by the answer's own `error_code`.
 """
 
 from __future__ import annotations
@@ -26,8 +25,7 @@ from broker.kafka.schemas.transactions import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTopicResult,
 )
-from metadata.image import MetadataImage
-from penstock.errors import ApiError, OperationNotAttemptedError, UnknownTopicOrPartitionError
+from penstock.errors import ApiError
 from penstock.messages.client_apis import PARTITIONS_MAX
 from penstock.messages.transactions import producers as messages
 from penstock.messages.transactions.transaction_apis import ADD_PARTITIONS_TO_TXN
@@ -51,10 +49,9 @@ class _Named:
 
 def add_partitions_to_txn(parts: DoorParts, asked: Asked, body: AddPartitionsToTxnRequest) -> Plan:
     named = _named(asked, body)
-    whole = [one for one in named if not _refuses_unknown(parts.image(), one)]
-    for at in range(0, len(whole), PARTITIONS_MAX):
-        some = whole[at : at + PARTITIONS_MAX]
-        request = messages.AddPartitionsToTxnRequest(tuple(one.request for one in some))
+    for at in range(0, len(named), PARTITIONS_MAX):
+        some = named[at : at + PARTITIONS_MAX]
+        request = messages.AddPartitionsToTxnRequest(tuple(one.request for one in some), waits=True)
         made: messages.AddPartitionsToTxnResponse = yield Ask(ADD_PARTITIONS_TO_TXN.name, request)
         for one, result in zip(some, made.transactions, strict=True):
             for place, told in zip(one.places, result.partitions, strict=True):
@@ -108,18 +105,6 @@ def _one(
             for name, some in indexes.items()
         ],
     )
-
-
-def _refuses_unknown(image: MetadataImage, one: _Named) -> bool:
-    """Tells the partitions that there are not; True if there are any."""
-    missing = [image.partition(key.topic, key.partition) is None for key in one.request.partitions]
-    if not any(missing):
-        return False
-    for place, is_missing in zip(one.places, missing, strict=True):
-        place.partition_error_code = (
-            UnknownTopicOrPartitionError.code if is_missing else OperationNotAttemptedError.code
-        )
-    return True
 
 
 def _answer(asked: Asked, named: list[_Named]) -> AddPartitionsToTxnResponse:

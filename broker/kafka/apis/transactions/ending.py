@@ -26,7 +26,7 @@ FIRST_WITH_NEXT_EPOCH: Final = 5
 
 def add_offsets_to_txn(asked: Asked, body: AddOffsetsToTxnRequest) -> Plan:
     request = messages.AddOffsetsToTxnRequest(
-        body.transactional_id, body.producer_id, body.producer_epoch, body.group_id
+        body.transactional_id, body.producer_id, body.producer_epoch, body.group_id, waits=True
     )
     yield Ask(ADD_OFFSETS_TO_TXN.name, request)
     return AddOffsetsToTxnResponse()

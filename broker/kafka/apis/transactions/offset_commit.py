@@ -29,6 +29,7 @@ from metadata.image import MetadataImage
 from penstock.errors import ApiError
 from penstock.messages.client_apis import PARTITIONS_MAX
 from penstock.messages.groups.offsets import OffsetCommitPartition
+from penstock.messages.security.acls import Operation
 from penstock.messages.transactions import producers as messages
 from penstock.messages.transactions.transaction_apis import TXN_OFFSET_COMMIT
 from penstock.types import TopicPartition
@@ -37,11 +38,14 @@ FIRST_THAT_ADDS_GROUP: Final = 5
 
 
 def txn_offset_commit(parts: DoorParts, asked: Asked, body: TxnOffsetCommitRequest) -> Plan:
+    parts.rights.check_transactional_id(asked.caller, TXN_OFFSET_COMMIT.name, body.transactional_id)
+    parts.rights.check_group(asked.caller, TXN_OFFSET_COMMIT.name, Operation.READ, body.group_id)
     image, response = parts.image(), TxnOffsetCommitResponse()
     questions: list[OffsetCommitPartition] = []
     places: list[TxnOffsetCommitResponsePartition] = []
     for name, place, part in _placed(response, body):
         try:
+            parts.rights.check_topic(asked.caller, TXN_OFFSET_COMMIT.name, Operation.READ, name)
             questions.append(_question(image, name, part))
             places.append(place)
         except ApiError as error:

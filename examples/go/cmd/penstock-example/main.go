@@ -29,10 +29,13 @@ const batchLines = 500
 const lookUpTimeout = 20 * time.Second
 
 func main() {
-	bootstrap := flag.String("bootstrap", "127.0.0.1:9192", "addresses of some nodes: HOST:PORT[,...]")
+	bootstrap := flag.String("bootstrap", variable("BOOTSTRAP", "127.0.0.1:9192"), "addresses of some nodes: HOST:PORT[,...]")
 	acks := flag.Int("acks", penstock.AcksAll, "produce: -1 for all in-sync replicas, 1 for the leader")
 	count := flag.Int("count", 0, "consume: end after this many records; 0: go on")
 	timeout := flag.Duration("timeout", 2*time.Minute, "produce: how long one batch may take, retries included")
+	ca := flag.String("tls-ca", variable("TLS_CA", ""), "speak TLS, and trust the authorities in this `file`")
+	username := flag.String("username", variable("USERNAME", ""), "log in as this user")
+	passwordFile := flag.String("password-file", variable("PASSWORD_FILE", ""), "the `file` with its password")
 	flag.Usage = func() { fmt.Fprint(os.Stderr, usage); flag.PrintDefaults() }
 	flag.Parse()
 	if flag.NArg() != 2 || (*acks != penstock.AcksAll && *acks != 1) {
@@ -41,9 +44,13 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	cluster := penstock.NewCluster(strings.Split(*bootstrap, ",")...)
+	security, err := secured(*ca, *username, *passwordFile)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	cluster := penstock.NewCluster(security, strings.Split(*bootstrap, ",")...)
 	defer cluster.Close()
-	var err error
 	switch flag.Arg(0) {
 	case "produce":
 		err = produce(ctx, cluster, flag.Arg(1), int32(*acks), *timeout)
@@ -57,6 +64,37 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// variable is one of those that all clients read (docs/security.md).
+func variable(name, otherwise string) string {
+	if value := os.Getenv("PENSTOCK_" + name); value != "" {
+		return value
+	}
+	return otherwise
+}
+
+// secured never takes a password as an argument, which every user of a machine can see.
+func secured(ca, username, passwordFile string) (penstock.Security, error) {
+	security := penstock.Security{Username: username, Password: os.Getenv("PENSTOCK_PASSWORD")}
+	var err error
+	if ca != "" {
+		if security.TLS, err = penstock.TrustCA(ca); err != nil {
+			return security, err
+		}
+	}
+	if passwordFile != "" {
+		text, err := os.ReadFile(passwordFile)
+		if err != nil {
+			return security, err
+		}
+		line, _, _ := strings.Cut(string(text), "\n")
+		security.Password = strings.TrimRight(line, "\r")
+	}
+	if username != "" && security.Password == "" {
+		return security, fmt.Errorf("-username %s: give its password with -password-file, or in PENSTOCK_PASSWORD", username)
+	}
+	return security, nil
 }
 
 // produce deals the lines to the partitions in turn. Each partition has a goroutine with a Writer.

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from penstock.client.admin.cluster_views import ask_every_broker
-from penstock.client.admin.groups.classic_assignment import assigned_partitions, topics_of_subscription
 from penstock.client.admin.groups.group_types import GroupDescription, GroupListing, MemberDescription
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.coordinators import Coordinators
@@ -23,6 +22,7 @@ from penstock.messages.groups.listing import (
     ListGroupsRequest,
 )
 from penstock.types import TopicPartition
+from penstock.wire.consumer_protocol import MalformedConsumerProtocolError, assigned_partitions, decode_subscription
 
 
 async def list_groups(
@@ -85,12 +85,21 @@ def _member(member: GroupMember) -> MemberDescription:
         member.client_host,
         member.rack_id,
         member.member_epoch,
-        member.subscribed_topic_names or topics_of_subscription(member.metadata),
+        member.subscribed_topic_names or _subscribed(member.metadata),
         member.subscribed_topic_regex,
         assignment,
         target,
         member.member_type,
+        member.silent_ms,
     )
+
+
+def _subscribed(metadata: bytes) -> tuple[str, ...]:
+    """The topics of a classic member; none where its bytes are something else."""
+    try:
+        return tuple(decode_subscription(metadata).topics)
+    except MalformedConsumerProtocolError:
+        return ()
 
 
 def _partitions(topics: Sequence[TopicIdPartitions]) -> tuple[TopicPartition, ...]:

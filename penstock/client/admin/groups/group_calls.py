@@ -41,11 +41,6 @@ class GroupCalls:
         self._core = core
         self._coordinators = Coordinators(core.cluster)
 
-    async def _begin(self) -> int:
-        deadline_ms = self._core.deadline_ms()
-        await self._core.cluster.wait_ready()
-        return deadline_ms
-
     async def list_groups(self, *, states: Iterable[str] = (), types: Iterable[str] = ()) -> list[GroupListing]:
         """Every group, sorted by id; only those in one of these states, or of one of these types, where some are given.
 
@@ -54,7 +49,7 @@ class GroupCalls:
         """
         wanted = arguments.checked_words("states", states, GROUP_STATES)
         kinds = arguments.checked_words("types", types, tuple(GroupType))
-        return await describing.list_groups(self._core.cluster, wanted, kinds, await self._begin())
+        return await describing.list_groups(self._core.cluster, wanted, kinds, await self._core.begin())
 
     async def describe_group(self, group_id: str) -> GroupDescription:
         """A group: its state, its coordinator, its members and their partitions. GroupIdNotFoundError if there is none;
@@ -69,22 +64,22 @@ class GroupCalls:
         return await self._described(_checked_groups(group_ids))
 
     async def _described(self, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
-        return await describing.describe_groups(self._coordinators, group_ids, await self._begin())
+        return await describing.describe_groups(self._coordinators, group_ids, await self._core.begin())
 
     async def group_offsets(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
         """Everything that a group has committed; nothing for a group that does not exist."""
-        return await committed.offsets_of(self._coordinators, checked_group(group_id), await self._begin())
+        return await committed.offsets_of(self._coordinators, checked_group(group_id), await self._core.begin())
 
     async def group_lag(self, group_id: str) -> dict[TopicPartition, PartitionLag]:
         """Every partition that a group has committed, or that one of its members has: the committed offset, the end of
         the log, and the records in between. GroupIdNotFoundError if there is no such group."""
         named = (checked_group(group_id),)
-        return (await lag.lags_of(self._core.cluster, self._coordinators, named, await self._begin()))[group_id]
+        return (await lag.lags_of(self._core.cluster, self._coordinators, named, await self._core.begin()))[group_id]
 
     async def group_lags(self, group_ids: Iterable[str]) -> dict[str, dict[TopicPartition, PartitionLag]]:
         """The same of several groups at once. A group that does not exist is an error for all: describe them first."""
         named = _checked_groups(group_ids)
-        return await lag.lags_of(self._core.cluster, self._coordinators, named, await self._begin())
+        return await lag.lags_of(self._core.cluster, self._coordinators, named, await self._core.begin())
 
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
@@ -95,7 +90,7 @@ class GroupCalls:
         """
         wanted = _checked_offsets(offsets)
         checked_group(group_id)
-        return await committed.commit_offsets(self._coordinators, group_id, wanted, await self._begin())
+        return await committed.commit_offsets(self._coordinators, group_id, wanted, await self._core.begin())
 
     async def reset_group_offsets(
         self,
@@ -122,7 +117,7 @@ class GroupCalls:
             checked_group(group_id),
             named,
             target,
-            await self._begin(),
+            await self._core.begin(),
             dry_run=dry_run,
         )
 
@@ -132,7 +127,7 @@ class GroupCalls:
         NonEmptyGroupError names the members of one that is not empty.
         """
         named = _checked_groups(group_ids)
-        return await committed.delete_groups(self._coordinators, named, await self._begin())
+        return await committed.delete_groups(self._coordinators, named, await self._core.begin())
 
     async def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition]
@@ -143,7 +138,7 @@ class GroupCalls:
         """
         named = arguments.checked_partitions(partitions)
         checked_group(group_id)
-        return await committed.delete_offsets(self._coordinators, group_id, named, await self._begin())
+        return await committed.delete_offsets(self._coordinators, group_id, named, await self._core.begin())
 
 
 def checked_group(group_id: Any) -> str:

@@ -21,8 +21,8 @@ from penstock.client.cluster.coordinators import Coordinators
 from penstock.errors import ApiError
 from penstock.types import EARLIEST_TIMESTAMP, NO_OFFSET, CommittedOffset, TopicPartition
 
-EARLIEST, LATEST = "earliest", "latest"
-ResetPlace = int | Literal["earliest", "latest"] | Mapping[TopicPartition, int]
+EARLIEST, LATEST, CURRENT = "earliest", "latest", "current"
+ResetPlace = int | Literal["earliest", "latest", "current"] | Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class ResetTarget:
     """Where committed offsets are to go; one of these says it."""
 
     place: str | int | None = None
-    """EARLIEST, LATEST, or an offset."""
+    """EARLIEST, LATEST, CURRENT (what is committed, else the end), or an offset."""
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     shift_by: int | None = None
     time_ms: int | None = None
@@ -40,7 +40,8 @@ def checked_target(to: Any, shift_by: Any, to_time_ms: Any) -> ResetTarget:
     """The target that a user names; TypeError or ValueError if it is none, or more than one."""
     if sum(given is not None for given in (to, shift_by, to_time_ms)) != 1:
         raise ValueError(
-            "give one of to ('earliest', 'latest', an offset, or an offset for each partition), shift_by and to_time_ms"
+            "give one of to ('earliest', 'latest', 'current', an offset, or an offset for each partition), shift_by and"
+            " to_time_ms"
         )
     if shift_by is not None:
         return ResetTarget(shift_by=arguments.checked_number("shift_by", shift_by, -MAX_INT64))
@@ -55,8 +56,10 @@ def checked_target(to: Any, shift_by: Any, to_time_ms: Any) -> ResetTarget:
         }
         return ResetTarget(offsets=each)
     if isinstance(to, str):
-        if to not in (EARLIEST, LATEST):
-            raise ValueError(f"to={to!r} must be 'earliest', 'latest', an offset, or an offset for each partition")
+        if to not in (EARLIEST, LATEST, CURRENT):
+            raise ValueError(
+                f"to={to!r} must be 'earliest', 'latest', 'current', an offset, or an offset for each partition"
+            )
         return ResetTarget(to)
     return ResetTarget(arguments.checked_number("to", to, 0))
 
@@ -83,6 +86,8 @@ async def reset_offsets(
         wanted = firsts
     elif target.place == LATEST:
         wanted = ends
+    elif target.place == CURRENT:
+        wanted = {tp: committed[tp].offset if tp in committed else ends[tp] for tp in named}
     elif target.time_ms is not None:
         found = _known(await offsets_at(cluster, dict.fromkeys(named, target.time_ms), deadline_ms))
         wanted = {tp: ends[tp] if found[tp] == NO_OFFSET else found[tp] for tp in named}  # none is that late

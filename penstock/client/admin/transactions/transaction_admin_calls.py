@@ -20,7 +20,13 @@ from penstock.client.cluster.coordinators import Coordinators
 from penstock.messages.client_apis import INIT_PRODUCER_ID
 from penstock.messages.groups.coordinators import CoordinatorType
 from penstock.messages.produce import InitProducerIdRequest
+from penstock.messages.transactions.atomic_batches import (
+    OPEN_VERSION,
+    AbortAtomicBatchRequest,
+    application_of_writer,
+)
 from penstock.messages.transactions.listing import ListTransactionsRequest, TransactionState
+from penstock.messages.transactions.transaction_apis import ABORT_ATOMIC_BATCH
 from penstock.types import TopicPartition
 
 OLDER_THAN_MS = 15 * 60_000
@@ -33,11 +39,6 @@ class TransactionAdminCalls:
     def __init__(self, core: AdminCore) -> None:
         self._core = core
         self._coordinators = Coordinators(core.cluster, CoordinatorType.TRANSACTION)
-
-    async def _begin(self) -> int:
-        deadline_ms = self._core.deadline_ms()
-        await self._core.cluster.wait_ready()
-        return deadline_ms
 
     async def list_transactions(
         self,
@@ -59,7 +60,7 @@ class TransactionAdminCalls:
             -1 if open_for_ms is None else arguments.checked_number("open_for_ms", open_for_ms, 0),
             pattern,
         )
-        return await describing.list_transactions(self._core.cluster, request, await self._begin())
+        return await describing.list_transactions(self._core.cluster, request, await self._core.begin())
 
     async def describe_transaction(self, transactional_id: str) -> TransactionDetails:
         """A transactional id: its state, its producer, and the partitions of its open transaction.
@@ -72,16 +73,24 @@ class TransactionAdminCalls:
     async def describe_transactions(self, transactional_ids: Iterable[str]) -> dict[str, TransactionDetails]:
         """The same of several ids; one that cannot be described has an `error`."""
         named = _checked_ids(transactional_ids)
-        return await describing.describe_transactions(self._coordinators, named, await self._begin())
+        return await describing.describe_transactions(self._coordinators, named, await self._core.begin())
 
     async def fence_producer(self, transactional_id: str) -> None:
         """Aborts the open transaction of a transactional id, and fences its producer: whoever has the id must begin
-        anew. What was decided before stays so. TransactionalIdNotFoundError if no coordinator knows the id."""
+        anew. What was decided before stays so. TransactionalIdNotFoundError if no coordinator knows the id.
+
+        Of a writer of an atomic batch (`penstock.batch:APPLICATION#ID`) the whole version that is open is aborted, with
+        all of its writers: they are decided together.
+        """
         (named,) = _checked_ids([transactional_id])
-        deadline_ms = await self._begin()
+        deadline_ms = await self._core.begin()
         known = (await describing.describe_transactions(self._coordinators, (named,), deadline_ms))[named]
         if known.error is not None:
             raise known.error
+        if (application := application_of_writer(named)) is not None:
+            abort = AbortAtomicBatchRequest(application, OPEN_VERSION)
+            await self._coordinators.ask(ABORT_ATOMIC_BATCH, abort, deadline_ms)
+            return
         request = InitProducerIdRequest(named, max(known.timeout_ms, 1))
         await self._coordinators.ask(INIT_PRODUCER_ID, request, deadline_ms)
 
@@ -93,7 +102,7 @@ class TransactionAdminCalls:
         wanted = arguments.checked_partitions(partitions)
         before_ms = self._core.wall_ms() - arguments.checked_number("older_than_ms", older_than_ms, 0)
         return await hanging.find_hanging(
-            self._core.cluster, self._coordinators, wanted, before_ms, await self._begin()
+            self._core.cluster, self._coordinators, wanted, before_ms, await self._core.begin()
         )
 
     async def abort_hanging_transaction(self, partition: TopicPartition, start_offset: int) -> HangingTransaction:
@@ -103,7 +112,7 @@ class TransactionAdminCalls:
         """
         tp = arguments.checked_partition(partition)
         offset = arguments.checked_number("start_offset", start_offset, 0)
-        return await hanging.end_hanging(self._core.cluster, self._coordinators, tp, offset, await self._begin())
+        return await hanging.end_hanging(self._core.cluster, self._coordinators, tp, offset, await self._core.begin())
 
 
 def _checked_ids(transactional_ids: Any) -> tuple[str, ...]:

@@ -13,7 +13,11 @@ from penstock.client.cluster.coordinators import Coordinators
 from penstock.client.wire.connection import Connection
 from penstock.errors import ApiError, BootstrapError, RequestTimedOutError, TimedOutError, UnknownServerError
 from penstock.messages.group_apis import CONSUMER_GROUP_HEARTBEAT, OFFSET_COMMIT, OFFSET_FETCH
-from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from penstock.messages.groups.consumer_protocol import (
+    JOINS,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from penstock.messages.groups.offsets import (
     GroupOffsets,
     OffsetCommitRequest,
@@ -32,8 +36,13 @@ class GroupService:
     async def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, deadline_ms: int
     ) -> ConsumerGroupHeartbeatResponse:
+        """One that leaves something out is asked once: an answer that was lost may have had a new assignment, and only
+        a member that says everything is told it again."""
+        leaves_out = request.member_epoch > JOINS and request.rebalance_timeout_ms == -1
         try:
-            return await self._coordinators.ask(CONSUMER_GROUP_HEARTBEAT, request, deadline_ms)
+            return await self._coordinators.ask(
+                CONSUMER_GROUP_HEARTBEAT, request, deadline_ms, attempts_max=1 if leaves_out else None
+            )
         except (TimedOutError, BootstrapError) as error:
             raise RequestTimedOutError(str(error)) from error
 

@@ -114,6 +114,7 @@ class JoinedGroup:
         self._cluster.track(subscription.topics)
         self.member.subscribe(subscription, self._clock.now_ms())
         self.heartbeats.begin()
+        self.preparation.missing_topics.look(subscription.topics)
         self.on_changed()
 
     def maybe_begin_anew(self) -> None:

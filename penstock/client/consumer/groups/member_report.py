@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from penstock.client.cluster.waiting import Waiting, error_text
 from penstock.client.consumer.groups.membership import Membership
 from penstock.client.consumer.groups.membership_state import MembershipState
+from penstock.client.consumer.groups.subscription import Mode
+from penstock.errors import UnknownTopicOrPartitionError
+from penstock.types import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +35,13 @@ def member_waits(member: Membership) -> tuple[Waiting, ...]:
     else:
         why = f"its place; it {member.state.value}"
     return (Waiting((), f"this member of group {member.identity.group_id!r} waits for {why}"),)
+
+
+def not_assigned(tp: TopicPartition, mode: Mode) -> UnknownTopicOrPartitionError:
+    """The error of a call about a partition that the consumer does not have, with the remedy."""
+    if mode is Mode.SUBSCRIBED:
+        return UnknownTopicOrPartitionError(
+            f"{tp} is not assigned to this consumer now: its group gives partitions to members inside polls. Call this"
+            " in on_assigned, or once assignment() has the partition"
+        )
+    return UnknownTopicOrPartitionError(f"{tp} is not assigned to this consumer; assign it first")

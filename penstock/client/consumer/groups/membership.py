@@ -1,12 +1,11 @@
-"""One member of a consumer group (KIP-848): what its next heartbeat says, and what the coordinator's answer changes.
+"""One member of a consumer group (KIP-848): when its next heartbeat is due, and what the coordinator's answer changes.
 
 Pure: it is told the time, and makes requests and steps. A *step* is a change of the assignment, which the user's thread
 makes inside a poll; until then the member owns what it owned. So the order is always: the coordinator's target arrives;
 partitions are revoked, and a heartbeat says so; new ones get their places, and are assigned; a heartbeat says so.
 
-A heartbeat says in full what the coordinator may not know, and nothing else: all of it when the member joins, and after
-every failure. Not here: the assignment's difference (owned_and_wanted.py), calls (group_driver.py), and commits
-(commits.py).
+Not here: what a heartbeat says (heartbeats.py), the assignment's difference (owned_and_wanted.py), calls
+(group_driver.py), and commits (commits.py).
 """
 
 from __future__ import annotations
@@ -14,12 +13,13 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.backoff import Backoff
-from penstock.client.consumer.groups.membership_state import LOST, MEMBERS, NEXT, Identity
+from penstock.client.consumer.groups.heartbeats import MemberHeartbeats, Told
+from penstock.client.consumer.groups.membership_state import LOST, MEMBERS, NEXT, REPLACED_BY, Identity, is_put_out_by
 from penstock.client.consumer.groups.membership_state import MembershipState as S
 from penstock.client.consumer.groups.owned_and_wanted import Reconciliation
 from penstock.client.consumer.groups.steps import RebalanceStep, StepKind
 from penstock.client.consumer.groups.subscription import GroupSubscription
-from penstock.errors import ApiError, FencedMemberEpochError, InvariantViolation, UnknownMemberIdError
+from penstock.errors import ApiError, InvariantViolation
 from penstock.messages.groups.consumer_protocol import (
     JOINS,
     LEAVES,
@@ -32,11 +32,6 @@ from penstock.messages.groups.consumer_protocol import (
 HEARTBEAT_MS: Final = 5_000
 """Until the coordinator has told its own interval."""
 HEARTBEAT_MS_MIN: Final = 50
-FENCED_BY: Final = (UnknownMemberIdError, FencedMemberEpochError)
-
-
-Told = tuple[GroupSubscription, tuple[TopicIdPartitions, ...]]
-"""The subscription, and the partitions that the member owns: what a heartbeat may leave out."""
 
 
 class Membership:
@@ -52,19 +47,13 @@ class Membership:
         self.last_error: ApiError | None = None  # of the last heartbeat; None once one was answered
         self._backoff = backoff
         self._refusal: ApiError | None = None
-        self._told: Told | None = None  # as the coordinator has it for sure
-        self._telling: Told | None = None  # by the heartbeat under way
-        self._acknowledges = (
-            False  # that partitions were taken back: it must say what it owns, also if that is the same
-        )
-        self._in_flight: ConsumerGroupHeartbeatRequest | None = None
-        self._next_ms = 0
-        self._failures = 0
+        self._heartbeats = MemberHeartbeats(identity)
+        self._next_ms = self._failures = 0
         self._must_say_goodbye = False  # the coordinator may have this member, and is to be told that it left
 
     @property
     def is_member(self) -> bool:  # the coordinator takes its commits
-        return self.epoch > JOINS and self.state in MEMBERS | {S.LEAVING}
+        return self.epoch > JOINS and self.state in MEMBERS | {S.LEAVING, S.REFUSED}
 
     def _become(self, state: S) -> None:
         if state is not self.state and state not in NEXT[self.state]:
@@ -84,14 +73,14 @@ class Membership:
         self._become(S.JOINING)
         self.epoch = JOINS
         self.reconciliation.begin()
-        self._told = None
+        self._heartbeats.forget()
         self._next_ms = now_ms + (self._backoff.wait_ms(self._failures) if self._failures else 0)
 
     def begin_leaving(self) -> None:
         """Its next step gives up everything; after that it leaves."""
         if self.state is S.ABSENT:
             return
-        if self.state in LOST:
+        if not self.is_member:
             self.epoch = JOINS
         self._become(S.LEAVING)
         self.reconciliation.set_target(())
@@ -137,28 +126,25 @@ class Membership:
 
     def next_due_ms(self) -> int | None:
         """When the next heartbeat is due; None while there is none to send."""
-        if self._in_flight is not None:
+        if self._heartbeats.under_way is not None:
             return None
         if self._leave_epoch() is not None:
             return self._next_ms if self._failures else 0
         if self.state not in MEMBERS | {S.JOINING, S.LEAVING}:
             return None
-        has_news = self._told is not None and self._told != self._to_tell()
+        has_news = self._heartbeats.has_news(self._to_tell())
         return 0 if has_news and not self._failures else self._next_ms
 
     def heartbeat(self, now_ms: int) -> ConsumerGroupHeartbeatRequest | None:
-        """The heartbeat that is due, if any. One is under way at a time: they must not overtake each other."""
+        """The heartbeat that is due, if any."""
         due_ms = self.next_due_ms()
         if due_ms is None or due_ms > now_ms:
             return None
         leave_epoch = self._leave_epoch()
         if leave_epoch is not None:
-            self._telling, self._in_flight = None, self._goodbye(leave_epoch)
-        else:
-            self._telling = self._to_tell()
-            self._in_flight = self._request(self._telling)
-            self._must_say_goodbye = True
-        return self._in_flight
+            return self._heartbeats.say_goodbye(leave_epoch)
+        self._must_say_goodbye = True
+        return self._heartbeats.say(self.epoch, self._to_tell())
 
     def _leave_epoch(self) -> int | None:
         """The epoch by which it leaves, if it is to tell that now."""
@@ -167,45 +153,17 @@ class Membership:
             return None
         return LEAVES if self.identity.instance_id is None else LEAVES_FOR_A_WHILE
 
-    def _goodbye(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
-        who = self.identity
-        return ConsumerGroupHeartbeatRequest(who.group_id, who.member_id, epoch, instance_id=who.instance_id)
-
     def _to_tell(self) -> Told:
         owned = tuple(
             TopicIdPartitions(topic_id, parts) for topic_id, parts in self.reconciliation.owned_by_id().items()
         )
         return self.subscription, owned
 
-    def _request(self, telling: Told) -> ConsumerGroupHeartbeatRequest:
-        """In full where the coordinator may not know all of it, else what has changed."""
-        who, (subscription, owned), told = self.identity, telling, self._told
-        says_all = told is None
-        names: tuple[str, ...] | None = None
-        pattern: str | None = None
-        if told is None or told[0] != subscription:
-            names, pattern = subscription.topics, subscription.pattern
-            if pattern is None and told is not None and told[0].pattern is not None:
-                pattern = ""  # no longer
-        return ConsumerGroupHeartbeatRequest(
-            who.group_id,
-            who.member_id,
-            self.epoch,
-            instance_id=who.instance_id,
-            rack_id=who.rack_id if says_all else None,
-            rebalance_timeout_ms=who.rebalance_timeout_ms if says_all else -1,
-            subscribed_topic_names=names,
-            subscribed_topic_regex=pattern,
-            server_assignor=who.assignor if says_all else None,
-            owned_partitions=owned if told is None or self._acknowledges or told[1] != owned else None,
-            client_id=who.client_id,
-        )
-
     # -- answers -------------------------------------------------------------------------------------------------------
 
     def on_answer(self, answer: ConsumerGroupHeartbeatResponse, now_ms: int) -> None:
         """The answer to the heartbeat under way."""
-        request, self._in_flight = self._in_flight, None
+        request = self._heartbeats.ended()
         if request is None:
             return
         self._failures, self.last_error = 0, None
@@ -217,12 +175,12 @@ class Membership:
             return
         if self.state not in MEMBERS | {S.JOINING, S.LEAVING}:
             return  # it has left, or was put out, meanwhile
-        self.epoch, self._told = answer.member_epoch, self._telling
+        self.epoch = answer.member_epoch
+        self._heartbeats.heard(request)
         if self.state is S.LEAVING:
             return
-        self._acknowledges = self._acknowledges and request.owned_partitions is None
         if answer.assignment is not None and self.reconciliation.set_target(answer.assignment):
-            self._acknowledges = True  # what it never took has no other sign that it gave it up
+            self._heartbeats.acknowledge()  # what it never took has no other sign that it gave it up
         self._judge()
 
     def _judge(self) -> None:
@@ -232,25 +190,26 @@ class Membership:
 
     def on_error(self, error: ApiError, now_ms: int) -> None:
         """The heartbeat under way was refused, or had no answer."""
-        request, self._in_flight = self._in_flight, None
+        request = self._heartbeats.ended()
         if request is None:
             return
-        self._told = None
+        self._heartbeats.forget()
         self.last_error = error
         self._failures += 1
         self._next_ms = now_ms + self._backoff.wait_ms(self._failures)
         if request.member_epoch < JOINS:
             if not error.retriable:
                 self._leave_is_done()
-        elif isinstance(error, FENCED_BY):
+        elif is_put_out_by(error, request.member_epoch):
             self._on_fenced(now_ms)
         elif not error.retriable:
-            self._must_say_goodbye = request.member_epoch > JOINS  # the coordinator has it still, as it was
+            is_replaced = isinstance(error, REPLACED_BY)
+            self._must_say_goodbye = request.member_epoch > JOINS and not is_replaced
             if self.state is S.LEAVING:
-                self._leave_is_done()
+                if not self._must_say_goodbye:
+                    self._leave_is_done()
             elif self.state in MEMBERS | {S.JOINING}:
-                self._refusal = error
-                self._become(S.REFUSED)
+                self._refused(error)
 
     def _on_fenced(self, now_ms: int) -> None:
         """Its partitions are lost. It joins anew once the user knows; BEFORE that they count as its own."""
@@ -265,20 +224,25 @@ class Membership:
     def refuse(self, error: ApiError) -> None:
         """Another call of the group was refused in a way that asking again does not mend: the user is told."""
         if self.state in MEMBERS:
-            self._refusal = error
-            self._become(S.REFUSED)
+            self._refused(error)
+
+    def _refused(self, error: ApiError) -> None:
+        """Its partitions are given up: as a member, if it is one still."""
+        if isinstance(error, REPLACED_BY):
+            self.epoch = JOINS
+        self._refusal = error
+        self._become(S.REFUSED)
+        self.reconciliation.set_target(())
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
     def step(self) -> RebalanceStep | None:
-        """The next change that the user's thread is to make, if any."""
-        is_lost = self.state in LOST or (self.state is S.LEAVING and self.epoch <= JOINS)
-        if is_lost:
-            owned = tuple(self.reconciliation.owned)
-            return RebalanceStep(StepKind.LOSE, owned) if owned else None
-        if self.state in MEMBERS | {S.LEAVING}:
-            return self.reconciliation.step()
-        return None
+        """The next change that the user's thread is to make, if any. Nothing is taken while the coordinator may hear,
+        or has heard, that the member does not own it: it gives that to others at once."""
+        if self.is_member:
+            return self.reconciliation.step(may_take=self._heartbeats.is_known)
+        owned = tuple(self.reconciliation.owned)
+        return RebalanceStep(StepKind.LOSE, owned) if owned and self.state in LOST | {S.LEAVING} else None
 
     def on_done(self, step: RebalanceStep, now_ms: int) -> None:
         """The change is made; the next heartbeat tells it."""

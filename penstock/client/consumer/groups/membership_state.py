@@ -6,6 +6,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from penstock.errors import (
+    ApiError,
+    FencedInstanceIdError,
+    FencedMemberEpochError,
+    GroupIdNotFoundError,
+    UnknownMemberIdError,
+)
+from penstock.messages.groups.consumer_protocol import JOINS
+
 
 class MembershipState(Enum):
     """Where the member stands."""
@@ -36,6 +45,11 @@ MEMBERS: Final = frozenset({S.STABLE, S.RECONCILING})
 LOST: Final = frozenset({S.FENCED, S.STALE, S.REFUSED})
 """Its partitions are another's by now, or soon."""
 
+FENCED_BY: Final = (UnknownMemberIdError, FencedMemberEpochError)
+"""Errors that say that it is to join anew."""
+REPLACED_BY: Final = (FencedInstanceIdError,)
+"""Refusals that say that it is no member any more. After others its coordinator has it still, as it was."""
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -48,3 +62,9 @@ class Identity:
     rack_id: str | None = None
     assignor: str | None = None
     client_id: str = ""
+
+
+def is_put_out_by(error: ApiError, member_epoch: int) -> bool:
+    """The answer to a heartbeat of this epoch means: join anew. So does that there is no such group, to a member of it:
+    somebody has deleted the groups' topic. To one that joins it is a refusal."""
+    return isinstance(error, FENCED_BY) or (isinstance(error, GroupIdNotFoundError) and member_epoch > JOINS)

@@ -83,11 +83,11 @@ class Reconciliation:
         """The member owns the target, and nothing else."""
         return len(self._target) == len(self.owned) and not self._leaving()
 
-    def step(self) -> RebalanceStep | None:
+    def step(self, *, may_take: bool = True) -> RebalanceStep | None:
         """Partitions are given up BEFORE others are taken; those are taken as soon as they have places."""
         if leaving := self._leaving():
             return RebalanceStep(StepKind.REVOKE, leaving)
-        placed = tuple(tp for tp in self._missing() if tp in self.places)
+        placed = tuple(tp for tp in self._missing() if tp in self.places) if may_take else ()
         return RebalanceStep(StepKind.ASSIGN, placed) if placed else None
 
     def on_done(self, step: RebalanceStep) -> None:

@@ -14,8 +14,9 @@ from collections.abc import Iterable
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.consumer.groups.group_service import GroupService
 from penstock.client.consumer.groups.heartbeat_sender import GroupTaskOwner
-from penstock.client.consumer.groups.membership import FENCED_BY, Membership
-from penstock.client.consumer.groups.membership_state import MEMBERS
+from penstock.client.consumer.groups.membership import Membership
+from penstock.client.consumer.groups.membership_state import FENCED_BY, MEMBERS
+from penstock.client.consumer.groups.missing_topics import MissingTopics
 from penstock.client.consumer.groups.steps import CommittedPlace
 from penstock.errors import ApiError, PenstockError, StaleMemberEpochError, UnstableOffsetCommitError
 from penstock.messages.groups.offsets import OffsetFetchGroup, OffsetFetchResult
@@ -44,6 +45,7 @@ class Preparation:
         self._member = member
         self._owner = owner
         self._timeout_ms = timeout_ms
+        self.missing_topics = MissingTopics(cluster, member.identity.group_id)
         self._running: asyncio.Task[None] | None = None
         self._closed = False
 
@@ -148,6 +150,7 @@ class Preparation:
     async def close(self) -> None:
         """Ends what is under way. Idempotent."""
         self._closed = True
+        await self.missing_topics.close()
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)

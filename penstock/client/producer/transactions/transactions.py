@@ -19,10 +19,10 @@ from penstock.client.cluster.coordinators import Coordinators
 from penstock.client.cluster.group_positions import GroupPositions
 from penstock.client.options.config import ProducerConfig
 from penstock.client.producer.accumulator import Accumulator
-from penstock.client.producer.future import when_done
-from penstock.client.producer.sender import Sender
+from penstock.client.producer.sending.sender import Sender
 from penstock.client.producer.transactions.offset_commits import TransactionOffsets
 from penstock.client.producer.transactions.transaction_core import Phase, TransactionCore
+from penstock.client.producer.transactions.whole_flush import flush_whole
 from penstock.errors import (
     ClientClosedError,
     PenstockError,
@@ -37,9 +37,6 @@ from penstock.messages.produce import InitProducerIdRequest
 from penstock.messages.transactions.producers import EndTxnRequest, EndTxnResponse
 from penstock.messages.transactions.transaction_apis import END_TXN
 from penstock.types import PRODUCER_EPOCH_MAX, ProducerIdAndEpoch
-
-TURN_SECONDS = 0.001
-"""A batch that a caller has in hand is looked at again after so long."""
 
 _log = logging.getLogger(__name__)
 
@@ -192,27 +189,13 @@ class Transactions:
         return ending.result()
 
     async def _end(self) -> bool:
-        await self._flush()
+        await flush_whole(self._accumulator, self._sender)
         request = self._core.on_flushed()
         answer = await self._answer(request) if request is not None else None
         is_committed = self._core.on_ended(answer, is_told=self._waiters > 0)
         if answer is not None and self._core.identity is not None:
             self._sender.on_producer_id(self._core.identity)
         return is_committed
-
-    async def _flush(self) -> None:
-        """Until no batch waits, not even an empty one that a caller has in hand: nothing of this transaction may be
-        sent in the next one."""
-        self._accumulator.barrier()
-        with self._accumulator.flush():
-            while not self._accumulator.is_idle:
-                self._sender.wake()
-                waiting = self._accumulator.unfinished()
-                for batch in waiting:
-                    if not batch.done:
-                        await when_done(batch)
-                if not waiting:
-                    await asyncio.sleep(TURN_SECONDS)
 
     async def _answer(self, request: EndTxnRequest) -> EndTxnResponse:
         """The coordinator's answer, however long it takes: only a close, or an error that is final, ends it."""

@@ -15,9 +15,10 @@ from broker.groups.classic.group import ClassicGroup
 from broker.groups.classic.join import Joins
 from broker.groups.classic.member import ClassicMember
 from broker.groups.classic.rounds import Rounds
+from tests.support.amount import usually
 from tests.support.classic_campaign import Campaign
 
-SEEDS = 25
+SEEDS = usually(12, long=25)
 SEEDS_OF_A_FAULT = 60
 
 

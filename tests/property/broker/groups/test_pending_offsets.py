@@ -11,6 +11,7 @@ import pytest
 
 from penstock.errors import InvalidProducerEpochError
 from penstock.record.markers import Marker, build_marker
+from tests.support.amount import usually
 from tests.support.group_log import batch_of, in_a_log, loaded_offsets
 from tests.support.offsets_shard import DAY_MS, T0_MS, OffsetsShard, SomeTopics, place
 
@@ -156,7 +157,7 @@ class Run:
                 assert list(state.pending.values_at(group, where)) == list(wanted.pending.values_at(group, where))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(usually(15, long=30)))
 def test_what_is_told_is_what_the_whole_history_says(seed: int) -> None:
     run = Run(seed)
     for number in range(STEPS):

@@ -13,14 +13,20 @@ from penstock.client.consumer.async_consumer import AsyncConsumer
 from penstock.client.consumer.consumer_core import ConsumerCore
 from penstock.client.producer.async_producer import AsyncProducer
 from penstock.client.producer.producer_core import ProducerCore
+from penstock.client.producer.transactions.async_atomic_batches import AsyncAtomicBatches
+from penstock.client.producer.transactions.batches_core import BatchesCore
 
 
+@overload
+def core_of(client: AsyncAtomicBatches) -> BatchesCore: ...
 @overload
 def core_of(client: AsyncAdmin) -> AdminCore: ...
 @overload
 def core_of(client: AsyncConsumer) -> ConsumerCore: ...
 @overload
 def core_of(client: AsyncProducer) -> ProducerCore: ...
-def core_of(client: AsyncAdmin | AsyncConsumer | AsyncProducer) -> AdminCore | ConsumerCore | ProducerCore:
+def core_of(
+    client: AsyncAdmin | AsyncAtomicBatches | AsyncConsumer | AsyncProducer,
+) -> AdminCore | BatchesCore | ConsumerCore | ProducerCore:
     """The same object as long as the client lives."""
     return client._core

@@ -110,14 +110,14 @@ class Reader:
     def _be_short(self, consumer: AsyncConsumer) -> None:
         """From now on decoding finds no memory now and then."""
         core = core_of(consumer)
-        decode = core._read_columns
+        decode = core.read_columns
 
         def maybe_decode(records: bytes, from_offset: int) -> RecordColumns:
             if self._draw.random() < SHORT_SHARE:
                 raise MemoryError
             return decode(records, from_offset)
 
-        core._read_columns = maybe_decode  # type: ignore[method-assign]
+        core.read_columns = maybe_decode  # type: ignore[method-assign]
 
     async def _poll_on(self, consumer: AsyncConsumer, log: int, partitions: list[TopicPartition]) -> bool:
         """Until the end, or a restart as a new consumer. False: the topic is another one by now."""
@@ -305,8 +305,9 @@ async def read_final(clients: Clients) -> None:
     """Every topic from its beginning, by a new consumer: the truth with which everything else is compared."""
     for keyed in clients.keyed:
         await keyed.read_final()
+    await clients.transactions.read_final()
     for topic in clients.plan.topics:
-        if topic.kind is TopicKind.COMPACTED:
+        if topic.kind in (TopicKind.COMPACTED, TopicKind.TRANSACTED):
             continue
         log, partitions = clients.logs[topic.name], clients.partitions(topic.name)
         async with await opened(clients) as consumer:

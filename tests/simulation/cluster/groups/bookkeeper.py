@@ -23,16 +23,14 @@ from broker.kafka.schemas.groups.offsets import (
 )
 from tests.simulation.cluster.groups.coordinator_client import CoordinatorClient
 from tests.simulation.cluster.kafka.connection import Broken
-from tests.simulation.cluster.plan import Kind, MemberPlan
+from tests.simulation.cluster.plan import MemberPlan
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.groups.group import Group
 
 NOTHING = -1
 GROUP_ID_NOT_FOUND = 69
-RETAINED_MINUTES_MIN = 100
-"""With a longer retention no calendar that jumps lets an offset expire."""
-DELETE_SHARE, DELETE_ALL_SHARE = 0.2, 0.1
+DELETE_SHARE, DELETE_ALL_SHARE, LOOK_SHARE = 0.2, 0.1, 0.3
 
 
 class Bookkeeper:
@@ -44,10 +42,7 @@ class Bookkeeper:
         self._client, self._draw = self.coordinator.client, self.coordinator.client.draw
         self._topic, self._next = group.plan.topics[0], 0
         self._may_be = {tp.partition: {NOTHING} for tp in self.clients.partitions(self._topic)}
-        plan_of_all = self.clients.plan
-        has_jumps = any(fault.kind is Kind.WALL_JUMP for fault in plan_of_all.faults)
-        minutes = int(str(plan_of_all.config.get("offsets.retention.minutes", 10_080)))
-        self._may_expire = has_jumps and minutes < RETAINED_MINUTES_MIN
+        self._may_expire = self.clients.may_forget_offsets
 
     async def work(self) -> None:
         """Until the cluster is whole; then once more."""
@@ -66,7 +61,7 @@ class Bookkeeper:
                 await self._delete_group()
             elif number < DELETE_ALL_SHARE + DELETE_SHARE:
                 await self._delete(partition)
-            else:
+            elif number < 1 - LOOK_SHARE or self.clients.is_mended:
                 await self._commit(partition)
             await self._look()
         except Broken:
@@ -120,6 +115,7 @@ class Bookkeeper:
                 text = f"I62: {place}: {told} is told, and only {sorted(may_be)} can be"
                 self.clients.ledger.report("group-committed", text)
         if answer.error_code:
+            self.clients.refused[f"kafka bookkeeper {answer.error_code}"] += 1
             raise Broken(f"error code {answer.error_code}")
 
     def __repr__(self) -> str:

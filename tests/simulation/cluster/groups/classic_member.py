@@ -8,16 +8,7 @@ joins again. An eager member gives up everything before it joins.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 
-from broker.groups.records.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-    ConsumerProtocolTopicPartitions,
-    decode_assignment,
-    decode_subscription,
-    encode_consumer_protocol,
-)
 from broker.kafka.schemas.groups.classic import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -27,6 +18,14 @@ from broker.kafka.schemas.groups.classic import (
     MemberIdentity,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
+)
+from penstock.wire.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolTopicPartitions,
+    decode_assignment,
+    decode_subscription,
+    encode_consumer_protocol,
 )
 from tests.simulation.cluster.groups.member import (
     OUT,
@@ -210,9 +209,7 @@ class ClassicMember(Member):
 
     async def _give_up(self, spots: Iterable[Spot]) -> None:
         gone = set(spots)
-        if waiting := self.uncommitted_of(gone):
-            with suppress(Broken):
-                await self.commit(waiting)
+        await self.commit_last(gone)
         self.forget(gone)
         if gone:
             self.group.oracle.holds(self.life, self.epoch, self.owned)

@@ -7,8 +7,6 @@ to begin to read it.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from broker.kafka.schemas.groups.consumer import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
@@ -111,9 +109,7 @@ class ConsumerMember(Member):
         """Gives up what is not in the target any more; takes the rest when that is done."""
         old = set(self.owned) - self._target
         if old:
-            if waiting := self.uncommitted_of(old):
-                with suppress(Broken):
-                    await self.commit(waiting)
+            await self.commit_last(old)
             self.forget(old)
         elif new := self._target - set(self.owned):
             self.owned |= await self.take(new)

@@ -1,4 +1,4 @@
-"""A connection to the coordinator of one group, found by Kafka's protocol, and asked."""
+"""A connection to the coordinator of one group or transactional id, found by Kafka's protocol, and asked."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 LOADS, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
 ELSEWHERE = frozenset({LOADS, NOT_AVAILABLE, NOT_COORDINATOR})
 FIND_VERSION = 4
+GROUP, TRANSACTION = 0, 1
 
 
 class CoordinatorClient:
     """See the module."""
 
-    def __init__(self, clients: Clients, name: str, group_id: str) -> None:
-        self._clients, self._group_id = clients, group_id
+    def __init__(self, clients: Clients, name: str, key: str, key_type: int = GROUP) -> None:
+        self._clients, self._key, self._key_type = clients, key, key_type
         self.client = KafkaClient(clients, name)
         self._endpoint: Endpoint | None = None
 
@@ -41,9 +42,8 @@ class CoordinatorClient:
     async def _connection(self) -> Connection:
         if self._endpoint is None:
             asked = await self.client.connection(self.client.draw.choice(list(self._clients.kafka_endpoints)))
-            found = (
-                await asked.ask(FindCoordinatorRequest(coordinator_keys=[self._group_id]), FIND_VERSION)
-            ).coordinators[0]
+            question = FindCoordinatorRequest(coordinator_keys=[self._key], key_type=self._key_type)
+            found = (await asked.ask(question, FIND_VERSION)).coordinators[0]
             if found.error_code:
                 self._clients.refused[f"kafka coordinator {found.error_code}"] += 1
                 raise Broken(f"error code {found.error_code}")
@@ -51,4 +51,4 @@ class CoordinatorClient:
         return await self.client.connection(self._endpoint)
 
     def __repr__(self) -> str:
-        return f"CoordinatorClient({self._group_id})"
+        return f"CoordinatorClient({self._key})"

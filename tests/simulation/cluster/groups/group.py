@@ -28,7 +28,13 @@ class Group:
 
     def __init__(self, clients: Clients, plan: GroupPlan) -> None:
         self.clients, self.plan = clients, plan
-        self.oracle = GroupOracle(plan.name, lambda: clients.network.scheduler.now_s, clients.ledger.report)
+        self.oracle = GroupOracle(
+            plan.name,
+            lambda: clients.network.scheduler.now_s,
+            clients.ledger.report,
+            may_expire=clients.may_forget_offsets,
+            reads_all=len(plan.topics) == 1 or plan.members[0].kind is not MemberKind.CONSUMER,
+        )
         self._members = [MEMBERS[each.kind](self, number, each) for number, each in enumerate(plan.members)]
 
     def works(self) -> list[Coroutine[Any, Any, None]]:

@@ -2,8 +2,9 @@
 
 It finds the coordinator, asks it, reads the partitions that it owns, commits what it has processed, and now and then
 leaves, dies, or stands still for longer than its session: then the first thing that it does is to commit, as a process
-does that was stopped in the middle of its work. Not here: how it becomes a member (consumer_member.py,
-classic_member.py), and what may be true (oracle.py).
+does that was stopped in the middle of its work. Some commits of what it gives up come late: they are sent when it is in
+a newer epoch, as if they came from a connection that was given up with a commit under way. Not here: how it becomes a
+member (consumer_member.py, classic_member.py), and what may be true (oracle.py).
 """
 
 from __future__ import annotations
@@ -14,16 +15,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from broker.kafka.schemas.fetch import FetchRequest
-from broker.kafka.schemas.groups.offsets import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
 from penstock.record.reader import read_columns
 from tests.simulation.cluster.groups.coordinator_client import ELSEWHERE, CoordinatorClient
+from tests.simulation.cluster.groups.offset_messages import BY_ID_VERSION, commit_request, fetch_request, parts_of
 from tests.simulation.cluster.groups.oracle import Life, Spot
 from tests.simulation.cluster.kafka.connection import Broken, Connection
 from tests.simulation.cluster.kafka.fetch_session import Place, whole
@@ -40,8 +34,9 @@ TIMED_OUT, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID = 7, 3, 100
 MAY_COME = ELSEWHERE | OUT | {REBALANCES, UNRELEASED_INSTANCE, STALE_EPOCH, TIMED_OUT, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID}
 SESSION_MS, REBALANCE_MS = 2_500, 3_000
 WAIT_MS, READ_SECONDS, FETCH_BYTES = 20, 1.0, 20_000
-LEAVE_SHARE, DIE_SHARE, STILL_SHARE, COMMIT_SHARE = 0.01, 0.01, 0.008, 0.5
-BY_ID_VERSION = 10
+LEAVE_SHARE, DIE_SHARE, STILL_SHARE, COMMIT_SHARE, LATE_SHARE = 0.01, 0.01, 0.008, 0.5, 0.4
+SLOW_SHARE, SLOW_SECONDS = 0.3, 0.4
+"""So many times it takes up to so long to give partitions up."""
 
 
 class Out(Exception):
@@ -70,6 +65,8 @@ class Member:
         self.owned: dict[Spot, int] = {}
         self.life = Life(self.name, self.instance or self.name)
         self._uncommitted: dict[Spot, int] = {}
+        self._late: tuple[int, dict[Spot, int]] | None = None
+        """A commit that is under way, and its epoch."""
         self._lives = 0
         self.names: dict[str, str] = {}
         """By topic id."""
@@ -104,6 +101,7 @@ class Member:
     async def _step(self) -> None:
         try:
             await self.beat()
+            await self._late_commit()
             await self._read()
             if self._uncommitted and self.draw.random() < COMMIT_SHARE:
                 await self.commit(self._uncommitted)
@@ -148,7 +146,7 @@ class Member:
 
     def lose(self) -> None:
         """Owns nothing any more, and is no member."""
-        self.owned, self._uncommitted = {}, {}
+        self.owned, self._uncommitted, self._late = {}, {}, None
         self.group.oracle.gone(self.life)
 
     # -- the protocol --------------------------------------------------------------------------------------------------
@@ -185,28 +183,18 @@ class Member:
 
     async def take(self, spots: Iterable[Spot]) -> dict[Spot, int]:
         """Where to begin to read these; without those of which that is not known."""
-        asked = sorted(spots)
+        asked = set(spots)
         version = self._version(asked)
-        by_topic: dict[str, list[int]] = {}
-        for spot in asked:
-            by_topic.setdefault(spot.topic_id, []).append(spot.partition)
-        topics = [
-            OffsetFetchRequestTopics(name=self.names.get(topic_id, ""), topic_id=topic_id, partition_indexes=numbers)
-            for topic_id, numbers in by_topic.items()
-        ]
         member = {"member_id": self.member_id, "member_epoch": self.epoch} if version > 8 and self.is_checked else {}
-        of_group = OffsetFetchRequestGroup(group_id=self.group.plan.name, topics=topics, **member)
+        question = fetch_request(self.names, self.group.plan.name, asked, **member)
         sent_s = self.now_s
-        answer = (await self.ask(OffsetFetchRequest(groups=[of_group]), version)).groups[0]
+        answer = (await self.ask(question, version)).groups[0]
         self._check(answer.error_code)
         found = {}
-        for topic in answer.topics:
-            topic_id = topic.topic_id if version >= BY_ID_VERSION else self._id_of(topic.name, by_topic)
-            for part in topic.partitions:
-                spot = Spot(topic_id, part.partition_index)
-                if not part.error_code and spot in asked:
-                    self.group.oracle.fetched(spot, part.committed_offset, sent_s)
-                    found[spot] = max(0, part.committed_offset)
+        for spot, part in parts_of(self.names, answer.topics, version).items():
+            if not part.error_code and spot in asked:
+                self.group.oracle.fetched(spot, part.committed_offset, sent_s)
+                found[spot] = max(0, part.committed_offset)
         return found
 
     is_checked = True
@@ -220,44 +208,53 @@ class Member:
         has_names = self.plan.by_name and all(spot.topic_id in self.names for spot in spots)
         return self.draw.choice(self.versions) if has_names else BY_ID_VERSION
 
-    def _id_of(self, name: str, ids: Iterable[str]) -> str:
-        return next((topic_id for topic_id in ids if self.names.get(topic_id) == name), "")
-
     async def commit(self, offsets: Mapping[Spot, int]) -> None:
         """Offsets up to which the member has processed."""
         offsets = dict(offsets)
-        version = self._version(offsets)
-        by_topic: dict[str, list[OffsetCommitRequestPartition]] = {}
-        for spot, offset in sorted(offsets.items()):
-            part = OffsetCommitRequestPartition(
-                partition_index=spot.partition, committed_offset=offset, committed_metadata=self.name
-            )
-            by_topic.setdefault(spot.topic_id, []).append(part)
-        topics = [
-            OffsetCommitRequestTopic(name=self.names.get(topic_id, ""), topic_id=topic_id, partitions=parts)
-            for topic_id, parts in by_topic.items()
-        ]
-        question = OffsetCommitRequest(
-            group_id=self.group.plan.name,
-            generation_id_or_member_epoch=self.epoch,
-            member_id=self.member_id,
-            group_instance_id=self.instance,
-            topics=topics,
+        for spot, code in (await self._told_of_commit(offsets, self.epoch)).items():
+            if code:
+                self._check(code)
+            else:
+                self.group.oracle.acknowledged(spot, offsets[spot])
+                self.clients.calls["group offsets committed"] += 1
+                if self._uncommitted.get(spot) == offsets[spot]:
+                    del self._uncommitted[spot]
+
+    async def _told_of_commit(self, offsets: Mapping[Spot, int], epoch: int) -> dict[Spot, int]:
+        """The error code of each partition; 0 where it is committed."""
+        version, group_id = self._version(offsets), self.group.plan.name
+        member = {"member_id": self.member_id, "group_instance_id": self.instance}
+        question = commit_request(
+            self.names, group_id, offsets, self.name, generation_id_or_member_epoch=epoch, **member
         )
         self.group.oracle.commits(self.life, offsets)
         answer = await self.ask(question, version)
-        for topic in answer.topics:
-            topic_id = topic.topic_id if version >= BY_ID_VERSION else self._id_of(topic.name, by_topic)
-            for part in topic.partitions:
-                spot = Spot(topic_id, part.partition_index)
-                self.clients.refused[f"kafka commit {part.error_code}"] += bool(part.error_code)
-                if part.error_code == 0:
-                    self.group.oracle.acknowledged(spot, offsets[spot])
-                    self.clients.calls["group offsets committed"] += 1
-                    if self._uncommitted.get(spot) == offsets[spot]:
-                        del self._uncommitted[spot]
-                else:
-                    self._check(part.error_code)
+        told = {spot: part.error_code for spot, part in parts_of(self.names, answer.topics, version).items()}
+        for code in filter(None, told.values()):
+            self.clients.refused[f"kafka commit {code}"] += 1
+        return told
+
+    async def commit_last(self, spots: Iterable[Spot]) -> None:
+        """The last commit of partitions before it gives them up, which may take its time. It may come late."""
+        gone = tuple(spots)
+        if gone and self.draw.random() < SLOW_SHARE:
+            await asyncio.sleep(self.draw.uniform(0.0, SLOW_SECONDS))
+        waiting = {spot: self._uncommitted[spot] for spot in gone if spot in self._uncommitted}
+        if waiting and self.draw.random() < LATE_SHARE:
+            self._late = self.epoch, waiting
+        elif waiting:
+            with suppress(Broken):
+                await self.commit(waiting)
+
+    async def _late_commit(self) -> None:
+        """Its sender is in a newer epoch, and has told the coordinator that it gave the partitions up."""
+        if self._late is None or self.epoch <= self._late[0]:
+            return
+        (epoch, offsets), self._late = self._late, None
+        for spot, code in (await self._told_of_commit(offsets, epoch)).items():
+            self.clients.calls["group commits came late"] += 1
+            if not code:
+                self.group.oracle.came_late(self.life, spot, offsets[spot], epoch)
 
     def _check(self, code: int) -> None:
         if code in OUT:
@@ -320,9 +317,6 @@ class Member:
         for spot in spots:
             self.owned.pop(spot, None)
             self._uncommitted.pop(spot, None)
-
-    def uncommitted_of(self, spots: Iterable[Spot]) -> dict[Spot, int]:
-        return {spot: self._uncommitted[spot] for spot in spots if spot in self._uncommitted}
 
     def __repr__(self) -> str:
         return f"Member({self.name})"

@@ -10,9 +10,15 @@ P0, P1 = Spot("t", 0), Spot("t", 1)
 class Watch:
     """An oracle with a clock, and what it has reported."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, may_expire: bool = False, reads_all: bool = False) -> None:
         self.now_s, self.found = 0.0, []
-        self.oracle = GroupOracle("g", lambda: self.now_s, lambda kind, text: self.found.append((kind, text)))
+        self.oracle = GroupOracle(
+            "g",
+            lambda: self.now_s,
+            lambda kind, text: self.found.append((kind, text)),
+            may_expire=may_expire,
+            reads_all=reads_all,
+        )
 
     def member(self, name: str, epoch: int, *spots: Spot, identity: str = "") -> Life:
         life = Life(name, identity or name)
@@ -60,6 +66,19 @@ def test_epochs_begin_anew_when_nobody_was_heard_of_for_a_session() -> None:
     assert not watch.found
 
 
+def test_epochs_begin_anew_though_who_was_put_out_has_joined_again() -> None:
+    watch = Watch()
+    old = watch.member("a", 1, P0)
+    watch.now_s = 3.0
+    watch.oracle.holds(old, 0, ())  # it hears that it was put out
+    watch.oracle.joins_anew(old)
+    watch.oracle.holds(old, 1, ())
+    watch.member("b", 1, P0)
+    assert not watch.found
+    watch.oracle.holds(old, 1, (P0,))
+    assert [kind for kind, _ in watch.found] == ["group-two-owners"]
+
+
 def test_the_next_life_of_a_static_member_has_its_partitions_in_the_same_epoch() -> None:
     watch = Watch()
     watch.member("a.1", 3, P0, identity="static")
@@ -67,7 +86,7 @@ def test_the_next_life_of_a_static_member_has_its_partitions_in_the_same_epoch()
     assert not watch.found
 
 
-def test_a_committed_offset_goes_back_is_invented_or_was_not_processed() -> None:
+def test_a_committed_offset_goes_back_is_invented_was_not_processed_or_came_late() -> None:
     watch = Watch()
     life = watch.member("a", 1, P0)
     watch.oracle.processed(P0, 0, 10)
@@ -80,7 +99,47 @@ def test_a_committed_offset_goes_back_is_invented_or_was_not_processed() -> None
     watch.oracle.fetched(P0, -1, 0.5)
     watch.oracle.fetched(P0, 7, 0.5)
     watch.oracle.commits(life, {P0: 11})
-    assert [kind for kind, _ in watch.found] == ["group-committed", "group-committed", "group-unprocessed"]
+    watch.oracle.came_late(life, P0, 7, 0)
+    found = ["group-committed", "group-committed", "group-unprocessed", "group-committed"]
+    assert [kind for kind, _ in watch.found] == found
+
+
+def test_an_offset_that_may_expire_may_be_gone_or_sent_anew_and_no_other_one_is_told() -> None:
+    watch = Watch(may_expire=True)
+    life = watch.member("a", 1, P0)
+    watch.oracle.processed(P0, 0, 10)
+    for watch.now_s, offset in ((1.0, 4), (2.0, 6), (3.0, 9)):
+        watch.oracle.commits(life, {P0: offset})
+        watch.oracle.acknowledged(P0, offset)
+    watch.now_s = 4.0
+    watch.oracle.fetched(P0, -1, 4.0)
+    watch.oracle.commits(life, {P0: 4})
+    watch.oracle.acknowledged(P0, 4)
+    watch.now_s = 5.0
+    watch.oracle.fetched(P0, 4, 5.0)
+    assert not watch.found
+    watch.oracle.fetched(P0, 6, 5.0)
+    assert [kind for kind, _ in watch.found] == ["group-committed"]
+
+
+def test_nothing_expires_while_one_member_reads_it_all_the_time() -> None:
+    for is_put_out in (True, False):
+        watch = Watch(may_expire=True, reads_all=True)
+        a, b = watch.member("a", 1, P0), watch.member("b", 1)
+        watch.oracle.processed(P0, 0, 10)
+        watch.now_s = 1.0
+        watch.oracle.commits(a, {P0: 4})
+        watch.oracle.acknowledged(P0, 4)
+        watch.now_s = 2.0
+        watch.oracle.gone(a)
+        watch.now_s = 3.0
+        watch.oracle.fetched(P0, -1, 3.0)
+        if is_put_out:
+            watch.oracle.joins_anew(b)
+        watch.oracle.was_heard(b, 2.5)
+        assert not watch.found
+        watch.oracle.was_heard(b, 3.5)
+        assert [kind for kind, _ in watch.found] == ([] if is_put_out else ["group-committed"])
 
 
 def test_a_group_is_at_rest_when_its_partitions_are_shared_evenly_in_one_epoch() -> None:

@@ -42,6 +42,18 @@ from broker.kafka.schemas.metadata import MetadataRequest, MetadataResponse
 from broker.kafka.schemas.offsets import ListOffsetsRequest, ListOffsetsResponse
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
 from broker.kafka.schemas.producers import InitProducerIdRequest, InitProducerIdResponse
+from broker.kafka.schemas.security import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from broker.kafka.schemas.transactions import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+)
 from broker.kafka_codec.codec import decode, encode, is_flexible
 from broker.kafka_codec.headers import HeaderStart, read_response_header, request_header
 from broker.kafka_codec.structs import facts_of
@@ -68,6 +80,10 @@ RESPONSES: dict[type[Any], type[Any]] = {
     OffsetFetchRequest: OffsetFetchResponse,
     OffsetDeleteRequest: OffsetDeleteResponse,
     DeleteGroupsRequest: DeleteGroupsResponse,
+    AddPartitionsToTxnRequest: AddPartitionsToTxnResponse,
+    EndTxnRequest: EndTxnResponse,
+    SaslHandshakeRequest: SaslHandshakeResponse,
+    SaslAuthenticateRequest: SaslAuthenticateResponse,
 }
 WANTED = {
     ApiVersionsRequest: 3,

@@ -17,6 +17,7 @@ from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic,
 from broker.kafka_codec.structs import facts_of
 from penstock.types import Endpoint
 from tests.simulation.cluster.kafka.connection import Broken, Connection
+from tests.simulation.cluster.kafka.log_in import log_in
 from tests.simulation.cluster.kafka.sockets import ClientEnd
 from tests.simulation.cluster.network import CLIENTS
 
@@ -52,6 +53,7 @@ class KafkaClient:
         self._nodes: dict[int, Endpoint] = {}
         self._leaders: dict[tuple[str, int], Leader] = {}
         self._open: dict[Endpoint, Connection] = {}
+        self._opening: dict[Endpoint, asyncio.Lock] = {}
         self.served: Mapping[int, int] = {}
         """By API key: the newest version that the node told of last."""
 
@@ -61,7 +63,14 @@ class KafkaClient:
     # -- connections ---------------------------------------------------------------------------------------------------
 
     async def connection(self, endpoint: Endpoint) -> Connection:
-        """An open one, which has asked for the versions; Broken if there can be none."""
+        """An open one, which has asked for the versions; Broken if there can be none. Nobody uses one on which a user
+        still logs in."""
+        if self.clients.secured is None:
+            return await self._connection(endpoint)
+        async with self._opening.setdefault(endpoint, asyncio.Lock()):
+            return await self._connection(endpoint)
+
+    async def _connection(self, endpoint: Endpoint) -> Connection:
         found = self._open.get(endpoint)
         if found is not None and not found.is_broken:
             return found
@@ -77,6 +86,8 @@ class KafkaClient:
         self.served = {api.api_key: api.max_version for api in versions.api_keys}
         if versions.error_code or not self.served:
             self.wrong("answers", f"ApiVersions is refused: {versions}")
+        if clients.secured is not None and (why := await log_in(connection, **clients.secured.worker)):
+            self.wrong("answers", why)
         return connection
 
     async def node(self, node_id: int) -> Connection:

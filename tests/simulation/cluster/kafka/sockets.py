@@ -124,7 +124,7 @@ class ServerEnd:
     # -- the transport -------------------------------------------------------------------------------------------------
 
     def get_extra_info(self, name: str) -> Any:
-        return ("10.0.0.1", self._exchange.port) if name == "peername" else None
+        return ("10.0.0.1", self._exchange.connection.port) if name == "peername" else None
 
     def set_write_buffer_limits(self, high: int) -> None: ...
 

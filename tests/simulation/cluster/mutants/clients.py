@@ -8,10 +8,11 @@ from penstock.client.consumer.fetch_session_view import FetchSessionView
 from penstock.client.consumer.positions import Positions
 from penstock.client.consumer.raw.raw_fetch import RawFetch
 from penstock.client.consumer.reader import Reader
-from penstock.client.producer.dispatcher import BatchDispatcher
 from penstock.client.producer.partition_queue import PartitionQueue
-from penstock.client.producer.produce_link import ProduceLink
-from penstock.client.producer.sender import Sender
+from penstock.client.producer.sending.dispatcher import BatchDispatcher
+from penstock.client.producer.sending.failed_batches import FailedBatches
+from penstock.client.producer.sending.produce_link import ProduceLink
+from penstock.client.producer.sending.sender import Sender
 from penstock.client.producer.sequences import PartitionSequences
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed, late
@@ -79,13 +80,13 @@ CLIENTS = (
     Mutant(
         "a producer drops a batch that was refused",
         "seam: client retries",
-        (Edit(BatchDispatcher._again, "queue.put_back((batch,))", "return Again(batch, error)"),),
+        (Edit(FailedBatches._again, "queue.put_back((batch,))", "return Again(batch, error)"),),
         CRASHES,
     ),
     Mutant(
         "a producer sends again behind later batches",
         "Redpanda #3039: reorder",
-        (Edit(BatchDispatcher._again, "queue.put_back((batch,))", "queue.ready.append(batch)"),),
+        (Edit(FailedBatches._again, "queue.put_back((batch,))", "queue.ready.append(batch)"),),
         (*CRASHES, Kind.BREAK),
         stories=directed(  # small batches, with pauses in which the leader changes
             Fault(1.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER),
@@ -103,14 +104,14 @@ CLIENTS = (
     Mutant(
         "a producer does not count unknown outcomes",
         "Redpanda #3039: duplicates",
-        (Edit(BatchDispatcher._on_failure, "is_unknown=is_unknown)", "is_unknown=False)"),),
+        (Edit(FailedBatches.on_failure, "is_unknown=is_unknown)", "is_unknown=False)"),),
         (Kind.BREAK, *CRASHES),
         is_replicated=None,
     ),
     Mutant(
         "a producer does not count what timed out with a broker",
         "Redpanda #3039: duplicates",
-        (Edit(BatchDispatcher.expire, "is_unknown=True", "is_unknown=False"),),
+        (Edit(FailedBatches.expire, "is_unknown=True", "is_unknown=False"),),
         (Kind.ISOLATE, Kind.PAUSE, Kind.BREAK),
         stories=NO_ACKS,
     ),
@@ -198,8 +199,8 @@ CLIENTS = (
         "a client follows no hint and asks nobody",
         "seam: leader hints",
         (
-            Edit(BatchDispatcher._on_failure, "if not followed and needs_metadata(error):", "if False:"),
-            Edit(BatchDispatcher._back_off, "self._wants_metadata = True", "pass"),
+            Edit(FailedBatches.on_failure, "if not followed and needs_metadata(error):", "if False:"),
+            Edit(BatchDispatcher._back_off, "self.wishes.metadata = True", "pass"),
         ),
         CRASHES,
         stories=LEADER_GONE,

@@ -6,14 +6,27 @@ from dataclasses import replace
 
 from broker.coordination.led_shard import LedShard
 from broker.coordination.loading import ShardLoader
+from broker.coordination.shard_log import ShardLog
 from broker.coordination.turn import Turn
 from broker.groups.classic.presence import Presence
 from broker.groups.consumer import commit_checks, reconciliation
+from broker.groups.consumer.assignors import uniform
 from broker.groups.consumer.consumer_groups import ConsumerGroups
+from broker.groups.coordinator.group_coordinator import GroupCoordinator
 from broker.groups.offsets.sweep import OffsetSweep
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed
-from tests.simulation.cluster.plan import Fault, GroupPlan, Kind, MemberKind, MemberPlan, Plan, TopicPlan
+from tests.simulation.cluster.plan import (
+    Fault,
+    GroupPlan,
+    Kind,
+    MemberKind,
+    MemberPlan,
+    OperatorPlan,
+    Plan,
+    Task,
+    TopicPlan,
+)
 
 CONFIG = {
     "offsets.topic.num.partitions": 2,
@@ -30,23 +43,62 @@ CUTS = tuple(
     Fault(1.5 + 2.5 * n, Kind.CUT, n + 1, other, 1.5, 0.5) for n in range(3) for other in range(4) if other != n + 1
 )
 """Each broker is cut off from all nodes, and not from the clients."""
+HANGS_EVERYTHING = 0.5
+"""The amount of a HUNG_DISK: the second log dir of a node, and whatever is asked of it."""
+LOADS_THAT_HANG = (
+    *(Fault(0.5, Kind.COLD, n + 1, 0, 10.0, 0.5) for n in range(3)),
+    *(Fault(1.5, Kind.HUNG_DISK, n + 1, 0, 2.0, HANGS_EVERYTHING) for n in range(3)),
+    Fault(1.55, Kind.KILL, 1, 0, 0.3, 0.5),
+    *(Fault(5.0, Kind.HUNG_DISK, n + 1, 0, 2.0, HANGS_EVERYTHING) for n in range(3)),
+    Fault(5.05, Kind.KILL, 2, 0, 0.3, 0.5),
+)
 JUMPS = tuple(Fault(2.0, Kind.WALL_JUMP, n + 1, 0, 0.1, 1.0) for n in range(3))
 
 
 def grouped(
-    *faults: Fault, kind: MemberKind, members: int = 4, tellings: int = 3, strategy: str = "range"
+    *faults: Fault,
+    kind: MemberKind,
+    members: int = 4,
+    pause_s: float = 0.05,
+    groups: int = 1,
+    tellings: int = 3,
+    strategy: str = "range",
+    operators: tuple[OperatorPlan, ...] = (),
+    **config: object,
 ) -> tuple[Plan, ...]:
-    """A topic of six partitions, read by one group of such members, which come and go."""
-    group = GroupPlan("group-0", ("topic-0",), (MemberPlan(kind, 0.05),) * members, strategy)
+    """A topic of six partitions, read by groups of such members, which come and go."""
+    plans = tuple(
+        GroupPlan(f"group-{number}", ("topic-0",), (MemberPlan(kind, pause_s),) * members, strategy)
+        for number in range(groups)
+    )
+    topics = (TopicPlan("topic-0", 6, 3, {}),)
     return tuple(
-        replace(story, seconds=10.0, groups=(group,), config={**story.config, **CONFIG})
-        for story in directed(*faults, topics=(TopicPlan("topic-0", 6, 3, {}),), tellings=tellings)
+        replace(story, seconds=10.0, groups=plans, config={**story.config, **CONFIG})
+        for story in directed(*faults, topics=topics, tellings=tellings, operators=operators, **config)
     )
 
 
 CONSUMERS = grouped(kind=MemberKind.CONSUMER)
 CONSUMERS_OF_LEADERS_THAT_STOP = grouped(*STOPS, kind=MemberKind.CONSUMER)
 CLASSICS = grouped(kind=MemberKind.CLASSIC)
+LEADERS_THAT_LEAD_AGAIN = grouped(
+    *CUTS,
+    kind=MemberKind.CONSUMER,
+    leader_imbalance_check_interval_seconds=1,
+    leader_imbalance_per_broker_percentage=0,
+)
+GROWING = grouped(
+    kind=MemberKind.CONSUMER, members=2, pause_s=0.5, tellings=5, operators=(OperatorPlan(Task.GROW, "topic-0", 6.0),)
+)
+BOOKS_THAT_LOAD_SLOWLY = grouped(
+    *LOADS_THAT_HANG,
+    kind=MemberKind.BOOKKEEPER,
+    members=1,
+    groups=6,
+    log_dirs=2,
+    log_dir_hang_ms_max=30_000,
+    replica_lag_time_max_ms=10_000,
+)
 BOOKS = grouped(*STOPS, kind=MemberKind.BOOKKEEPER, members=1)
 
 GROUPS = (
@@ -105,9 +157,59 @@ GROUPS = (
             Edit(
                 ConsumerGroups.loaded,
                 "for group in self._mine() if groups is None else groups:",
-                "for group in groups or ():",
+                "for group in ():",
             ),
         ),
         stories=CONSUMERS_OF_LEADERS_THAT_STOP,
+    ),
+    Mutant(
+        "a member commits in an epoch that is over",
+        "KIP-848: fencing",
+        (Edit(commit_checks._check_epoch, "if epoch == member.epoch:", "if True:"),),
+        stories=CONSUMERS,
+    ),
+    Mutant(
+        "a classic member commits in a generation that is over",
+        "the classic protocol: generations",
+        (Edit(Presence.check_commit, "check_generation(group, request.member_epoch)", "pass"),),
+        stories=CLASSICS,
+    ),
+    Mutant(
+        "a group is asked while it loads",
+        "seam: the state is what the log says",
+        (Edit(LedShard._why_not, "if self.state is ShardState.LOADING:", "if False:"),),
+        stories=BOOKS_THAT_LOAD_SLOWLY,
+    ),
+    Mutant(
+        "the timers of a lead that is over go on",
+        "seam: a coordinator ends with its lead",
+        (
+            Edit(GroupCoordinator.ceased_to_lead, "shard.close()", "shard.log"),
+            Edit(ShardLog.is_led, "leading.leader_epoch == self._lead.leader_epoch", "True"),
+            Edit(
+                LedShard._woken,
+                "if self._why_not() is not None:",
+                "if self._why_not() is not None:\n        self._wake.by(self._ports.clock.now_ms() + HELD_MS)",
+            ),
+        ),
+        stories=LEADERS_THAT_LEAD_AGAIN,
+    ),
+    Mutant(
+        "a group does not hear of partitions that were added",
+        "KIP-848: the coordinator assigns",
+        (Edit(ConsumerGroups.image_changed, "self._views.changed(self._mine(), names)", "pass"),),
+        stories=GROWING,
+    ),
+    Mutant(
+        "one member gets everything",
+        "KIP-848: the assignor uniform",
+        (
+            Edit(
+                uniform.uniform,
+                "_homogeneous(in_fixed_order(candidates)",
+                "_homogeneous(in_fixed_order(candidates)[:1]",
+            ),
+        ),
+        stories=CONSUMERS,
     ),
 )

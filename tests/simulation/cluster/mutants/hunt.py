@@ -29,12 +29,17 @@ from tests.simulation.cluster.mutants.kafka import KAFKA
 from tests.simulation.cluster.mutants.listeners import LISTENERS
 from tests.simulation.cluster.mutants.log_dirs import LOG_DIRS
 from tests.simulation.cluster.mutants.moves import MOVES
+from tests.simulation.cluster.mutants.processing import PROCESSING
 from tests.simulation.cluster.mutants.producers import PRODUCERS
 from tests.simulation.cluster.mutants.quorum import QUORUM
+from tests.simulation.cluster.mutants.quotas import QUOTAS
 from tests.simulation.cluster.mutants.replication import REPLICATION
+from tests.simulation.cluster.mutants.security import SECURITY
+from tests.simulation.cluster.mutants.sink import SINK
 from tests.simulation.cluster.mutants.snapshots import SNAPSHOTS
 from tests.simulation.cluster.mutants.storage import STORAGE
 from tests.simulation.cluster.mutants.stories import Scene, draw_story
+from tests.simulation.cluster.mutants.transactions import TRANSACTIONS
 from tests.simulation.cluster.plan import Kind, Plan
 from tests.simulation.cluster.scheduler import Process
 from tests.simulation.cluster.world import World
@@ -51,11 +56,16 @@ MUTANTS = (
     *QUORUM,
     *SNAPSHOTS,
     *CLIENTS,
+    *QUOTAS,
     *CHECKPOINTS,
     *GROWTH,
     *CONFIGS,
     *KAFKA,
     *GROUPS,
+    *PROCESSING,
+    *SINK,
+    *SECURITY,
+    *TRANSACTIONS,
 )
 SEEDS_DRAWN = 100
 """From so many plans the fitting ones are taken."""
@@ -88,6 +98,8 @@ class Hunt:
 def fit(plan: Plan, mutant: Mutant) -> tuple[int, int]:
     """How well the plan's faults fit the mutant; of plans that fit equally well, the smaller seed."""
     copies = min(topic.replication_factor for topic in plan.topics)
+    if (mutant in TRANSACTIONS and not plan.transactors) or (mutant in SECURITY and plan.security is None):
+        return -1000, -plan.seed
     if (mutant.is_replicated and copies < 2) or (mutant in QUORUM and len(plan.voters) < 3):
         return -1000, -plan.seed
     numbers = Counter(fault.kind for fault in plan.faults)
@@ -136,7 +148,7 @@ def plans_for(mutant: Mutant, stories_max: int, seeds_max: int) -> Iterator[tupl
     """With their names, in the order in which they are tried."""
     for number, story in enumerate(mutant.stories):
         yield f"its own story, {number}", story
-    for number in range(stories_max):
+    for number in range(0 if mutant in (*TRANSACTIONS, *SECURITY) else stories_max):  # these have neither
         yield f"story {number}", draw_story(number, scene_of(mutant), mutant.kinds)
     for seed in ordered(mutant)[:seeds_max] if seeds_max else ():
         yield f"seed {seed}", draw_plan(seed)

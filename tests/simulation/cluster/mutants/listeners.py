@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from broker.apis.metadata import node_view
-from broker.grpc.gate import Gate
+from broker.grpc.callers import AnonymousCallers
 from broker.node.standing.broker_registration import registration
 from penstock.types import LeaderHint
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
@@ -26,7 +26,7 @@ LISTENERS = (
     Mutant(
         "a door does not know its name",
         "KIP-103",
-        (Edit(Gate.__init__, "self.listener = listener", "self.listener = 'BROKER'"),),
+        (Edit(AnonymousCallers.caller, "self._listener)", "'BROKER')"),),
         stories=_OUTSIDE,
     ),
     Mutant(

@@ -10,10 +10,10 @@ from broker.jobs.log_dir_moves.move_table import MoveTable
 from broker.jobs.log_dir_watch import LogDirWatch
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.hosting.replica_states import Replica
-from penstock.client.producer.produce_link import ProduceLink
+from penstock.client.producer.sending.produce_link import ProduceLink
 from storage.disk.log_dir_threads import LogDirThreads
 from storage.log_dirs.future_directories import MovesAtStart
-from storage.log_dirs.future_logs import _Swap
+from storage.log_dirs.log_swap import Swap
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed
 from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Task, TopicKind, TopicPlan, WriterPlan
@@ -93,7 +93,7 @@ LOG_DIRS = (
                 "copy.log_end_offset == log.log_end_offset and copy.log_start_offset == log.log_start_offset",
                 "True",
             ),
-            Edit(_Swap.run, "LastKnown(True, log.log_end_offset, log.log_start_offset)", "LastKnown(recovery_point=0)"),
+            Edit(Swap.run, "LastKnown(True, log.log_end_offset, log.log_start_offset)", "LastKnown(recovery_point=0)"),
         ),
         stories=_SLOW_MOVES,
     ),
@@ -107,7 +107,7 @@ LOG_DIRS = (
     Mutant(
         "the renames of a swap are not synced",
         "ATC'20",
-        (Edit(_Swap._rename, "self._fs.fsync_dir(directory.path)", "pass"),),
+        (Edit(Swap._rename, "self._fs.fsync_dir(directory.path)", "pass"),),
         (Kind.POWER, Kind.POWER_ALL),
         stories=_MOVES,
     ),

@@ -6,14 +6,14 @@ from broker.jobs.log_upkeep import LogUpkeep
 from broker.replication.leader.leader_appends import LeaderAppends
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sequences import PartitionSequences
+from storage.append import producer_answers, producer_ids
 from storage.append.producer_rules import must_fit
 from storage.append.producer_state import KnownProducers
 from storage.cleaner.cleaner_log_view import LogToClean
-from storage.log import producer_ids
-from storage.log.log import Log
-from storage.log.producer_cut import PreparedCut
-from storage.log.producer_log import ProducerLog
-from storage.log.producer_snapshots import ProducerSnapshots
+from storage.log.log_append import LogAppend
+from storage.log.producers.producer_cut import PreparedCut
+from storage.log.producers.producer_log import ProducerLog
+from storage.log.producers.producer_snapshots import ProducerSnapshots
 from storage.recovery import producer_recovery
 from storage.recovery.producer_snapshot import ProducerSnapshot
 from tests.simulation.cluster.mutants import producer_stories as stories
@@ -68,11 +68,11 @@ PRODUCERS = (
         "Redpanda: state of a new leader",
         (
             Edit(
-                Log.append_as_follower,
-                "return self._append(fetched_runs(records, batches, room, self.config.segment_bytes), info, old_below)",
-                "known = self.producers._known.copy()\n"
-                "    self._append(fetched_runs(records, batches, room, self.config.segment_bytes), info, old_below)\n"
-                "    self.producers._known._producers = known\n"
+                LogAppend.as_follower,
+                "return self._write(fetched_runs(records, batches, room, config.segment_bytes), info, old_below)",
+                "known = self._producers._known.copy()\n"
+                "    self._write(fetched_runs(records, batches, room, config.segment_bytes), info, old_below)\n"
+                "    self._producers._known._producers = known\n"
                 "    return info",
             ),
         ),
@@ -131,7 +131,7 @@ PRODUCERS = (
     Mutant(
         "a duplicate is answered with the end of the log",
         "KIP-98",
-        (Edit(ProducerLog.answer, "first_offset=first.base_offset", "first_offset=self._segments.active.next_offset"),),
+        (Edit(producer_answers.answer, "first_offset=first.base_offset", "first_offset=producers.newest_offset + 1"),),
         (Kind.BREAK,),
         is_replicated=None,
         stories=stories.BROKEN_STREAMS,

@@ -9,7 +9,7 @@ from broker.quorum.voter_memory import DoubtfulCuts, forgotten_of
 from raft import election, progress
 from raft.decided_log import DecidedLog
 from raft.driver.applier import Applier
-from raft.driver.driver import RaftDriver
+from raft.driver.loop import QuorumLoop
 from raft.driver.performer import Performer
 from raft.following import Following
 from raft.leadership import Leadership
@@ -71,7 +71,7 @@ QUORUM = (
         (
             Edit(Performer.perform, "await self._until_taken(self._log.flush)", "pass"),
             Edit(
-                RaftDriver._perform, "core.advance(self._log.flushed_offset)", "core.advance(self._log.log_end_offset)"
+                QuorumLoop._perform, "core.advance(self._log.flushed_offset)", "core.advance(self._log.log_end_offset)"
             ),
         ),
         POWERS,
@@ -180,7 +180,7 @@ QUORUM = (
         "Redpanda #5090",
         (
             Edit(Applier.announce, "own_from is None or subscription.next_offset > own_from", "True"),
-            Edit(RaftDriver.is_leader, "and core.leadership.epoch == self._active_epoch", ""),
+            Edit(QuorumLoop.is_leader, "and leadership.epoch == self._active_epoch", ""),
         ),
         (*CRASHES, *CUTS),
         is_replicated=None,
@@ -203,9 +203,9 @@ QUORUM = (
         "Redpanda #5090",
         (
             Edit(
-                RaftDriver._perform,
-                "self._committed_offset = ready.committed_offset",
-                "self._committed_offset = self._log.log_end_offset",
+                QuorumLoop._perform,
+                "self.committed_offset = ready.committed_offset",
+                "self.committed_offset = self._log.log_end_offset",
             ),
         ),
         (*CRASHES, *CUTS),
@@ -214,7 +214,7 @@ QUORUM = (
     Mutant(
         "a leader without a majority leads on",
         "etcd #20418",
-        (Edit(Leadership.tick, "if now_ms >= self._quorum_deadline_ms():", "if False:"),),
+        (Edit(Leadership.tick, "if now_ms >= self.replicas.quorum_deadline_ms():", "if False:"),),
         (Kind.ISOLATE, Kind.PAUSE),
         stories=directed(Fault(1.0, Kind.ISOLATE, 0, 1, 3.0, 0.9, Aim.CONTROLLER), roles=TOGETHER),
     ),

@@ -9,6 +9,7 @@ from broker.apis.delayed_produce import DelayedProduce
 from broker.apis.fetch_sessions.session_partitions import SessionPartitions
 from broker.apis.fetch_sessions.session_reads import SessionReads
 from broker.apis.produce import _check_is_wanted
+from broker.replication.follower.effect_runner import EffectRunner
 from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_effects import cut_offset, perform
@@ -385,9 +386,9 @@ REPLICATION = (
         "fault 03",
         (
             Edit(
-                ReplicaFetcher._ask_again,
-                "if partition.log.log_end_offset < self.core",
-                "if False and self.core",
+                EffectRunner._ask_again,
+                "if partition.log.log_end_offset < self._core",
+                "if False and self._core",
             ),
         ),
         (Kind.FULL_DISK, Kind.FAIL_CALL),

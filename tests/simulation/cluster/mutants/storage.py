@@ -6,6 +6,7 @@ import errno
 
 from storage.disk import atomic_file
 from storage.log.flush import FlushTracker, PendingFlush
+from storage.log.flush_schedule import FlushSchedule
 from storage.log.group_commit import GroupCommit
 from storage.log.log import Log
 from storage.log.log_cut import LogCut
@@ -29,8 +30,12 @@ STORAGE = (
         "an ack comes before fsync",
         "NATS #7564",
         (
-            Edit(Log.flushed_offset, 'if self.flush_policy == "os" else self._flushing.recovery_point', ""),
-            Edit(GroupCommit.request, 'log.flush_policy == "os" and', ""),
+            Edit(
+                FlushSchedule.flushed_offset,
+                'if self._settings.flush_policy == "os" else self._flushing.recovery_point',
+                "",
+            ),
+            Edit(GroupCommit.request, 'log.settings.flush_policy == "os" and', ""),
         ),
         POWERS,
         is_replicated=None,

@@ -41,7 +41,7 @@ class Broker:
             tp = TopicPartition("orders", number)
             log = log_manager.get_or_create(tp, "o" * 22, LogConfig(), is_new=True, log_dir=self.a)
             if number:
-                log.append_as_leader(build_batch((b"1", b"2"), timestamps_ms=0), 0, 0)
+                log.append.as_leader(build_batch((b"1", b"2"), timestamps_ms=0), 0, 0)
                 self.size = log.size_bytes
 
     def describe(self, *topics: str) -> DescribeLogDirsResponse:

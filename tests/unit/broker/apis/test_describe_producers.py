@@ -70,7 +70,7 @@ def test_a_transaction_is_told_from_its_first_offset_until_its_marker(tmp_path: 
     assert (writer.last_sequence, writer.transaction_start_offset, writer.coordinator_epoch) == (0, 3, None)
 
     marker = build_marker(Marker(8, 3, is_committed=False, coordinator_epoch=5), WALL_MS)
-    partition.log.append_as_leader(marker, partition.log.latest_epoch, WALL_MS, COORDINATOR)
+    partition.log.append.as_leader(marker, partition.log.latest_epoch, WALL_MS, COORDINATOR)
     writer = asked(partition)[0].producers[-1]
     assert (writer.producer_epoch, writer.last_sequence) == (3, -1)
     assert (writer.transaction_start_offset, writer.coordinator_epoch) == (None, 5)

@@ -38,7 +38,7 @@ def test_a_disk_that_fails_in_mid_request_acks_nothing_early(tmp_path: Path) -> 
 
     reports = PartitionReports(disk_error=log_dir_failed)
     partitions = {key: leading_alone(tmp_path / str(key), reports) for key in (FIRST, BROKEN, THIRD)}
-    cast(Any, partitions[BROKEN].log).append_as_leader = failing
+    cast(Any, partitions[BROKEN].log).append = SimpleNamespace(as_leader=failing)
     fake: Any = SimpleNamespace(get=lambda key, topic_id: partitions[key], request_flush=lambda partition: None)
 
     async def scenario() -> None:

@@ -161,6 +161,21 @@ def test_the_records_of_a_large_batch_whose_times_are_refused_are_named_before_t
     assert 2 not in refused
 
 
+def test_no_time_is_spent_on_the_records_of_who_may_not_write(partitions: dict[TopicPartition, Partition]) -> None:
+    looked: list[str] = []
+
+    def may_write(request: Request, topic: str) -> bool:
+        looked.append(topic)
+        return topic == ZSTD.topic
+
+    converter = ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES, may_write)
+    assert converter.begin(asked(produce((SNAPPY, GZIP), (SNAPPY, b"garbage")))) is None
+    body = produce((SNAPPY, GZIP), (ZSTD, GZIP))
+    convert(converter, body)
+    assert [codec_of(body, index) for index in range(2)] == [Codec.GZIP, Codec.ZSTD]
+    assert looked == [SNAPPY.topic, SNAPPY.topic, SNAPPY.topic, ZSTD.topic]
+
+
 def test_what_is_refused_is_refused_for_its_partition_alone(partitions: dict[TopicPartition, Partition]) -> None:
     body = produce((ZSTD, BROKEN), (SNAPPY, GZIP))
 

@@ -103,7 +103,7 @@ class Scene:
     @property
     def log(self) -> list[tuple[int, int, bool]]:
         """Epoch, sequence and whether it is a marker, of each batch."""
-        found = self.at.partition.log.read(0, 1 << 20)
+        found = self.at.partition.log.reader.read(0, 1 << 20)
         return [(one.producer_epoch, one.base_sequence, one.is_control) for _, one in iter_headers(found.records)]
 
 

@@ -14,6 +14,11 @@ from penstock.messages.api import Api
 from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorRequest
 from penstock.messages.produce import InitProducerIdRequest
 from penstock.messages.transactions import transaction_apis
+from penstock.messages.transactions.atomic_batches import (
+    AbortAtomicBatchRequest,
+    BeginAtomicBatchRequest,
+    CommitAtomicBatchRequest,
+)
 from penstock.messages.transactions.listing import DescribeTransactionsRequest, ListTransactionsRequest
 from penstock.messages.transactions.producers import (
     AddOffsetsToTxnRequest,
@@ -72,6 +77,9 @@ def test_every_api_of_transactions_has_a_handler() -> None:
         ("AddOffsetsToTxn", AddOffsetsToTxnRequest("t", 1, 0, "g"), ("transactions", "t")),
         ("TxnOffsetCommit", TxnOffsetCommitRequest("t", "g", 1, 0, ()), ("groups", "g")),
         ("EndTxn", EndTxnRequest("t", 1, 0, True), ("transactions", "t")),
+        ("BeginAtomicBatch", BeginAtomicBatchRequest("a", 0, 1), ("transactions", "penstock.batch:a")),
+        ("CommitAtomicBatch", CommitAtomicBatchRequest("a", 0), ("transactions", "penstock.batch:a")),
+        ("AbortAtomicBatch", AbortAtomicBatchRequest("a", 0), ("transactions", "penstock.batch:a")),
         ("DescribeTransactions", DescribeTransactionsRequest(("t",)), ("transactions", "each")),
         ("ListTransactions", ListTransactionsRequest(), ("transactions", "each")),
     ],
@@ -88,6 +96,19 @@ def test_an_empty_transactional_id_is_an_invalid_request(api: str) -> None:
     body = InitProducerIdRequest("", 60_000)
     with pytest.raises(InvalidRequestError, match=f"{api}: the transactional id is empty"):
         handlers(heard)[api](Request(api, body, Sink(), CALLER, NOW_NS), body)
+    assert heard == []
+
+
+@pytest.mark.parametrize("application", ["", "a#1", "a" * 201])
+def test_no_coordinator_is_asked_of_an_application_that_cannot_be(application: str) -> None:
+    heard: list[tuple[str, ...]] = []
+    for name, body in (
+        ("BeginAtomicBatch", BeginAtomicBatchRequest(application, 0, 1)),
+        ("CommitAtomicBatch", CommitAtomicBatchRequest(application, 0)),
+        ("AbortAtomicBatch", AbortAtomicBatchRequest(application, 0)),
+    ):
+        with pytest.raises(InvalidRequestError):
+            handlers(heard)[name](Request(name, body, Sink(), CALLER, NOW_NS), body)
     assert heard == []
 
 

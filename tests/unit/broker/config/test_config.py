@@ -46,7 +46,12 @@ def refusal(**changes: object) -> str:
 
 def test_every_key_of_the_table_is_an_attribute_and_nothing_else_is() -> None:
     attributes = {field.name for field in dataclasses.fields(NodeConfig)}
-    assert {key.attribute for key in KEYS.values()} == attributes - {"given", "listener_limits", "lost_log_dirs"}
+    assert {key.attribute for key in KEYS.values()} == attributes - {
+        "given",
+        "listener_limits",
+        "listener_security",
+        "lost_log_dirs",
+    }
 
 
 def test_every_default_is_acceptable_to_its_own_key() -> None:
@@ -106,8 +111,8 @@ def test_an_unknown_key_names_the_nearest_known_one(name: str, nearest: str) -> 
 def test_a_key_of_kafkas_that_is_not_here_is_answered_with_what_does_it_or_why_nothing_does() -> None:
     with pytest.raises(ConfigError, match=r"log.retention.hours is log.retention.ms here: .* hours × 3600000"):
         parse_config(GOOD | {"log.retention.hours": 168})
-    with pytest.raises(ConfigError, match="no such key here: there is no authentication yet"):
-        parse_config(GOOD | {"ssl.keystore.location": "/x"})
+    with pytest.raises(ConfigError, match="no such key here: the key is not encrypted"):
+        parse_config(GOOD | {"ssl.key.password": "x"})
 
 
 def test_the_table_of_kafkas_keys_points_to_keys_that_are_here_and_repeats_none() -> None:

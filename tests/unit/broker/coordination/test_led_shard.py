@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from broker.coordination.led_shard import ShardState
 from broker.coordination.turn import Ticket, Turn
 from penstock.errors import (
+    ApiError,
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
     KafkaStorageError,
@@ -20,6 +22,7 @@ from penstock.errors import (
 )
 from penstock.record.builder import build_batch
 from storage.append.append_origin import COORDINATOR
+from storage.disk.disk_errors import storage_error
 from storage.log_config import LogConfig
 from tests.support.led_shard import ME, OTHER, Stage, turn_of_loop, write
 from tests.support.partitions import state
@@ -203,6 +206,41 @@ def test_a_failed_append_throws_the_state_away(tmp_path: Path, monkeypatch: pyte
         assert isinstance(stage.answers["meanwhile"], CoordinatorLoadInProgressError)
         await stage.loaded()
         assert stage.numbers == {"a": 1}
+
+    run(tmp_path, scenario)
+
+
+def test_while_the_disk_is_full_what_only_reads_is_answered_and_writes_are_tried_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.put("a", 1)
+        await turn_of_loop()
+        stage.commit()
+        tried = 0
+
+        def fails(*_: object) -> object:
+            nonlocal tried
+            tried += 1
+            no_room = OSError(errno.ENOSPC, "No space left on device")
+            raise storage_error("append", "/data", no_room) from no_room
+
+        with monkeypatch.context() as patched:
+            patched.setattr(stage.logs, "append", fails)
+            for number in range(120):
+                stage.put(f"b{number}", 2)
+                await asyncio.sleep(0.5)
+                stage.get("a", f"a{number}")
+        refusals = [stage.answers[f"put b{number}=2"] for number in range(120)]
+        assert all(isinstance(one, ApiError) for one in refusals)
+        assert sum("the disk is full: free space" in str(one) for one in refusals) >= 110
+        read = sum(stage.answers[f"a{number}"] == 1 for number in range(120))
+        assert 5 <= tried <= 10 and read >= 110, (tried, read)
+        await asyncio.sleep(10)
+        stage.put("a", 3)
+        await turn_of_loop()
+        stage.commit()
+        assert stage.numbers == {"a": 3}
 
     run(tmp_path, scenario)
 

@@ -9,12 +9,14 @@ import pytest
 from broker.coordination.record_log import StateRecord, TransactionalRecord, TxnProducer, Written
 from broker.coordination.tick_batches import TickLimits, tick_batches
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
-from broker.groups.records.record_codec import encode_group_record
+from broker.groups.records.record_codec import decode_group_record, encode_group_record
 from broker.groups.records.record_log import read_group_records
 from penstock.errors import InvariantViolation
 from penstock.record.batch import iter_headers
 from penstock.record.codecs import Codec
 from penstock.record.markers import Marker
+from penstock.record.reader import read_records
+from tests.support.group_log import entries_of
 
 NOW_MS = 1_700_000_000_000
 
@@ -34,8 +36,8 @@ def names(appends: list[bytes]) -> list[list[str]]:
     found = []
     for append in appends:
         for at, header in iter_headers(append):
-            read = read_group_records(append[at : at + header.size_bytes], 0)
-            found.append([entry[0].group for entry in read.records if not isinstance(entry, Marker)])
+            keys = [record.key for record in read_records(append[at : at + header.size_bytes])]
+            found.append([decoded[0].group for key in keys if (decoded := decode_group_record(key, None))])
     return found
 
 
@@ -96,7 +98,7 @@ def test_records_of_transactions_keep_their_order_each_in_an_append_of_its_own()
         [(-1, False, False)],
     ]
     assert {head.base_sequence for of_one in heads for head in of_one} == {-1}
-    read = [read_group_records(append, 0).records for append in appends]
+    read = [entries_of(read_group_records(append, 0)) for append in appends]
     assert [[(entry[0].group, *entry[2:]) for entry in of_one if not isinstance(entry, Marker)] for of_one in read] == [
         [("a",), ("b",)],
         [("c", one), ("d", one), ("e", one)],

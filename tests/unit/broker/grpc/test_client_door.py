@@ -11,12 +11,13 @@ import grpc.aio
 import pytest
 
 from broker.connections.stream_quotas import StreamQuotas
+from broker.connections.turns import PeerTurns
 from broker.grpc.client_calls import client_calls
 from broker.grpc.client_door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
 from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTimes
-from broker.network.request_channel import RequestChannel
+from broker.network.request_channel import Caller, RequestChannel
 from broker.network.request_memory import RequestMemory
 from penstock.messages.admin_apis import DESCRIBE_METADATA
 from penstock.messages.client_apis import LIST_OFFSETS, PRODUCE
@@ -26,6 +27,9 @@ from penstock.messages.quorum import DescribeMetadataRequest, DescribeMetadataRe
 from penstock.pb import broker_pb2 as pb
 from penstock.types import Endpoint
 from tests.support.machine import NOW_NS
+from tests.support.virtual_time import run_virtual, virtual_clock
+
+PEER = Endpoint("10.0.0.1", 4711)
 
 
 class Stream:
@@ -55,11 +59,11 @@ class Stream:
 class Bench:
     """A door, with a handler that answers everything at once."""
 
-    def __init__(self, queued_max: int = 10) -> None:
+    def __init__(self, queued_max: int = 10, turns: PeerTurns | None = None) -> None:
         self.channel = RequestChannel(queued_max, BusyTimes(NOW_NS), NOW_NS)
         self.memory = RequestMemory(1 << 30)
         limits = DoorLimits(RequestDecoders(1 << 20), StreamQuotas(9, 9), self.memory, self.memory)
-        gate = Gate("BROKER", "INTERNAL")
+        gate = Gate("BROKER", "INTERNAL", turns=turns)
         self.door = BrokerDoor(self.channel, cast(Any, None), limits, gate)
         self.calls = client_calls(self.channel, gate)
         gate.open()
@@ -142,10 +146,40 @@ def test_a_stream_with_as_many_open_requests_as_it_may_have_is_not_read_and_hold
     asyncio.run(main())
 
 
+class FirstWaits:
+    """Each connection waits a second for its turn (`AddressQuotas`)."""
+
+    has_addresses = True
+
+    def connected(self, host: str, now_ms: int) -> int:
+        return 1_000
+
+    def left(self, host: str) -> None:
+        """Nothing is counted."""
+
+
+def test_streams_and_calls_of_a_connection_above_its_addresss_quota_wait_for_its_turn() -> None:
+    async def main() -> None:
+        turns = PeerTurns(FirstWaits(), virtual_clock().now_ms)
+        bench, loop = Bench(turns=turns), asyncio.get_running_loop()
+        stream = Stream(pb.ProduceRequest(correlation_id=1))
+        stream.may_read.set()
+        served = bench.serve(stream)
+        asked = DescribeMetadataRequest(7, 2, 3)
+        call = asyncio.ensure_future(bench.calls[DESCRIBE_METADATA](asked, cast(Any, Stream()), Caller(PEER)))
+        began = loop.time()
+        await bench.handle_one()
+        await bench.handle_one()
+        await asyncio.gather(served, call, return_exceptions=True)
+        assert 1.0 <= loop.time() - began < 1.1 and [one.correlation_id for one in stream.answers] == [1]
+
+    run_virtual(main())
+
+
 def test_a_description_of_the_metadata_goes_through_the_request_channel() -> None:
     async def scenario(bench: Bench) -> None:
         asked = DescribeMetadataRequest(7, 2, 3)
-        call = asyncio.ensure_future(bench.calls[DESCRIBE_METADATA](asked, cast(Any, Stream())))
+        call = asyncio.ensure_future(bench.calls[DESCRIBE_METADATA](asked, cast(Any, Stream()), Caller(PEER)))
         request = await bench.channel.receive()
         assert (request.api, request.body) == ("DescribeMetadata", DescribeMetadataRequest(7, 2, 3))
         request.complete(DescribeMetadataResponse(1, 7, 4, 2, "ab", 9, b"cde"))
@@ -160,7 +194,7 @@ def test_a_description_of_the_metadata_goes_through_the_request_channel() -> Non
 def test_a_call_that_its_client_gave_up_is_marked_so_whether_it_is_queued_or_waits(is_handled: bool) -> None:
     async def scenario(bench: Bench) -> None:
         asked = ListOffsetsRequest(())
-        call = asyncio.ensure_future(bench.calls[LIST_OFFSETS](asked, cast(Any, Stream())))
+        call = asyncio.ensure_future(bench.calls[LIST_OFFSETS](asked, cast(Any, Stream()), Caller(PEER)))
         request = await bench.channel.receive()
         if is_handled:
             bench.channel.request_handled(request)

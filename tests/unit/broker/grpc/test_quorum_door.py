@@ -10,11 +10,13 @@ from typing import Any, cast
 import pytest
 
 from broker.grpc import quorum_codec as quorum
+from broker.grpc.callers import AnonymousCallers
 from broker.grpc.controller_door import quorum_calls
+from broker.network.request_channel import Caller
 from penstock.errors import InconsistentClusterIdError, InvalidRequestError, NetworkError
 from penstock.messages.apis import APIS
 from penstock.pb import quorum_pb2 as pb
-from penstock.types import EpochEndOffset
+from penstock.types import Endpoint, EpochEndOffset
 from raft.config import RaftConfig
 from raft.driver.driver import RaftDriver
 from raft.messages import (
@@ -74,8 +76,10 @@ def test_request_without_fields_gets_a_typed_answer(rpc: str, message: Any, clus
         request = message(cluster_id=cluster_id)
         if rpc == "FetchMetadata" and cluster_id:
             request.replica_id = -1  # without it, it is a good fetch of node 0
-        call, encoded = quorum_calls(driver.handle)[APIS[rpc]], request.SerializeToString()
-        raw = await call(quorum.request_from_bytes(rpc)(encoded), cast("Any", None))
+        calls, encoded = quorum_calls(driver.handle, AnonymousCallers("CONTROLLER")), request.SerializeToString()
+        raw = await calls[APIS[rpc]](
+            quorum.request_from_bytes(rpc)(encoded), cast("Any", None), Caller(Endpoint("h", 1))
+        )
         answer: Any = quorum.CALLS[rpc].response.FromString(raw)
         assert answer.error.code == code and answer.error.message
         await driver.stop()

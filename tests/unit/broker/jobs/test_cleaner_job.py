@@ -24,7 +24,7 @@ def offsets(made: Stage) -> list[int]:
     log, found = made.partition.log, []
     at = log.log_start_offset
     while at < log.log_end_offset:
-        fetched = log.read(at, 1 << 20)
+        fetched = log.reader.read(at, 1 << 20)
         found += list(read_columns(fetched.records, from_offset=at).offsets)
         at = fetched.next_offset
     return found

@@ -149,7 +149,7 @@ def test_a_log_that_changed_while_its_age_was_read_is_left_for_the_next_time(
         async with stage(tmp_path, CONFIG) as made:
 
             def changes(*_args: object) -> int:
-                made.partition.log.remove_oldest(1)  # as delete-records and retention would, on the loop
+                made.partition.log.full.remove_oldest(1)  # as delete-records and retention would, on the loop
                 if damaged:
                     raise CorruptFileError("t-0/00.log", 0, "it is another file now")
                 return 0

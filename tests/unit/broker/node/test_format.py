@@ -9,8 +9,8 @@ import pytest
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
 from broker.node.format import format_node, main
+from penstock.config_keys import to_toml
 from penstock.errors import ConfigError, MetaPropertiesError
-from penstock.testing.layout import to_toml
 from storage.disk.file_system import OsFileSystem
 from storage.log_dirs.meta_properties import read_meta_properties
 from tests.support.machine import IDS

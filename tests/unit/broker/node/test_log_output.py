@@ -135,3 +135,10 @@ def test_levels_of_modules_that_are_not_there_are_told_and_not_refused() -> None
         ["info", "broker.replication=debug", "raft.drivr=debug", "raft.core.x.y=debug", "storage..x=info"]
     )
     assert without_module(levels) == ["raft.drivr", "raft.core.x.y", "storage..x"]
+
+
+def test_a_name_that_a_client_chose_does_not_look_like_a_line_of_the_log() -> None:
+    text = "closed the connection of (client.id x\n1970-01-01 refused {}\r\x1b[2J\x9b)\tand more"
+    (first, second) = written(record(text, 0.0), form="text")
+    assert first.endswith("WARNING broker.jobs: closed the connection of (client.id x")
+    assert second == "    1970-01-01 refused {}\\x0d\\x1b[2J\\x9b)\tand more"

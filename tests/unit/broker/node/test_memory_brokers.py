@@ -75,7 +75,7 @@ class Story:
 
     def bytes_on(self, index: int) -> bytes:
         log = self.log_on(index)
-        return b"" if log is None else bytes(log.read(log.log_start_offset, 1 << 30).records)
+        return b"" if log is None else bytes(log.reader.read(log.log_start_offset, 1 << 30).records)
 
     def metrics(self, name: str) -> set[float]:
         """The metric's values on the nodes that run."""

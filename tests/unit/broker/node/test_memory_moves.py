@@ -79,7 +79,7 @@ class Traffic:
     def bytes_on(self, index: int) -> bytes:
         log = self.log_on(index)
         assert log is not None
-        return bytes(log.read(log.log_start_offset, 1 << 30).records)
+        return bytes(log.reader.read(log.log_start_offset, 1 << 30).records)
 
 
 class FillingDisk(LosingFileSystem):

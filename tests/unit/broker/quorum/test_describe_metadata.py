@@ -108,7 +108,7 @@ def test_what_is_not_applied_is_not_shown() -> None:
         assert (await stage.answer()).offset == 4
         refused = await stage.error(6)
         assert isinstance(refused, OffsetOutOfRangeError) and "at the offsets 0 to 4, not at 6" in str(refused)
-        stage.node.log.append_as_leader(batch(encode_record(TopicRecord("x", "id-x"))), 2, NOW_MS)
+        stage.node.log.append.as_leader(batch(encode_record(TopicRecord("x", "id-x"))), 2, NOW_MS)
         assert (await stage.answer(4)).sha256 == stage.node.images[4].digest()
         stage.applied = -1
         assert isinstance(await stage.error(), OffsetOutOfRangeError)

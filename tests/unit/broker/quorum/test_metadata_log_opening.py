@@ -35,7 +35,7 @@ class Voter:
         log = self.start()
         for epoch in (1, 4):
             for value in (leader_change_value(2, epoch, (1, 2, 3)), b'{"type":"NoOp"}', b"{}"):
-                log.append_as_leader(build_batch((value,), timestamps_ms=0), epoch, 0)
+                log.append.as_leader(build_batch((value,), timestamps_ms=0), epoch, 0)
         log.flush()
         self.places = [log.segments[0].place_of(offset).position for offset in range(6)]
         QuorumStateFile(self.directory, self.fs).save(STATE)

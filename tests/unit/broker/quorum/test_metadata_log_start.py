@@ -48,7 +48,7 @@ class Metadata:
         self.start()
         for epoch in (1, 4):
             for value in (leader_change_value(2, epoch, (1, 2, 3)), *[b'{"type":"NoOp"}'] * 5):
-                self.log.append_as_leader(build_batch((value,), timestamps_ms=0), epoch, 0)
+                self.log.append.as_leader(build_batch((value,), timestamps_ms=0), epoch, 0)
                 self.log.roll()
         self.log.flush()
 
@@ -70,8 +70,8 @@ class Metadata:
 
     def cut_prefix(self, offset: int) -> None:
         self.log.advance_log_start(offset)
-        self.log.remove_oldest(sum(segment.next_offset <= offset for segment in self.log.segments))
-        self.log.run_file_changes(sync=True)
+        self.log.full.remove_oldest(sum(segment.next_offset <= offset for segment in self.log.segments))
+        self.log.full.run_file_changes(sync=True)
 
     def range(self) -> tuple[int, int]:
         return self.log.log_start_offset, self.log.log_end_offset
@@ -253,7 +253,7 @@ def test_each_snapshot_closes_a_segment_so_that_it_goes_with_the_snapshot_before
     log = MetadataLog(node.log, machine().clock, snapshots=node.snapshots, before_cut=before_cut)
     for end in range(END, END + 40, 4):
         for _ in range(4):
-            node.log.append_as_leader(build_batch((b'{"type":"NoOp"}',), timestamps_ms=0), 4, 0)
+            node.log.append.as_leader(build_batch((b'{"type":"NoOp"}',), timestamps_ms=0), 4, 0)
         node.log.flush()
         kept.append(node.write(end + 4, 4))
         kept = kept[-3:]

@@ -35,7 +35,7 @@ class Broker:
         made = (PartitionRecord(topic_id, number, (ME,), (ME,), ME) for number in range(PARTITIONS))
         self.publish(TopicRecord("big", topic_id), *made)
         for log in self.log_manager.logs():
-            log.append_as_leader(batch(b"x"), 0, NOW_MS)
+            log.append.as_leader(batch(b"x"), 0, NOW_MS)
             log.flush()
 
 

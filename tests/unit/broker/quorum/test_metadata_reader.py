@@ -61,7 +61,7 @@ class Node:
         self.images: dict[int, MetadataImage] = {}
         image = EMPTY_IMAGE
         for decision, end in zip(DECISIONS, ENDS, strict=True):
-            self.log.append_as_leader(batch(*map(encode_record, decision)), 1, NOW_MS)
+            self.log.append.as_leader(batch(*map(encode_record, decision)), 1, NOW_MS)
             delta = MetadataDelta(image)
             for record in decision:
                 delta.replay(record)
@@ -78,8 +78,8 @@ class Node:
         self.log.roll()
         self.log.flush()
         self.log.advance_log_start(at + 1)
-        self.log.remove_oldest(sum(segment.next_offset <= at + 1 for segment in self.log.segments[:-1]))
-        self.log.run_file_changes(sync=True)
+        self.log.full.remove_oldest(sum(segment.next_offset <= at + 1 for segment in self.log.segments[:-1]))
+        self.log.full.run_file_changes(sync=True)
         for name in before:
             self.fs.unlink(f"{DIRECTORY}/{name}")
 
@@ -102,8 +102,8 @@ def test_what_a_snapshot_covers_need_not_be_in_the_log() -> None:
     node.write_snapshot(4)
     node.log.flush()
     node.log.advance_log_start(5)
-    node.log.remove_oldest(sum(segment.next_offset <= 5 for segment in node.log.segments))
-    node.log.run_file_changes(sync=True)
+    node.log.full.remove_oldest(sum(segment.next_offset <= 5 for segment in node.log.segments))
+    node.log.full.run_file_changes(sync=True)
     assert node.read() == node.images[6] and node.read(4) == node.images[4]
     with pytest.raises(ConfigError, match="is in a snapshot that ends later"):
         node.read(3)
@@ -167,7 +167,7 @@ def test_what_comes_behind_the_offset_and_goes_again_is_not_read() -> None:
     """Records that are not committed: a new leader has others in their place."""
 
     def appended(node: Node, name: str) -> None:
-        node.log.append_as_leader(batch(encode_record(TopicRecord(name, f"id-{name}"))), 2, NOW_MS)
+        node.log.append.as_leader(batch(encode_record(TopicRecord(name, f"id-{name}"))), 2, NOW_MS)
 
     def replaced(node: Node) -> None:
         appended(node, "lost")

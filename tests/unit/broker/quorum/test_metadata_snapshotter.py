@@ -121,7 +121,7 @@ class Node:
         """Records of one topic each, in one batch."""
         offset = self.loader.image.offset + 1
         values = [encode_record(TopicRecord(f"t-{offset + n}", f"id-{offset + n}")) for n in range(count)]
-        self.disk_log.append_as_leader(batch(*values), 1, NOW_MS)
+        self.disk_log.append.as_leader(batch(*values), 1, NOW_MS)
         records = build_batch(values, timestamps_ms=NOW_MS + offset, base_offset=offset, leader_epoch=1)
         self.loader.on_committed(offset, records)
         self.snapshotter.on_committed(len(records))

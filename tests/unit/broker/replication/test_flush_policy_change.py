@@ -49,7 +49,7 @@ def test_records_of_before_are_flushed_by_the_leader_and_by_its_followers(tmp_pa
         lossy, durable = (TopicSettings(LogConfig(), 1, policy) for policy in ("os", "fsync"))  # type: ignore[arg-type]
         manager.apply(PARTITION, TOPIC_ID, state(leader_id, EPOCH, 0, isr=(1, 2)), lossy, NOBODY)
         log = manager.get(PARTITION, TOPIC_ID).log
-        log.append_as_leader(batch(b"in the page cache"), EPOCH, 1_700_000_000_000)
+        log.append.as_leader(batch(b"in the page cache"), EPOCH, 1_700_000_000_000)
         group_commit.subscribe(log, lambda offset: flushed.set())
         assert log.recovery_point == 0
         manager.apply(PARTITION, TOPIC_ID, state(leader_id, EPOCH, 0, isr=(1, 2)), durable, NOBODY)

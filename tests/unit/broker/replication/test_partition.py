@@ -218,7 +218,7 @@ def test_rot_that_the_first_append_finds_takes_the_replica_offline_with_a_retria
     rotten in the middle."""
     log = make_log(tmp_path)
     for _ in range(3):
-        log.append_as_leader(batch(), 5, WALL_MS)
+        log.append.as_leader(batch(), 5, WALL_MS)
     log.close()
     for index in Path(log.directory).glob("*index"):
         index.unlink()
@@ -248,7 +248,7 @@ def test_the_high_watermark_is_not_above_a_log_that_was_cut_at_the_beginning_of_
     leader = leading(tmp_path / "leader")
     produce(leader, b"a")
     produce(leader, b"b", b"c", b"d")
-    append_as_follower(partition, leader.log.read(0, 1 << 20).records)
+    append_as_follower(partition, leader.log.reader.read(0, 1 << 20).records)
     partition.follower_high_watermark(4)
 
     truncate_to(partition, 3)

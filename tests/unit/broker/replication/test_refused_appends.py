@@ -90,7 +90,7 @@ def test_a_followers_refused_append_counts_and_another_error_does_not(
 
         with monkeypatch.context() as context:
             context.setattr(
-                type(partition.log), "append_as_follower", lambda _log, records, _old, fails=fails: fails(records)
+                type(partition.log.append), "as_follower", lambda _log, records, _old, fails=fails: fails(records)
             )
             with pytest.raises(type(error)):
                 append_as_follower(partition, batch(b"value"))

@@ -9,6 +9,7 @@ from broker.transactions.marker_port import MarkersTicket, MarkersWritten, SendM
 from broker.transactions.transaction_metadata import EPOCH_MAX, TransactionMetadata
 from broker.transactions.transaction_records import TransactionLogKey
 from penstock.errors import (
+    ApiError,
     ConcurrentTransactionsError,
     CoordinatorNotAvailableError,
     InvalidProducerIdMappingError,
@@ -210,6 +211,27 @@ def test_an_open_transaction_is_aborted_when_its_time_is_up(version: int) -> Non
         here.end(producer, version=version)
     assert isinstance(here.add(producer, version=version)[0], ProducerFencedError)
     assert (here.counters.timed_out, here.counters.aborted) == (1, 1)
+
+
+@VERSIONS
+def test_a_commit_after_its_time_says_that_the_time_was_up(version: int) -> None:
+    here = TransactionsHere()
+    producer = opened(here, version)
+    here.wait(TIMEOUT_MS)
+    why = f"was open for longer than its time-out of {TIMEOUT_MS} ms, and was aborted"
+    for _ in range(2):
+        with pytest.raises(ApiError, match=why):
+            here.end(producer, version=version)
+        here.markers_written()
+    here = TransactionsHere()
+    producer = opened(here, version)
+    with pytest.raises(ConcurrentTransactionsError):
+        here.init()
+    here.markers_written()
+    here.init()
+    with pytest.raises(ApiError) as fenced:
+        here.end(producer, version=version)
+    assert "time-out" not in str(fenced.value), "another producer has come"
 
 
 def test_a_producer_may_go_on_after_a_time_out() -> None:

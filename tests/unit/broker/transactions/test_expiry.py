@@ -59,7 +59,7 @@ def test_many_ids_are_looked_at_in_parts() -> None:
     for number in range(LOOKED_AT + 10):
         here.init(f"id-{number}")
     here.now_ms += DAY_MS
-    (look,) = here.shard.loaded()
+    _, look, _ = here.shard.loaded()
     assert len(here.take(look).records) == LOOKED_AT
     here.wait(0)
     assert here.shard.statistics().transactional_ids == 0

@@ -43,6 +43,15 @@ def test_each_run_goes_on_where_the_last_one_stopped_and_commits_no_record_that_
     assert consumed(capfdbinary, cluster, 3) == [b"7", b"8", b"9"]
 
 
+def test_it_ends_where_the_logs_ended_and_what_it_printed_is_committed(
+    cluster: FakeCluster, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert consumed(capfdbinary, cluster, 0, exit_at_end=True) == [b"%d" % n for n in range(10)]
+    assert consumed(capfdbinary, cluster, 0, exit_at_end=True) == []
+    cluster.append("t", 0, build_batch([b"10", b"11"], timestamps_ms=0))
+    assert consumed(capfdbinary, cluster, 0, exit_at_end=True) == [b"10", b"11"]
+
+
 def test_a_topic_that_does_not_exist_is_an_error_and_nothing_is_waited_for(cluster: FakeCluster) -> None:
     with pytest.raises(UnknownTopicOrPartitionError, match="topic 'gone' does not exist"):
         consume.consume(["gone"], group="g", bootstrap=cluster.bootstrap)
@@ -50,7 +59,7 @@ def test_a_topic_that_does_not_exist_is_an_error_and_nothing_is_waited_for(clust
 
 @pytest.mark.parametrize(
     "option",
-    [{"partition": [0]}, {"offset": "3"}, {"from_time": "-1h"}, {"until_time": "5"}, {"exit_at_end": True}],
+    [{"partition": [0]}, {"offset": "3"}, {"from_time": "-1h"}, {"until_time": "5"}],
     ids=lambda option: next(iter(option)),
 )
 def test_an_option_that_says_where_to_read_does_not_go_with_a_group(option: dict[str, Any]) -> None:

@@ -26,6 +26,7 @@ ANNA = GroupMember(
     subscribed_topic_names=("orders",),
     assignment=(TopicIdPartitions("id", (0,), "orders"),),
     target_assignment=(TopicIdPartitions("id", (0,), "orders"),),
+    silent_ms=1_500,
 )
 
 
@@ -75,7 +76,7 @@ def test_groups_of_all_coordinators_are_listed(cluster: FakeCluster) -> None:
     code, found = loaded(cluster, "list", "--state", "stable", "--type", "consumer")
     assert code == 0 and [(g["group_id"], g["coordinator_id"]) for g in found] == [("shop", 1)]
     code, _, err = run(cluster, "list", "--state", "gone")
-    assert code == 2 and "states: 'gone' is none of PreparingRebalance" in err
+    assert code == 2 and "--state: 'gone' is none of PreparingRebalance" in err
 
 
 def test_a_group_is_described_with_its_lag_and_its_members(cluster: FakeCluster) -> None:
@@ -87,7 +88,7 @@ def test_a_group_is_described_with_its_lag_and_its_members(cluster: FakeCluster)
         "orders\t0\t4\t10\t6\tm-anna\tanna\t/10.0.0.1\n"
     )
     code, out, _ = run(cluster, "describe", "shop", "--members")
-    assert out.splitlines()[-1] == "m-anna\t-\tanna\t/10.0.0.1\t4\tconsumer\torders-0"
+    assert out.splitlines()[-1] == "m-anna\t-\tanna\t/10.0.0.1\t4\tconsumer\t1.5\torders-0"
     code, found = loaded(cluster, "describe", "--all")
     assert [group["group_id"] for group in found] == ["idle", "shop"]
     assert found[0]["partitions"][1] == {
@@ -124,14 +125,15 @@ RESETS: dict[str, tuple[tuple[str, ...], tuple[int, int]]] = {
     "time": (("--all-topics", "--to-datetime", "1970-01-01T00:00:00.450Z"), (5, 5)),
     "time before now": (("--all-topics", "--to-datetime", "-1s"), (10, 10)),
     "duration": (("--all-topics", "--by-duration", "P1DT2H3M4.5S"), (10, 10)),
+    "where it is": (("--all-topics", "--to-current", "--execute"), (4, 10)),
 }
 
 
 @pytest.mark.parametrize("row", RESETS)
 def test_offsets_are_reset(cluster: FakeCluster, row: str) -> None:
     arguments, after = RESETS[row]
-    before = dict(cluster.groups.offsets["idle"])
-    code, out, err = run(cluster, "reset-offsets", "idle", *arguments, "--dry-run")
+    before, dry = dict(cluster.groups.offsets["idle"]), [one for one in arguments if one != "--execute"]
+    code, out, err = run(cluster, "reset-offsets", "idle", *dry, "--dry-run")
     assert code == 0 and err == "nothing was changed (--dry-run)\n" and cluster.groups.offsets["idle"] == before
     code, shown, err = run(cluster, "reset-offsets", "idle", *arguments)
     assert (code, shown, err) == (0, out, "")
@@ -153,7 +155,7 @@ def test_a_reset_shows_what_was_and_what_is_and_exports_what_it_can_read(cluster
 
 
 BAD_RESETS: dict[str, tuple[tuple[str, ...], str]] = {
-    "nowhere": (("--topic", "orders"), "give one of --to-earliest, --to-latest, --to-offset, "),
+    "nowhere": (("--topic", "orders"), "give one of --to-earliest, --to-latest, --to-current, "),
     "two places": (("--topic", "orders", "--to-latest", "--shift-by", "1"), "--to-latest and --shift-by: keep one"),
     "of nothing": (("--to-latest",), "give one of --topic TOPIC[:P,…], --all-topics and --from-file FILE"),
     "of two": (("--topic", "orders", "--all-topics", "--to-latest"), "give one of --topic TOPIC[:P,…], --all-topics"),
@@ -168,7 +170,11 @@ BAD_RESETS: dict[str, tuple[tuple[str, ...], str]] = {
     "months": (("--topic", "orders", "--by-duration", "P1M"), "--by-duration P1M: must be a duration of ISO 8601"),
     "no file": (("--from-file", "/nonexistent/offsets"), "/nonexistent/offsets: No such file or directory"),
     "two forms": (("--all-topics", "--to-latest", "--export", "--json"), "--export and --json: each says how to print"),
-    "a negative": (("--topic", "orders", "--to-offset", "-1"), "Input should be greater than or equal to 0"),
+    "a negative": (("--topic", "orders", "--to-offset", "-1"), "'--to-offset': must be 0 or more (given: '-1')"),
+    "a word": (("--topic", "orders", "--to-offset", "x"), "'--to-offset': must be a whole number (given: 'x')"),
+    "a digit too many": (("--topic", "orders", "--to-offset", "9" * 20), "must be 9223372036854775807 or less (given"),
+    "yes and no": (("--topic", "orders", "--to-latest", "--execute", "--dry-run"), "--execute and --dry-run: keep"),
+    "now and then": (("--topic", "orders", "--to-latest", "--to-current"), "--to-latest and --to-current: keep one"),
 }
 
 

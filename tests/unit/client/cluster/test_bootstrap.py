@@ -4,15 +4,44 @@ why.
 
 from __future__ import annotations
 
+import asyncio
+import random
 from concurrent.futures import ThreadPoolExecutor
+from typing import cast
 
 import grpc
 import pytest
 
 from penstock import Admin, Consumer, Producer, TopicPartition
-from penstock.errors import BootstrapError, ClientClosedError
+from penstock.backoff import Backoff
+from penstock.client.cluster.bootstrap import Ask, Bootstrap
+from penstock.client.wire.tls_words import TLS_FAILED
+from penstock.errors import (
+    ApiError,
+    BootstrapError,
+    ClientClosedError,
+    ClusterAuthorizationFailedError,
+    NetworkError,
+    PenstockError,
+    SaslAuthenticationFailedError,
+)
+from penstock.messages.metadata import MetadataResponse
+from penstock.types import Endpoint
 from tests.support.fake_broker import FakeCluster
 from tests.support.stranger import stranger
+from tests.support.virtual_time import VirtualTimeLoop, run_virtual
+
+
+async def first_answer(ask: Ask) -> tuple[float, object]:
+    """How long it took, and the answer or the error."""
+    loop = cast(VirtualTimeLoop, asyncio.get_running_loop())
+    backoff, began = Backoff(100, 1_000, random.Random(1)), loop.time()
+    bootstrap = Bootstrap([Endpoint("a", 1), Endpoint("b", 2)], ask, lambda _: False, 10_000, loop, backoff)
+    try:
+        found: object = await bootstrap.first_answer()
+    except PenstockError as error:
+        found = error
+    return loop.time() - began, found
 
 
 def test_refused_connections_are_all_named() -> None:
@@ -67,6 +96,48 @@ def test_a_name_that_does_not_resolve_is_named() -> None:
         pytest.raises(BootstrapError, match=r"no-such-host\.invalid"),
     ):
         admin.list_topics()
+
+
+@pytest.mark.parametrize("refusal", [SaslAuthenticationFailedError, ClusterAuthorizationFailedError])
+def test_a_user_that_a_broker_refuses_is_told_soon_and_with_the_brokers_error(refusal: type[ApiError]) -> None:
+    """The other addresses are silent, and asking a broker again does not help."""
+    asked: list[Endpoint] = []
+
+    async def ask(endpoint: Endpoint, timeout_ms: int) -> MetadataResponse:
+        asked.append(endpoint)
+        if endpoint.port == 1:
+            raise refusal("not this user")
+        await asyncio.sleep(timeout_ms / 1000)
+        raise NetworkError("silent")
+
+    loop_s, error = run_virtual(first_answer(ask))
+    assert type(error) is refusal and loop_s < 1
+    assert asked.count(Endpoint("a", 1)) == 1
+
+
+def test_a_user_that_one_broker_does_not_know_yet_is_served_by_another() -> None:
+    async def ask(endpoint: Endpoint, timeout_ms: int) -> MetadataResponse:
+        if endpoint.port == 1:
+            raise SaslAuthenticationFailedError("not this user")
+        await asyncio.sleep(0.2)
+        return MetadataResponse("cluster", 0, (), (), 0)
+
+    _, answer = run_virtual(first_answer(ask))
+    assert isinstance(answer, MetadataResponse)
+
+
+def test_an_address_whose_tls_fails_is_asked_once() -> None:
+    asked: list[Endpoint] = []
+
+    async def ask(endpoint: Endpoint, timeout_ms: int) -> MetadataResponse:
+        asked.append(endpoint)
+        raise NetworkError(f"{endpoint}: {TLS_FAILED}: the broker's certificate has expired")
+
+    loop_s, error = run_virtual(first_answer(ask))
+    assert isinstance(error, BootstrapError) and loop_s < 1
+    assert "a:1: TLS failed: the broker's certificate has expired" in str(error)
+    assert "start a node" not in str(error)
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("client", [Producer, Consumer])

@@ -10,12 +10,14 @@ import pytest
 from penstock.client.cluster.any_node import SILENCE_MS
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.options.config import ConnectionConfig
-from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
-from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
+from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.partition_queue import PartitionQueue
+from penstock.client.producer.partition_queues import AccumulatorConfig
 from penstock.client.producer.pending_record import PendingRecord
-from penstock.client.producer.sender import ASK_AROUND_MS, Sender
+from penstock.client.producer.sending.dispatcher import BatchDispatcher
+from penstock.client.producer.sending.failed_batches import DispatchLimits
+from penstock.client.producer.sending.sender import ASK_AROUND_MS, Sender
 from penstock.client.wire.connection import Connection
 from penstock.errors import NetworkError, ReplicaNotAvailableError, TimedOutError
 from penstock.record.codecs import Codec
@@ -42,7 +44,7 @@ class Bench:
         self.sender.start(self.clock)
 
     def queue(self, partition: int) -> PartitionQueue:
-        return self.accumulator.queue(TopicPartition(TOPIC, partition))
+        return self.accumulator.partitions.queue(TopicPartition(TOPIC, partition))
 
     def send(self, partition: int, value: bytes) -> RecordFuture:
         record = PendingRecord.of(None, value, (), None)

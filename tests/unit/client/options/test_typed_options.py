@@ -6,7 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from penstock import Admin, AsyncAdmin, AsyncConsumer, AsyncProducer, Consumer, Producer
+from penstock import (
+    Admin,
+    AsyncAdmin,
+    AsyncAtomicBatches,
+    AsyncConsumer,
+    AsyncProducer,
+    AtomicBatches,
+    Consumer,
+    Producer,
+)
 from penstock.client.options import typed_options
 from penstock.client.options.config import AdminConfig, ConsumerConfig, ProducerConfig
 from penstock.client.options_source import typed_options as made_anew
@@ -15,6 +24,8 @@ from penstock.config_keys import keys_of
 FACES = (
     (Producer, ProducerConfig),
     (AsyncProducer, ProducerConfig),
+    (AtomicBatches, ProducerConfig),
+    (AsyncAtomicBatches, ProducerConfig),
     (Consumer, ConsumerConfig),
     (AsyncConsumer, ConsumerConfig),
     (Admin, AdminConfig),

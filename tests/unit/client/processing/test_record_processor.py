@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from penstock import Consumer, ConsumerRecord, Output, Producer, RecordProcessor, TopicPartition
 from penstock.client.processing import record_processor as module
+from penstock.clock import ManualClock
 from penstock.errors import (
     ConfigError,
     ProcessingError,
@@ -18,6 +20,7 @@ from penstock.errors import (
     TransactionAbortedError,
     TransactionStateError,
 )
+from tests.support.client_environment import still_environment
 
 PLACE = TopicPartition("in", 0)
 
@@ -35,6 +38,7 @@ class Records:
         self._open: tuple[list[Output], int] | None = None
         self._decided: str | None = None
         self.on_empty: Callable[[], object] = lambda: None
+        self.topics = ["in"]
 
     def fail(self, call: str, *errors: BaseException) -> None:
         self.errors[call] = deque(errors)
@@ -52,6 +56,12 @@ class Records:
             self.on_empty()
         self.position = end
         return [ConsumerRecord("in", 0, n, 1_000 + n, 0, b"k", self.values[n], ()) for n in range(at, end)]
+
+    def subscription(self) -> list[str]:
+        return self.topics
+
+    def assignment(self) -> list[TopicPartition]:
+        return []
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         assert partition == PLACE
@@ -194,6 +204,22 @@ def test_an_interrupted_commit_is_settled_before_the_next_batch(is_carried_out: 
         world.fail("commit", TransactionAbortedError("it was aborted meanwhile"))
     made.run()
     assert values(world) == [b"1", b"2", b"3"] and world.committed == 3
+
+
+def test_a_consumer_that_has_nothing_to_read_is_told_so_at_once() -> None:
+    world = Records(b"1")
+    world.topics = []
+    with pytest.raises(ConfigError, match=r"call consumer.subscribe\(\[TOPIC\]\) before"):
+        processor(world).run()
+    assert not world.calls
+
+
+def test_the_time_of_batches_counts_to_the_end_of_their_transactions() -> None:
+    world, clock = Records(b"1", b"2", b"3"), ManualClock()
+    environment = replace(still_environment(), clock=clock)
+    made = processor(world, lambda record: clock.advance(500), environment=environment)
+    world.fail("commit", TransactionAbortedError("a record was refused"))
+    assert made.run().seconds == 0.5 * 5, "three records, and two of them twice"
 
 
 def test_a_fenced_producer_ends_the_run() -> None:

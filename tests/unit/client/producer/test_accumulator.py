@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
+from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.memory import Holder, MemoryPool
 from penstock.client.producer.partition_queue import PartitionQueue
+from penstock.client.producer.partition_queues import AccumulatorConfig
 from penstock.client.producer.pending_record import NotAppended, PendingRecord
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
@@ -37,7 +38,7 @@ def values_of(batch: ProducerBatch) -> list[bytes | None]:
 
 def test_a_batch_closes_when_the_next_record_does_not_fit() -> None:
     acc = accumulator(batch_size=300)
-    queue = acc.queue(TP)
+    queue = acc.partitions.queue(TP)
     assert isinstance(append(acc, queue, record(b"a" * 150)), RecordFuture)
     assert append(acc, queue, record(b"b" * 150)) is NotAppended.BATCH_CLOSED
     assert isinstance(append(acc, queue, record(b"b" * 150)), RecordFuture)
@@ -46,7 +47,7 @@ def test_a_batch_closes_when_the_next_record_does_not_fit() -> None:
 
 def test_a_record_larger_than_a_batch_has_one_to_itself() -> None:
     acc = accumulator(batch_size=100)
-    queue = acc.queue(TP)
+    queue = acc.partitions.queue(TP)
     assert isinstance(append(acc, queue, record(b"x" * 5_000)), RecordFuture)
     assert append(acc, queue, record(b"y")) is NotAppended.BATCH_CLOSED
     assert values_of(queue.ready[0]) == [b"x" * 5_000]
@@ -54,7 +55,7 @@ def test_a_record_larger_than_a_batch_has_one_to_itself() -> None:
 
 def test_a_batch_is_due_after_linger_and_not_before() -> None:
     acc = accumulator(linger_ms=5)
-    queue = acc.queue(TP)
+    queue = acc.partitions.queue(TP)
     append(acc, queue, record())
     assert acc.close_due(NOW_MS + 4) == NOW_MS + 5
     assert not queue.ready
@@ -65,19 +66,19 @@ def test_a_batch_is_due_after_linger_and_not_before() -> None:
 def test_a_flush_and_a_wait_for_memory_close_at_once() -> None:
     for hurry in (lambda acc: acc.flush(), lambda acc: acc.memory.waiting()):
         acc = accumulator(linger_ms=60_000)
-        queue = acc.queue(TP)
+        queue = acc.partitions.queue(TP)
         append(acc, queue, record())
         assert acc.memory.try_take(SimpleNamespace(granted_bytes=0), acc.memory.total_bytes // 2)
         with hurry(acc):
             acc.close_due(NOW_MS)
         assert len(queue.ready) == 1
-        append(acc, acc.queue(TopicPartition("t", 1)), record())
+        append(acc, acc.partitions.queue(TopicPartition("t", 1)), record())
         assert acc.close_due(NOW_MS) is not None, "when it is over, batches linger again"
 
 
 def test_a_batch_grows_while_the_one_before_is_in_flight() -> None:
     acc = accumulator(linger_ms=0)
-    queue = acc.queue(TP)
+    queue = acc.partitions.queue(TP)
     queue.in_flight = [ProducerBatch(TP, WALL_MS, NOW_MS, stepped_threads())]
     append(acc, queue, record())
     acc.close_due(NOW_MS + 1_000)
@@ -86,7 +87,7 @@ def test_a_batch_grows_while_the_one_before_is_in_flight() -> None:
 
 def test_a_batch_that_a_caller_has_in_hand_is_left_for_a_moment_later() -> None:
     acc = accumulator(linger_ms=0)
-    queue = acc.queue(TP)
+    queue = acc.partitions.queue(TP)
     append(acc, queue, record())
     in_hand = queue.slot.pop()
     assert acc.close_due(NOW_MS) == NOW_MS + 1
@@ -97,7 +98,7 @@ def test_a_batch_that_a_caller_has_in_hand_is_left_for_a_moment_later() -> None:
 
 def test_memory_is_taken_by_batches_and_given_back_when_they_are_done() -> None:
     acc = accumulator(batch_size=100_000, memory=100_000)
-    first, second = acc.queue(TP), acc.queue(TopicPartition("t", 1))
+    first, second = acc.partitions.queue(TP), acc.partitions.queue(TopicPartition("t", 1))
     assert isinstance(append(acc, first, record(b"x" * 60_000)), RecordFuture)
     assert append(acc, second, record(b"y" * 60_000)) is NotAppended.NO_MEMORY
     assert second.open is None
@@ -109,15 +110,15 @@ def test_memory_is_taken_by_batches_and_given_back_when_they_are_done() -> None:
 
 def test_a_record_larger_than_all_memory_waits_until_it_is_alone() -> None:
     acc = accumulator(batch_size=100, memory=1_000)
-    queue = acc.queue(TP)
+    queue = acc.partitions.queue(TP)
     assert isinstance(append(acc, queue, record(b"x" * 5_000)), RecordFuture)
-    other = acc.queue(TopicPartition("t", 1))
+    other = acc.partitions.queue(TopicPartition("t", 1))
     assert append(acc, other, record()) is NotAppended.NO_MEMORY
 
 
 def test_keys_headers_and_times_may_join_a_batch_late() -> None:
     acc = accumulator(linger_ms=0)
-    queue = acc.queue(TP)
+    queue = acc.partitions.queue(TP)
     append(acc, queue, record(b"1"))
     batch = queue.slot[0]
     batch.append(b"2")  # as the short way of send does
@@ -136,16 +137,16 @@ def test_keys_headers_and_times_may_join_a_batch_late() -> None:
 
 def test_records_without_a_key_stick_to_one_partition_until_its_batch_closes() -> None:
     acc = accumulator(linger_ms=0)
-    first = acc.sticky_queue("t", [0, 1, 2], None)
+    first = acc.partitions.sticky_queue("t", [0, 1, 2], None)
     append(acc, first, record())
-    assert acc.sticky_queue("t", [0, 1, 2], None) is first
+    assert acc.partitions.sticky_queue("t", [0, 1, 2], None) is first
     acc.close_due(NOW_MS)
-    assert acc.sticky_queue("t", [0, 1, 2], None) is not first
+    assert acc.partitions.sticky_queue("t", [0, 1, 2], None) is not first
 
 
 def test_a_bulk_batch_goes_behind_what_was_sent_before() -> None:
     acc = accumulator()
-    queue = acc.queue(TP)
+    queue = acc.partitions.queue(TP)
     append(acc, queue, record(b"first"))
     bulk = ProducerBatch(TP, WALL_MS, NOW_MS, stepped_threads())
     bulk.set_encoded(b"bulk", 1)
@@ -156,12 +157,12 @@ def test_a_bulk_batch_goes_behind_what_was_sent_before() -> None:
 
 def test_the_topics_own_limit_bounds_a_batch() -> None:
     acc = accumulator(batch_size=100_000)
-    assert acc.queue(TP, 1_000).limit_bytes < 1_000
+    assert acc.partitions.queue(TP, 1_000).limit_bytes < 1_000
 
 
 def test_unfinished_sees_open_closed_and_in_flight() -> None:
     acc = accumulator(linger_ms=0)
-    queue = acc.queue(TP)
+    queue = acc.partitions.queue(TP)
     for _ in range(3):
         append(acc, queue, record())
         batch = queue.open
@@ -169,10 +170,10 @@ def test_unfinished_sees_open_closed_and_in_flight() -> None:
             acc.close_due(NOW_MS)
             queue.in_flight = [queue.ready.popleft()]
             assert queue.in_flight == [batch]
-    assert len(acc.unfinished()) == 2
-    for batch in acc.unfinished():
+    assert len(acc.partitions.unfinished()) == 2
+    for batch in acc.partitions.unfinished():
         batch.finish(0, -1)
-    assert acc.unfinished() == []
+    assert acc.partitions.unfinished() == []
 
 
 def test_a_flush_waits_for_no_batch_that_its_caller_drops_for_lack_of_memory() -> None:
@@ -182,39 +183,39 @@ def test_a_flush_waits_for_no_batch_that_its_caller_drops_for_lack_of_memory() -
         """While it is asked for memory, another thread flushes."""
 
         def try_take(self, holder: Holder, size_bytes: int, *, must: bool = True) -> bool:
-            found.extend(acc.unfinished())
+            found.extend(acc.partitions.unfinished())
             return super().try_take(holder, size_bytes, must=must)
 
     threads = stepped_threads()
     acc = Accumulator(AccumulatorConfig(100_000, 5, Codec.NONE), PoolMeanwhile(100_000, threads), threads)
-    assert isinstance(append(acc, acc.queue(TP), record(b"x" * 60_000)), RecordFuture)
-    other = acc.queue(TopicPartition("t", 1))
+    assert isinstance(append(acc, acc.partitions.queue(TP), record(b"x" * 60_000)), RecordFuture)
+    other = acc.partitions.queue(TopicPartition("t", 1))
     assert append(acc, other, record(b"y" * 60_000)) is NotAppended.NO_MEMORY
     assert {batch.topic_partition for batch in found} == {TP}
 
 
 def test_an_idle_partition_is_not_looked_at() -> None:
     acc = accumulator(linger_ms=0)
-    queue = acc.queue(TP)
-    assert acc.queues() == ()
+    queue = acc.partitions.queue(TP)
+    assert acc.partitions.queues() == ()
     append(acc, queue, record())
     acc.close_due(NOW_MS)
-    assert acc.queues() == (queue,)
+    assert acc.partitions.queues() == (queue,)
     queue.ready.clear()
     acc.close_due(NOW_MS)
-    assert acc.queues() == ()
+    assert acc.partitions.queues() == ()
     append(acc, queue, record())
-    assert acc.queues() == (queue,)
+    assert acc.partitions.queues() == (queue,)
 
 
 def test_a_partition_is_not_taken_for_idle_while_somebody_may_be_opening_a_batch() -> None:
     acc = accumulator(linger_ms=0)
-    queue = acc.queue(TP)
+    queue = acc.partitions.queue(TP)
     append(acc, queue, record())
     acc.close_due(NOW_MS)
     queue.ready.clear()
     with acc._opening:  # a caller's thread is here
         acc.close_due(NOW_MS)
-        assert acc.queues() == (queue,), "the flush of that caller has to find its batch"
+        assert acc.partitions.queues() == (queue,), "the flush of that caller has to find its batch"
     acc.close_due(NOW_MS)
-    assert acc.queues() == ()
+    assert acc.partitions.queues() == ()

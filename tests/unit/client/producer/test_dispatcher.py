@@ -8,12 +8,14 @@ import pytest
 
 from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
-from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
-from penstock.client.producer.endings import abandon, give_up
+from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.future import RecordFuture
-from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest
+from penstock.client.producer.partition_queues import AccumulatorConfig
 from penstock.client.producer.pending_record import PendingRecord
+from penstock.client.producer.sending.dispatcher import BatchDispatcher
+from penstock.client.producer.sending.endings import abandon, give_up
+from penstock.client.producer.sending.failed_batches import DispatchLimits
+from penstock.client.producer.sending.outcomes import Acked, Again, Failed, OutboundRequest
 from penstock.errors import (
     ApiError,
     LeaderNotAvailableError,
@@ -54,7 +56,7 @@ class Bench:
         self.dispatcher = BatchDispatcher(self.accumulator, self.cache, limits)
 
     def add(self, partition: int, value: bytes = b"v") -> None:
-        queue = self.accumulator.queue(TopicPartition("t", partition))
+        queue = self.accumulator.partitions.queue(TopicPartition("t", partition))
         self.accumulator.try_append(queue, PendingRecord.of(None, value, (), None), NOW_MS, 0)
         busy, queue.in_flight = queue.in_flight, []
         ready = list(queue.ready)
@@ -127,7 +129,7 @@ def test_a_leader_hint_is_followed_at_once() -> None:
     (first,) = bench.drain()
     error = NotLeaderOrFollowerError("moved", leader=LeaderHint(2, 1, Endpoint("b", 2), "id"))
     bench.dispatcher.on_answer(first, answer(first, error), NOW_MS)
-    assert not bench.dispatcher.take_metadata_wish()
+    assert not bench.dispatcher.wishes.take_metadata()
     (retry,) = bench.drain(NOW_MS)
     assert retry.node_id == 2
 
@@ -137,7 +139,7 @@ def test_without_a_hint_metadata_is_wanted() -> None:
     bench.add(0)
     (first,) = bench.drain()
     bench.dispatcher.on_answer(first, answer(first, NotLeaderOrFollowerError()), NOW_MS)
-    assert bench.dispatcher.take_metadata_wish()
+    assert bench.dispatcher.wishes.take_metadata()
 
 
 def test_a_back_off_ends_when_another_leader_is_known() -> None:
@@ -162,9 +164,9 @@ def test_while_the_leader_may_be_gone_metadata_is_asked_for_during_the_back_off(
         queue, _ = attempt.entries[0]
         (attempt,) = bench.drain(queue.not_before_ms)
         bench.dispatcher.on_error(attempt, NetworkError(), NOW_MS)
-    bench.dispatcher.take_metadata_wish()
+    bench.dispatcher.wishes.take_metadata()
     assert bench.drain(NOW_MS) == []
-    assert bench.dispatcher.take_metadata_wish()
+    assert bench.dispatcher.wishes.take_metadata()
     assert bench.dispatcher.next_ms == NOW_MS + 100
 
 
@@ -172,7 +174,7 @@ def test_a_partition_without_leader_waits_and_asks_for_metadata() -> None:
     bench = Bench()
     bench.add(3)
     assert bench.drain() == []
-    assert bench.dispatcher.take_metadata_wish()
+    assert bench.dispatcher.wishes.take_metadata()
 
 
 def test_an_error_that_no_retry_mends_fails_its_batch_alone() -> None:
@@ -224,8 +226,8 @@ def test_retries_end_with_the_delivery_time_out_and_tell_the_last_error() -> Non
     (request,) = bench.drain()
     (again,) = bench.dispatcher.on_error(request, NetworkError("node a is down"), NOW_MS + 990)
     assert isinstance(again, Again), "not before its time is over, though the back-off would end later"
-    assert bench.drain(NOW_MS + 999) == [] and bench.dispatcher.expire(NOW_MS + 999) == []
-    (failed,) = bench.dispatcher.expire(NOW_MS + 1_000)
+    assert bench.drain(NOW_MS + 999) == [] and bench.dispatcher.failures.expire(NOW_MS + 999) == []
+    (failed,) = bench.dispatcher.failures.expire(NOW_MS + 1_000)
     assert isinstance(failed, Failed) and isinstance(failed.error, TimedOutError)
     assert "delivery_timeout_ms=1000" in str(failed.error) and "node a is down" in str(failed.error)
     assert "may be written" in str(failed.error) and not failed.error.nothing_written
@@ -255,8 +257,8 @@ def test_retries_are_bounded_by_their_number_too() -> None:
 def test_what_waits_too_long_without_a_leader_fails() -> None:
     bench = Bench(delivery_timeout_ms=1_000)
     bench.add(3)
-    assert bench.dispatcher.expire(NOW_MS + 999) == []
-    (failed,) = bench.dispatcher.expire(NOW_MS + 1_000)
+    assert bench.dispatcher.failures.expire(NOW_MS + 999) == []
+    (failed,) = bench.dispatcher.failures.expire(NOW_MS + 1_000)
     assert isinstance(failed, Failed) and "was not written" in str(failed.error) and failed.error.nothing_written
     assert "start broker 7" in str(failed.error)
 
@@ -265,8 +267,8 @@ def test_what_is_not_answered_fails_at_the_delivery_time_out_and_the_next_batch_
     bench = Bench(delivery_timeout_ms=900)  # the limit of the request is later: 1,000 ms
     bench.add(0, b"1")
     (request,) = bench.drain()
-    assert bench.dispatcher.expire(NOW_MS + 899) == []
-    (failed,) = bench.dispatcher.expire(NOW_MS + 900)
+    assert bench.dispatcher.failures.expire(NOW_MS + 899) == []
+    (failed,) = bench.dispatcher.failures.expire(NOW_MS + 900)
     assert isinstance(failed, Failed) and isinstance(failed.error, TimedOutError)
     assert "the batch may be written); the last error: broker 1 at a:1 has not answered" in str(failed.error)
     bench.add(0, b"2")
@@ -278,7 +280,7 @@ def test_what_is_not_answered_fails_at_the_delivery_time_out_and_the_next_batch_
 @pytest.mark.parametrize("error", [MessageTooLargeError("of the topic"), RecordListTooLargeError("of a segment")])
 def test_a_batch_that_is_too_large_is_halved_in_place(error: ApiError) -> None:
     bench = Bench()
-    queue = bench.accumulator.queue(TopicPartition("t", 0))
+    queue = bench.accumulator.partitions.queue(TopicPartition("t", 0))
     futures = []
     for n in range(5):
         record = PendingRecord.of(b"k%d" % n, b"%d" % n, (("h", b"1"),), 100 + n)
@@ -301,7 +303,7 @@ def test_a_batch_that_is_too_large_is_halved_in_place(error: ApiError) -> None:
 
 def test_the_halves_of_a_batch_may_fare_differently() -> None:
     bench = Bench()
-    queue = bench.accumulator.queue(TopicPartition("t", 0))
+    queue = bench.accumulator.partitions.queue(TopicPartition("t", 0))
     item = PendingRecord.of(None, b"v", (), None)
     first, second = (bench.accumulator.try_append(queue, item, NOW_MS, 0) for _ in range(2))
     assert isinstance(first, RecordFuture) and isinstance(second, RecordFuture)
@@ -346,7 +348,7 @@ def test_closing_fails_what_is_left_and_says_whether_it_may_be_written() -> None
     bench.add(0)
     (request,) = bench.drain()
     bench.add(3)
-    (asked,), (left,) = give_up(request), abandon(bench.accumulator.queues())
+    (asked,), (left,) = give_up(request), abandon(bench.accumulator.partitions.queues())
     assert isinstance(asked, Failed) and isinstance(left, Failed)
     assert "closed before 1 records were acked (1 attempts; the batch may be written)" in str(asked.error)
     assert "closed before 1 records were acked (0 attempts; the batch was not written)" in str(left.error)
@@ -359,7 +361,7 @@ def test_a_request_names_no_more_partitions_than_a_broker_takes() -> None:
     snapshot = MetadataResponse("c", 1, (BrokerInfo(1, "a", 1),), (TopicInfo("wide", "id2", partitions),), 1)
     bench.cache.update(snapshot, 0)
     for partition in range(2_001):
-        queue = bench.accumulator.queue(TopicPartition("wide", partition))
+        queue = bench.accumulator.partitions.queue(TopicPartition("wide", partition))
         bench.accumulator.try_append(queue, PendingRecord.of(None, b"v", (), None), NOW_MS, 0)
     bench.accumulator.close_due(NOW_MS)
     assert [len(request.entries) for request in bench.drain()] == [2_000]

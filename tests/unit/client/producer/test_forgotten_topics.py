@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from penstock import AsyncConsumer, AsyncProducer, TopicPartition
-from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
+from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.batch import ProducerBatch
+from penstock.client.producer.partition_queues import AccumulatorConfig
 from penstock.client.producer.pending_record import PendingRecord
 from penstock.client.producer.sequences import EPOCH_MAX
 from penstock.record.codecs import Codec
@@ -62,8 +63,8 @@ def told(story: Callable[[Bench], Awaitable[None]]) -> None:
 def kept(producer: AsyncProducer) -> tuple[list[str], list[TopicPartition], list[str]]:
     """Topics that are asked for, partitions with a queue, topics in the cache and in the ways of `send`."""
     core = producer._core
-    ways = {*core.accumulator.sticky, *core.accumulator.keyed, *core.accumulator._sticky_queues}
-    return core.cluster.tracked.names(), sorted(core.accumulator._queues), sorted({*core.cluster.cache._topics, *ways})
+    ways = {*core.partitions.sticky, *core.partitions.keyed, *core.partitions._sticky_queues}
+    return core.cluster.tracked.names(), sorted(core.partitions._queues), sorted({*core.cluster.cache._topics, *ways})
 
 
 def test_a_topic_that_does_not_exist_any_more_is_forgotten_with_the_next_answer() -> None:
@@ -129,7 +130,7 @@ def test_where_no_epoch_is_left_a_forgotten_partition_begins_with_another_produc
         bench.cluster.create_topic("t")
         async with bench.producer(linger_ms=0) as producer:
             await (await producer.send("t", b"1"))
-            producer._core.accumulator._used_epochs[0] = EPOCH_MAX - 1
+            producer._core.partitions._used_epochs[0] = EPOCH_MAX - 1
             await asyncio.sleep(IDLE_S)
             await (await producer.send("t", b"2"))
             await asyncio.sleep(IDLE_S)
@@ -171,16 +172,16 @@ def test_a_consumer_keeps_what_is_assigned_to_it() -> None:
 def test_a_caller_that_has_the_queue_in_hand_gets_the_new_one() -> None:
     config = AccumulatorConfig(10_000, 0, Codec.NONE, idempotent_in_flight_max=5)
     accumulator = Accumulator(config, pool_of(1 << 20), stepped_threads())
-    stale = accumulator.queue(TP)
-    accumulator.forget_topic("t")
+    stale = accumulator.partitions.queue(TP)
+    accumulator.partitions.forget_topic("t")
     accumulator.try_append(stale, PendingRecord.of(None, b"v", (), None), 0, 0)
     bulk = ProducerBatch(TP, 0, 0, stepped_threads())
     bulk.set_encoded(b"bytes", 1)
     accumulator.append_bulk(stale, bulk)
-    assert stale.waiting == 0 and accumulator.queue(TP) is not stale
-    assert [batch.record_count for batch in accumulator.queue(TP).ready] == [1, 1]
-    accumulator.forget_topic("t")
-    assert accumulator.queue(TP).waiting == 2, "it has something to send"
+    assert stale.waiting == 0 and accumulator.partitions.queue(TP) is not stale
+    assert [batch.record_count for batch in accumulator.partitions.queue(TP).ready] == [1, 1]
+    accumulator.partitions.forget_topic("t")
+    assert accumulator.partitions.queue(TP).waiting == 2, "it has something to send"
 
 
 def test_a_topic_of_an_open_transaction_is_not_forgotten_before_its_end() -> None:
@@ -198,7 +199,7 @@ def test_a_topic_of_an_open_transaction_is_not_forgotten_before_its_end() -> Non
             async with producer.transaction() as t:
                 await t.send("other", b"a")
             await asyncio.sleep(1)
-        assert TP not in producer._core.accumulator._queues
+        assert TP not in producer._core.partitions._queues
         await producer.close()
 
     told(story)

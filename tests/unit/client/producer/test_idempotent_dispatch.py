@@ -8,10 +8,12 @@ import pytest
 
 from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.producer.accumulator import Accumulator, AccumulatorConfig
+from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.batch import ProducerBatch
-from penstock.client.producer.dispatcher import BatchDispatcher, DispatchLimits
-from penstock.client.producer.outcomes import Acked, Again, Failed, OutboundRequest
+from penstock.client.producer.partition_queues import AccumulatorConfig
+from penstock.client.producer.sending.dispatcher import BatchDispatcher
+from penstock.client.producer.sending.failed_batches import DispatchLimits
+from penstock.client.producer.sending.outcomes import Acked, Again, Failed, OutboundRequest
 from penstock.client.producer.stalled import producer_waits
 from penstock.errors import (
     ApiError,
@@ -63,7 +65,7 @@ class Bench:
         tp = TopicPartition("t", partition)
         batch = ProducerBatch(tp, 0, created_ms, stepped_threads())
         batch.set_encoded(build_batch([b"v"] * count, timestamps_ms=0), count)
-        self.accumulator.append_bulk(self.accumulator.queue(tp), batch)
+        self.accumulator.append_bulk(self.accumulator.partitions.queue(tp), batch)
         return batch
 
     def drain(self, now_ms: int = NOW_MS) -> list[OutboundRequest]:
@@ -108,11 +110,11 @@ def test_partitions_share_requests() -> None:
 def test_without_a_producer_id_a_batch_waits_and_says_so() -> None:
     bench = Bench(producer_id=None)
     batch = bench.add()
-    assert bench.drain() == [] and bench.dispatcher.take_producer_id_wish()
-    (wait,) = producer_waits(bench.accumulator.queues(), bench.cache, -1)
+    assert bench.drain() == [] and bench.dispatcher.wishes.take_producer_id()
+    (wait,) = producer_waits(bench.accumulator.partitions.queues(), bench.cache, -1)
     assert wait.reason == "a producer id, which brokers get from the controller"
     bench.dispatcher.on_no_producer_id(NetworkError("refused"), is_final=False)
-    (failed,) = bench.dispatcher.expire(NOW_MS + 10_000)
+    (failed,) = bench.dispatcher.failures.expire(NOW_MS + 10_000)
     assert isinstance(failed, Failed) and "has given no producer id: refused" in str(failed.error)
     assert failed.batch is batch
 
@@ -136,7 +138,7 @@ def test_no_further_producer_id_does_not_say_that_an_earlier_attempt_wrote_nothi
     bench.dispatcher.on_broken([request], NetworkError("broken"), NOW_MS)
     (request,) = bench.drain(NOW_MS + 1_000)
     bench.answer(request, InvalidProducerEpochError("another producer has the id"))
-    assert not bench.drain(NOW_MS + 2_000) and bench.dispatcher.take_producer_id_wish()
+    assert not bench.drain(NOW_MS + 2_000) and bench.dispatcher.wishes.take_producer_id()
     older = UnsupportedVersionError("the broker is older")
     (failed,) = bench.dispatcher.on_no_producer_id(older, is_final=True)
     assert isinstance(failed, Failed) and failed.batch is batch and isinstance(failed.error, UnsupportedVersionError)
@@ -251,10 +253,10 @@ def test_what_is_written_in_two_epochs_is_counted() -> None:
     (request,) = bench.drain()
     bench.dispatcher.on_broken((request,), NetworkError(), NOW_MS)
     for now_ms in (NOW_MS + 1_000, NOW_MS + 2_000):
-        bench.dispatcher.take_metadata_wish()
+        bench.dispatcher.wishes.take_metadata()
         (request,) = bench.drain(now_ms)
         bench.answer(request, OutOfOrderSequenceError())
-        assert bench.dispatcher.take_metadata_wish() is (now_ms == NOW_MS + 1_000), "who leads now is asked for"
+        assert bench.dispatcher.wishes.take_metadata() is (now_ms == NOW_MS + 1_000), "who leads now is asked for"
     bench.drain(NOW_MS + 3_000)
     assert batch.possible_duplicates(is_acked=True) == 1 and batch.possible_duplicates(is_acked=False) == 0
 
@@ -265,7 +267,7 @@ def test_a_batch_that_times_out_is_overtaken_by_nothing(expired: int) -> None:
     bench = Bench()
     batches = [bench.add(created_ms=0 if n < expired else NOW_MS) for n in range(3)]
     requests = bench.drain()
-    failed = bench.dispatcher.expire(10_000)
+    failed = bench.dispatcher.failures.expire(10_000)
     assert [type(outcome.error) for outcome in failed] == [TimedOutError] * expired  # type: ignore[union-attr]
     for request, batch in list(zip(requests, batches, strict=True))[expired:]:
         assert isinstance(bench.answer(request, OutOfOrderSequenceError()), Again)
@@ -284,8 +286,8 @@ def test_a_batch_that_is_sent_again_behind_younger_ones_expires_in_time() -> Non
     first, _ = bench.drain()
     bench.answer(first, NotEnoughReplicasError())
     bench.drain(NOW_MS + 5_000)
-    bench.dispatcher.expire(NOW_MS + 5_000)
-    assert bench.dispatcher.expiry_ms == NOW_MS + 10_000
+    bench.dispatcher.failures.expire(NOW_MS + 5_000)
+    assert bench.dispatcher.failures.expiry_ms == NOW_MS + 10_000
 
 
 @pytest.mark.parametrize("named", [{}, {0: "a key is missing"}])

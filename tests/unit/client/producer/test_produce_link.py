@@ -8,7 +8,7 @@ import warnings
 from types import SimpleNamespace
 from typing import cast
 
-from penstock.client.producer.produce_link import ProduceLink
+from penstock.client.producer.sending.produce_link import ProduceLink
 from penstock.client.wire.connection import Connection
 from penstock.clock import ManualClock
 from penstock.types import Endpoint

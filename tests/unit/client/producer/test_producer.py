@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import Producer
-from penstock.client.producer.outcomes import OutboundRequest
+from penstock.client.producer.sending.outcomes import OutboundRequest
 from penstock.errors import (
     ApiError,
     BufferExhaustedError,

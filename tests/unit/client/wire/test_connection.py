@@ -27,7 +27,7 @@ PATIENCE_S = 20
 def test_an_answer_that_is_no_message_is_a_network_error_which_is_retried(garbage: bytes) -> None:
     async def main() -> None:
         async with speaking(garbage) as endpoint:
-            connection = Connection(GrpcTransport(), endpoint)
+            connection = Connection(GrpcTransport().connect(endpoint), endpoint)
             with pytest.raises(NetworkError, match=f"{endpoint}: the answer is not a message"):
                 await connection.metadata(None, 5_000)
             produce = connection.open_produce()
@@ -53,7 +53,7 @@ def test_a_refusal_with_a_garbled_code_is_what_its_status_says() -> None:
         serve(server, "Broker", Metadata=refuse, Fetch=refuse)
         endpoint = Endpoint("127.0.0.1", server.add_insecure_port("127.0.0.1:0"))
         await server.start()
-        connection = Connection(GrpcTransport(), endpoint)
+        connection = Connection(GrpcTransport().connect(endpoint), endpoint)
         with pytest.raises(NetworkError, match=f"{endpoint}: UNAVAILABLE: no upstream"):
             await connection.metadata(None, 5_000)
         fetch = connection.open_fetch()

@@ -8,21 +8,19 @@ from typing import Any, cast
 import pytest
 
 from penstock.client.wire.connection import Connection
+from penstock.client.wire.transport import Metadata
 from penstock.errors import UnknownServerError
 from penstock.pb import broker_pb2 as pb
 from penstock.types import Endpoint, ProducerIdAndEpoch
 
 
 class OneAnswer:
-    """A transport, and its only channel, that answers everything with the same bytes."""
+    """A channel that answers everything with the same bytes."""
 
     def __init__(self, answer: Any) -> None:
         self._raw = answer.SerializeToString()
 
-    def connect(self, endpoint: Endpoint) -> OneAnswer:
-        return self
-
-    async def call(self, method: str, request: bytes, timeout_ms: int) -> bytes:
+    async def call(self, method: str, request: bytes, timeout_ms: int, metadata: Metadata = ()) -> bytes:
         return cast(bytes, self._raw)
 
 

@@ -1,17 +1,20 @@
-"""Every transport keeps the same promises: gRPC's and that of forked children on a loopback port, and the fake's in
-virtual time."""
+"""Every transport keeps the same promises: gRPC's and that of forked children on a loopback port, in plain text and
+encrypted, and the fake's in virtual time."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 from penstock.client.wire.channel import GrpcTransport, dns_target
 from penstock.client.wire.http2_channel import Http2Transport
+from penstock.client.wire.tls_files import Tls, TlsOptions, tls_of
 from penstock.client.wire.transport import Channel, ClientTransport
 from penstock.errors import (
     ApiError,
@@ -21,8 +24,9 @@ from penstock.errors import (
     RequestTimedOutError,
 )
 from penstock.types import Endpoint
+from tests.support.certificates import TestCa
 from tests.support.fake_network import FakeNetwork, ServedStream
-from tests.support.grpc_service import serve
+from tests.support.grpc_service import serve, server_credentials
 from tests.support.virtual_time import run_virtual
 
 CALL, STREAM = "/penstock.v1.Test/Call", "/penstock.v1.Test/Stream"
@@ -86,13 +90,29 @@ def over_http2(story: Story) -> None:
     over_a_port(story, Http2Transport())
 
 
-def over_a_port(story: Story, transport: ClientTransport) -> None:
+def over_grpc_tls(story: Story) -> None:
+    over_a_port(story, GrpcTransport(), *encrypted())
+
+
+def over_http2_tls(story: Story) -> None:
+    over_a_port(story, Http2Transport(), *encrypted())
+
+
+def encrypted() -> tuple[Any, Tls]:
+    """The credentials of a server, and those of clients that trust it."""
+    with tempfile.NamedTemporaryFile() as ca:
+        ca.write(TestCa().pem)
+        ca.flush()
+        return server_credentials(TestCa().node(1)), tls_of(TlsOptions(ca.name))
+
+
+def over_a_port(story: Story, transport: ClientTransport, credentials: Any = None, tls: Tls | None = None) -> None:
     async def run() -> None:
         echo = Echo()
-        server, port = await serve(echo)
+        server, port = await serve(echo, 0, credentials)
         gone, nowhere = await serve(Echo())
         await gone.stop(None)
-        channel = transport.connect(Endpoint("127.0.0.1", port))
+        channel = transport.connect(Endpoint("127.0.0.1", port), tls)
 
         async def leave() -> None:
             await server.stop(None)
@@ -125,7 +145,16 @@ def over_the_fake(story: Story) -> None:
     run_virtual(run())
 
 
-@pytest.fixture(params=[over_grpc, over_http2, over_the_fake], ids=["grpc", "http2", "fake"])
+WAYS = {
+    "grpc": over_grpc,
+    "http2": over_http2,
+    "grpc-tls": over_grpc_tls,
+    "http2-tls": over_http2_tls,
+    "fake": over_the_fake,
+}
+
+
+@pytest.fixture(params=list(WAYS.values()), ids=list(WAYS))
 def told(request: pytest.FixtureRequest) -> Callable[[Story], None]:
     """Tells a story over one of the transports."""
     return request.param  # type: ignore[no-any-return]

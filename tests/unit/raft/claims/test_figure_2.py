@@ -90,7 +90,7 @@ def test_new_leader_counts_no_ack_of_an_earlier_leadership() -> None:
     bench.become_leader()
     leadership = bench.core.leadership
     assert leadership is not None and bench.core.epoch == 3
-    assert [replica.acked_offset for replica in leadership.voters()] == [-1, -1]
+    assert [replica.acked_offset for replica in leadership.replicas.voters()] == [-1, -1]
     assert (bench.core.log_end_offset, bench.core.high_watermark) == (3, 1)
     answered(bench, fetch(2, 3, 3, 3))
     assert bench.core.high_watermark == 3

@@ -187,7 +187,7 @@ def test_voter_that_lost_everything_says_so_and_comes_back(caplog: pytest.LogCap
 
 
 def describe_standing(node: Node) -> str:
-    core = node.driver._core
+    core = node.driver.core
     assert core is not None
     return standing(core)
 

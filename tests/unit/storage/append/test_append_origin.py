@@ -64,10 +64,10 @@ def test_a_leader_takes_of_each_origin_what_it_may_write(which: str) -> None:
     for origin, refusal in ((PRODUCER, producer), (COORDINATOR, coordinator)):
         log = new_log(LosingFileSystem(), CONFIG)
         if refusal is None:
-            log.append_as_leader(records, 3, NOW_MS, origin)
+            log.append.as_leader(records, 3, NOW_MS, origin)
         else:
             with pytest.raises(InvalidRecordError, match=refusal):
-                log.append_as_leader(records, 3, NOW_MS, origin)
+                log.append.as_leader(records, 3, NOW_MS, origin)
         assert log.log_end_offset == (0 if refusal else 1)
 
 
@@ -76,14 +76,14 @@ def test_a_replica_takes_what_its_leader_has(which: str) -> None:
     records, _, _ = BATCHES[which]
     log = new_log(LosingFileSystem(), CONFIG)
 
-    log.append_as_follower(placement(0, read_header(records).batch_length, 3) + records[16:])
+    log.append.as_follower(placement(0, read_header(records).batch_length, 3) + records[16:])
 
     assert log.log_end_offset == 1
 
 
 def test_an_append_is_a_producers_unless_it_says_otherwise() -> None:
     with pytest.raises(InvalidRecordError, match="is a control batch"):
-        new_log(LosingFileSystem(), CONFIG).append_as_leader(MARKER, 3, NOW_MS)
+        new_log(LosingFileSystem(), CONFIG).append.as_leader(MARKER, 3, NOW_MS)
 
 
 def test_the_end_of_a_transaction_is_no_batch_of_its_producer_also_after_a_crash() -> None:
@@ -91,7 +91,7 @@ def test_the_end_of_a_transaction_is_no_batch_of_its_producer_also_after_a_crash
     node.send(0, epoch=1)
     marker = made(attributes=0x30, producer_id=ME, producer_epoch=1)
 
-    ends = [node.log.append_as_leader(marker, 0, NOW_MS, COORDINATOR) for _ in range(2)]
+    ends = [node.log.append.as_leader(marker, 0, NOW_MS, COORDINATOR) for _ in range(2)]
     node.log.flush()
     node.restart()
 
@@ -105,9 +105,9 @@ def test_a_control_batch_keeps_its_form_on_a_topic_with_a_codec_or_without_recor
     log = new_log(LosingFileSystem(), LogConfig(compression_type="zstd", cleanup_policy="compact"))
     plain = build_batch([b"v"], keys=[b"k"], timestamps_ms=NOW_MS)
 
-    log.append_as_leader(plain + MARKER, 3, NOW_MS, COORDINATOR)
+    log.append.as_leader(plain + MARKER, 3, NOW_MS, COORDINATOR)
 
-    first = log.read(0, 10_000).records
+    first = log.reader.read(0, 10_000).records
     second = first[read_header(first).size_bytes :]
     assert [read_header(found).codec for found in (first, second)] == [Codec.ZSTD, Codec.NONE]
     assert bytes(second[HEADER_BYTES:]) == MARKER[HEADER_BYTES:]

@@ -96,11 +96,11 @@ def test_a_leader_refuses_what_a_batch_only_announces(why: str) -> None:
     lie, error = REFUSED[why]
     fs = LosingFileSystem()
     log = new_log(fs, CREATE_TIME)
-    log.append_as_leader(GOOD, 0, NOW_MS)
+    log.append.as_leader(GOOD, 0, NOW_MS)
     before = log.log_end_offset, log.size_bytes, repr(log.segments[0].indexes)
 
     with pytest.raises(error) as refused:
-        log.append_as_leader(GOOD + lie, 0, NOW_MS)
+        log.append.as_leader(GOOD + lie, 0, NOW_MS)
 
     assert type(refused.value) is error
     assert (log.log_end_offset, log.size_bytes, repr(log.segments[0].indexes)) == before
@@ -112,7 +112,7 @@ def test_without_a_producer_id_epoch_and_sequence_mean_nothing(fields: dict[str,
     """A client of Kafka's numbers the batches of a producer that is not idempotent. Each is a batch of its own."""
     fs = LosingFileSystem()
     log = new_log(fs, CREATE_TIME)
-    offsets = [log.append_as_leader(made(**fields), 0, NOW_MS).first_offset for _ in range(2)]
+    offsets = [log.append.as_leader(made(**fields), 0, NOW_MS).first_offset for _ in range(2)]
     assert offsets == [0, 1], "a log without producer ids would refuse a numbered batch"
     log.flush()
     assert read_all(reopened(fs, 0)) == [(0, b"value"), (1, b"value")]
@@ -123,7 +123,7 @@ def test_two_thousand_batches_that_announce_all_offsets_are_refused_before_a_byt
     log = new_log(fs, CREATE_TIME)
 
     with pytest.raises(InvalidRecordError, match="announces 2147483647 records, but has room for 1"):
-        log.append_as_leader(announcing(MANY, b"junkjunk") * 2000, 0, NOW_MS)
+        log.append.as_leader(announcing(MANY, b"junkjunk") * 2000, 0, NOW_MS)
 
     assert fs.size(log.segments[0].log_path) == 0
 
@@ -152,7 +152,7 @@ def test_unpacking_finds_the_lie_that_a_packed_body_hides() -> None:
     log = new_log(LosingFileSystem(), LogConfig(compression_type="uncompressed"))
 
     with pytest.raises(InvalidRecordError, match="unpacks to 500 bytes announces 1000 records, but has room for 71"):
-        log.append_as_leader(lie, 0, NOW_MS)
+        log.append.as_leader(lie, 0, NOW_MS)
 
 
 # -- from a leader -----------------------------------------------------------------------------------------------------
@@ -170,11 +170,11 @@ def test_a_follower_refuses_what_cannot_be_there(count: int) -> None:
     with pytest.raises(
         CorruptMessageError, match=f"announces {count} records, .* delete the records up to {count - 1}"
     ):
-        log.append_as_follower(placed(announcing(count)))
+        log.append.as_follower(placed(announcing(count)))
     with pytest.raises(CorruptMessageError, match="last offset delta -1"):
-        log.append_as_follower(placed(made(last_offset_delta=-1)))
+        log.append.as_follower(placed(made(last_offset_delta=-1)))
     with pytest.raises(CorruptMessageError, match="announces 2 records for 1 offsets"):
-        log.append_as_follower(placed(made(BODY * 2, record_count=2)))
+        log.append.as_follower(placed(made(BODY * 2, record_count=2)))
 
     assert (log.log_end_offset, log.size_bytes) == (0, 0)
 
@@ -182,8 +182,8 @@ def test_a_follower_refuses_what_cannot_be_there(count: int) -> None:
 def test_a_follower_takes_what_the_cleaner_stretched() -> None:
     log = new_log(LosingFileSystem(), CREATE_TIME)
 
-    log.append_as_follower(placed(made(last_offset_delta=9)))
-    log.append_as_follower(placed(made(b"", record_count=0, last_offset_delta=4), 10))
+    log.append.as_follower(placed(made(last_offset_delta=9)))
+    log.append.as_follower(placed(made(b"", record_count=0, last_offset_delta=4), 10))
 
     assert (log.log_end_offset, read_all(log)) == (15, [(0, b"value")])
 
@@ -195,7 +195,7 @@ def test_a_fetch_over_more_offsets_than_an_index_holds_goes_into_several_segment
 
     spans = [run.next_offset - run.headers[0].base_offset for run in fetched_runs(records, batches, 1 << 20, 1 << 20)]
     log = new_log(LosingFileSystem(), CREATE_TIME)
-    log.append_as_follower(records)
+    log.append.as_follower(records)
 
     assert max(spans) <= MAX_RELATIVE_OFFSET and sum(spans) == 5 * wide
     assert log.log_end_offset == 5 * wide and len(log.segments) == len(spans)

@@ -30,18 +30,18 @@ def checked(records: bytes, max_unpacked_bytes: int = 1 << 20) -> None:
 @pytest.mark.parametrize("codec", Codec)
 def test_a_null_key_is_refused_and_nothing_is_written(codec: Codec, policy: str) -> None:
     log = new_log(LosingFileSystem(), replace(COMPACTED, cleanup_policy=policy))
-    log.append_as_leader(batch(b"kept"), 1, NOW_MS)
+    log.append.as_leader(batch(b"kept"), 1, NOW_MS)
     size = log.size_bytes
     with pytest.raises(InvalidRecordError, match=r"record 2 of the batch at byte \d+ has no key"):
-        log.append_as_leader(batch(b"a", b"b") + batch(b"c", b"", None, b"d", codec=codec), 1, NOW_MS)
+        log.append.as_leader(batch(b"a", b"b") + batch(b"c", b"", None, b"d", codec=codec), 1, NOW_MS)
     assert (log.size_bytes, log.log_end_offset) == (size, 1)
-    log.append_as_leader(batch(b"a", b"", codec=codec), 1, NOW_MS)
+    log.append.as_leader(batch(b"a", b"", codec=codec), 1, NOW_MS)
     assert log.log_end_offset == 3
 
 
 def test_a_topic_that_is_not_compacted_takes_records_without_keys() -> None:
     log = new_log(LosingFileSystem())
-    log.append_as_leader(batch(None, b"a"), 1, NOW_MS)
+    log.append.as_leader(batch(None, b"a"), 1, NOW_MS)
     assert len(read_all(log)) == 2
 
 

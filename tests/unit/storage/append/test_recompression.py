@@ -229,11 +229,11 @@ def test_what_is_stored_must_fit_a_segment() -> None:
 def test_a_log_stores_what_is_produced_in_its_topics_codec_at_its_own_offsets() -> None:
     log = new_log(LosingFileSystem(), replace(topic("zstd"), message_timestamp_type="LogAppendTime"))
 
-    log.append_as_leader(produced(Codec.LZ4), 3, NOW_MS)
+    log.append.as_leader(produced(Codec.LZ4), 3, NOW_MS)
     log.update_config(topic("uncompressed"))
-    info = log.append_as_leader(produced(Codec.GZIP) + produced(Codec.NONE), 3, NOW_MS)
+    info = log.append.as_leader(produced(Codec.GZIP) + produced(Codec.NONE), 3, NOW_MS)
 
-    stored = log.read(0, 1 << 20).records
+    stored = log.reader.read(0, 1 << 20).records
     headers = [header for _, header in iter_headers(stored)]
     assert [(h.codec, h.base_offset, h.leader_epoch, h.is_log_append_time) for h in headers] == [
         (Codec.ZSTD, 0, 3, True),
@@ -247,9 +247,9 @@ def test_a_log_stores_what_is_produced_in_its_topics_codec_at_its_own_offsets() 
 def test_a_follower_stores_what_its_leader_stored() -> None:
     log = new_log(LosingFileSystem(), topic("zstd"))
 
-    log.append_as_follower(produced(Codec.GZIP, leader_epoch=1))
+    log.append.as_follower(produced(Codec.GZIP, leader_epoch=1))
 
-    assert log.read(0, 1 << 20).records == produced(Codec.GZIP, leader_epoch=1)
+    assert log.reader.read(0, 1 << 20).records == produced(Codec.GZIP, leader_epoch=1)
 
 
 @pytest.mark.parametrize("name", [name for name in BROKEN if "snappy" not in name])
@@ -258,6 +258,6 @@ def test_of_an_append_that_cannot_be_converted_nothing_is_written(name: str) -> 
     batch, error = BROKEN[name]
 
     with pytest.raises(error):
-        log.append_as_leader(produced(Codec.GZIP) + batch, 0, NOW_MS)
+        log.append.as_leader(produced(Codec.GZIP) + batch, 0, NOW_MS)
 
     assert (log.log_end_offset, log.size_bytes) == (0, 0)

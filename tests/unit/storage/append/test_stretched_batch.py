@@ -56,7 +56,7 @@ def test_a_follower_catches_up_over_what_was_cleaned_meanwhile(seed: int) -> Non
     def follow() -> None:
         for _ in range(200):
             if follower.log.log_end_offset < leader.log.log_end_offset:
-                follower.log.append_as_follower(leader.log.read(follower.log.log_end_offset, 300).records)
+                follower.log.append.as_follower(leader.log.reader.read(follower.log.log_end_offset, 300).records)
 
     write(random.randrange(1, 12))
     follow()

@@ -15,7 +15,8 @@ from storage.cleaner.batch_filter import TombstoneRule
 from storage.cleaner.cleaned_transactions import AbortedBatches
 from storage.cleaner.cleaner_types import NEVER_MS, CleaningPlan, Reason, SegmentFile
 from storage.cleaner.offset_map import OffsetMap
-from storage.cleaner.segment_cleaning import Cleaning, Surroundings
+from storage.cleaner.segment_cleaning import Cleaning
+from storage.cleaner.segment_reads import Surroundings
 from storage.segment.transaction_index import AbortedRange
 from tests.support.compaction import COMPACT, RETENTION_MS
 from tests.support.losing_fs import LosingFileSystem

@@ -41,7 +41,7 @@ def filled(**options: object) -> CompactedLog:
 def test_a_log_that_is_not_compacted_is_not_looked_at() -> None:
     fs = LosingFileSystem()
     log = new_log(fs, replace(COMPACT, cleanup_policy="delete"))
-    log.append_as_leader(batch(b"1"), 0, NOW_MS)
+    log.append.as_leader(batch(b"1"), 0, NOW_MS)
     log.roll()
     log.flush()
     cleaner = LogCleaner(
@@ -100,7 +100,7 @@ def test_the_dirtiest_of_several_logs_goes_first() -> None:
         topic_partition = TopicPartition("t", number)
         log = Log.create(fs, f"/d/t-{number}", topic_partition, COMPACT, LogOptions(THREADS))
         for offset in range(20 + dirty):
-            log.append_as_leader(build_batch([b"x" * 30], keys=[b"k"], timestamps_ms=NOW_MS), 0, NOW_MS)
+            log.append.as_leader(build_batch([b"x" * 30], keys=[b"k"], timestamps_ms=NOW_MS), 0, NOW_MS)
             if offset == 19:
                 log.roll()
         log.roll()
@@ -174,8 +174,8 @@ def test_segments_that_retention_takes_during_a_pass_end_it() -> None:
 
         def retention(step: int, compacted: CompactedLog = compacted, at_step: int = at_step) -> None:
             if step == at_step:
-                compacted.log.remove_oldest(3)
-                compacted.log.run_file_changes()
+                compacted.log.full.remove_oldest(3)
+                compacted.log.full.run_file_changes()
 
         compacted.clean_once(retention)
         start = compacted.log.log_start_offset
@@ -282,7 +282,7 @@ def test_a_shortage_at_any_point_defers_and_later_all_is_well(code: int) -> None
         assert statistics.uncleanable == ()
         assert statistics.deferred + statistics.passes == 1, compacted.fs.trace[-1]
         assert compacted.state() == STATE
-        assert compacted.log.has_file_changes or all(path.endswith(may_stay) for path in compacted.leftovers())
+        assert compacted.log.full.has_file_changes or all(path.endswith(may_stay) for path in compacted.leftovers())
         compacted.clock.advance(BACKOFF_MS)
         compacted.clean()
         assert compacted.state() == STATE

@@ -14,6 +14,7 @@ from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
 from storage.cleaner.cleaner_types import CleanerConfig, Reason
 from tests.support.compaction import COMPACT, RETENTION_MS, Change, CompactedLog, state_of
+from tests.support.look_ups import max_timestamp, offset_for_timestamp
 from tests.support.storage import NOW_MS
 
 FIRST = "/d/orders-0/00000000000000000000.log"
@@ -192,7 +193,7 @@ def test_control_batches_and_everything_above_the_map_are_kept_as_they_are() -> 
     for offset in range(6):
         placed = bytearray(marker)
         set_placement(placed, 0, offset, 0)
-        compacted.log.append_as_follower(bytes(placed))
+        compacted.log.append.as_follower(bytes(placed))
     compacted.append_all([(b"a", b"1"), (b"a", b"2")])
     compacted.seal()
     compacted.clean()
@@ -246,7 +247,7 @@ def test_records_keep_their_times_headers_and_codec(codec: Codec) -> None:
             headers=[(("n", b"%d" % n),), (), (("null", None),)],
             codec=codec,
         )
-        compacted.log.append_as_leader(records, n // 7, NOW_MS)
+        compacted.log.append.as_leader(records, n // 7, NOW_MS)
     compacted.seal()
     latest = {record.key: record for record in compacted.records()}
     compacted.clean()
@@ -278,10 +279,10 @@ def test_times_are_found_in_a_cleaned_log() -> None:
     compacted.seal()
     compacted.clean()
 
-    found = compacted.log.offset_for_timestamp(NOW_MS)
+    found = offset_for_timestamp(compacted.log, NOW_MS)
     assert found is not None
     assert (found.offset, found.timestamp_ms) == (36, NOW_MS + 360)
-    largest = compacted.log.max_timestamp()
+    largest = max_timestamp(compacted.log)
     assert largest is not None
     assert (largest.offset, largest.timestamp_ms) == (39, NOW_MS + 390)
 
@@ -358,9 +359,9 @@ def test_a_batch_that_was_never_decodable_is_kept_and_the_others_are_cleaned(
     assert (statistics.uncleanable, statistics.undecodable_batches) == ((), 1)
     assert "the batch at offset 20 cannot be decoded, and is kept as it is" in caplog.text
     assert compacted.checkpoint.get(log.topic_partition) == log.log_end_offset == 41
-    kept = read_header(log.read(20, 1).records)
+    kept = read_header(log.reader.read(20, 1).records)
     assert (kept.base_offset, kept.record_count) == (20, 1)
-    after = read_records(log.read(36, 1 << 20).records, from_offset=36)
+    after = read_records(log.reader.read(36, 1 << 20).records, from_offset=36)
     assert [record.offset for record in after] == list(range(36, 41)), "of the others the latest of each key stays"
 
 

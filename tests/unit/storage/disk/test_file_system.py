@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.disk.atomic_file import write_atomically
 from storage.disk.file_system import VIEW_BYTES_MIN, OsFileSystem
 
 BYTES = 64 * 1024
@@ -103,3 +104,12 @@ def test_a_file_system_that_cannot_tell_reads_at_once() -> None:
             assert fs.pread_nowait(fd, 3, 0) == b"abc"
     finally:
         path.unlink(missing_ok=True)
+
+
+def test_new_files_are_their_owners_alone(tmp_path: Path) -> None:
+    fs = OsFileSystem()
+    fs.close(fs.open(f"{tmp_path}/log", create=True))
+    write_atomically(fs, f"{tmp_path}/bootstrap-users", b"{}")
+    assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == dict.fromkeys(
+        ("log", "bootstrap-users"), 0o600
+    )

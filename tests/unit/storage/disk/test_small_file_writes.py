@@ -11,10 +11,10 @@ import pytest
 
 from penstock.types import TopicPartition
 from storage.disk.file_names import PARTITION_METADATA
+from storage.disk.partition_metadata import read_topic_id
 from storage.log.flush import PendingFlush
 from storage.log.log import Log
 from storage.log.log_types import LogOptions
-from storage.log.partition_metadata import read_topic_id
 from tests.support.faulty_fs import FaultyFileSystem
 from tests.support.machine import THREADS
 from tests.support.storage import NOW_MS, SMALL, batch
@@ -26,7 +26,7 @@ WAIT_S = 10.0
 
 def created(fs: FaultyFileSystem, directory: Path, topic_id: str, *, rolled: bool) -> Log:
     log = Log.create(fs, str(directory), PARTITION, SMALL, LogOptions(THREADS, topic_id=topic_id))
-    log.append_as_leader(batch(b"x"), 0, NOW_MS)
+    log.append.as_leader(batch(b"x"), 0, NOW_MS)
     if rolled:
         log.roll()
     return log

@@ -31,7 +31,7 @@ def two_log_dirs(tmp_path: Path, fs: FaultyFileSystem) -> tuple[LogManager, str,
     manager = open_manager(fs, (bad, good))
     for partition, log_dir in ((HUNG, bad), (GOOD, good)):
         log = manager.get_or_create(partition, TOPIC_ID, SMALL, log_dir=log_dir)
-        log.append_as_leader(batch(b"value"), 1, NOW_MS)
+        log.append.as_leader(batch(b"value"), 1, NOW_MS)
     return manager, bad, good
 
 

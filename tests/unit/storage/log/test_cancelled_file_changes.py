@@ -52,7 +52,7 @@ def test_a_cancellation_may_come_before_any_instruction_of_a_run(tmp_path: Path)
     manager = open_manager(fs, (data,))
     log = manager.get_or_create(TP, TOPIC_ID, SMALL)
     for _ in range(SEGMENTS):
-        log.append_as_leader(batch(b"value"), 1, NOW_MS)
+        log.append.as_leader(batch(b"value"), 1, NOW_MS)
         log.roll()
     oldest = log.segments[:SEGMENTS]
     instruction, begun = 0, set[int]()

@@ -35,17 +35,17 @@ class Node:
 
     def write(self, producer_id: int, count: int = 1) -> None:
         for _ in range(count):
-            self.log.append_as_leader(data(producer_id, self._sequences[producer_id]), 0, NOW_MS)
+            self.log.append.as_leader(data(producer_id, self._sequences[producer_id]), 0, NOW_MS)
             self._sequences[producer_id] += 1
 
     def end(self, producer_id: int, kind: int) -> None:
-        self.log.append_as_leader(marker_bytes(producer_id, 0, kind), 0, NOW_MS, COORDINATOR)
+        self.log.append.as_leader(marker_bytes(producer_id, 0, kind), 0, NOW_MS, COORDINATOR)
 
     def delete_to(self, offset: int) -> None:
         self.log.flush()
         self.log.advance_log_start(offset)
-        self.log.remove_oldest(sum(segment.next_offset <= offset for segment in self.log.segments[:-1]))
-        self.log.run_file_changes()
+        self.log.full.remove_oldest(sum(segment.next_offset <= offset for segment in self.log.segments[:-1]))
+        self.log.full.run_file_changes()
 
     def restart(self, *, clean: bool) -> None:
         if clean:

@@ -16,7 +16,7 @@ async def flush_begun(group_commit: GroupCommit, fs: GatedFileSystem) -> Log:
     """Its thread waits for the gate; a file was added, so that the log's directory is synced too."""
     log = ready_log(fs)
     fs.gate.clear()
-    log.append_as_leader(batch(b"x"), 0, NOW_MS)
+    log.append.as_leader(batch(b"x"), 0, NOW_MS)
     log.roll()
     group_commit.request(log)
     await asyncio.sleep(0)

@@ -23,7 +23,7 @@ def test_a_request_is_flushed_before_the_logs_that_nobody_waits_for() -> None:
             group_commit.flush_when_idle(log)
         await asyncio.sleep(0)
         assert group_commit.statistics().in_flight == 1, "one thread is kept for whoever comes"
-        urgent.append_as_leader(batch(b"x"), 0, NOW_MS)
+        urgent.append.as_leader(batch(b"x"), 0, NOW_MS)
         group_commit.subscribe(urgent, waiter)
         group_commit.request(urgent)
         await asyncio.sleep(0)
@@ -42,7 +42,7 @@ def test_a_request_for_a_log_that_nobody_waited_for_is_not_left_behind() -> None
     async def run() -> None:
         fs, waiter = GatedFileSystem(), Waiter()
         log = ready_log(fs)
-        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        log.append.as_leader(batch(b"x"), 0, NOW_MS)
         group_commit = GroupCommit(no_failure, THREADS)
         group_commit.subscribe(log, waiter)
         group_commit.flush_when_idle(log)
@@ -58,8 +58,8 @@ def test_a_log_that_is_left_to_the_page_cache_is_not_flushed_because_the_disk_is
     async def run() -> None:
         fs = GatedFileSystem()
         log = ready_log(fs)
-        log.flush_policy = "os"
-        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        log.update_config(log.config, "os")
+        log.append.as_leader(batch(b"x"), 0, NOW_MS)
         fs.syncs = 0
         group_commit = GroupCommit(no_failure, THREADS)
         group_commit.flush_when_idle(log)

@@ -26,7 +26,7 @@ def test_requests_in_one_turn_share_a_flush() -> None:
         group_commit = GroupCommit(no_failure, THREADS)
         group_commit.subscribe(log, waiter)
         for _ in range(5):
-            log.append_as_leader(batch(b"x"), 0, NOW_MS)
+            log.append.as_leader(batch(b"x"), 0, NOW_MS)
             group_commit.request(log)
         await waiter.until(6)
 
@@ -46,12 +46,12 @@ def test_a_request_during_a_flush_starts_one_more_after_it() -> None:
         group_commit = GroupCommit(no_failure, THREADS)
         group_commit.subscribe(log, waiter)
         fs.gate.clear()
-        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        log.append.as_leader(batch(b"x"), 0, NOW_MS)
         group_commit.request(log)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         for _ in range(4):
-            log.append_as_leader(batch(b"y"), 0, NOW_MS)
+            log.append.as_leader(batch(b"y"), 0, NOW_MS)
             group_commit.request(log)
             await asyncio.sleep(0)
         assert (group_commit.statistics().in_flight, waiter.told) == (1, [])
@@ -77,7 +77,7 @@ def test_more_logs_than_threads_are_all_flushed() -> None:
         group_commit = GroupCommit(no_failure, THREADS, flush_threads=2)
         for log, waiter in zip(logs, waiters, strict=True):
             group_commit.subscribe(log, waiter)
-            log.append_as_leader(batch(b"x"), 0, NOW_MS)
+            log.append.as_leader(batch(b"x"), 0, NOW_MS)
             group_commit.request(log)
         for waiter in waiters:
             await waiter.until(1)
@@ -102,7 +102,7 @@ def test_a_disk_that_stands_still_holds_up_no_other() -> None:
         group_commit.subscribe(other, waiter)
         slow.gate.clear()
         for log in (*stuck, other):
-            log.append_as_leader(batch(b"x"), 0, NOW_MS)
+            log.append.as_leader(batch(b"x"), 0, NOW_MS)
             group_commit.request(log)
         await waiter.until(1)
         assert all(log.flushed_offset < log.log_end_offset for log in stuck)
@@ -132,7 +132,7 @@ def test_with_policy_os_nobody_waits_for_the_disk_unless_asked() -> None:
         log = new_log(fs, flush_policy="os")
         group_commit = GroupCommit(no_failure, THREADS)
         group_commit.subscribe(log, waiter)
-        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        log.append.as_leader(batch(b"x"), 0, NOW_MS)
         group_commit.request(log)
         await waiter.until(1)
         assert (log.recovery_point, group_commit.statistics().flushes) == (0, 0)
@@ -155,19 +155,19 @@ def test_with_policy_os_a_full_segment_is_flushed_all_the_same_and_nobody_waits_
         group_commit.subscribe(log, waiter)
         fs.gate.clear()
         for n in range(2, 31):
-            log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+            log.append.as_leader(batch(b"value-00"), 0, NOW_MS)
             group_commit.request(log)
             await waiter.until(n)  # while the disk does not answer
         assert len(log.segments) > 3 and log.recovery_point == 1
         assert group_commit.statistics().in_flight == 1
         fs.gate.set()
-        while log.has_unflushed_segment:
+        while log.flush_schedule.has_unflushed_segment:
             group_commit.request(log)
             await asyncio.sleep(0.001)
-        assert log.cleanable_segments(log.log_end_offset) == log.segments[:-1]
+        assert log.full.cleanable(log.log_end_offset) == log.segments[:-1]
         flushes, end = log.statistics().flushes, log.recovery_point
 
-        log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+        log.append.as_leader(batch(b"value-00"), 0, NOW_MS)
         group_commit.request(log)
         await waiter.until(31)
         assert (log.statistics().flushes, log.recovery_point) == (flushes, end)
@@ -188,7 +188,7 @@ def test_with_policy_os_a_full_segment_that_cannot_be_synced_ends_the_log_dir() 
 
         group_commit = GroupCommit(on_failure, THREADS)
         for _ in range(8):
-            log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+            log.append.as_leader(batch(b"value-00"), 0, NOW_MS)
         fs.fail_on["fdatasync"] = errno.EIO
         group_commit.request(log)
         await is_over.wait()
@@ -213,7 +213,7 @@ def test_a_failed_fsync_ends_the_log_dir_and_is_never_retried() -> None:
 
         group_commit = GroupCommit(on_failure, THREADS)
         group_commit.subscribe(log, waiter)
-        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        log.append.as_leader(batch(b"x"), 0, NOW_MS)
         fs.fail_on["fdatasync"] = errno.EIO
         group_commit.request(log)
         await asyncio.wait_for(failed.wait(), 10)
@@ -286,7 +286,7 @@ def test_a_flush_that_finds_no_room_is_tried_again_and_waiters_go_on_waiting(
         group_commit = GroupCommit(no_failure, THREADS, deferred_ms=1, on_timed=timed)
         group_commit.subscribe(log, waiter)
         is_new_epoch = short_of is FullFileSystem  # its file is written before the record is flushed
-        log.append_as_leader(batch(b"x"), log.latest_epoch + is_new_epoch, NOW_MS)
+        log.append.as_leader(batch(b"x"), log.latest_epoch + is_new_epoch, NOW_MS)
         log.roll()  # a new segment, whose name is synced after it
         fs.code = code
         group_commit.request(log)
@@ -314,7 +314,7 @@ def test_a_request_during_a_flush_that_finds_no_room_waits_for_the_same_next_try
         asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context["message"]))
         group_commit = GroupCommit(no_failure, THREADS, deferred_ms=5)
         group_commit.subscribe(log, waiter)
-        log.append_as_leader(batch(b"x"), log.latest_epoch + 1, NOW_MS)
+        log.append.as_leader(batch(b"x"), log.latest_epoch + 1, NOW_MS)
         fs.code = errno.ENOSPC
         group_commit.request(log)
         async with asyncio.timeout(10):
@@ -337,7 +337,7 @@ def test_close_does_not_wait_for_room() -> None:
         fs = FullFileSystem()
         log = ready_log(fs)
         group_commit = GroupCommit(no_failure, THREADS, deferred_ms=3_600_000)
-        log.append_as_leader(batch(b"x"), 1, NOW_MS)
+        log.append.as_leader(batch(b"x"), 1, NOW_MS)
         fs.code = errno.ENOSPC
         group_commit.request(log)
         await asyncio.wait_for(group_commit.close(stop_wait()), 10)
@@ -352,7 +352,7 @@ def test_close_finishes_what_was_requested() -> None:
         fs = LosingFileSystem()
         log = ready_log(fs)
         group_commit = GroupCommit(no_failure, THREADS)
-        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        log.append.as_leader(batch(b"x"), 0, NOW_MS)
         group_commit.request(log)
         await group_commit.close(stop_wait())
 
@@ -367,7 +367,7 @@ def test_a_flush_that_gets_no_thread_is_tried_again_until_there_is_one() -> None
         log = ready_log(fs)
         group_commit = GroupCommit(no_failure, THREADS, deferred_ms=1)
         group_commit.subscribe(log, waiter)
-        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        log.append.as_leader(batch(b"x"), 0, NOW_MS)
         with no_thread_can_start():
             group_commit.request(log)
             async with asyncio.timeout(10):
@@ -413,7 +413,7 @@ def test_a_flush_that_finds_no_memory_is_tried_again_and_the_other_logs_go_on(fa
         group_commit.subscribe(other, other_waiter)
         fs.fails = fails
         for one in (log, other):
-            one.append_as_leader(batch(b"x"), 0, NOW_MS)
+            one.append.as_leader(batch(b"x"), 0, NOW_MS)
             group_commit.request(one)
         await other_waiter.until(1)
         fs.fails = ""
@@ -437,7 +437,7 @@ def test_a_subscriber_with_a_bug_keeps_no_other_log_from_its_flush() -> None:
         group_commit = GroupCommit(no_failure, THREADS)
         group_commit.subscribe(log, bug)
         group_commit.subscribe(other, waiter)
-        other.append_as_leader(batch(b"x"), 0, NOW_MS)
+        other.append.as_leader(batch(b"x"), 0, NOW_MS)
         group_commit.request(log)  # nothing in it waits for the disk
         group_commit.request(other)
         await waiter.until(1)

@@ -9,6 +9,7 @@ from penstock.types import TopicPartition
 from storage.log.log import Log
 from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager
+from tests.support.look_ups import offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, TOPIC_ID, batch, open_manager, read_all
 
@@ -30,7 +31,7 @@ def filled(clean: bool = True, logs: int = 1) -> LosingFileSystem:
     for partition in range(logs):
         log = manager.get_or_create(TopicPartition("t", partition), TOPIC_ID, CONFIG)
         for n in range(RECORDS):
-            log.append_as_leader(batch(value(n), timestamp_ms=NOW_MS + n), 0, NOW_MS)
+            log.append.as_leader(batch(value(n), timestamp_ms=NOW_MS + n), 0, NOW_MS)
     manager.close(clean)
     return fs.clone()
 
@@ -69,12 +70,12 @@ def test_an_idle_log_goes_on_where_it_was() -> None:
     manager = reopened(fs)
     log = manager.logs()[0]
     for n in range(RECORDS, RECORDS + 30):
-        log.append_as_leader(batch(value(n), timestamp_ms=NOW_MS + n), 0, NOW_MS)
+        log.append.as_leader(batch(value(n), timestamp_ms=NOW_MS + n), 0, NOW_MS)
     log.flush()
 
     assert [content for _, content in read_all(log)] == [value(n) for n in range(RECORDS + 30)]
     for n in (0, 75, 76, 99, 100, 129):
-        found = log.offset_for_timestamp(NOW_MS + n)
+        found = offset_for_timestamp(log, NOW_MS + n)
         assert found is not None and found.offset == n
     assert log.statistics().index_rebuilds == 0
     manager.close(True)
@@ -101,10 +102,10 @@ def test_a_wrong_index_of_an_idle_log_costs_time_only(damage) -> None:  # type: 
     log = manager.logs()[0]
 
     assert manager.was_clean_shutdown and not manager.table.offline
-    log.append_as_leader(batch(value(RECORDS), timestamp_ms=NOW_MS + RECORDS), 0, NOW_MS)
+    log.append.as_leader(batch(value(RECORDS), timestamp_ms=NOW_MS + RECORDS), 0, NOW_MS)
     assert [content for _, content in read_all(log)] == [value(n) for n in range(RECORDS + 1)]
     for n in (0, 76, 90, 100):
-        found = log.offset_for_timestamp(NOW_MS + n)
+        found = offset_for_timestamp(log, NOW_MS + n)
         assert found is not None and found.offset == n
 
 
@@ -113,9 +114,9 @@ def test_many_logs_in_use_share_few_open_files() -> None:
     manager = reopened(fs, open_files_max=4)
     for n in range(RECORDS, RECORDS + 60):
         for log in manager.logs():
-            log.append_as_leader(batch(value(n), timestamp_ms=NOW_MS + n), 0, NOW_MS)
+            log.append.as_leader(batch(value(n), timestamp_ms=NOW_MS + n), 0, NOW_MS)
             log.flush()
-            log.read(n - RECORDS, 1000)
+            log.reader.read(n - RECORDS, 1000)
             assert fs.open_descriptors <= 1 + 4 + 2, "the lock, the limit, and one or two that were just used"
 
     assert manager.open_files.statistics().evicted > 1000
@@ -132,12 +133,12 @@ def test_what_is_not_durable_keeps_its_file_open_within_reason() -> None:
     fs = filled(logs=12)
     manager = reopened(fs, open_files_max=4, flush_policy="os")
     for log in manager.logs():
-        log.append_as_leader(batch(value(RECORDS)), 0, NOW_MS)
+        log.append.as_leader(batch(value(RECORDS)), 0, NOW_MS)
     assert 4 < manager.open_files.statistics().open <= 7
     for log in manager.logs():
         log.flush()
     for log in manager.logs()[:2]:
-        log.read(0, 1000)
+        log.reader.read(0, 1000)
 
     assert manager.open_files.statistics().open <= 4
     for log in reopened(fs.after_crash()).logs():
@@ -153,8 +154,8 @@ def test_logs_that_leave_leave_the_ring() -> None:
     manager.removal.delete(TP, TOPIC_ID)
     log = manager.logs()[0]
     log.truncate_to(50)
-    log.remove_oldest(1)
-    log.run_file_changes()
+    log.full.remove_oldest(1)
+    log.full.run_file_changes()
     log.truncate_fully_and_start_at(7)
 
     assert manager.open_files.statistics().open == 3 + 1 == fs.open_descriptors - 1

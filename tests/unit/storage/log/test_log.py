@@ -22,6 +22,7 @@ from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset, EpochEntry, TimestampAndOffset
 from storage.disk.disk_errors import is_disk_full
 from storage.log_config import LogConfig
+from tests.support.look_ups import max_timestamp, offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, batch, filled, new_log, read_all, reopened
 
@@ -44,19 +45,19 @@ def relabelled(records: bytes, **fields: int) -> bytes:
 
 def test_leader_gives_dense_offsets_and_its_epoch(fs: LosingFileSystem) -> None:
     log = new_log(fs, BIG)
-    first = log.append_as_leader(batch(b"a", b"b") + batch(b"c"), 3, NOW_MS)
-    second = log.append_as_leader(batch(b"d"), 4, NOW_MS)
+    first = log.append.as_leader(batch(b"a", b"b") + batch(b"c"), 3, NOW_MS)
+    second = log.append.as_leader(batch(b"d"), 4, NOW_MS)
 
     assert (first.first_offset, first.last_offset, first.record_count) == (0, 2, 3)
     assert (second.first_offset, second.last_offset, second.log_append_time_ms) == (3, 3, -1)
-    placed = [(h.base_offset, h.leader_epoch) for _, h in iter_headers(log.read(0, 10_000).records)]
+    placed = [(h.base_offset, h.leader_epoch) for _, h in iter_headers(log.reader.read(0, 10_000).records)]
     assert placed == [(0, 3), (2, 3), (3, 4)]
     assert read_all(log) == [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d")]
 
 
 def test_more_batches_than_one_writev_takes_are_written(fs: LosingFileSystem) -> None:
     log = new_log(fs, BIG)
-    log.append_as_leader(batch(b"x") * 700, 0, NOW_MS)
+    log.append.as_leader(batch(b"x") * 700, 0, NOW_MS)
 
     assert [offset for offset, _ in read_all(log, 1 << 20)] == list(range(700))
 
@@ -64,11 +65,11 @@ def test_more_batches_than_one_writev_takes_are_written(fs: LosingFileSystem) ->
 def test_log_append_time_is_stamped_by_the_leader(fs: LosingFileSystem) -> None:
     log = new_log(fs, LogConfig(message_timestamp_type="LogAppendTime"))
     records = batch(b"a", timestamp_ms=5)
-    info = log.append_as_leader(records, 0, NOW_MS)
+    info = log.append.as_leader(records, 0, NOW_MS)
 
     assert info.log_append_time_ms == info.max_timestamp_ms == NOW_MS
     assert records == batch(b"a", timestamp_ms=5), "the producer's bytes are not touched"
-    assert log.offset_for_timestamp(NOW_MS) == TimestampAndOffset(NOW_MS, 0, 0)
+    assert offset_for_timestamp(log, NOW_MS) == TimestampAndOffset(NOW_MS, 0, 0)
 
 
 REFUSED = {
@@ -95,7 +96,7 @@ def test_leader_refuses_before_a_byte_is_written(fs: LosingFileSystem, why: str)
     size = log.size_bytes
 
     with pytest.raises(error):
-        log.append_as_leader(batch(b"good") + records if records else records, 0, NOW_MS)
+        log.append.as_leader(batch(b"good") + records if records else records, 0, NOW_MS)
 
     assert (log.log_end_offset, log.size_bytes) == (2, size)
     assert fs.size("/d/orders-0/00000000000000000000.log") == size
@@ -105,24 +106,24 @@ def test_timestamps_before_the_accepted_range_are_refused(fs: LosingFileSystem) 
     log = new_log(fs, LogConfig(message_timestamp_before_max_ms=1000))
 
     with pytest.raises(InvalidTimestampError, match=r"message\.timestamp\.before\.max\.ms = 1000"):
-        log.append_as_leader(batch(b"a", timestamp_ms=NOW_MS - 1001), 0, NOW_MS)
+        log.append.as_leader(batch(b"a", timestamp_ms=NOW_MS - 1001), 0, NOW_MS)
 
 
 def test_batches_larger_than_a_segment_are_refused_by_a_leader(fs: LosingFileSystem) -> None:
     with pytest.raises(RecordListTooLargeError, match=r"segment\.bytes = 600"):
-        new_log(fs).append_as_leader(batch(b"x" * 700), 0, NOW_MS)
+        new_log(fs).append.as_leader(batch(b"x" * 700), 0, NOW_MS)
 
 
 def test_an_epoch_that_falls_is_a_bug(fs: LosingFileSystem) -> None:
     with pytest.raises(InvariantViolation):
-        filled(fs, 1, epoch=5).append_as_leader(batch(b"a"), 4, NOW_MS)
+        filled(fs, 1, epoch=5).append.as_leader(batch(b"a"), 4, NOW_MS)
 
 
 def test_follower_writes_what_the_leader_wrote(fs: LosingFileSystem) -> None:
     leader = filled(fs, 10)
     follower = new_log(LosingFileSystem(), LogConfig(segment_bytes=200))
     for offset in (0, 7):
-        follower.append_as_follower(leader.read(offset, 10_000).records)
+        follower.append.as_follower(leader.reader.read(offset, 10_000).records)
 
     assert read_all(follower) == read_all(leader)
     assert len(follower.segments) > len(leader.segments), "a fetch larger than a segment is spread over several"
@@ -131,7 +132,7 @@ def test_follower_writes_what_the_leader_wrote(fs: LosingFileSystem) -> None:
 
 def test_follower_takes_a_batch_that_is_larger_than_its_segments(fs: LosingFileSystem) -> None:
     log = filled(fs, 1)
-    log.append_as_follower(batch(b"x" * 5000, base_offset=1, leader_epoch=0))
+    log.append.as_follower(batch(b"x" * 5000, base_offset=1, leader_epoch=0))
 
     assert log.log_end_offset == 2
 
@@ -152,7 +153,7 @@ def test_follower_refuses_what_does_not_continue_its_log(fs: LosingFileSystem, r
     log = filled(fs, 2, epoch=2)
 
     with pytest.raises(CorruptMessageError, match=why):
-        log.append_as_follower(records)
+        log.append.as_follower(records)
     assert log.log_end_offset == 2
 
 
@@ -170,7 +171,7 @@ def test_a_segment_rolls_when_the_next_batch_does_not_fit(fs: LosingFileSystem) 
 def test_a_segment_rolls_by_the_time_of_its_records(fs: LosingFileSystem) -> None:
     log = new_log(fs, LogConfig(segment_ms=1000))
     for later_ms in (0, 1000, 1001):
-        log.append_as_leader(batch(b"a", timestamp_ms=NOW_MS + later_ms), 0, NOW_MS)
+        log.append.as_leader(batch(b"a", timestamp_ms=NOW_MS + later_ms), 0, NOW_MS)
 
     assert [segment.base_offset for segment in log.segments] == [0, 2]
 
@@ -194,19 +195,19 @@ def test_an_empty_segment_does_not_roll(fs: LosingFileSystem) -> None:
 
 def test_a_read_ends_below_max_offset_even_inside_a_batch(fs: LosingFileSystem) -> None:
     log = new_log(fs, BIG)
-    log.append_as_leader(batch(b"a", b"b") + batch(b"c", b"d"), 0, NOW_MS)
+    log.append.as_leader(batch(b"a", b"b") + batch(b"c", b"d"), 0, NOW_MS)
 
-    assert log.read(0, 1000, max_offset=3).next_offset == 2
-    assert log.read(0, 1000, max_offset=1).records == b""
-    assert log.read(1, 1000, max_offset=4).next_offset == 4
+    assert log.reader.read(0, 1000, max_offset=3).next_offset == 2
+    assert log.reader.read(0, 1000, max_offset=1).records == b""
+    assert log.reader.read(1, 1000, max_offset=4).next_offset == 4
 
 
 def test_a_read_makes_progress_with_one_batch_beyond_max_bytes(fs: LosingFileSystem) -> None:
     log = filled(fs, 3, BIG)
 
-    assert log.read(0, 1).next_offset == 1
-    assert log.read(0, 1, min_one_batch=False).records == b""
-    assert log.read(0, 0).next_offset == 1
+    assert log.reader.read(0, 1).next_offset == 1
+    assert log.reader.read(0, 1, min_one_batch=False).records == b""
+    assert log.reader.read(0, 0).next_offset == 1
 
 
 def test_a_read_outside_the_log_says_both_bounds(fs: LosingFileSystem) -> None:
@@ -214,14 +215,14 @@ def test_a_read_outside_the_log_says_both_bounds(fs: LosingFileSystem) -> None:
     log.advance_log_start(2)
     for offset in (1, 6, -1):
         with pytest.raises(OffsetOutOfRangeError, match=r"2\.\.5") as caught:
-            log.read(offset, 100)
+            log.reader.read(offset, 100)
         assert (caught.value.log_start_offset, caught.value.log_end_offset) == (2, 5)
-    assert log.read(5, 100).records == b""
+    assert log.reader.read(5, 100).records == b""
 
 
 def test_a_log_start_is_durable_once_it_is_written_unless_the_log_was_cut_meanwhile(fs: LosingFileSystem) -> None:
     log = new_log(fs, BIG)
-    log.append_as_leader(batch(b"a", b"b", b"c", b"d"), 0, NOW_MS)
+    log.append.as_leader(batch(b"a", b"b", b"c", b"d"), 0, NOW_MS)
     log.advance_log_start(2)
     assert log.written_start.durable == 0
     is_written = log.written_start.note()
@@ -230,11 +231,11 @@ def test_a_log_start_is_durable_once_it_is_written_unless_the_log_was_cut_meanwh
     assert log.written_start.durable == 2
     log.truncate_to(3)  # the batch goes, and with it the claim: it begins at 0
     assert (log.log_start_offset, log.written_start.durable) == (0, 0)
-    log.append_as_leader(batch(b"a", b"b", b"c", b"d"), 1, NOW_MS)
+    log.append.as_leader(batch(b"a", b"b", b"c", b"d"), 1, NOW_MS)
     log.advance_log_start(3)
     is_written = log.written_start.note()
     log.truncate_fully_and_start_at(1)
-    log.append_as_leader(batch(b"b", b"c", b"d"), 2, NOW_MS)
+    log.append.as_leader(batch(b"b", b"c", b"d"), 2, NOW_MS)
     log.advance_log_start(3)
     is_written()
     assert (log.log_start_offset, log.written_start.durable) == (3, 1)
@@ -251,10 +252,10 @@ def test_a_read_at_the_tail_looks_nothing_up(fs: LosingFileSystem) -> None:
     counting = CountingFileSystem()
     log = new_log(counting, BIG)
     for n in range(300):
-        info = log.append_as_leader(batch(b"%d" % n), 0, NOW_MS)
+        info = log.append.as_leader(batch(b"%d" % n), 0, NOW_MS)
         counting.preads = 0
-        log.read(info.first_offset, 1 << 20, max_offset=info.last_offset + 1)
-        log.read(max(0, n - 200), 1 << 20, max_offset=max(1, n - 100))
+        log.reader.read(info.first_offset, 1 << 20, max_offset=info.last_offset + 1)
+        log.reader.read(max(0, n - 200), 1 << 20, max_offset=max(1, n - 100))
         assert counting.preads == 2
 
 
@@ -273,7 +274,7 @@ def test_a_file_that_became_shorter_is_damage_not_an_end(fs: LosingFileSystem) -
     fs.cut("/d/orders-0/00000000000000000000.log", 100)
 
     with pytest.raises(Exception, match="damaged at byte 100"):
-        log.read(0, 10_000)
+        log.reader.read(0, 10_000)
 
 
 # -- times -------------------------------------------------------------------------------------------------------------
@@ -281,34 +282,34 @@ def test_a_file_that_became_shorter_is_damage_not_an_end(fs: LosingFileSystem) -
 
 def test_first_record_at_or_after_a_time_is_found_inside_its_batch(fs: LosingFileSystem) -> None:
     log = new_log(fs, BIG)
-    log.append_as_leader(build_batch([b"a", b"b", b"c"], timestamps_ms=[10, 30, 20]), 0, NOW_MS)
-    log.append_as_leader(build_batch([b"d"], timestamps_ms=40), 1, NOW_MS)
+    log.append.as_leader(build_batch([b"a", b"b", b"c"], timestamps_ms=[10, 30, 20]), 0, NOW_MS)
+    log.append.as_leader(build_batch([b"d"], timestamps_ms=40), 1, NOW_MS)
 
-    assert log.offset_for_timestamp(0) == TimestampAndOffset(10, 0, 0)
-    assert log.offset_for_timestamp(15) == TimestampAndOffset(30, 1, 0)
-    assert log.offset_for_timestamp(31) == TimestampAndOffset(40, 3, 1)
-    assert log.offset_for_timestamp(41) is None
-    assert log.max_timestamp() == TimestampAndOffset(40, 3, 1)
+    assert offset_for_timestamp(log, 0) == TimestampAndOffset(10, 0, 0)
+    assert offset_for_timestamp(log, 15) == TimestampAndOffset(30, 1, 0)
+    assert offset_for_timestamp(log, 31) == TimestampAndOffset(40, 3, 1)
+    assert offset_for_timestamp(log, 41) is None
+    assert max_timestamp(log) == TimestampAndOffset(40, 3, 1)
 
 
 def test_times_that_fall_are_searched_in_offset_order(fs: LosingFileSystem) -> None:
     log = new_log(fs)
     for later_ms in (5, 90, 3, 2, 7, 80, 60, 1, 0, 4, 95, 6):
-        log.append_as_leader(batch(b"a", timestamp_ms=NOW_MS + later_ms), 0, NOW_MS)
+        log.append.as_leader(batch(b"a", timestamp_ms=NOW_MS + later_ms), 0, NOW_MS)
 
-    assert log.offset_for_timestamp(NOW_MS + 6).offset == 1  # type: ignore[union-attr]
-    assert log.offset_for_timestamp(NOW_MS + 91).offset == 10  # type: ignore[union-attr]
+    assert offset_for_timestamp(log, NOW_MS + 6).offset == 1  # type: ignore[union-attr]
+    assert offset_for_timestamp(log, NOW_MS + 91).offset == 10  # type: ignore[union-attr]
     log.advance_log_start(2)
-    assert log.offset_for_timestamp(NOW_MS + 6).offset == 4  # type: ignore[union-attr]
+    assert offset_for_timestamp(log, NOW_MS + 6).offset == 4  # type: ignore[union-attr]
     log.advance_log_start(11)
-    assert log.offset_for_timestamp(NOW_MS) == TimestampAndOffset(NOW_MS + 6, 11, 0)
+    assert offset_for_timestamp(log, NOW_MS) == TimestampAndOffset(NOW_MS + 6, 11, 0)
 
 
 def test_an_empty_log_has_no_times(fs: LosingFileSystem) -> None:
     log = new_log(fs)
 
-    assert log.offset_for_timestamp(0) is None
-    assert log.max_timestamp() is None
+    assert offset_for_timestamp(log, 0) is None
+    assert max_timestamp(log) is None
 
 
 # -- cutting -----------------------------------------------------------------------------------------------------------
@@ -316,13 +317,13 @@ def test_an_empty_log_has_no_times(fs: LosingFileSystem) -> None:
 
 def test_truncation_cuts_whole_batches_and_their_epochs(fs: LosingFileSystem) -> None:
     log = filled(fs, 9, epoch=1)
-    log.append_as_leader(batch(b"a", b"b", b"c"), 2, NOW_MS)
+    log.append.as_leader(batch(b"a", b"b", b"c"), 2, NOW_MS)
     log.flush()
     log.truncate_to(10)
 
     assert (log.log_end_offset, log.flushed_offset, log.recovery_point) == (9, 9, 9)
     assert log.epoch_entries == (EpochEntry(1, 0),)
-    log.append_as_leader(batch(b"new"), 3, NOW_MS)
+    log.append.as_leader(batch(b"new"), 3, NOW_MS)
     assert read_all(log)[-1] == (9, b"new")
 
 
@@ -347,7 +348,7 @@ def test_a_flush_in_flight_counts_for_nothing_after_a_truncation(fs: LosingFileS
     pending = log.prepare_flush()
     assert pending is not None
     log.truncate_to(2)
-    log.append_as_leader(batch(b"new"), 0, NOW_MS)
+    log.append.as_leader(batch(b"new"), 0, NOW_MS)
     pending.run()
 
     assert log.complete_flush(pending) == 2
@@ -388,7 +389,7 @@ def test_flushed_offset_moves_only_when_the_flush_is_complete(fs: LosingFileSyst
     assert log.flushed_offset == 0
     pending = log.prepare_flush()
     assert pending is not None
-    log.append_as_leader(batch(b"late"), 0, NOW_MS)
+    log.append.as_leader(batch(b"late"), 0, NOW_MS)
     pending.run()
     assert log.flushed_offset == 0
 
@@ -406,7 +407,7 @@ def test_a_flush_covers_segments_that_were_rolled_meanwhile(fs: LosingFileSystem
 
 def test_flush_policy_os_counts_the_page_cache_but_not_the_recovery_point(fs: LosingFileSystem) -> None:
     log = new_log(fs, flush_policy="os")
-    log.append_as_leader(batch(b"a"), 0, NOW_MS)
+    log.append.as_leader(batch(b"a"), 0, NOW_MS)
 
     assert (log.flushed_offset, log.recovery_point) == (1, 0)
     log.flush()
@@ -416,23 +417,23 @@ def test_flush_policy_os_counts_the_page_cache_but_not_the_recovery_point(fs: Lo
 def test_flush_is_due_by_records_and_by_time(fs: LosingFileSystem) -> None:
     log = filled(fs, 2, LogConfig(flush_messages=3, flush_ms=100))
 
-    assert not log.flush_is_due(0)
-    assert log.flush_is_due(100)
-    log.append_as_leader(batch(b"a"), 0, NOW_MS)
-    assert log.flush_is_due(1)
+    assert not log.flush_schedule.is_due(0)
+    assert log.flush_schedule.is_due(100)
+    log.append.as_leader(batch(b"a"), 0, NOW_MS)
+    assert log.flush_schedule.is_due(1)
     log.flush()
-    assert not log.flush_is_due(1000)
+    assert not log.flush_schedule.is_due(1000)
 
 
 def test_a_roll_makes_a_flush_due_whatever_the_policy(fs: LosingFileSystem) -> None:
     """Also one that no request follows: by age, or by retention."""
     log = new_log(fs, flush_policy="os")
-    log.append_as_leader(batch(b"a"), 0, NOW_MS)
-    assert not log.flush_is_due(0)
+    log.append.as_leader(batch(b"a"), 0, NOW_MS)
+    assert not log.flush_schedule.is_due(0)
     log.roll()
-    assert log.flush_is_due(0)
+    assert log.flush_schedule.is_due(0)
     log.flush()
-    assert not log.flush_is_due(0)
+    assert not log.flush_schedule.is_due(0)
 
 
 @pytest.mark.parametrize("short", [True, False])
@@ -445,11 +446,11 @@ def test_a_write_that_fails_or_is_short_is_taken_back(fs: LosingFileSystem, shor
         fs.fail_at[fs.operations + 1] = errno.ENOSPC
 
     with pytest.raises(KafkaStorageError, match=r"00000\.log: cannot append.*disk is full") as caught:
-        log.append_as_leader(batch(b"lost"), 0, NOW_MS)
+        log.append.as_leader(batch(b"lost"), 0, NOW_MS)
 
     assert is_disk_full(caught.value)
     assert fs.size("/d/orders-0/00000000000000000000.log") == log.size_bytes == size
-    log.append_as_leader(batch(b"next"), 0, NOW_MS)
+    log.append.as_leader(batch(b"next"), 0, NOW_MS)
     assert read_all(log)[2:] == [(2, b"next")]
 
 
@@ -458,10 +459,10 @@ def test_a_write_that_cannot_be_taken_back_ends_the_log(fs: LosingFileSystem) ->
     fs.short_at.add(fs.operations + 1)
     fs.fail_at[fs.operations + 2] = errno.EIO
     with pytest.raises(KafkaStorageError):
-        log.append_as_leader(batch(b"lost"), 0, NOW_MS)
+        log.append.as_leader(batch(b"lost"), 0, NOW_MS)
 
     with pytest.raises(KafkaStorageError):
-        log.append_as_leader(batch(b"next"), 0, NOW_MS)
+        log.append.as_leader(batch(b"next"), 0, NOW_MS)
     assert log.prepare_flush() is None
     assert [value for _, value in read_all(log)] == [b"value-00", b"value-01"]
 
@@ -488,7 +489,7 @@ def test_every_call_may_fail_and_the_log_stays_consistent(code: int) -> None:
         acked = []
         for n in range(24):
             try:
-                acked.append((log.append_as_leader(batch(b"%d" % n), 0, NOW_MS).first_offset, b"%d" % n))
+                acked.append((log.append.as_leader(batch(b"%d" % n), 0, NOW_MS).first_offset, b"%d" % n))
                 if n % 5 == 4:
                     log.flush()
             except KafkaStorageError as error:
@@ -501,10 +502,10 @@ def test_a_failed_fsync_of_the_directory_at_a_roll_is_final_too(fs: LosingFileSy
     log = filled(fs, 7)
     fs.fail_at[fs.operations + 1] = errno.EIO
     with pytest.raises(KafkaStorageError, match="cannot flush"):
-        log.append_as_leader(batch(b"rolls"), 0, NOW_MS)
+        log.append.as_leader(batch(b"rolls"), 0, NOW_MS)
 
     with pytest.raises(KafkaStorageError):
-        log.append_as_leader(batch(b"again"), 0, NOW_MS)
+        log.append.as_leader(batch(b"again"), 0, NOW_MS)
     assert log.log_end_offset == 7
 
 
@@ -513,7 +514,7 @@ def test_a_closed_log_refuses(fs: LosingFileSystem) -> None:
     log.close()
     log.close()
 
-    for use in (lambda: log.read(0, 10), lambda: log.append_as_leader(batch(b"a"), 0, NOW_MS), log.flush):
+    for use in (lambda: log.reader.read(0, 10), lambda: log.append.as_leader(batch(b"a"), 0, NOW_MS), log.flush):
         with pytest.raises(KafkaStorageError, match="closed"):
             use()
     assert fs.open_descriptors == 0

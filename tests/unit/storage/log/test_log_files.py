@@ -31,33 +31,33 @@ def fs() -> LosingFileSystem:
 def test_retention_can_take_segments_off(fs: LosingFileSystem) -> None:
     log = filled(fs, 20)
     log.flush()
-    log.remove_oldest(1)
+    log.full.remove_oldest(1)
 
     assert log.log_start_offset == log.segments[0].base_offset == 7
     assert log.epoch_entries == (EpochEntry(0, 7),)
     assert reopened(fs.after_crash(), 20).log_start_offset == 0
-    log.run_file_changes()
+    log.full.run_file_changes()
     assert reopened(fs.after_crash(), 20).log_start_offset == 7
 
 
 def test_files_of_removed_segments_stay_for_the_delay(fs: LosingFileSystem) -> None:
     log = filled(fs, 20, replace(SMALL, file_delete_delay_ms=1000))
     log.flush()
-    log.remove_oldest(100)
-    log.run_file_changes()
+    log.full.remove_oldest(100)
+    log.full.run_file_changes()
     deleted = [path for path in fs.files() if path.endswith(".deleted")]
 
     assert [segment.base_offset for segment in log.segments] == [14]
     assert sum(path.endswith(".log.deleted") for path in deleted) == 2
-    assert (log.delete_expired_files(5000), log.delete_expired_files(5999)) == (0, 0)
-    assert log.delete_expired_files(6000) == len(deleted) == log.statistics().removed_segments * 3
+    assert (log.full.delete_expired_files(5000), log.full.delete_expired_files(5999)) == (0, 0)
+    assert log.full.delete_expired_files(6000) == len(deleted) == log.statistics().removed_segments * 3
     assert not any(path.endswith(".deleted") for path in fs.files())
 
 
 def test_a_log_that_is_closed_in_order_leaves_no_file_on_its_way_out(fs: LosingFileSystem) -> None:
     log = filled(fs, 20)
     log.flush()
-    log.remove_oldest(1)
+    log.full.remove_oldest(1)
     log.close()
 
     assert not any(path.endswith(".deleted") for path in fs.files())
@@ -71,8 +71,8 @@ def test_removal_survives_a_crash_at_every_operation(crash_at: int) -> None:
     log.flush()
     fs.crash_at = fs.operations + crash_at
     with contextlib.suppress(Crashed):
-        log.remove_oldest(3)
-        log.run_file_changes()
+        log.full.remove_oldest(3)
+        log.full.run_file_changes()
     for survivor in (fs.after_crash(), *(fs.after_crash(Random(n)) for n in range(5))):
         found = read_all(reopened(survivor, 30))
         assert [offset for offset, _ in found] == list(range(found[0][0], 30))
@@ -81,16 +81,16 @@ def test_removal_survives_a_crash_at_every_operation(crash_at: int) -> None:
 def test_a_full_disk_defers_file_changes_and_they_go_on_later(fs: LosingFileSystem) -> None:
     log = filled(fs, 20)
     log.flush()
-    log.remove_oldest(2)
+    log.full.remove_oldest(2)
     fs.fail_on["rename"] = errno.ENOSPC
     with pytest.raises(OSError, match="No space"):
-        log.run_file_changes()
+        log.full.run_file_changes()
     fs.fail_on.clear()
-    assert log.has_file_changes
-    log.append_as_leader(batch(b"more"), 0, NOW_MS)
-    log.run_file_changes()
+    assert log.full.has_file_changes
+    log.append.as_leader(batch(b"more"), 0, NOW_MS)
+    log.full.run_file_changes()
 
-    assert not log.has_file_changes
+    assert not log.full.has_file_changes
     assert reopened(fs.clone(), 20).log_start_offset == 14
 
 
@@ -126,7 +126,7 @@ def test_what_this_process_wrote_or_has_looked_at_is_not_looked_at_again(
     log = cold(fs)
     first = read_all(log)
     looked_at = len(checks)
-    log.append_as_leader(batch(b"new"), 0, NOW_MS)
+    log.append.as_leader(batch(b"new"), 0, NOW_MS)
 
     assert read_all(log)[:-1] == first
     assert len(checks) == looked_at > 0
@@ -135,17 +135,17 @@ def test_what_this_process_wrote_or_has_looked_at_is_not_looked_at_again(
 def test_cleaned_segment_takes_the_place_of_others_for_readers_at_once(fs: LosingFileSystem) -> None:
     log = filled(fs, 20)
     log.flush()
-    replaced = log.cleanable_segments(14)
+    replaced = log.full.cleanable(14)
     kept = tiled(b"kept", 0, 13, 13)
     cleaned = write_cleaned(fs, log, kept, replaced)
-    log.replace_segments(cleaned, replaced)
+    log.full.replace(cleaned, replaced)
 
     assert read_all(log)[:2] == [(13, b"kept"), (14, b"value-14")]
-    log.run_file_changes()
+    log.full.run_file_changes()
     assert read_all(log)[:2] == [(13, b"kept"), (14, b"value-14")]
     assert [offset for offset, _ in read_all(reopened(fs.after_crash(), 20))] == list(range(13, 20))
     with pytest.raises(CleaningAbortedError):
-        log.replace_segments(cleaned, replaced)
+        log.full.replace(cleaned, replaced)
 
 
 @pytest.mark.parametrize("crash_at", range(1, 40))
@@ -154,13 +154,13 @@ def test_swap_survives_a_crash_at_every_operation(crash_at: int) -> None:
     log = filled(fs, 30)
     log.flush()
     before = read_all(log)
-    replaced = log.cleanable_segments(21)
+    replaced = log.full.cleanable(21)
     kept = tiled(b"kept", 0, 20, 20)
     cleaned = write_cleaned(fs, log, kept, replaced)
     fs.crash_at = fs.operations + crash_at
     with contextlib.suppress(Crashed):
-        log.replace_segments(cleaned, replaced)
-        log.run_file_changes()
+        log.full.replace(cleaned, replaced)
+        log.full.run_file_changes()
     for survivor in (fs.after_crash(), *(fs.after_crash(Random(n)) for n in range(8))):
         found = read_all(reopened(survivor, 30))
         assert found in (before, [(20, b"kept"), *before[21:]])

@@ -16,6 +16,7 @@ from storage.log_config import LogConfig
 from storage.segment.cold_read import ColdRead
 from storage.segment.timestamp_lookup import TimeLookUp
 from tests.support.cold_fs import ColdFileSystem
+from tests.support.look_ups import offset_for_timestamp
 from tests.support.storage import NOW_MS, batch, new_log, reopened
 
 BIG = LogConfig(segment_bytes=100_000, index_interval_bytes=1000)
@@ -25,20 +26,20 @@ ALL = 1_000_000
 def filled(fs: ColdFileSystem, batches: int = 30, config: LogConfig = BIG) -> Log:
     log = new_log(fs, config)
     for number in range(batches):
-        log.append_as_leader(batch(bytes(500), timestamp_ms=NOW_MS + number), 0, NOW_MS)
+        log.append.as_leader(batch(bytes(500), timestamp_ms=NOW_MS + number), 0, NOW_MS)
     log.flush()
     return log
 
 
 def cold(log: Log, fs: ColdFileSystem, start: int = 0, max_bytes: int = ALL) -> ColdRead:
     fs.go_cold()
-    found = log.read_nowait(start, max_bytes, log.log_end_offset)
+    found = log.reader.read_nowait(start, max_bytes, log.log_end_offset)
     assert isinstance(found, ColdRead)
     return found
 
 
 def warm(log: Log, start: int = 0, max_bytes: int = ALL) -> Records:
-    found = log.read_nowait(start, max_bytes, log.log_end_offset)
+    found = log.reader.read_nowait(start, max_bytes, log.log_end_offset)
     assert isinstance(found, Records)
     return found
 
@@ -54,7 +55,7 @@ def in_thread(work: ColdRead | ColdLookUp) -> None:
 
 
 def finished(log: Log, work: ColdRead, start: int = 0) -> Records | None:
-    return log.finish_read(work, start, log.log_end_offset)
+    return log.reader.finish(work, start, log.log_end_offset)
 
 
 def open_files(fs: ColdFileSystem) -> int:
@@ -71,7 +72,7 @@ def test_what_is_in_the_page_cache_is_read_at_once() -> None:
 def test_what_only_the_disk_has_is_read_in_a_thread_and_is_the_same() -> None:
     fs = ColdFileSystem()
     log = filled(fs)
-    expected, files = log.read(7, ALL), open_files(fs)
+    expected, files = log.reader.read(7, ALL), open_files(fs)
     work = cold(log, fs, 7)
     in_thread(work)
     found = finished(log, work, 7)
@@ -92,8 +93,8 @@ def test_half_of_it_in_the_page_cache_is_read_whole_in_a_thread() -> None:
     fs = ColdFileSystem()
     log = filled(fs)
     fs.go_cold()
-    log.read(0, 1000)
-    work = log.read_nowait(0, ALL, log.log_end_offset)
+    log.reader.read(0, 1000)
+    work = log.reader.read_nowait(0, ALL, log.log_end_offset)
     assert isinstance(work, ColdRead)
     in_thread(work)
     assert (found := finished(log, work)) is not None and offsets(found.records) == list(range(30))
@@ -105,7 +106,7 @@ def test_indexes_that_are_not_loaded_are_loaded_in_the_thread_and_kept() -> None
     log = reopened(fs, 30, clean=True, config=BIG)
     fs.go_cold()
     fs.waited.clear()
-    work = log.read_nowait(17, ALL, log.log_end_offset)
+    work = log.reader.read_nowait(17, ALL, log.log_end_offset)
     assert isinstance(work, ColdRead)
     in_thread(work)
     assert (found := finished(log, work, 17)) is not None and offsets(found.records) == list(range(17, 30))
@@ -124,7 +125,7 @@ def test_an_index_that_lies_is_rebuilt_in_the_thread() -> None:
     log = reopened(fs, 30, clean=True, config=BIG)
     fs.go_cold()
     fs.waited.clear()
-    work = log.read_nowait(3, ALL, log.log_end_offset)
+    work = log.reader.read_nowait(3, ALL, log.log_end_offset)
     assert isinstance(work, ColdRead)
     in_thread(work)
     assert (found := finished(log, work, 3)) is not None and offsets(found.records) == list(range(3, 30))
@@ -135,7 +136,7 @@ def test_a_read_in_a_thread_is_bounded_whatever_was_asked_for() -> None:
     fs = ColdFileSystem()
     log = new_log(fs, LogConfig(segment_bytes=8 * COLD_READ_BYTES_MAX, index_interval_bytes=4096))
     for _ in range(12):
-        log.append_as_leader(batch(bytes(COLD_READ_BYTES_MAX // 4)), 0, NOW_MS)
+        log.append.as_leader(batch(bytes(COLD_READ_BYTES_MAX // 4)), 0, NOW_MS)
     work = cold(log, fs, 0, 100 * COLD_READ_BYTES_MAX)
     in_thread(work)
     assert (found := finished(log, work)) is not None and offsets(found.records) == [0, 1, 2]
@@ -145,7 +146,7 @@ def test_what_is_appended_meanwhile_is_not_in_the_answer_and_does_no_harm() -> N
     fs = ColdFileSystem()
     log = filled(fs)
     work = cold(log, fs)
-    log.append_as_leader(batch(b"new"), 0, NOW_MS)
+    log.append.as_leader(batch(b"new"), 0, NOW_MS)
     in_thread(work)
     assert (found := finished(log, work)) is not None and offsets(found.records) == list(range(30))
     assert offsets(warm(log, 30).records) == [30]
@@ -158,7 +159,7 @@ def test_what_was_truncated_meanwhile_is_never_answered() -> None:
     in_thread(work)
     log.truncate_to(25)
     for _ in range(5):
-        log.append_as_leader(batch(bytes(500)), 1, NOW_MS)
+        log.append.as_leader(batch(bytes(500)), 1, NOW_MS)
     assert finished(log, work, 20) is None
     assert open_files(fs) < files
 
@@ -171,19 +172,19 @@ def test_a_file_that_is_cut_under_the_reader_is_not_taken_for_damage() -> None:
     in_thread(work)
     with pytest.raises(CorruptFileError):
         work.result()
-    assert log.finish_read(work, 5, log.log_end_offset) is None
+    assert log.reader.finish(work, 5, log.log_end_offset) is None
 
 
 def test_a_segment_that_retention_took_is_not_answered() -> None:
     fs = ColdFileSystem()
     log = filled(fs, config=LogConfig(segment_bytes=3000, index_interval_bytes=1000))
     work = cold(log, fs)
-    log.remove_oldest(2)
-    log.run_file_changes()
+    log.full.remove_oldest(2)
+    log.full.run_file_changes()
     in_thread(work)
     with pytest.raises(OffsetOutOfRangeError):
         finished(log, work)
-    assert log.finish_read(work, log.log_start_offset, log.log_end_offset) is None
+    assert log.reader.finish(work, log.log_start_offset, log.log_end_offset) is None
 
 
 def test_a_log_that_is_closed_meanwhile_answers_nothing_and_leaves_no_file_open() -> None:
@@ -203,7 +204,7 @@ def test_records_above_the_bound_of_now_are_not_answered() -> None:
     log = filled(fs)
     work = cold(log, fs)
     in_thread(work)
-    assert log.finish_read(work, 0, 10) is None
+    assert log.reader.finish(work, 0, 10) is None
 
 
 def test_an_error_of_the_disk_is_told_when_the_outcome_is_taken() -> None:
@@ -267,7 +268,7 @@ def test_work_that_nobody_wants_any_more_reads_nothing_and_closes_its_file() -> 
 def test_a_look_up_by_time_that_needs_the_disk_is_done_in_a_thread() -> None:
     fs = ColdFileSystem()
     log = filled(fs)
-    expected, files = log.offset_for_timestamp(NOW_MS + 11), open_files(fs)
+    expected, files = offset_for_timestamp(log, NOW_MS + 11), open_files(fs)
     assert log.reader.look_up_nowait(TimeLookUp(0, NOW_MS + 11)) == expected
     fs.go_cold()
     work = log.reader.look_up_nowait(TimeLookUp(0, NOW_MS + 11))
@@ -285,7 +286,7 @@ def test_a_look_up_whose_log_was_cut_meanwhile_is_made_again() -> None:
     assert isinstance(work, ColdLookUp)
     in_thread(work)
     log.truncate_to(5)
-    log.read(0, ALL)
+    log.reader.read(0, ALL)
     assert log.reader.finish_look_up(work, 0) is None
 
 

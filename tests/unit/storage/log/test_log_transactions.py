@@ -17,8 +17,8 @@ from penstock.errors import (
 )
 from penstock.record.builder import build_batch
 from penstock.record.markers import Marker, build_marker
+from storage.append.append_info import AppendInfo
 from storage.append.append_origin import COORDINATOR
-from storage.log.log_types import AppendInfo
 from storage.log_config import DAY_MS
 from storage.segment.transaction_index import AbortedRange
 from tests.support.producer_node import ME, Node, placed, sent
@@ -46,13 +46,13 @@ def marker_of(
 
 def write(node: Node, sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = ME) -> AppendInfo:
     records = of_transaction(sequence, count, epoch=epoch, producer_id=producer_id)
-    return node.log.append_as_leader(records, 0, NOW_MS)
+    return node.log.append.as_leader(records, 0, NOW_MS)
 
 
 def end(node: Node, marker: Marker, version: int = 1) -> AppendInfo:
     """As the leader does it."""
     again = node.log.transactions.answer_marker(marker, version)
-    return again or node.log.append_as_leader(build_marker(marker, NOW_MS), 0, NOW_MS, COORDINATOR)
+    return again or node.log.append.as_leader(build_marker(marker, NOW_MS), 0, NOW_MS, COORDINATOR)
 
 
 def undecided(node: Node, high_watermark: int = NEVER) -> int | None:
@@ -64,7 +64,7 @@ def undecided(node: Node, high_watermark: int = NEVER) -> int | None:
 
 def test_a_transaction_is_undecided_until_its_marker_is_below_the_high_watermark() -> None:
     node = Node()
-    node.log.append_as_leader(batch(b"plain"), 0, NOW_MS)
+    node.log.append.as_leader(batch(b"plain"), 0, NOW_MS)
     assert undecided(node) is None
     write(node, 0, 2)
     write(node, 2)
@@ -158,7 +158,7 @@ def test_a_refused_batch_leaves_the_transaction_open(records: bytes, error: type
     node = Node()
     write(node, 0)
     with pytest.raises(error):
-        node.log.append_as_leader(records, 0, NOW_MS)
+        node.log.append.as_leader(records, 0, NOW_MS)
 
     assert node.log.transactions.open_of(ME) == 0 and node.log.log_end_offset == 1
     write(node, 1)
@@ -202,26 +202,26 @@ def test_an_append_of_a_coordinator_is_judged_as_well(marker: Marker, error: typ
     node = Node()
     end(node, marker_of(epoch=1))
     with pytest.raises(error):
-        node.log.append_as_leader(build_marker(marker, NOW_MS), 0, NOW_MS, COORDINATOR)
+        node.log.append.as_leader(build_marker(marker, NOW_MS), 0, NOW_MS, COORDINATOR)
     with pytest.raises(InvalidRecordError, match="is no marker"):
         records = build_batch(
             [b""], timestamps_ms=0, is_control=True, is_transactional=True, producer_id=ME, producer_epoch=1
         )
-        node.log.append_as_leader(records, 0, NOW_MS, COORDINATOR)
+        node.log.append.as_leader(records, 0, NOW_MS, COORDINATOR)
     assert node.log.log_end_offset == 1
 
 
 def test_a_coordinators_transactional_batch_has_no_sequence() -> None:
     node = Node()
     records = build_batch([b"v"], timestamps_ms=NOW_MS, is_transactional=True, producer_id=ME, producer_epoch=1)
-    node.log.append_as_leader(records + records + batch(b"plain"), 0, NOW_MS, COORDINATOR)
+    node.log.append.as_leader(records + records + batch(b"plain"), 0, NOW_MS, COORDINATOR)
     assert node.log.transactions.open_of(ME) == 0 and node.known() == []
 
     old = build_batch([b"v"], timestamps_ms=NOW_MS, is_transactional=True, producer_id=ME, producer_epoch=0)
     with pytest.raises(InvalidProducerEpochError):
-        node.log.append_as_leader(old, 0, NOW_MS, COORDINATOR)
+        node.log.append.as_leader(old, 0, NOW_MS, COORDINATOR)
     marker = build_marker(marker_of(False, epoch=1), NOW_MS)
-    node.log.append_as_leader(batch(b"plain") + marker, 0, NOW_MS, COORDINATOR)
+    node.log.append.as_leader(batch(b"plain") + marker, 0, NOW_MS, COORDINATOR)
     assert node.log.transactions.aborted(0, NEVER) == [AbortedRange(ME, 0, 4)]
 
 
@@ -237,7 +237,7 @@ def test_a_follower_takes_markers_as_they_are() -> None:
         build_marker(marker_of(epoch=3, coordinator_epoch=0), NOW_MS),
         batch(b"plain"),
     ]
-    node.log.append_as_follower(b"".join(placed(records, at) for at, records in enumerate(pieces)))
+    node.log.append.as_follower(b"".join(placed(records, at) for at, records in enumerate(pieces)))
 
     assert node.log.transactions.aborted(0, NEVER) == [AbortedRange(ME, 0, 2)]
     assert undecided(node) == 1 and node.log.transactions.open_of(8) == 1
@@ -257,11 +257,11 @@ def test_an_append_that_fails_opens_and_ends_nothing() -> None:
     records = b"".join(placed(records, at) for at, records in enumerate(pieces, 2))
     node.fs.fail_at[node.fs.operations + 5] = errno.ENOSPC
     with pytest.raises(KafkaStorageError):
-        node.log.append_as_follower(records)
+        node.log.append.as_follower(records)
 
     assert node.log.log_end_offset == 2 and node.log.transactions.aborted(0, NEVER) == []
     assert (node.log.transactions.open_of(8), node.log.transactions.open_of(ME), undecided(node, 0)) == (0, 1, 0)
-    node.log.append_as_follower(records)
+    node.log.append.as_follower(records)
     assert (undecided(node), undecided(node, 2)) == (3, 3)
     assert node.log.transactions.aborted(0, NEVER) == [AbortedRange(ME, 1, 2), AbortedRange(8, 0, 4)]
 

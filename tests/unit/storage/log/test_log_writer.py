@@ -12,23 +12,15 @@ from penstock.errors import KafkaStorageError
 from penstock.record.batch import read_header
 from storage.append.batch_validation import whole_batches
 from storage.append.placing import Placed, place_as_leader
-from storage.append.producer_state import KnownProducers
 from storage.disk.file_system import Bytes
-from storage.log.flush import FlushTracker
 from storage.log.log import Log
-from storage.log.log_health import LogHealth
-from storage.log.log_types import LogCounters
+from storage.log.log_parts import open_parts
+from storage.log.log_types import LogOptions
 from storage.log.log_writer import LogWriter
-from storage.log.producer_log import ProducerLog
-from storage.log.segment_list import SegmentList
 from storage.log_config import LogConfig
-from storage.recovery.producer_recovery import LoadedProducers
-from storage.segment.epoch_cache import EpochCache
-from storage.segment.segment import Segment
-from storage.segment.transaction_index import AbortedTransactions
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.machine import small_file_writes
-from tests.support.storage import NOW_MS, SMALL, batch, new_log, read_all, reopened
+from tests.support.machine import THREADS
+from tests.support.storage import NOW_MS, SMALL, TP, batch, new_log, read_all, reopened
 
 WIDE = LogConfig()
 TIGHT = LogConfig(index_interval_bytes=1)
@@ -56,15 +48,15 @@ def fetched(count: int = COUNT) -> bytes:
     """Records of a leader with larger segments: they go into several of ours. The epoch changes often."""
     leader = new_log(LosingFileSystem(), WIDE)
     for n in range(count):
-        leader.append_as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), 1 + n // 2, NOW_MS)
-    return leader.read(0, 1 << 20).records
+        leader.append.as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), 1 + n // 2, NOW_MS)
+    return leader.reader.read(0, 1 << 20).records
 
 
 def follower(fs: LosingFileSystem, records: bytes, batches: int) -> Log:
     """A log with the first of the batches, flushed."""
     log = new_log(fs, SMALL)
     size = read_header(records).size_bytes
-    log.append_as_follower(records[: batches * size])
+    log.append.as_follower(records[: batches * size])
     log.flush()
     return log
 
@@ -91,13 +83,13 @@ def test_a_shortage_anywhere_in_an_append_leaves_the_log_as_it_was(code: int) ->
         failing = len(fs.calls) + nth
         fs.fail_call[failing] = code
         try:
-            log.append_as_follower(rest(records, 2))
+            log.append.as_follower(rest(records, 2))
         except KafkaStorageError:
             assert state(fs, log) == before, f"call {nth}: {fs.calls[-1]}"
             if log.statistics().failed:
                 assert (code, fs.calls[failing - 1]) == (errno.ENOSPC, "fsync_dir"), "a failed sync is no shortage"
                 continue
-            log.append_as_follower(rest(records, 2))
+            log.append.as_follower(rest(records, 2))
         done = len(fs.calls) < failing
         fs.fail_call.clear()
         assert [offset for offset, _ in read_all(log)] == list(range(COUNT))
@@ -116,10 +108,10 @@ def test_any_exception_leaves_the_log_as_it_was(nth: int, interruption: type[Bas
 
     fs.interrupt_write = nth
     with pytest.raises(interruption):
-        log.append_as_follower(rest(records, 2))
+        log.append.as_follower(rest(records, 2))
     assert state(fs, log) == before
 
-    log.append_as_follower(rest(records, 2))
+    log.append.as_follower(rest(records, 2))
     assert [offset for offset, _ in read_all(log)] == list(range(COUNT))
 
 
@@ -127,15 +119,8 @@ def test_a_batch_that_its_index_cannot_hold_leaves_nothing() -> None:
     """No check lets such a batch through; the writer does not rely on that."""
     fs = LosingFileSystem()
     fs.mkdir("/d")
-    first = Segment(fs, "/d", 0, 1)
-    first.create()
-    segments = SegmentList(fs, "/d", [first])
-    epochs = EpochCache(fs, "/d", (), small_file_writes())
-    producers = ProducerLog(
-        fs, LogHealth("/d"), None, segments, epochs, LoadedProducers(KnownProducers(), AbortedTransactions())
-    )
-    flushing = FlushTracker(fs, "/d", segments, epochs, producers.snapshots, 0)
-    writer = LogWriter(segments, epochs, flushing, LogHealth("/d"), LogCounters(), producers)
+    parts = open_parts(fs, "/d", TP, TIGHT, LogOptions(THREADS))
+    writer, first = LogWriter(parts), parts.segments.active
     good = batch(b"a") * 3
     end = writer.append([place_as_leader(good, list(whole_batches(good)), 0, 1, -1)], 0, TIGHT)
     before = len(fs.read_file(first.log_path)), first.size_bytes, first.next_offset, first.indexes.contents()
@@ -146,7 +131,7 @@ def test_a_batch_that_its_index_cannot_hold_leaves_nothing() -> None:
         writer.append([Placed(placed.buffers, lies, placed.size_bytes)], end, TIGHT)
 
     after = len(fs.read_file(first.log_path)), first.size_bytes, first.next_offset, first.indexes.contents()
-    assert after == before and [entry.epoch for entry in epochs.entries] == [1]
+    assert after == before and [entry.epoch for entry in parts.epochs.entries] == [1]
     assert writer.append([placed], end, TIGHT) == 6
 
 
@@ -158,10 +143,10 @@ def test_what_was_taken_back_stays_away_once_something_is_flushed() -> None:
         log = follower(fs, records, 2)
         fs.interrupt_write = 2 + seed % 2
         with pytest.raises(KeyboardInterrupt):
-            log.append_as_follower(rest(records, 2))
+            log.append.as_follower(rest(records, 2))
         log.update_config(LogConfig(segment_bytes=400 + 30 * (seed % 7)))
         for n in range(2, 12):
-            log.append_as_leader(batch(b"other-%02d" % n), 50, NOW_MS)
+            log.append.as_leader(batch(b"other-%02d" % n), 50, NOW_MS)
             if n == 2 + seed % 9:
                 log.flush()
         flushed = log.recovery_point
@@ -175,13 +160,13 @@ def test_what_was_taken_back_stays_away_once_something_is_flushed() -> None:
 def test_a_flush_under_way_does_not_make_a_cut_durable() -> None:
     records, fs = fetched(), InterruptedFileSystem()
     log = follower(fs, records, 1)
-    log.append_as_follower(rest(records, 1)[: read_header(records).size_bytes])
+    log.append.as_follower(rest(records, 1)[: read_header(records).size_bytes])
     pending = log.prepare_flush()
     assert pending is not None
 
     fs.interrupt_write = 1
     with pytest.raises(KeyboardInterrupt):
-        log.append_as_follower(rest(records, 2))
+        log.append.as_follower(rest(records, 2))
     pending.run()
     assert log.complete_flush(pending) == 2
 
@@ -197,11 +182,11 @@ def test_a_disk_that_cannot_cut_a_file_fails_the_log() -> None:
     fs.fail_at[fs.operations + 2] = errno.EIO
 
     with pytest.raises(KafkaStorageError, match="cannot take back an append"):
-        log.append_as_follower(rest(records, 2))
+        log.append.as_follower(rest(records, 2))
 
     assert log.log_end_offset == 2 and log.statistics().failed
     with pytest.raises(KafkaStorageError):
-        log.append_as_follower(rest(records, 2))
+        log.append.as_follower(rest(records, 2))
 
 
 def test_a_removal_that_could_not_be_made_durable_is_made_so_before_the_next_one() -> None:
@@ -253,7 +238,7 @@ def refused(config: LogConfig, values: Sequence[bytes], fault: str, nth: int) ->
     nothing was written, and whether some power cut leaves any of it. None when the append ends before that step."""
     fs = LosingFileSystem()
     log = new_log(fs, config)
-    log.append_as_leader(batch(b"before"), 1, NOW_MS)
+    log.append.as_leader(batch(b"before"), 1, NOW_MS)
     log.flush()
     step = len(fs.calls) + nth
     if fault == "short":
@@ -261,7 +246,7 @@ def refused(config: LogConfig, values: Sequence[bytes], fault: str, nth: int) ->
     else:
         fs.fail_call[step] = errno.ENOSPC
     try:
-        log.append_as_leader(b"".join(batch(value) for value in values), 1, NOW_MS)
+        log.append.as_leader(b"".join(batch(value) for value in values), 1, NOW_MS)
     except KafkaStorageError as error:
         found: set[bytes] = set()
         for seed in range(40):

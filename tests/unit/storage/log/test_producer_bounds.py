@@ -11,7 +11,7 @@ from penstock.errors import (
     ResourceExhaustedError,
 )
 from penstock.types import TopicPartition
-from storage.log.producer_ids import SILENT_MS
+from storage.append.producer_ids import SILENT_MS
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.producer_node import Node, placed, sent
 from tests.support.storage import NOW_MS, SMALL, batch, reopened
@@ -53,7 +53,7 @@ def test_at_the_bound_of_the_node_several_make_room_at_once() -> None:
 
 def test_a_follower_refuses_nobody_and_forgets_the_longest_silent() -> None:
     node = Node(max_per_partition=2)
-    node.log.append_as_follower(b"".join(placed(sent(0, producer_id=one), one) for one in range(4)))
+    node.log.append.as_follower(b"".join(placed(sent(0, producer_id=one), one) for one in range(4)))
 
     assert list(node.log.producers.known) == [2, 3]
     assert len(node.manager.producer_ids) == 2
@@ -66,7 +66,7 @@ def test_a_producer_that_made_room_for_another_log_leaves_nothing_behind() -> No
     node.send(0, producer_id=9)
     other = node.manager.get_or_create(TopicPartition("other", 0), "other id", SMALL)
     node.clock.advance(SILENT_MS)
-    other.append_as_leader(sent(0, producer_id=8), 0, NOW_MS)
+    other.append.as_leader(sent(0, producer_id=8), 0, NOW_MS)
 
     node.log.producers.known.take_back()
     assert node.known() == []
@@ -86,7 +86,7 @@ def test_a_log_of_an_older_release_is_read_once() -> None:
     fs = LosingFileSystem()
     old = Node(fs, config=replace(SMALL, keeps_producers=False))
     for _ in range(10):
-        old.log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+        old.log.append.as_leader(batch(b"value-00"), 0, NOW_MS)
     old.manager.close(True)
     node = Node(fs)
     assert node.snapshots() == []
@@ -101,4 +101,4 @@ def test_a_log_that_stands_alone_takes_no_producers() -> None:
     Node(fs).log.flush()
     log = reopened(fs, 0)
     with pytest.raises(InvalidRecordError):
-        log.append_as_leader(sent(0), 0, NOW_MS)
+        log.append.as_leader(sent(0), 0, NOW_MS)

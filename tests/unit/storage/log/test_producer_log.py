@@ -18,7 +18,7 @@ from penstock.errors import (
     UnknownProducerIdError,
 )
 from penstock.record.builder import build_batch
-from storage.log.producer_ids import SILENT_MS
+from storage.append.producer_ids import SILENT_MS
 from storage.log_config import DAY_MS, LogConfig
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.producer_node import ME, Node, placed, sent
@@ -46,12 +46,12 @@ def no_descriptor(*_: object) -> int:
 
 def test_a_duplicate_is_answered_as_the_first_time_and_not_written() -> None:
     node = Node(config=replace(SMALL, message_timestamp_type="LogAppendTime"))
-    node.log.append_as_leader(batch(b"other"), 0, NOW_MS)
-    first = node.log.append_as_leader(sent(0, 3), 0, NOW_MS + 5)
-    node.log.append_as_leader(batch(b"another"), 0, NOW_MS + 6)
+    node.log.append.as_leader(batch(b"other"), 0, NOW_MS)
+    first = node.log.append.as_leader(sent(0, 3), 0, NOW_MS + 5)
+    node.log.append.as_leader(batch(b"another"), 0, NOW_MS + 6)
     before = node.log.size_bytes, node.log.log_end_offset
 
-    again = node.log.append_as_leader(sent(0, 3), 0, NOW_MS + 9)
+    again = node.log.append.as_leader(sent(0, 3), 0, NOW_MS + 9)
 
     assert again.is_duplicate and not first.is_duplicate
     assert (again.first_offset, again.last_offset, again.log_append_time_ms) == (1, 3, NOW_MS + 5)
@@ -77,7 +77,7 @@ def test_a_refused_batch_changes_nothing(records: bytes, error: type[ApiError]) 
     node.send(0, 1)
 
     with pytest.raises(error) as refused:
-        node.log.append_as_leader(records, 0, NOW_MS)
+        node.log.append.as_leader(records, 0, NOW_MS)
 
     assert type(refused.value) is error and refused.value.nothing_written
     assert node.known() == [(0, 0), (1, 1)] and node.log.log_end_offset == 2
@@ -88,7 +88,7 @@ def test_a_sequence_without_a_producer_id_makes_no_duplicate_and_is_not_remember
     """A client of Kafka's numbers the batches of a producer that is not idempotent."""
     node = Node()
     plain = build_batch([b"v"], timestamps_ms=NOW_MS, base_sequence=0)
-    assert [node.log.append_as_leader(plain, 0, NOW_MS).first_offset for _ in range(2)] == [0, 1]
+    assert [node.log.append.as_leader(plain, 0, NOW_MS).first_offset for _ in range(2)] == [0, 1]
     assert node.known(-1) == []
     for clean in (True, False):
         node.log.flush()
@@ -120,7 +120,7 @@ def test_a_duplicate_is_answered_although_its_size_is_not_allowed_any_more() -> 
         node.send(1)
     damaged = sent(0)[:-1] + b"?"
     with pytest.raises((MessageTooLargeError, CorruptMessageError)):
-        node.log.append_as_leader(damaged, 0, NOW_MS)
+        node.log.append.as_leader(damaged, 0, NOW_MS)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
@@ -143,7 +143,7 @@ def test_a_log_without_bounds_takes_no_producers() -> None:
     with pytest.raises(InvalidRecordError):
         node.send(0)
     for _ in range(20):
-        node.log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+        node.log.append.as_leader(batch(b"value-00"), 0, NOW_MS)
     node.restart(clean=True)
     assert node.snapshots() == []
 
@@ -155,7 +155,7 @@ def test_a_follower_takes_what_its_leader_has_without_checks() -> None:
     node = Node()
     records = [(0, 0), (1, 0), (0, 2), (9, 2), (0, 1)]
     fetched = b"".join(placed(sent(sequence, epoch=epoch), at) for at, (sequence, epoch) in enumerate(records))
-    node.log.append_as_follower(fetched)
+    node.log.append.as_follower(fetched)
 
     assert node.known() == [(0, 4)]
     assert node.send(1, epoch=1).first_offset == 5
@@ -163,17 +163,17 @@ def test_a_follower_takes_what_its_leader_has_without_checks() -> None:
 
 def test_an_append_over_segments_that_fails_in_the_last_is_taken_back() -> None:
     node = Node()
-    node.log.append_as_follower(b"".join(placed(sent(n), n) for n in range(3)))
+    node.log.append.as_follower(b"".join(placed(sent(n), n) for n in range(3)))
     before = node.known()
     rest = b"".join(placed(sent(n), n) for n in range(3, 20))
     node.fs.fail_at[node.fs.operations + 5] = errno.ENOSPC
     with pytest.raises(KafkaStorageError):
-        node.log.append_as_follower(rest)
+        node.log.append.as_follower(rest)
     assert (node.known(), node.log.log_end_offset, len(node.log.segments)) == (before, 3, 1)
     node.log.flush()
     assert node.snapshots() == []
 
-    node.log.append_as_follower(rest)
+    node.log.append.as_follower(rest)
     assert node.known() == [(n, n) for n in range(15, 20)]
 
 
@@ -192,7 +192,7 @@ def test_after_a_truncation_the_last_five_are_exact(offset: int, flushes: bool) 
 
     assert node.known() == [(n, n) for n in range(max(0, offset - 5), offset)]
     assert [found for found in node.snapshots() if found > offset] == []
-    node.log.append_as_leader(sent(offset), 1, NOW_MS)
+    node.log.append.as_leader(sent(offset), 1, NOW_MS)
     node.restart(node.fs.after_kill())
     assert node.known() == [(n, n) for n in range(max(0, offset - 4), offset + 1)]
 
@@ -258,7 +258,7 @@ def test_a_truncation_above_the_last_batch_of_a_producer_reads_nothing() -> None
     node = Node()
     node.send(0, 1)
     for _ in range(4):
-        node.log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+        node.log.append.as_leader(batch(b"value-00"), 0, NOW_MS)
     node.log.truncate_to(3)
 
     assert not node.log.producers.is_stale
@@ -332,7 +332,7 @@ def test_the_time_of_a_last_append_comes_from_the_snapshot_and_else_from_the_las
 def test_a_clean_log_without_producers_has_no_snapshot_and_is_not_read() -> None:
     node = Node(config=LogConfig())
     for _ in range(10):
-        node.log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+        node.log.append.as_leader(batch(b"value-00"), 0, NOW_MS)
     node.restart(clean=True)
 
     assert node.snapshots() == []
@@ -378,7 +378,7 @@ def test_a_cut_that_takes_the_snapshot_of_a_stop_and_no_producer_has_the_next_st
     """A clean log without a snapshot has no producers."""
     node = Node()
     node.send(0)
-    node.log.append_as_leader(batch(b"another"), 0, NOW_MS)
+    node.log.append.as_leader(batch(b"another"), 0, NOW_MS)
     node.restart(clean=True)
     assert node.snapshots() == [2]
 
@@ -419,11 +419,11 @@ def test_producers_outlive_their_records() -> None:
     node = Node()
     node.send(*range(5))
     for _ in range(15):
-        node.log.append_as_leader(batch(b"value-00"), 0, NOW_MS)
+        node.log.append.as_leader(batch(b"value-00"), 0, NOW_MS)
     node.log.flush()
-    node.log.remove_oldest(2)
+    node.log.full.remove_oldest(2)
     node.log.advance_log_start(18)
-    node.log.run_file_changes(sync=True)
+    node.log.full.run_file_changes(sync=True)
 
     assert min(node.snapshots()) >= node.log.segments[0].base_offset
     for fs in (node.fs.after_crash(), node.fs.after_kill()):
@@ -436,8 +436,8 @@ def test_a_snapshot_is_durable_before_the_segments_below_it_go() -> None:
     node.send(*range(7))
     node.log.flush()
     node.log.roll()
-    node.log.remove_oldest(1)
-    node.log.run_file_changes(sync=True)
+    node.log.full.remove_oldest(1)
+    node.log.full.run_file_changes(sync=True)
 
     assert node.snapshots() == [7]
     node.restart(node.fs.after_crash())
@@ -449,10 +449,10 @@ def test_a_removal_of_segments_writes_no_snapshot_of_an_append_that_fails_meanwh
     node = Node()
     node.send(*range(8))
     node.log.flush()
-    node.log.remove_oldest(1)
+    node.log.full.remove_oldest(1)
     end = node.log.log_end_offset
     node.log.producers.note_snapshot(end + 3)  # as the roll of an append does
-    node.log.run_file_changes()
+    node.log.full.run_file_changes()
     node.log.producers.take_back(end)
 
     assert max(node.snapshots()) <= end
@@ -463,8 +463,8 @@ def test_with_flush_policy_os_snapshots_of_removed_segments_go_too() -> None:
     node.log.update_config(SMALL, "os")
     for n in range(40):
         node.send(n)
-        node.log.remove_oldest(len(node.log.segments) - 1)
-        node.log.run_file_changes()
+        node.log.full.remove_oldest(len(node.log.segments) - 1)
+        node.log.full.run_file_changes()
 
     assert len(node.snapshots()) <= 2
     node.restart(node.fs.after_kill())

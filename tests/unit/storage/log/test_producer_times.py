@@ -12,7 +12,7 @@ import pytest
 
 from penstock.errors import ResourceExhaustedError
 from penstock.types import NO_TIMESTAMP, TopicPartition
-from storage.log.producer_ids import SILENT_MS
+from storage.append.producer_ids import SILENT_MS
 from storage.log_config import DAY_MS
 from tests.support.producer_node import Node, placed, sent
 from tests.support.storage import NOW_MS, SMALL
@@ -25,7 +25,7 @@ def write(node: Node, producer_id: int, sequence: int = 0, behind_ms: int = 0) -
     """A batch whose records are of `behind_ms` ago."""
     now_ms = node.clock.wall_ms()
     batch = sent(sequence, producer_id=producer_id, timestamp_ms=now_ms - behind_ms)
-    node.log.append_as_leader(batch, 0, now_ms)
+    node.log.append.as_leader(batch, 0, now_ms)
 
 
 def killed(node: Node) -> Node:
@@ -103,7 +103,7 @@ def test_old_records_do_not_make_a_log_forget_their_producer() -> None:
     node.clock.advance(DAY_MS - 1)
     node.log.producers.expire(node.clock.wall_ms())
     again = sent(0, producer_id=1, timestamp_ms=NOW_MS - 1_000 * DAY_MS)
-    assert node.log.append_as_leader(again, 0, node.clock.wall_ms()).is_duplicate
+    assert node.log.append.as_leader(again, 0, node.clock.wall_ms()).is_duplicate
 
     node.clock.advance(2)
     node.log.producers.expire(node.clock.wall_ms())
@@ -167,14 +167,14 @@ def test_a_truncation_guesses_as_a_start_does() -> None:
 
 
 def fetched(leader: Node, since: int = 0) -> bytes:
-    return bytes(leader.log.read(since, 1 << 24).records)
+    return bytes(leader.log.reader.read(since, 1 << 24).records)
 
 
 def test_a_new_replica_takes_a_new_producer_once_it_leads_as_its_leader_would() -> None:
     leader = a_producer_each_minute(max_per_partition=20)
     follower = Node(config=ONE_SEGMENT, max_per_partition=20)
     follower.clock.advance(60 * MINUTE)
-    follower.log.append_as_follower(fetched(leader), 60)
+    follower.log.append.as_follower(fetched(leader), 60)
 
     write(follower, 100)
     write(leader, 100)
@@ -186,7 +186,7 @@ def test_what_the_leader_has_just_got_has_the_time_of_now_whatever_its_records_s
     write(leader, 1, behind_ms=DAY_MS)
     write(leader, 2, behind_ms=DAY_MS)
     follower = Node(config=ONE_SEGMENT)
-    follower.log.append_as_follower(fetched(leader), 1)
+    follower.log.append.as_follower(fetched(leader), 1)
 
     day = DAY_MS // MINUTE
     assert times(follower) == {1: (0, day), 2: (0, 0)}
@@ -196,11 +196,11 @@ def test_a_refused_append_of_a_follower_leaves_the_times_of_before() -> None:
     leader = a_producer_each_minute(count=3)
     follower = Node(config=ONE_SEGMENT)
     follower.clock.advance(3 * MINUTE)
-    follower.log.append_as_follower(fetched(leader))
+    follower.log.append.as_follower(fetched(leader))
     before = times(follower)
     follower.fs.fail_on["write"] = 28
     with pytest.raises(Exception, match="append"):
-        follower.log.append_as_follower(placed(sent(1, producer_id=0), 3), 0)
+        follower.log.append.as_follower(placed(sent(1, producer_id=0), 3), 0)
 
     assert times(follower) == before
 
@@ -212,7 +212,7 @@ def test_a_rebuilt_replica_does_not_shut_out_the_producers_of_other_partitions()
     node = Node(config=ONE_SEGMENT, max_per_node=50)
     other = node.manager.get_or_create(TopicPartition("other", 0), "B" * 22, ONE_SEGMENT)
     node.clock.advance(60 * MINUTE)
-    other.append_as_follower(b"".join(placed(sent(0, producer_id=5_000 + n), n) for n in range(50)))
+    other.append.as_follower(b"".join(placed(sent(0, producer_id=5_000 + n), n) for n in range(50)))
 
     write(node, 1)
     assert node.known(1) == [(0, 0)]
@@ -229,7 +229,7 @@ def test_no_producer_of_old_records_is_forgotten_while_they_are_read(way: str) -
     else:
         node = Node(config=ONE_SEGMENT, max_per_node=5)
         node.clock.advance(60 * MINUTE)
-        node.log.append_as_follower(fetched(source))
+        node.log.append.as_follower(fetched(source))
     assert list(node.log.producers.known) == list(range(61))
 
     write(node, 100)

@@ -34,7 +34,7 @@ def new_log(
 
 def append(log: Log, count: int) -> None:
     for _ in range(count):
-        log.append_as_leader(batch(b"v" * 80), 0, NOW_MS)
+        log.append.as_leader(batch(b"v" * 80), 0, NOW_MS)
 
 
 async def flushed(group_commit: GroupCommit, log: Log) -> None:
@@ -186,20 +186,20 @@ def test_a_follower_gets_through_a_fetch_that_no_segment_can_hold_whole(
     """A compacted log may have batches that are more than 31 bits of offsets apart in one answer."""
     leader = new_log(FaultyFileSystem(), tmp_path / "leader", segment_bytes=10_000)
     append(leader, 18)
-    first, second = leader.read(0, 10_000, max_offset=9).records, leader.read(9, 10_000).records
+    first, second = leader.reader.read(0, 10_000, max_offset=9).records, leader.reader.read(9, 10_000).records
     log = new_log(FaultyFileSystem(), tmp_path / "a", segment_bytes=10_000)
     limits(monkeypatch, by="offsets", room=0)
     monkeypatch.setattr(segment_roll, "MAX_RELATIVE_OFFSET", 4)
     log.update_config(LogConfig(segment_bytes=SEGMENT_BYTES))  # the runs of a fetch are as long as a segment
-    log.append_as_follower(first)
+    log.append.as_follower(first)
     assert log.log_end_offset == 9 and [segment.base_offset for segment in log.segments] == [0, 4, 8]
 
     with pytest.raises(KafkaStorageError) as refused:
-        log.append_as_follower(second)
+        log.append.as_follower(second)
     assert is_shortage(refused.value) and (log.log_end_offset, log.awaits_roll) == (9, True)
     log.flush()
     log.roll()
-    log.append_as_follower(second)
+    log.append.as_follower(second)
     assert log.log_end_offset == 18
     log.abandon()
     leader.abandon()

@@ -39,12 +39,12 @@ def test_a_log_dir_fails_at_once_while_a_removal_in_it_hangs(tmp_path: Path) -> 
     manager = open_manager(fs, (data,))
     log = manager.get_or_create(PARTITION, TOPIC_ID, SMALL)
     for _ in range(3):
-        log.append_as_leader(batch(b"value"), 1, NOW_MS)
+        log.append.as_leader(batch(b"value"), 1, NOW_MS)
         log.roll()
     log.flush()
-    log.remove_oldest(2)
+    log.full.remove_oldest(2)
     with fs.standing_still("rename", ".deleted") as fault:
-        removal = started(threading.Thread(target=log.run_file_changes, daemon=True))
+        removal = started(threading.Thread(target=log.full.run_file_changes, daemon=True))
         assert fault.was_met.wait(WAIT_S)
         error = OSError(errno.EIO, "dying")
         failing = started(threading.Thread(target=manager.fail_log_dir, args=(data, error), daemon=True))
@@ -62,7 +62,7 @@ def test_a_log_dir_fails_at_once_while_a_flush_in_it_hangs_with_a_small_file(tmp
     fs, data = FaultyFileSystem(), str(tmp_path / "data")
     manager = open_manager(fs, (data,))
     log = manager.get_or_create(PARTITION, TOPIC_ID, SMALL)
-    log.append_as_leader(batch(b"value"), 1, NOW_MS)
+    log.append.as_leader(batch(b"value"), 1, NOW_MS)
     pending = log.prepare_flush()
     assert pending is not None
     with fs.standing_still("rename", "leader-epoch-checkpoint") as fault:
@@ -83,7 +83,7 @@ def test_a_checkpoint_that_waits_while_its_log_fails_keeps_its_line(tmp_path: Pa
     fs, data = FaultyFileSystem(), str(tmp_path / "data")
     manager = open_manager(fs, (data,))
     log = manager.get_or_create(PARTITION, TOPIC_ID, SMALL)
-    log.append_as_leader(batch(b"a", b"b"), 1, NOW_MS)
+    log.append.as_leader(batch(b"a", b"b"), 1, NOW_MS)
     log.flush()
     log.advance_log_start(1)
     checkpoints = manager.checkpoints
@@ -126,7 +126,7 @@ def test_a_checkpoint_that_is_late_in_a_failed_log_dir_does_not_undo_a_repair(tm
     fs, data = FaultyFileSystem(), str(tmp_path / "data")
     manager = open_manager(fs, (data,))
     log = manager.get_or_create(PARTITION, TOPIC_ID, SMALL)
-    log.append_as_leader(batch(b"a", b"b"), 1, NOW_MS)
+    log.append.as_leader(batch(b"a", b"b"), 1, NOW_MS)
     log.flush()
     log.advance_log_start(1)
     checkpoints, directory = manager.checkpoints, manager.checkpoints._directories[data]

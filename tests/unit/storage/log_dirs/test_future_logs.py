@@ -16,10 +16,11 @@ from storage.disk.disk_errors import is_shortage
 from storage.disk.file_names import MAX_NAME_CHARACTERS
 from storage.log.log import Log
 from storage.log_dirs.future_directories import MoveDirectory
-from storage.log_dirs.future_logs import OfLog, SwapOutcome, append_copy, complete_copy
+from storage.log_dirs.future_logs import OfLog, append_copy, complete_copy
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_loading import find_logs
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
+from storage.log_dirs.log_swap import SwapOutcome
 from tests.support.losing_fs import Crashed, LosingFileSystem
 from tests.support.machine import THREADS, machine
 from tests.support.producer_node import sent
@@ -36,7 +37,7 @@ def with_a_log(fs: LosingFileSystem) -> tuple[LogManager, Log]:
     manager = open_manager(fs, (A, B))
     log = manager.get_or_create(TP, TOPIC_ID, SMALL, is_new=True, log_dir=A)
     for n in range(COUNT):
-        log.append_as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), n // 8, NOW_MS)
+        log.append.as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), n // 8, NOW_MS)
     log.flush()
     manager.checkpoints.write_recovery_points()
     return manager, log
@@ -48,7 +49,7 @@ def copied(manager: LogManager, log: Log, side: MoveDirectory, flushed: int | No
     if copy.log_end_offset < log.log_start_offset:
         copy.truncate_fully_and_start_at(log.log_start_offset)
     while copy.log_end_offset < log.log_end_offset:
-        append_copy(copy, log.read(copy.log_end_offset, 300).records, log.log_start_offset)
+        append_copy(copy, log.reader.read(copy.log_end_offset, 300).records, log.log_start_offset)
     complete_copy(copy, OfLog.of(log))
     manager.futures.make_ready(side)
 
@@ -67,10 +68,10 @@ def test_a_copy_knows_of_producers_what_the_log_knows_also_when_they_wrote() -> 
     manager = open_manager(LosingFileSystem(wall_ms=clock.wall_ms), (A, B), clock=clock)
     log = manager.get_or_create(TP, TOPIC_ID, SMALL, is_new=True, log_dir=A)
     for n in range(COUNT):
-        log.append_as_leader(sent(0, producer_id=n), 0, NOW_MS)
+        log.append.as_leader(sent(0, producer_id=n), 0, NOW_MS)
         clock.advance(60_000)
     log.flush()
-    log.remove_oldest(1)
+    log.full.remove_oldest(1)
     before = log.producers.known.copy()
     assert log.segments[0].base_offset > 0 and list(before) == list(range(COUNT))
     new = moved(manager, log).log
@@ -109,7 +110,7 @@ def test_the_copy_takes_the_place_of_the_log() -> None:
     assert read_all(outcome.log) == WHOLE
     assert outcome.log.epoch_entries == log.epoch_entries and outcome.log.recovery_point == COUNT
     assert in_dirs(fs) == {A: ["orders-0.delete"], B: ["orders-0"]}
-    outcome.log.append_as_leader(batch(b"next"), 9, NOW_MS)
+    outcome.log.append.as_leader(batch(b"next"), 9, NOW_MS)
     assert outcome.log.log_end_offset == COUNT + 1
 
 
@@ -122,7 +123,7 @@ def test_what_is_deleted_stays_deleted_if_the_power_fails_right_after_a_move(bel
     manager.futures.create(side, log.topic_id)
     copy = manager.futures.open(side, log.topic_id, log.config, None)
     while copy.log_end_offset < COUNT:
-        append_copy(copy, log.read(copy.log_end_offset, 1 << 20).records, 0)
+        append_copy(copy, log.reader.read(copy.log_end_offset, 1 << 20).records, 0)
     log.advance_log_start(below)
     complete_copy(copy, OfLog.of(log))
     manager.futures.make_ready(side)
@@ -258,7 +259,7 @@ def with_another_topics_log(fs: LosingFileSystem) -> None:
     """A third log dir comes back, with the log of a topic of that name that was deleted long ago."""
     other = open_manager(fs, (C,))
     log = other.get_or_create(TP, OTHER_TOPIC_ID, SMALL, is_new=True)
-    log.append_as_leader(batch(b"of the other topic"), 1, NOW_MS)
+    log.append.as_leader(batch(b"of the other topic"), 1, NOW_MS)
     other.close()
 
 
@@ -324,7 +325,7 @@ def test_a_log_that_starts_inside_a_batch_is_copied_as_it_is() -> None:
     manager = open_manager(fs, (A, B))
     log = manager.get_or_create(TP, TOPIC_ID, SMALL, is_new=True, log_dir=A)
     for n in range(4):
-        log.append_as_leader(batch(b"a%d" % n, b"b%d" % n, b"c%d" % n), 3, NOW_MS)
+        log.append.as_leader(batch(b"a%d" % n, b"b%d" % n, b"c%d" % n), 3, NOW_MS)
     log.advance_log_start(4)
     log.assign_epoch(5, 12)
     records = read_all(log)

@@ -15,7 +15,7 @@ import pytest
 from penstock.errors import CorruptFileError, KafkaStorageError, MetaPropertiesError, PenstockError
 from penstock.types import TopicPartition
 from storage.disk.file_names import META_PROPERTIES
-from storage.log.partition_metadata import read_topic_id, write_topic_id
+from storage.disk.partition_metadata import read_topic_id, write_topic_id
 from storage.log_dirs.clean_shutdown import CleanStop, take_marker, write_marker
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.meta_properties import (
@@ -70,7 +70,7 @@ def two_logs(fs: LosingFileSystem, dirs: tuple[str, ...] = TWO, clean: bool = Tr
     manager = open_manager(fs, dirs)
     for tp in (ONE, TWO_P):
         log = manager.get_or_create(tp, TOPIC_ID, SMALL)
-        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        log.append.as_leader(batch(b"x"), 0, NOW_MS)
         log.flush()
     manager.close(clean, 5)
 
@@ -206,7 +206,7 @@ def test_a_creation_that_could_not_be_taken_back_is_finished_next_time(fs: Losin
             manager.get_or_create(partition, TOPIC_ID, SMALL)
         fs.fail_at.clear()
         log = manager.get_or_create(partition, TOPIC_ID, SMALL)
-        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        log.append.as_leader(batch(b"x"), 0, NOW_MS)
         log.flush()
     manager = open_manager(fs.after_crash())
 
@@ -218,7 +218,7 @@ def test_creating_a_log_syncs_nothing_and_its_first_flush_makes_it_durable(fs: L
     before = len(fs.trace)
     log = manager.get_or_create(TP, TOPIC_ID, SMALL)
     assert not [step for step in fs.trace[before:] if "sync" in step], "thousands are created on the event loop"
-    log.append_as_leader(batch(b"x"), 0, NOW_MS)
+    log.append.as_leader(batch(b"x"), 0, NOW_MS)
     log.flush()
     manager = open_manager(fs.after_crash())
 
@@ -227,7 +227,7 @@ def test_creating_a_log_syncs_nothing_and_its_first_flush_makes_it_durable(fs: L
 
 def test_a_log_that_rolls_before_its_first_flush_has_its_topic_id_on_the_disk(fs: LosingFileSystem) -> None:
     log = open_manager(fs).get_or_create(TP, TOPIC_ID, SMALL)
-    log.append_as_leader(batch(b"x"), 0, NOW_MS)
+    log.append.as_leader(batch(b"x"), 0, NOW_MS)
     log.roll()
     manager = open_manager(fs.after_crash())
 
@@ -238,7 +238,7 @@ def test_the_topic_id_that_a_killed_process_left_is_synced_before_the_log_is_use
     open_manager(fs).get_or_create(TP, TOPIC_ID, SMALL)
     fs = fs.after_kill()
     log = next(iter(open_manager(fs).logs()))
-    log.append_as_leader(batch(b"x"), 0, NOW_MS)
+    log.append.as_leader(batch(b"x"), 0, NOW_MS)
     log.flush()
     manager = open_manager(fs.after_crash())
 
@@ -262,7 +262,7 @@ def test_a_checkpoint_that_cannot_be_written_in_one_dir_is_written_in_the_others
     manager = open_manager(fs, TWO)
     for tp in (ONE, TWO_P):
         log = manager.get_or_create(tp, TOPIC_ID, SMALL)
-        log.append_as_leader(batch(b"x"), 0, NOW_MS)
+        log.append.as_leader(batch(b"x"), 0, NOW_MS)
         log.flush()
     fs.fail_at[fs.operations + 1] = errno.ENOSPC
     with pytest.raises(KafkaStorageError, match=r"/a: cannot write a checkpoint: .*the disk is full") as raised:
@@ -276,7 +276,7 @@ def test_a_checkpoint_that_cannot_be_written_in_one_dir_is_written_in_the_others
 def test_one_log_that_cannot_be_flushed_at_the_end_does_not_keep_the_others_from_it(fs: LosingFileSystem) -> None:
     manager = open_manager(fs, flush_policy="os")
     for n in range(3):
-        manager.get_or_create(TopicPartition("t", n), TOPIC_ID, SMALL).append_as_leader(batch(b"x"), 0, NOW_MS)
+        manager.get_or_create(TopicPartition("t", n), TOPIC_ID, SMALL).append.as_leader(batch(b"x"), 0, NOW_MS)
     fs.fail_at[fs.operations + 1] = errno.EIO
     manager.close(True, 5)
     manager = open_manager(fs.after_crash())
@@ -354,7 +354,7 @@ def test_an_unknown_log_start_is_that_of_the_first_epoch_or_shows_deleted_record
     two_logs(fs, ("/d",))
     manager = open_manager(fs)
     log = manager.get_or_create(ONE, TOPIC_ID, SMALL)
-    log.append_as_leader(batch(b"y"), 0, NOW_MS)
+    log.append.as_leader(batch(b"y"), 0, NOW_MS)
     log.flush()
     log.advance_log_start(1)
     manager.close(True, 5)

@@ -39,7 +39,7 @@ def filled(dirs: tuple[str, ...] = TWO, logs: int = LOGS, clean: bool = False) -
     for n in range(logs):
         log = manager.get_or_create(TopicPartition("t", n), TOPIC_ID, SMALL)
         for _ in range(n):
-            log.append_as_leader(batch(b"x"), 0, NOW_MS)
+            log.append.as_leader(batch(b"x"), 0, NOW_MS)
         log.flush()
     manager.checkpoints.write_recovery_points()
     manager.close(clean)

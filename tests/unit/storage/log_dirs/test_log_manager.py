@@ -32,7 +32,7 @@ def fs() -> LosingFileSystem:
 def some_log(manager: LogManager, tp: TopicPartition = TP, count: int = 20) -> None:
     log = manager.get_or_create(tp, TOPIC_ID, SMALL)
     for n in range(count):
-        log.append_as_leader(batch(b"value-%02d" % n), 0, NOW_MS)
+        log.append.as_leader(batch(b"value-%02d" % n), 0, NOW_MS)
     log.flush()
 
 
@@ -178,7 +178,7 @@ def test_a_marker_that_cannot_be_read_is_none(fs: LosingFileSystem) -> None:
 def test_a_log_that_cannot_be_flushed_at_the_end_leaves_no_marker(fs: LosingFileSystem) -> None:
     manager = open_manager(fs)
     some_log(manager)
-    manager.logs()[0].append_as_leader(batch(b"x"), 0, NOW_MS)
+    manager.logs()[0].append.as_leader(batch(b"x"), 0, NOW_MS)
     fs.fail_on["fdatasync"] = errno.EIO
     manager.close(True, 5)
     fs.fail_on.clear()
@@ -258,7 +258,7 @@ def test_no_checkpoint_claims_more_than_a_truncation_under_way_leaves(fs: Losing
     again = open_manager(survivor)
     assert not again.table.offline and again.logs()[0].log_end_offset == 5
     assert again.logs()[0].log_start_offset == 3
-    log.append_as_leader(batch(b"more"), 1, NOW_MS)
+    log.append.as_leader(batch(b"more"), 1, NOW_MS)
     log.flush()
     manager.checkpoints.write_recovery_points()
     assert read_offsets(fs, "/d/recovery-point-offset-checkpoint") == {TP: 6}, "afterwards it may claim more again"
@@ -423,7 +423,7 @@ def test_only_the_metadata_log_gets_a_topic_id_where_its_records_survived_a_powe
     metadata = TopicPartition(METADATA_TOPIC, 0)
     manager = open_manager(fs)
     for tp in (TP, metadata):
-        manager.get_or_create(tp, TOPIC_ID, SMALL).append_as_leader(batch(b"value"), 0, NOW_MS)
+        manager.get_or_create(tp, TOPIC_ID, SMALL).append.as_leader(batch(b"value"), 0, NOW_MS)
     fs = fs.after_kill()
     for tp in (TP, metadata):
         fs.truncate(fs.open(f"/d/{tp}/partition.metadata"), 0)

@@ -39,7 +39,7 @@ def filled(fs: LosingFileSystem, clock: ManualClock | None = None) -> LogManager
     for tp in (TP, OTHER):
         log = manager.get_or_create(tp, TOPIC_ID, SMALL)
         for n in range(20):
-            log.append_as_leader(batch(b"value-%02d" % n), 0, NOW_MS)
+            log.append.as_leader(batch(b"value-%02d" % n), 0, NOW_MS)
         log.flush()
         log.advance_log_start(3)
         cleaner = manager.cleaner_checkpoint(log)
@@ -267,7 +267,7 @@ def test_at_every_crash_point_rot_stays_rot_or_is_set_aside_whole(fs: LosingFile
         if log is None and TP not in manager.table.offline.names():
             assert len(manager.removal.rotten) == 1
             log = manager.get_or_create(TP, TOPIC_ID, SMALL)
-            log.append_as_leader(batch(b"new"), 0, NOW_MS)
+            log.append.as_leader(batch(b"new"), 0, NOW_MS)
             assert len(read_all(log)) == 1
         outcomes.add((log is None, len(manager.removal.rotten)))
 
@@ -279,7 +279,7 @@ def test_rot_that_was_found_by_a_reader_is_rot_after_a_restart(fs: LosingFileSys
     manager = open_manager(fs)
     log = manager.get_or_create(TP, TOPIC_ID, SMALL)
     for n in range(4):
-        log.append_as_leader(batch(b"value-%02d" % n), 0, NOW_MS)
+        log.append.as_leader(batch(b"value-%02d" % n), 0, NOW_MS)
     log.flush()
     assert lines(fs, TP)[0] is None
     fs.damage("/d/orders-0/00000000000000000000.log", 30, 4)
@@ -291,7 +291,7 @@ def test_rot_that_was_found_by_a_reader_is_rot_after_a_restart(fs: LosingFileSys
     manager = open_manager(fs)
     assert manager.logs()[0].log_end_offset == 4, "a clean start looks at the end only"
     with pytest.raises(CorruptFileError):
-        manager.logs()[0].read(0, 1000)
+        manager.logs()[0].reader.read(0, 1000)
     manager.fail_log(
         manager.logs()[0], CorruptFileError("/d/orders-0/00000000000000000000.log", 0, "a reader saw it again")
     )

@@ -32,7 +32,7 @@ def test_only_the_dir_that_refused_is_told_and_the_other_one_is_durable() -> Non
     manager = open_manager(fs, ("/here", "/there"))
     for tp in (HERE, THERE):
         log = manager.get_or_create(tp, TOPIC_ID, SMALL, is_new=True, log_dir=f"/{tp.topic}")
-        log.append_as_leader(batch(b"a", b"b"), 1, NOW_MS)
+        log.append.as_leader(batch(b"a", b"b"), 1, NOW_MS)
         log.flush()
         log.advance_log_start(1)
     fs.full = True
@@ -50,7 +50,7 @@ def test_a_checkpoint_in_the_middle_of_a_removal_keeps_the_line_of_the_log(monke
     manager = open_manager(fs, ("/here",))
     log = manager.get_or_create(HERE, TOPIC_ID, SMALL)
     for _ in range(20):
-        log.append_as_leader(batch(b"value"), 1, NOW_MS)
+        log.append.as_leader(batch(b"value"), 1, NOW_MS)
     log.flush()
     log.advance_log_start(1)
     manager.checkpoints.write_log_starts()
@@ -61,6 +61,6 @@ def test_a_checkpoint_in_the_middle_of_a_removal_keeps_the_line_of_the_log(monke
         manager.checkpoints.write_log_starts()
 
     monkeypatch.setattr(SegmentList, "take", taken)
-    log.remove_oldest(1)
+    log.full.remove_oldest(1)
     (survivor,) = open_manager(fs.after_crash(), ("/here",)).logs()
     assert survivor.log_start_offset == 1

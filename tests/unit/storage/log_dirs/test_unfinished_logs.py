@@ -10,7 +10,7 @@ from broker.node.standing.broker_registration import hosted_replicas
 from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
 from storage.disk.file_names import PARTITION_METADATA
-from storage.log.partition_metadata import note_topic_id, sync_topic_id
+from storage.disk.partition_metadata import note_topic_id, sync_topic_id
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, batch, open_manager
 
@@ -46,7 +46,7 @@ def left_behind(fs: LosingFileSystem) -> None:
     """The disk that a creation that hangs leaves, beside a log with records."""
     manager = open_manager(fs, DIRS)
     log = manager.get_or_create(TP, TOPIC_ID, SMALL, log_dir="/b")
-    log.append_as_leader(batch(b"value"), 1, NOW_MS)
+    log.append.as_leader(batch(b"value"), 1, NOW_MS)
     log.flush()
     manager.close(clean=False)
     fs.mkdir(LEFT)
@@ -180,7 +180,7 @@ def test_what_a_creation_without_descriptors_left_does_not_outlive_a_stop_in_ord
     with pytest.raises(KafkaStorageError):
         manager.get_or_create(TP, TOPIC_ID, SMALL, log_dir="/a")
     assert fs.exists(LEFT)
-    manager.get_or_create(TP, TOPIC_ID, SMALL, log_dir="/b").append_as_leader(batch(b"value"), 1, NOW_MS)
+    manager.get_or_create(TP, TOPIC_ID, SMALL, log_dir="/b").append.as_leader(batch(b"value"), 1, NOW_MS)
     fs.is_short = is_short
     manager.close(True, 3)
     assert fs.exists(LEFT) is fs.is_short is not fs.exists("/a/.kafka_cleanshutdown")
@@ -195,7 +195,7 @@ def test_a_creation_there_takes_what_an_earlier_one_left() -> None:
     with pytest.raises(KafkaStorageError):
         manager.get_or_create(TP, TOPIC_ID, SMALL, log_dir="/a")
     fs.is_short = False
-    manager.get_or_create(TP, TOPIC_ID, SMALL, log_dir="/a").append_as_leader(batch(b"value"), 1, NOW_MS)
+    manager.get_or_create(TP, TOPIC_ID, SMALL, log_dir="/a").append.as_leader(batch(b"value"), 1, NOW_MS)
     manager.close(True, 3)
     assert fs.exists("/a/.kafka_cleanshutdown") and places(fs) == [LEFT]
 

@@ -35,7 +35,7 @@ def with_records(path: Path, *, flushed: bool = True, partition: TopicPartition 
     manager = opened(path)
     log = manager.get_or_create(partition, TOPIC_ID, LogConfig(), is_new=True)
     if flushed:
-        log.append_as_leader(build_batch([b"v"], timestamps_ms=1), 0, 1)
+        log.append.as_leader(build_batch([b"v"], timestamps_ms=1), 0, 1)
         log.flush()
     manager.checkpoints.write_recovery_points()
     return manager

@@ -11,6 +11,7 @@ from penstock.types import EpochEntry
 from storage.disk.checkpoint_file import read_epochs
 from storage.log.log import Log
 from storage.log_config import LogConfig
+from tests.support.look_ups import offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, batch, new_log, read_all, reopened
 
@@ -23,7 +24,7 @@ def stopped(count: int = 20, records_per_epoch: int = 8) -> LosingFileSystem:
     fs = LosingFileSystem()
     log = new_log(fs)
     for n in range(count):
-        log.append_as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), n // records_per_epoch, NOW_MS)
+        log.append.as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), n // records_per_epoch, NOW_MS)
     log.close()
     return fs.clone()
 
@@ -54,7 +55,7 @@ def test_a_tear_in_an_older_segment_drops_what_follows_it() -> None:
     assert values(log) == WHOLE[:9]
     assert len(log.segments) == 2
     assert not fs.exists(THIRD)
-    log.append_as_leader(batch(b"next"), 9, NOW_MS)
+    log.append.as_leader(batch(b"next"), 9, NOW_MS)
     assert read_all(log)[-1] == (9, b"next")
 
 
@@ -63,9 +64,9 @@ def test_what_was_flushed_stays_though_the_flush_behind_it_failed_and_the_checkp
     fs = LosingFileSystem()
     log = new_log(fs)
     for n in range(4):
-        log.append_as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), 0, NOW_MS)
+        log.append.as_leader(batch(b"value-%02d" % n, timestamp_ms=NOW_MS + n), 0, NOW_MS)
         log.flush()
-    log.append_as_leader(batch(b"value-04"), 0, NOW_MS)
+    log.append.as_leader(batch(b"value-04"), 0, NOW_MS)
     fs.fail_on["fdatasync"] = errno.EIO
     with pytest.raises(KafkaStorageError):
         log.flush()
@@ -150,12 +151,12 @@ def test_a_clean_stop_skips_the_check() -> None:
 def test_after_a_clean_stop_the_index_of_the_active_segment_is_continued() -> None:
     fs = stopped(19)
     log = reopened(fs, 19, clean=True)
-    log.append_as_leader(batch(b"value-19", timestamp_ms=NOW_MS + 19), 2, NOW_MS)
+    log.append.as_leader(batch(b"value-19", timestamp_ms=NOW_MS + 19), 2, NOW_MS)
     log.close()
 
     again = reopened(fs, 20, clean=True)
     assert values(again) == WHOLE
-    assert again.offset_for_timestamp(NOW_MS + 19).offset == 19  # type: ignore[union-attr]
+    assert offset_for_timestamp(again, NOW_MS + 19).offset == 19  # type: ignore[union-attr]
     assert again.statistics().index_rebuilds == 0
 
 
@@ -167,7 +168,7 @@ def test_a_missing_index_is_rebuilt(suffix: str) -> None:
     log = reopened(fs, 20, clean=True)
 
     assert values(log) == WHOLE
-    assert log.offset_for_timestamp(NOW_MS + 9).offset == 9  # type: ignore[union-attr]
+    assert offset_for_timestamp(log, NOW_MS + 9).offset == 9  # type: ignore[union-attr]
     log.close()
     assert fs.read_file(SECOND.replace(".log", suffix)) == whole
 

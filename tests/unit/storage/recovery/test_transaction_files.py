@@ -31,9 +31,9 @@ def aborts(node: Node, count: int) -> None:
             base_sequence=0,
             is_transactional=True,
         )
-        node.log.append_as_leader(records, 0, NOW_MS)
+        node.log.append.as_leader(records, 0, NOW_MS)
         marker = build_marker(Marker(producer_id, 0, False, 1), NOW_MS)
-        node.log.append_as_leader(marker, 0, NOW_MS, COORDINATOR)
+        node.log.append.as_leader(marker, 0, NOW_MS, COORDINATOR)
 
 
 def files(node: Node) -> dict[int, list[int]]:
@@ -98,7 +98,7 @@ def test_a_file_that_is_not_as_the_snapshot_says_is_made_anew(
     assert aborted(node) == all_of(9) and node.log.transactions.first_undecided(NEVER) is None
 
     aborts(node, 0)
-    node.log.append_as_leader(batch(b"x" * 500), 0, NOW_MS)
+    node.log.append.as_leader(batch(b"x" * 500), 0, NOW_MS)
     node.restart(clean=True)
     assert {**files(node), **written} == files(node) and aborted(node) == all_of(9)
 
@@ -146,8 +146,8 @@ def test_a_file_goes_with_its_segment() -> None:
     node = Node()
     aborts(node, 9)
     node.log.flush()
-    node.log.remove_oldest(1)
-    node.log.run_file_changes(sync=True)
+    node.log.full.remove_oldest(1)
+    node.log.full.run_file_changes(sync=True)
 
     assert files(node) == {7: [7, 9, 11, 13]} and aborted(node) == all_of(9)[3:]
     assert [name for name in node.fs.listdir(node.log.directory) if name.endswith(".txnindex.deleted")] != []
@@ -194,13 +194,13 @@ def test_a_cleaned_segment_has_the_entries_that_the_cleaner_leaves(flushes: bool
     aborts(node, 9)
     node.log.flush()
     left = tuple(all_of(9)[2:7])
-    node.log.replace_segments(cleaned_of(node, 2, left), node.log.segments[:2])
-    node.log.run_file_changes(sync=True)
+    node.log.full.replace(cleaned_of(node, 2, left), node.log.segments[:2])
+    node.log.full.run_file_changes(sync=True)
 
     assert aborted(node) == [*left, *all_of(9)[7:]]
     assert files(node) == {}
     if flushes:
-        node.log.append_as_leader(batch(b"plain"), 0, NOW_MS)
+        node.log.append.as_leader(batch(b"plain"), 0, NOW_MS)
         node.log.flush()
         assert files(node) == {0: [5, 7, 9, 11, 13], 14: [15, 17]}
     node.restart(node.fs.after_kill())
@@ -211,15 +211,15 @@ def test_a_cleaned_segment_has_the_entries_that_the_cleaner_leaves(flushes: bool
 def test_a_snapshot_with_an_open_transaction_goes_before_its_segments_are_cleaned() -> None:
     """The cleaner may take out the marker that ended it; from that snapshot it would be open for ever."""
     node = Node()
-    node.log.append_as_leader(batch(b"x" * 500), 0, NOW_MS)
+    node.log.append.as_leader(batch(b"x" * 500), 0, NOW_MS)
     aborts(node, 3)
     node.log.flush()
     opened = build_batch(
         [b"value-00"], timestamps_ms=NOW_MS, producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True
     )
-    node.log.append_as_leader(opened, 0, NOW_MS)
+    node.log.append.as_leader(opened, 0, NOW_MS)
     aborts(node, 3)
-    node.log.append_as_leader(build_marker(Marker(7, 0, True, 1), NOW_MS), 0, NOW_MS, COORDINATOR)
+    node.log.append.as_leader(build_marker(Marker(7, 0, True, 1), NOW_MS), 0, NOW_MS, COORDINATOR)
     aborts(node, 6)
     node.log.flush()
     before = node.snapshots()
@@ -227,7 +227,7 @@ def test_a_snapshot_with_an_open_transaction_goes_before_its_segments_are_cleane
     open_at = [offset for offset in before if 7 < offset <= 14]
     assert open_at and len(bases) > 3
 
-    node.log.replace_segments(cleaned_of(node, 3, ()), node.log.segments[:3])
-    node.log.run_file_changes(sync=True)
+    node.log.full.replace(cleaned_of(node, 3, ()), node.log.segments[:3])
+    node.log.full.run_file_changes(sync=True)
 
     assert not set(open_at) & set(node.snapshots())

@@ -11,7 +11,7 @@ from penstock.errors import CorruptFileError
 from penstock.record.batch import HEADER_BYTES
 from penstock.types import EpochEntry
 from storage.segment.batch_check import BatchCheck, Span
-from storage.segment.segment import Place
+from storage.segment.places import Place
 from tests.support.storage import batch
 
 LENGTH_AT, RECORD_COUNT_AT = 8, 57

@@ -17,7 +17,7 @@ def test_the_age_is_that_of_the_largest_timestamp_wherever_it_is_known(flushed: 
     fs = LosingFileSystem()
     log = new_log(fs)
     for age_ms in AGES_MS:
-        log.append_as_leader(batch(b"v" * 40, timestamp_ms=NOW_MS - age_ms), 0, NOW_MS)
+        log.append.as_leader(batch(b"v" * 40, timestamp_ms=NOW_MS - age_ms), 0, NOW_MS)
     if flushed:
         log.flush()
     assert len(log.segments) >= 2
@@ -36,7 +36,7 @@ def test_the_age_is_that_of_the_largest_timestamp_wherever_it_is_known(flushed: 
 def test_without_timestamps_the_age_is_that_of_the_file() -> None:
     fs = LosingFileSystem()
     log = new_log(fs)
-    log.append_as_leader(batch(b"v", timestamp_ms=-1), 0, NOW_MS)
+    log.append.as_leader(batch(b"v", timestamp_ms=-1), 0, NOW_MS)
     file = SegmentSnapshot.of(log.segments[0])
     fs.file_at(file.path).modified_ms = NOW_MS - 77
     assert largest_time_ms(fs, file) == NOW_MS - 77
@@ -46,9 +46,9 @@ def test_without_timestamps_the_age_is_that_of_the_file() -> None:
 def test_a_segment_that_grew_is_not_the_one_that_was_looked_at() -> None:
     fs = LosingFileSystem()
     log = new_log(fs)
-    log.append_as_leader(batch(b"v"), 0, NOW_MS)
+    log.append.as_leader(batch(b"v"), 0, NOW_MS)
     file = SegmentSnapshot.of(log.segments[0])
     assert file.is_unchanged()
-    log.append_as_leader(batch(b"v"), 0, NOW_MS)
+    log.append.as_leader(batch(b"v"), 0, NOW_MS)
     assert not file.is_unchanged()
     log.close()

@@ -11,6 +11,7 @@ from penstock.record.builder import build_batch
 from penstock.record.reader import read_columns
 from penstock.types import TimestampAndOffset
 from storage.log.log import Log
+from tests.support.look_ups import max_timestamp, offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, batch, new_log
 
@@ -20,7 +21,7 @@ def by_reading(log: Log, below: int) -> tuple[int, int] | None:
     best: tuple[int, int] | None = None
     offset = log.log_start_offset
     while offset < below:
-        fetched = log.read(offset, 1 << 20, max_offset=below)
+        fetched = log.reader.read(offset, 1 << 20, max_offset=below)
         columns = read_columns(fetched.records, from_offset=offset)
         for found_ms, at in zip(columns.timestamps_ms, columns.offsets, strict=True):
             if best is None or found_ms > best[0]:
@@ -41,35 +42,35 @@ def test_it_is_what_reading_everything_finds(seed: int) -> None:
     for number in range(60):
         base_ms = NOW_MS + number * 10 * (seed % 2)  # ascending on the whole, or not at all
         times_ms = [base_ms + rng.randrange(200) for _ in range(rng.randint(1, 4))]
-        log.append_as_leader(build_batch([b"v"] * len(times_ms), timestamps_ms=times_ms), 1, NOW_MS)
+        log.append.as_leader(build_batch([b"v"] * len(times_ms), timestamps_ms=times_ms), 1, NOW_MS)
         ends.append(log.log_end_offset)
     assert len(log.segments) > 4
     for start in (0, ends[7] + 1, ends[30] - 1, ends[-2]):
         log.advance_log_start(max(start, log.log_start_offset))
         for below in ends:
             if below >= log.log_start_offset:
-                assert place(log.max_timestamp(below)) == by_reading(log, below)
-        assert place(log.max_timestamp()) == by_reading(log, log.log_end_offset)
+                assert place(max_timestamp(log, below)) == by_reading(log, below)
+        assert place(max_timestamp(log)) == by_reading(log, log.log_end_offset)
 
 
 def test_an_empty_range_has_none() -> None:
     log = new_log(LosingFileSystem())
-    assert log.max_timestamp() is None
-    log.append_as_leader(batch(b"a", b"b"), 1, NOW_MS)
-    assert log.max_timestamp(below=0) is None
+    assert max_timestamp(log) is None
+    log.append.as_leader(batch(b"a", b"b"), 1, NOW_MS)
+    assert max_timestamp(log, below=0) is None
     log.advance_log_start(2)
-    assert log.max_timestamp() is None
+    assert max_timestamp(log) is None
 
 
 def test_a_batch_that_cannot_be_decoded_stops_no_look_up(caplog: pytest.LogCaptureFixture) -> None:
     log = new_log(LosingFileSystem())
     junk = read_header(batch(b"a", timestamp_ms=NOW_MS + 500))
-    log.append_as_leader(batch(b"a", timestamp_ms=NOW_MS), 1, NOW_MS)
-    log.append_as_leader(pack_batch(junk, b"\xff" * 30), 1, NOW_MS)
-    log.append_as_leader(batch(b"b", timestamp_ms=NOW_MS + 100), 1, NOW_MS)
+    log.append.as_leader(batch(b"a", timestamp_ms=NOW_MS), 1, NOW_MS)
+    log.append.as_leader(pack_batch(junk, b"\xff" * 30), 1, NOW_MS)
+    log.append.as_leader(batch(b"b", timestamp_ms=NOW_MS + 100), 1, NOW_MS)
 
-    assert log.offset_for_timestamp(NOW_MS + 1) == TimestampAndOffset(NOW_MS + 100, 2, 1), "behind it"
+    assert offset_for_timestamp(log, NOW_MS + 1) == TimestampAndOffset(NOW_MS + 100, 2, 1), "behind it"
     assert "the batch at offset 1 (byte 69) cannot be decoded" in caplog.text
-    assert log.max_timestamp() == TimestampAndOffset(NOW_MS + 500, 1, 1), "as its header says"
-    assert log.offset_for_timestamp(NOW_MS + 200) is None
+    assert max_timestamp(log) == TimestampAndOffset(NOW_MS + 500, 1, 1), "as its header says"
+    assert offset_for_timestamp(log, NOW_MS + 200) is None
     assert not log.statistics().failed

@@ -10,6 +10,10 @@ from penstock.errors import ConfigError
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.record.markers import Marker, build_marker
+from penstock.types import NO_OFFSET
+from storage.append.producer_state import ProducerEntry, TakenBatch
+from storage.append.transaction_state import ProducerTransaction
+from storage.recovery.producer_snapshot import ProducerSnapshot, snapshot_content
 from storage.segment.transaction_index import ENTRY
 from storage.tools.dump_files import dump
 from storage.tools.dump_log import DumpOptions, Row, cut_bytes_fields
@@ -204,6 +208,19 @@ def test_a_file_of_no_known_kind_is_refused(data: Path) -> None:
     (data / "README").touch()
     with pytest.raises(ConfigError, match="not a file that can be dumped"):
         rows(data / "README")
+
+
+def test_the_open_transactions_of_a_snapshot(tmp_path: Path) -> None:
+    entries = {
+        7: ProducerEntry(3, (), 1_000, transaction=ProducerTransaction(12, 5, 11)),
+        8: ProducerEntry(0, (), 2_000, transaction=ProducerTransaction(NO_OFFSET, 6, 14)),
+        9: ProducerEntry(0, (TakenBatch(0, 15, 0, 3_000),), 3_000),
+    }
+    path = tmp_path / f"{20:020d}.snapshot"
+    path.write_bytes(snapshot_content(ProducerSnapshot(20, 2, entries)))
+    _, *producers = rows(path)
+    told = [(row["producer_id"], row["transaction_start_offset"], row["coordinator_epoch"]) for row in producers]
+    assert told == [(7, 12, 5), (8, None, 6), (9, None, None)]
 
 
 def test_the_producers_of_a_snapshot(tmp_path: Path) -> None:

@@ -358,7 +358,7 @@ def on_a_losing_disk(flushed: int) -> LosingFileSystem:
     manager = open_manager(fs)
     log = manager.get_or_create(TP, TOPIC_ID, SMALL, is_new=True)
     for n in range(20):
-        log.append_as_leader(batch(b"value-%02d" % n), n // 8, NOW_MS)
+        log.append.as_leader(batch(b"value-%02d" % n), n // 8, NOW_MS)
         if n + 1 == flushed:
             log.flush()
             manager.checkpoints.write_recovery_points()

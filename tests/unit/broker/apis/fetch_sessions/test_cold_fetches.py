@@ -175,7 +175,7 @@ def test_a_cold_reader_of_committed_records_gets_no_undecided_ones_and_the_list_
 def test_other_partitions_are_answered_while_one_is_read_from_the_disk() -> None:
     async def scenario(broker: Broker) -> None:
         broker.fs.go_cold()
-        broker[1].log.read(0, 1 << 20)
+        broker[1].log.reader.read(0, 1 << 20)
         broker.fs.waited.clear()
         broker.ask(at(0), at(1))
         assert told(broker.answers[0]) == {1: 10}
@@ -379,7 +379,7 @@ def test_partitions_that_wait_for_the_disk_cost_the_answers_of_others_nothing() 
 
     async def scenario(broker: Broker) -> None:
         broker.fs.go_cold()
-        broker[0].log.read(0, 1 << 20)
+        broker[0].log.reader.read(0, 1 << 20)
         broker.fs.waited.clear()
         broker.ask(*(at(number) for number in range(many)))
         assert told(broker.answers[0]) == {0: 10}
@@ -424,7 +424,7 @@ def test_a_session_that_holds_records_waits_for_no_memory_of_others() -> None:
 
     async def scenario(broker: Broker) -> None:
         broker.fs.go_cold()
-        broker[1].log.read(0, 1 << 20)
+        broker[1].log.reader.read(0, 1 << 20)
         broker.fs.waited.clear()
         broker.ask(at(0), at(1, 10))
         others = budget.open("other").take(2 * MIB)
@@ -462,7 +462,7 @@ def test_a_session_that_ends_while_it_holds_records_and_waits_for_memory_leaves_
 
     async def scenario(broker: Broker) -> None:
         broker.fs.go_cold()
-        broker[1].log.read(0, 1 << 20)
+        broker[1].log.reader.read(0, 1 << 20)
         broker.fs.waited.clear()
         broker.ask(at(0), at(1, 10))
         others = budget.open("other").take(MIB - ANSWER_COPIES * ANSWER_BYTES_MIN)
@@ -525,7 +525,7 @@ def test_a_full_queue_delays_a_read_and_loses_none() -> None:
 def test_a_thread_that_stands_in_a_slow_disk_holds_up_no_answer() -> None:
     async def scenario(broker: Broker) -> None:
         broker.fs.go_cold()
-        broker[1].log.read(0, 1 << 20)
+        broker[1].log.reader.read(0, 1 << 20)
         broker.fs.waited.clear()
         broker.fs.at_gate.clear()
         broker.fs.gate.clear()

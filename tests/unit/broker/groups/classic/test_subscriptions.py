@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.groups.records.consumer_protocol import ConsumerProtocolSubscription, encode_consumer_protocol
 from penstock.messages.groups.classic_protocol import JoinGroupProtocol
+from penstock.wire.consumer_protocol import ConsumerProtocolSubscription, encode_consumer_protocol
 from tests.support.classic_group_core import DELAY_MS, ClassicGroupCore, join, leave
 
 

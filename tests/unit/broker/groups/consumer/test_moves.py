@@ -10,7 +10,6 @@ from broker.groups.classic.group import ClassicGroup
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import MemberState
 from broker.groups.records.classic_records import GroupMetadataKey
-from broker.groups.records.consumer_protocol import decode_assignment
 from penstock.errors import (
     FencedInstanceIdError,
     GroupIdNotFoundError,
@@ -28,6 +27,7 @@ from penstock.messages.groups.classic_protocol import (
     SyncGroupRequest,
 )
 from penstock.messages.groups.listing import GroupType
+from penstock.wire.consumer_protocol import decode_assignment
 from tests.support.classic_consumer import SESSION_MS, ClassicConsumer
 from tests.support.consumer_groups import REBALANCE_MS, ConsumerHere, ConsumerShard, TopicsHere
 

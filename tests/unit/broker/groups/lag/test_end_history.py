@@ -55,3 +55,14 @@ def test_a_log_that_a_whole_pass_did_not_look_at_is_forgotten_and_there_are_not_
     for number in range(LOGS_MAX):
         assert histories.saw(TopicPartition("c", number), 1, 300) is not None
     assert histories.saw(b, 1, 300) is None
+
+
+def test_what_came_since_a_time_is_never_too_much_and_something_where_something_came() -> None:
+    history = EndHistory()
+    assert history.since(0) == 0
+    history.saw(100, 0)
+    assert history.since(0) == history.since(50) == 0
+    for now_ms in range(1, 200):
+        history.saw(100 + 2 * now_ms, now_ms)
+        assert 0 < history.since(0) <= 2 * now_ms or now_ms == 1
+        assert history.since(now_ms) == 0

@@ -78,3 +78,20 @@ def test_those_that_lag_most_are_shown_and_the_others_are_counted() -> None:
     assert lags == sorted(lags, reverse=True) and min(lags) >= PARTITIONS_SHOWN_MAX // 2
     assert snapshot.counts.hidden_groups == 6
     assert snapshot.counts.hidden_partitions == PARTITIONS_SHOWN_MAX + 2 + GROUPS_SHOWN_MAX + 4 - PARTITIONS_SHOWN_MAX
+
+
+def test_a_group_that_never_committed_has_what_came_since_it_was_first_seen() -> None:
+    histories, progress, found = EndHistories(), dict[str, GroupProgress](), []
+    for now_ms, ends in ((1_000, (50, None)), (2_000, (50, 7)), (3_000, (53, 7)), (4_000, (60, 9)), (5_000, (60, 9))):
+        taken = LagPass(histories, progress, now_ms, WALL_MS + now_ms)
+        taken.group("g", STABLE)
+        if now_ms < 5_000:
+            taken.held(A0, ends[0])
+            taken.held(A1, ends[1])
+        else:
+            taken.offset(A0, 60, WALL_MS, 60)
+        snapshot = taken.ended(1, 5)
+        progress = taken.progress
+        found.append(snapshot.groups["g"].never_committed)
+        assert snapshot.groups["g"].lag == 0
+    assert found == [0, 0, 3, 12, 0]

@@ -8,6 +8,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from broker.coordination.turn import KnownTopics
 from broker.groups.lag.lag_pass import GroupFacts
 from broker.groups.lag.lag_watch import LOOK_MS, PAUSE_MS, LagWatch
 from broker.groups.lag.log_ends import PARTITIONS_PER_ASK, LogEnds
@@ -17,6 +18,7 @@ from penstock.messages.offsets import ListOffsetsRequest, ListOffsetsResponse, L
 from penstock.types import LATEST_TIMESTAMP, TopicPartition
 from tests.support.virtual_time import run_virtual, virtual_clock
 
+TOPICS: Any = object()
 STABLE = GroupFacts("consumer", "Stable", 2, 7)
 
 
@@ -36,6 +38,7 @@ class FakeShard:
 
     def __init__(self, groups: dict[str, dict[str, dict[int, Kept]]], facts: GroupFacts | None = STABLE) -> None:
         self.groups, self._facts = groups, facts
+        self.partitions: list[TopicPartition] = []
 
     def group_ids(self) -> Iterator[str]:
         return iter(self.groups)
@@ -46,15 +49,19 @@ class FakeShard:
     def topics_of(self, group_id: str) -> Mapping[str, FakeOffsets]:
         return {topic: FakeOffsets(found) for topic, found in self.groups[group_id].items()}
 
+    def held(self, group_id: str, topics: KnownTopics) -> Iterator[TopicPartition]:
+        assert topics is TOPICS
+        return iter(self.partitions)
+
 
 class FakeLookup:
     """The replicas here."""
 
     def __init__(self, **ends: int) -> None:
-        self._ends = {TopicPartition(name, 0): end for name, end in ends.items()}
+        self.ends = {TopicPartition(name, 0): end for name, end in ends.items()}
 
     def find(self, tp: TopicPartition) -> Any:
-        end = self._ends.get(tp)
+        end = self.ends.get(tp)
         return None if end is None else SimpleNamespace(high_watermark=end, topic_id=f"id-{tp.topic}")
 
 
@@ -106,7 +113,7 @@ def test_a_replica_here_is_looked_at_and_leaders_of_others_are_asked_for_the_nex
                 "h": {"offline": {0: Kept(1)}},
             }
         )
-        watch = LagWatch(lambda: [shard], ends_of(leaders, FakeLookup(here=10)), virtual_clock(), no_failure)
+        watch = LagWatch(lambda: [shard], ends_of(leaders, FakeLookup(here=10)), TOPICS, virtual_clock(), no_failure)
         watch.start()
         await asyncio.sleep(LOOK_MS / 1000 + 0.1)
         assert watch.snapshot.groups["g"].lag == 6 and watch.snapshot.counts.unknown_ends == 4
@@ -159,7 +166,9 @@ def test_the_loop_has_its_turns_while_very_many_offsets_are_looked_at() -> None:
     async def main() -> None:
         groups = {f"g{number}": {"here": {0: Kept(number)}} for number in range(100)}
         groups["large"] = {"there": {number: Kept(1) for number in range(10_000)}}
-        watch = LagWatch(lambda: [FakeShard(groups)], ends_of(Leaders(), FakeLookup(here=100)), SlowClock(), no_failure)
+        watch = LagWatch(
+            lambda: [FakeShard(groups)], ends_of(Leaders(), FakeLookup(here=100)), TOPICS, SlowClock(), no_failure
+        )
         looking, turns = asyncio.ensure_future(watch.look()), 0
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -175,8 +184,28 @@ def test_the_loop_has_its_turns_while_very_many_offsets_are_looked_at() -> None:
 def test_a_group_that_is_gone_is_not_looked_at() -> None:
     async def main() -> None:
         shard = FakeShard({"g": {"here": {0: Kept(1)}}}, facts=None)
-        watch = LagWatch(lambda: [shard], ends_of(Leaders(), FakeLookup(here=9)), virtual_clock(), no_failure)
+        watch = LagWatch(lambda: [shard], ends_of(Leaders(), FakeLookup(here=9)), TOPICS, virtual_clock(), no_failure)
         await watch.look()
         assert not watch.snapshot.groups and not watch.snapshot.states
+
+    run_virtual(main())
+
+
+def test_of_a_group_that_never_committed_the_partitions_of_its_members_are_looked_at() -> None:
+    async def main() -> None:
+        shard, lookup = FakeShard({"g": {}, "committed": {"here": {0: Kept(9)}}}), FakeLookup(here=9)
+        shard.partitions = [TopicPartition("here", 0), TopicPartition("there", 1)]
+        leaders = Leaders()
+        watch = LagWatch(lambda: [shard], ends_of(leaders, lookup), TOPICS, virtual_clock(), no_failure)
+        found = []
+        for end in (9, 9, 12):
+            lookup.ends[TopicPartition("here", 0)] = end
+            await watch.look()
+            await watch._ends.learn()
+            found.append(watch.snapshot.groups["g"].never_committed)
+            await asyncio.sleep(5)
+        assert found == [0, 0, 3] and leaders.asked
+        assert watch.snapshot.groups["committed"].never_committed == 0
+        assert watch.snapshot.groups["committed"].lag == 3
 
     run_virtual(main())

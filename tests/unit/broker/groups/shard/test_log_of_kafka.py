@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from broker.coordination.record_log import replay_entry
 from broker.groups.records.record_log import read_group_records
 from penstock.errors import GroupIdNotFoundError, UnstableOffsetCommitError
 from penstock.messages.groups.listing import DescribedGroup, DescribeGroupsRequest, GroupType
 from penstock.messages.groups.offsets import OffsetFetchGroup, OffsetFetchRequest
-from penstock.record.markers import Marker
 from penstock.types import TopicPartition
 from tests.support.shard_core import ShardCore
 
@@ -23,8 +23,8 @@ LOG = Path(__file__).parents[1] / "records" / "kafka_4_3_1.log"
 @pytest.fixture(scope="module")
 def core() -> ShardCore:
     core = ShardCore()
-    for record in read_group_records(LOG.read_bytes(), 0).records:
-        core.shard.replay(*record)
+    for entry in read_group_records(LOG.read_bytes(), 0).records:
+        replay_entry(core.shard, entry)
     return core
 
 
@@ -62,6 +62,18 @@ def test_a_deleted_group_is_gone(core: ShardCore) -> None:
     assert isinstance(described(core, "gone-g").error, GroupIdNotFoundError)
 
 
+def test_the_partitions_of_members_are_known_in_both_protocols() -> None:
+    core = ShardCore()
+    for entry in read_group_records(LOG.read_bytes(), 0).records:
+        replay_entry(core.shard, entry)
+    held = {group_id: sorted(map(str, core.shard.held(group_id, core.topics))) for group_id in ("classic-g", "gone-g")}
+    assert held == {"classic-g": ["orders-0", "orders-1", "orders-2"], "gone-g": []}
+    core.consumer_member("new", "m", "t")
+    assert sorted(map(str, core.shard.held("new", core.topics))) == ["t-0", "t-1", "t-2"]
+    core.topics.drop("t")
+    assert not [*core.shard.held("new", core.topics)]
+
+
 @pytest.mark.parametrize(
     ("group_id", "offsets"),
     [
@@ -93,10 +105,7 @@ def test_what_kafkas_transactions_committed_is_there_and_what_was_open_waits(
 ) -> None:
     core = ShardCore()
     for entry in read_group_records(LOG.with_name("kafka_4_3_1_transactions.log").read_bytes(), 0).records:
-        if isinstance(entry, Marker):
-            core.shard.replay_marker(entry)
-        else:
-            core.shard.replay(*entry)
+        replay_entry(core.shard, entry)
     places = tuple(TopicPartition(topic, 0) for topic in "tu")
     (stable,) = core.ask(OffsetFetchRequest((OffsetFetchGroup(group_id, places),), require_stable=True)).groups
     found = core.shard.offsets.state.of_group(group_id)

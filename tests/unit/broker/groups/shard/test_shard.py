@@ -355,3 +355,20 @@ def test_a_group_that_is_deleted_takes_along_what_waits() -> None:
     assert fetched(core, "g") == {} and listed(core) == {}
     core.reloaded()
     assert listed(core) == {}
+
+
+def test_a_description_says_how_long_each_member_was_silent() -> None:
+    core = ShardCore()
+    member_id = core.classic_member("classic")
+    core.consumer_member("consumer", MEMBER)
+    asked = DescribeGroupsRequest(("classic", "consumer"))
+
+    def silent() -> list[int | None]:
+        return [member.silent_ms for group in core.ask(asked).groups for member in group.members]
+
+    assert silent() == [0, 0]
+    core.advance(3_000)
+    assert silent() == [3_000, 3_000]
+    core.ask(HeartbeatRequest("classic", 1, member_id))
+    core.advance(500)
+    assert silent() == [500, 3_500]

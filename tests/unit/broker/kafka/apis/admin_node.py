@@ -53,7 +53,11 @@ class AdminNode:
         self.cluster = Cluster(brokers, ControllerConfig(CLUSTER_ID, SESSION_TIMEOUT_MS, broker_configs=BROKER_CONFIGS))
         self.config = parse_config({**NODE, **{key.replace("_", "."): value for key, value in config.items()}})
         service = SimpleNamespace(
-            cluster_id=CLUSTER_ID, image=lambda: self.cluster.image, wall_ms=lambda: WALL_MS, names=ClientNames()
+            cluster_id=CLUSTER_ID,
+            image=lambda: self.cluster.image,
+            wall_ms=lambda: WALL_MS,
+            names=ClientNames(),
+            permissions=None,
         )
         self.parts = DoorParts(self.config, cast(Any, service))
         self.controller_id = controller_id

@@ -103,7 +103,7 @@ def test_synonyms_and_documentation_are_told_to_those_who_ask() -> None:
 
 
 def test_the_keys_that_are_asked_for_are_told_and_unknown_ones_left_out() -> None:
-    body = describing((TOPIC, "t", ["segment.ms", "no.such.key"]), (BROKER, "1", ["node.id", "ssl.keystore.location"]))
+    body = describing((TOPIC, "t", ["segment.ms", "no.such.key"]), (BROKER, "1", ["node.id", "ssl.key.password"]))
     topic, broker = a_topic().call(DESCRIBE, body, 4).results
     assert [entry.name for entry in topic.configs] == ["segment.ms"]
     assert [entry.name for entry in broker.configs] == ["node.id"] and broker.error_code == 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -223,7 +224,7 @@ def test_a_node_at_a_limit_is_tried_again(tmp_path: Path, monkeypatch: pytest.Mo
         raise ResourceExhaustedError("too many producers")
 
     async def story(door: Door) -> None:
-        monkeypatch.setattr(door.at.partition.log, "append_as_leader", full)
+        monkeypatch.setattr(door.at.partition.log, "append", SimpleNamespace(as_leader=full))
         part = await door.send(plain())
         assert (part.error_code, part.error_message) == (7, "too many producers")
 

@@ -18,7 +18,7 @@ VALUES = [b"a value %d" % (row % 5) for row in range(200)]
 
 
 def stored(door: Door) -> bytes:
-    return door.at.partition.log.read(0, 1 << 20).records
+    return door.at.partition.log.reader.read(0, 1 << 20).records
 
 
 @pytest.mark.parametrize("codec", Codec)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,12 @@ from broker.kafka.schemas.api_versions import (
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
 from broker.network.request_channel import Request
+from broker.quotas.client_quotas import ClientQuotas
+from broker.quotas.request_quotas import RequestQuotas
+from broker.quotas.sampled_rate import QuotaWindows
+from metadata.delta import MetadataDelta
+from metadata.image import EMPTY_IMAGE
+from metadata.records import ClientQuotaRecord
 from tests.support.kafka_door import (
     LIMITS,
     VERSION,
@@ -333,6 +340,26 @@ def test_a_client_that_reads_nothing_is_cut_and_one_that_reads_slowly_is_not() -
         await bench.settle()
         assert len(answers(slow)) == 2 and bench.listener.statistics().cut_stalled == 1
         slow.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_a_client_above_its_quota_is_told_and_its_next_request_waits() -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of(lambda request: request.complete("x"))
+        quotas = RequestQuotas(ClientQuotas(QuotaWindows()))
+        delta = MetadataDelta(EMPTY_IMAGE)
+        delta.replay(ClientQuotaRecord("producer_byte_rate", user="ANONYMOUS", value=1.0))
+        quotas.published(delta, delta.apply(0, 0))
+        bench.service = replace(bench.service, quotas=quotas)
+        far = bench.connect()
+        far.send(frame(ProduceRequest(acks=1), VERSION, 1) + frame(ProduceRequest(acks=1), VERSION, 2))
+        await bench.settle()
+        ((number, answer),) = far.answers(ProduceResponse, VERSION)
+        assert number == 1 and answer.throttle_time_ms > 5_000
+        far.reset()
         await bench.settle()
         return bench
 

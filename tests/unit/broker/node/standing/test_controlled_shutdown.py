@@ -7,7 +7,8 @@ from random import Random
 from types import SimpleNamespace
 from typing import cast
 
-from broker.node.standing.broker_lifecycle import CONTROLLED_SHUTDOWN_MS_MAX, BrokerLifecycle
+from broker.node.standing.broker_lifecycle import BrokerLifecycle
+from broker.node.standing.controlled_shutdown import CONTROLLED_SHUTDOWN_MS_MAX
 from broker.node.standing.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader

@@ -53,7 +53,7 @@ def test_a_led_partition_with_records_that_wait_for_a_silent_disk_is_stalled(tmp
         hosted = replicas.parts.hosted.all()
         assert not stalled_partitions(hosted, (silent,)), "nothing waits"
         for partition in hosted[:3]:
-            partition.log.append_as_leader(batch(b"value"), 0, NOW_MS)
+            partition.log.append.as_leader(batch(b"value"), 0, NOW_MS)
         assert {p.topic_partition.partition for p in stalled_partitions(hosted, (silent,))[silent]} == {0, 2}
         assert not stalled_partitions(hosted, ())
         await group_commit.close(stop_wait())

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from broker.replication.follower.fetcher_core import (
-    SAID_AT_REFUSALS,
+from broker.replication.follower.fetcher_core import SAID_AT_REFUSALS, FetcherCore
+from broker.replication.follower.fetcher_values import (
     AdvanceHighWatermark,
     AdvanceLogStart,
     Append,
-    FetcherCore,
     FetcherStatistics,
     FetchState,
     SayRefused,

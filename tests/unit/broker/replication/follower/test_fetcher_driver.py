@@ -14,17 +14,11 @@ import pytest
 
 from broker.replication.durability import Durability
 from broker.replication.follower.fetcher_config import FetcherConfig
-from broker.replication.follower.fetcher_core import (
-    AdvanceLogStart,
-    Append,
-    FetcherCore,
-    FetchState,
-    StartOver,
-    Truncate,
-)
+from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_effects import perform
 from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchStream
+from broker.replication.follower.fetcher_values import AdvanceLogStart, Append, FetchState, StartOver, Truncate
 from broker.replication.follower.follower_log import append_as_follower
 from broker.replication.leader.log_start_commit import LogStartCommit
 from broker.replication.partition import Partition
@@ -331,7 +325,7 @@ def test_a_log_dir_whose_flush_hangs_stalls_only_its_own_partitions(tmp_path: Pa
 
     def produce() -> None:
         for log in leaders.values():
-            log.append_as_leader(batch(b"value"), 5, 1_700_000_000_000)
+            log.append.as_leader(batch(b"value"), 5, 1_700_000_000_000)
 
     def request_flush(partition: Partition) -> None:
         if partition.topic_partition == there:
@@ -364,7 +358,7 @@ def test_a_log_dir_whose_flush_hangs_stalls_only_its_own_partitions(tmp_path: Pa
         assert stream.acked[there] == 1
         flush(hung[1])
         await reached(there, 5)
-        assert followers[there].log.read(0, 1 << 20).records == leaders[there].read(0, 1 << 20).records
+        assert followers[there].log.reader.read(0, 1 << 20).records == leaders[there].reader.read(0, 1 << 20).records
         await fetcher.stop()
 
     run_virtual(scenario())
@@ -372,13 +366,13 @@ def test_a_log_dir_whose_flush_hangs_stalls_only_its_own_partitions(tmp_path: Pa
 
 def test_a_stream_that_breaks_while_a_flush_is_under_way_asks_for_nothing_twice(tmp_path: Path) -> None:
     leader = make_log(tmp_path / "leader")
-    leader.append_as_leader(batch(b"value"), 5, 1_700_000_000_000)
+    leader.append.as_leader(batch(b"value"), 5, 1_700_000_000_000)
     follower = Partition(2, make_log(tmp_path / "follower"), 0, 1)
     follower.become_follower(state(), NOBODY)
     core = FetcherCore(5, 1 << 20)
     core.add(PARTITION, FetchState(TOPIC_ID, 5, 0, -1, 0))
     turn = core.next_turn(0)
-    records = leader.read(0, 1 << 20).records
+    records = leader.reader.read(0, 1 << 20).records
     core.on_result(PartitionFetchResult(PARTITION, TOPIC_ID, 0, None, 1, 0, records), turn.number, 0)
 
     core.session_lost()
@@ -392,7 +386,7 @@ def test_a_follower_that_found_no_room_in_the_middle_of_an_append_goes_on_where_
     fs, small = FaultyFileSystem(), LogConfig(segment_bytes=400)
     leader = make_log(tmp_path / "leader")
     for _ in range(6):
-        leader.append_as_leader(batch(b"x" * 100), 5, 1_700_000_000_000)
+        leader.append.as_leader(batch(b"x" * 100), 5, 1_700_000_000_000)
     follower = Partition(2, make_log(tmp_path / "follower", fs=fs, config=small), 0, 1)
     follower.become_follower(state(), NOBODY)
 

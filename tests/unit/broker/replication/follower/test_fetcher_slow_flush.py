@@ -41,7 +41,7 @@ def leader_of(directory: Path, *keys: TopicPartition) -> LeaderStream:
     """With one record in each partition."""
     logs = {key: make_log(directory / "leader", partition=key) for key in keys}
     for log in logs.values():
-        log.append_as_leader(batch(b"value"), 5, 1_700_000_000_000)
+        log.append.as_leader(batch(b"value"), 5, 1_700_000_000_000)
     return LeaderStream(logs)
 
 

@@ -71,7 +71,7 @@ class Stage:
         for follower in self.followers.values():
             for n in range(3):
                 old = build_batch([b"old"], timestamps_ms=0, producer_id=ME, producer_epoch=0, base_sequence=n)
-                follower.log.append_as_leader(old, OLD_EPOCH, 1_700_000_000_000)
+                follower.log.append.as_leader(old, OLD_EPOCH, 1_700_000_000_000)
             follower.log.flush()
             follower.become_follower(state(), NOBODY)
         self.work: Callable[[], object] | None = None
@@ -137,8 +137,8 @@ def test_a_truncation_waits_for_its_disk_and_the_other_partitions_do_not(tmp_pat
         disk_answers = await at.diverges()
         leader = make_log(tmp_path / "leader", partition=OTHER)
         for epoch in (OLD_EPOCH, OLD_EPOCH, OLD_EPOCH, EPOCH):
-            leader.append_as_leader(batch(b"new"), epoch, 1_700_000_000_000)
-        records = leader.read(3, 1 << 20).records
+            leader.append.as_leader(batch(b"new"), epoch, 1_700_000_000_000)
+        records = leader.reader.read(3, 1 << 20).records
         at.stream.answer(PartitionFetchResult(OTHER, TOPIC_ID, 3, None, 4, 0, records))
         await until(lambda: at.stream.wanted(OTHER)[-1] == 4)
         assert at.stream.wanted(PARTITION) == [3], "not asked for while it waits"

@@ -186,7 +186,7 @@ def test_the_next_start_finds_the_log_that_was_created_instead(tmp_path: Path, o
                 await broker.until_created()
                 partition = broker.find(ORDERS)
                 assert partition is not None
-                partition.log.append_as_leader(batch(b"value"), 1, NOW_MS)
+                partition.log.append.as_leader(batch(b"value"), 1, NOW_MS)
                 partition.log.flush()
             return broker.dirs
 

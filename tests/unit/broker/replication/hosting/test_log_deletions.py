@@ -28,7 +28,7 @@ def test_a_partition_in_another_dir_goes_on_while_the_disk_of_a_deleted_one_hang
                 await meets(fault)
                 assert broker.replicas.find(ORDERS) is None
                 await broker.produce(OTHER, OTHERS)
-                assert broker.replicas.get(OTHER, OTHERS).log.read(0, 1000).records
+                assert broker.replicas.get(OTHER, OTHERS).log.reader.read(0, 1000).records
             await broker.replicas.deletions.close(stop_wait())
             assert len(broker.set_aside()) == 1 and broker.log_manager.removal.deleted.paths()
 
@@ -40,12 +40,12 @@ def test_a_deletion_does_not_wait_for_a_removal_of_segments_that_hangs(tmp_path:
         async with started(tmp_path) as broker:
             log = broker.replicas.get(ORDERS, OLD).log
             for _ in range(3):
-                log.append_as_leader(batch(b"value"), 0, NOW_MS)
+                log.append.as_leader(batch(b"value"), 0, NOW_MS)
                 log.roll()
             log.flush()
-            log.remove_oldest(2)
+            log.full.remove_oldest(2)
             with hangs(broker.fs, "rename", ".log.deleted") as fault:
-                removal = asyncio.create_task(asyncio.to_thread(log.run_file_changes))
+                removal = asyncio.create_task(asyncio.to_thread(log.full.run_file_changes))
                 await meets(fault)
                 broker.publish(RemoveTopicRecord(OLD))
                 await broker.produce(OTHER, OTHERS)

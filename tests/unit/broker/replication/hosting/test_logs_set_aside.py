@@ -230,12 +230,12 @@ def test_a_log_keeps_its_name_while_a_thread_works_in_its_directory(tmp_path: Pa
         async with started(tmp_path) as broker:
             log = broker.replicas.get(ORDERS, OLD).log
             for _ in range(3):
-                log.append_as_leader(batch(b"value"), 0, NOW_MS)
+                log.append.as_leader(batch(b"value"), 0, NOW_MS)
                 log.roll()
             log.flush()
-            log.remove_oldest(2)
+            log.full.remove_oldest(2)
             with hangs(broker.fs, "rename", ".log.deleted") as fault:
-                removal = asyncio.create_task(asyncio.to_thread(log.run_file_changes))
+                removal = asyncio.create_task(asyncio.to_thread(log.full.run_file_changes))
                 await meets(fault)
                 await damaged(broker, flushed=True)
                 registers_anew(broker)

@@ -206,7 +206,7 @@ NEXT_EPOCH = 201
 
 def damage(manager: Replicas, partition: Partition) -> Path:
     """Some records, and then rot that somebody reads; the directory of the log."""
-    partition.log.append_as_leader(batch(b"v1", b"v2"), LEADER_EPOCH, 1_700_000_000_000)
+    partition.log.append.as_leader(batch(b"v1", b"v2"), LEADER_EPOCH, 1_700_000_000_000)
     manager.failures.disk_error(partition, ROT)
     return Path(partition.log.directory)
 
@@ -359,7 +359,7 @@ def loses_its_log(path: Path) -> None:
 
     async def scenario() -> None:
         async with leading_alone(path) as (_, partition, _):
-            partition.log.append_as_leader(batch(b"acked"), LEADER_EPOCH, 1_700_000_000_000)
+            partition.log.append.as_leader(batch(b"acked"), LEADER_EPOCH, 1_700_000_000_000)
 
     asyncio.run(scenario())
     shutil.rmtree(path / "data" / str(PARTITION))
@@ -456,7 +456,7 @@ def test_a_damaged_log_of_a_deleted_topic_does_not_block_a_new_topic_of_its_name
     format_directory(fs, str(tmp_path / "data"), "cluster", LEADER, IDS.new_id())
     log_manager = LogManager.open([tmp_path / "data"], LogManagerConfig(LEADER), machine(fs))
     log = log_manager.get_or_create(PARTITION, old_id, LogConfig(), is_new=True)
-    log.append_as_leader(batch(b"old"), LEADER_EPOCH, 1_700_000_000_000)
+    log.append.as_leader(batch(b"old"), LEADER_EPOCH, 1_700_000_000_000)
     log.flush()
     log_manager.checkpoints.write_recovery_points()
     path = Path(log.segments[0].log_path)

@@ -51,7 +51,7 @@ class Broker:
 
     def append(self, topic_id: str, value: bytes) -> None:
         log = self.log(topic_id)
-        log.append_as_leader(batch(value), 0, NOW_MS)
+        log.append.as_leader(batch(value), 0, NOW_MS)
         log.flush()
 
     def loses_dir_of(self, topic_id: str) -> str:

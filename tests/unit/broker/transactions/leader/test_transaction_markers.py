@@ -13,11 +13,12 @@ import pytest
 from broker.network.request_channel import Request
 from broker.replication.leader.leader_appends import LeaderAppends
 from broker.replication.leader.purgatory import Waiter
+from broker.replication.leader.transaction_guards import ENDS_MAX, TransactionGuards
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from broker.transactions.leader.transaction_markers import MARKER_WAIT_MS, TransactionMarkersApi
 from penstock.clock import ManualClock
-from penstock.errors import InvalidTxnStateError, NotLeaderOrFollowerError
+from penstock.errors import InvalidTxnStateError, NotLeaderOrFollowerError, RequestTimedOutError
 from penstock.messages.transactions.listing import EndHangingTransactionRequest, EndHangingTransactionResponse
 from penstock.messages.transactions.markers import (
     MarkedPartition,
@@ -175,17 +176,31 @@ def test_what_hangs_is_aborted_by_hand_if_it_is_exactly_that(tmp_path: Path) -> 
     run_virtual(story())
 
 
-def end_hanging(stage: Stage, epoch: int, start_offset: int) -> Request:
-    body = EndHangingTransactionRequest(ALONE, TOPIC_ID, 7, epoch, start_offset)
+def test_an_abort_by_hand_that_is_not_committed_in_time_is_told_so_and_waits_no_more(tmp_path: Path) -> None:
+    async def story() -> None:
+        stage = Stage(tmp_path)
+        open_transaction(stage, HERE)
+        request = end_hanging(stage, 3, 0, HERE)
+        await asyncio.sleep(MARKER_WAIT_MS / 1000 - 1)
+        assert not request.is_complete
+        await asyncio.sleep(2)
+        assert isinstance(request.error, RequestTimedOutError)
+        assert not len(stage.partitions[HERE].acks_all)
+
+    run_virtual(story())
+
+
+def end_hanging(stage: Stage, epoch: int, start_offset: int, tp: TopicPartition = ALONE) -> Request:
+    body = EndHangingTransactionRequest(tp, TOPIC_ID, 7, epoch, start_offset)
     request = Request("EndHangingTransaction", body, Sink(), CALLER, NOW_NS)
     stage.api.end_hanging(request, body)
     return request
 
 
-def open_transaction(stage: Stage, tp: TopicPartition) -> None:
+def open_transaction(stage: Stage, tp: TopicPartition, sequence: int = 0) -> None:
     """One record of the producer of `marker`."""
     records = build_batch(
-        [b"v"], timestamps_ms=1_000, producer_id=7, producer_epoch=3, base_sequence=0, is_transactional=True
+        [b"v"], timestamps_ms=1_000, producer_id=7, producer_epoch=3, base_sequence=sequence, is_transactional=True
     )
     stage.partitions[tp].append_as_leader(records, -1, 0, 1_000)
     flush(stage.partitions[tp])
@@ -206,3 +221,72 @@ def test_an_old_producers_marker_that_is_there_already_ends_the_guards_all_the_s
         assert ours.has_marker and other.stands
 
     run_virtual(main())
+
+
+def decided(at_ms: int, tp: TopicPartition = ALONE, **changes: Any) -> TxnMarker:
+    return replace(marker(tp), decided_ms=at_ms, **changes)
+
+
+def test_a_call_that_comes_late_does_not_end_the_next_transaction_of_the_epoch(tmp_path: Path) -> None:
+    """The coordinator has asked again meanwhile, the transaction is whole, and the producer has begun another."""
+
+    async def main() -> None:
+        stage = Stage(tmp_path)
+        transactions = stage.partitions[ALONE].log.transactions
+        open_transaction(stage, ALONE)
+        stage.ask(decided(50))
+        open_transaction(stage, ALONE, sequence=1)
+        for late in (decided(50), decided(40)):
+            assert results(stage.ask(late)) == [(7, "u-0", "")]
+            assert transactions.open_of(7) == 2
+        assert results(stage.ask(decided(60))) == [(7, "u-0", "")]
+        assert transactions.open_of(7) is None
+
+    run_virtual(main())
+
+
+def test_only_an_end_that_is_committed_counts_as_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        stage = Stage(tmp_path)
+        stage.ask(decided(50, OFFSETS))
+        ((_, told),) = stage.groups.given
+        told(NotLeaderOrFollowerError("loading"))
+        again = stage.ask(decided(50, OFFSETS))
+        assert not again.is_complete and len(stage.groups.given) == 2
+        stage.groups.given[1][1](None)
+        assert results(again) == [(7, "__consumer_offsets-0", "")]
+
+    run_virtual(main())
+
+
+def test_a_newer_coordinator_has_its_epoch_written_though_the_end_was_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        stage = Stage(tmp_path)
+        stage.ask(decided(50))
+        stage.ask(decided(50, coordinator_epoch=12))
+        assert stage.partitions[ALONE].log.transactions.coordinator_epoch_of(7) == 12
+
+    run_virtual(main())
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(4, "FENCED_LEADER_EPOCH"), (5, ""), (6, ""), (None, "")])
+def test_a_call_from_before_this_lead_is_refused(tmp_path: Path, epoch: int | None, error: str) -> None:
+    """This lead does not know what an earlier one was told, and the partition may have had other leaders between."""
+
+    async def main() -> None:
+        stage = Stage(tmp_path)
+        assert stage.partitions[ALONE].leader_state().leader_epoch == 5
+        asked = replace(marker(), partitions=(MarkedPartition(ALONE, TOPIC_ID, epoch),))
+        assert results(stage.ask(asked)) == [(7, "u-0", error)]
+
+    run_virtual(main())
+
+
+def test_ends_that_were_told_are_forgotten_beyond_a_number_and_with_the_lead() -> None:
+    guards = TransactionGuards()
+    for producer_id in range(ENDS_MAX + 1):
+        guards.told_end(producer_id, 50)
+    assert not guards.is_late(0, 50) and guards.is_late(1, 50) and not guards.is_late(1, 51)
+    assert not guards.is_late(1, 0), "an older coordinator does not tell when"
+    guards.end_all()
+    assert not guards.is_late(ENDS_MAX, 50)

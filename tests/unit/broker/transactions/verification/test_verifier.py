@@ -11,7 +11,7 @@ import pytest
 
 from broker.replication.partition import Partition
 from broker.transactions.verification import verifier as verifying
-from broker.transactions.verification.coordinator_calls import CALL_MS, PATIENCE_MS
+from broker.transactions.verification.coordinator_calls import CALL_MS, PATIENCE_MS, WAITING_MAX
 from broker.transactions.verification.questions import InTransaction
 from broker.transactions.verification.verifier import Verifier
 from penstock.errors import (
@@ -31,6 +31,7 @@ from penstock.errors import (
     ResourceExhaustedError,
     TransactionAbortableError,
     UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
 )
 from penstock.messages.transactions.producers import TransactionPartitions
 from penstock.types import TopicPartition
@@ -124,6 +125,94 @@ def test_a_refusal_is_told_at_once_and_says_that_nothing_was_written(
         assert scene.verifier.statistics().failed == 1
 
     play(tmp_path, story, say=lambda transaction, partition: said)
+
+
+def test_a_coordinator_of_a_release_without_transactions_is_not_asked_for_ever(tmp_path: Path) -> None:
+    """A cluster that is being upgraded: the producer hears why, and at once."""
+
+    async def story(scene: Scene) -> None:
+        scene.ask()
+        await asyncio.sleep(0.01)
+        assert isinstance(scene.error, UnsupportedVersionError) and not scene.error.retriable
+        assert "release without transactions" in str(scene.error) and "upgrade all brokers" in str(scene.error)
+        assert len(scene.coordinators.calls) == 1
+
+    play(tmp_path, story, failure=UnsupportedVersionError("broker 2 does not know this call"))
+
+
+def concurrent_until(scene: Scene, ended: list[bool]) -> None:
+    scene.coordinators.say = lambda transaction, partition: None if ended else ConcurrentTransactionsError("later")
+    scene.coordinators.ended.clear()
+
+
+def test_a_transaction_that_is_being_ended_is_waited_for_in_a_call_of_its_own(tmp_path: Path) -> None:
+    async def story(scene: Scene) -> None:
+        ended: list[bool] = []
+        concurrent_until(scene, ended)
+        scene.ask(OURS, 0, name=0)
+        scene.ask(OURS, 1, name=1)
+        scene.ask(InTransaction("other", 8, 0), 0, name=2)
+        await asyncio.sleep(0.05)
+        assert [(len(request.transactions), request.waits) for _, request in scene.coordinators.calls] == [
+            (2, False),
+            (1, True),
+            (1, True),
+        ]
+        scene.partitions[0].guards._marked_by(7, 3)  # the end of the last one, whose marker has this one's epoch
+        ended.append(True)
+        scene.coordinators.ended.set()
+        await asyncio.sleep(0.005)
+        assert sorted(scene.told) == [(0, None), (1, None), (2, None)] and len(scene.coordinators.calls) == 3
+
+    play(tmp_path, story)
+
+
+def test_questions_of_others_do_not_wait_for_it(tmp_path: Path) -> None:
+    async def story(scene: Scene) -> None:
+        ended: list[bool] = []
+        concurrent_until(scene, ended)
+        scene.ask(OURS, 0, name=0)
+        await asyncio.sleep(0.01)
+        ended.append(True)
+        for name in range(1, 4):
+            scene.ask(InTransaction(f"other-{name}", 7 + name, 0), 0, name=name)
+            await asyncio.sleep(0.002)
+        assert scene.told == [(1, None), (2, None), (3, None)]
+
+    play(tmp_path, story)
+
+
+def test_its_own_marker_ends_the_guard_of_a_question_that_waits(tmp_path: Path) -> None:
+    async def story(scene: Scene) -> None:
+        ended: list[bool] = []
+        concurrent_until(scene, ended)
+        scene.ask(OURS, 0, name=0)
+        await asyncio.sleep(0.01)
+        ended.append(True)
+        scene.partitions[0].guards._marked_by(7, 4)  # it timed out
+        scene.coordinators.ended.set()
+        await asyncio.sleep(0.1)
+        assert scene.told == [(0, None)] and len(scene.coordinators.calls) == 3, "it is asked about once more"
+
+    play(tmp_path, story)
+
+
+def test_only_so_many_calls_wait_and_the_others_ask_again(tmp_path: Path) -> None:
+    async def story(scene: Scene) -> None:
+        ended: list[bool] = []
+        concurrent_until(scene, ended)
+        for name in range(WAITING_MAX + 1):
+            scene.ask(InTransaction(f"{name}", name, 0), 0, name=name)
+        await asyncio.sleep(0.5)
+        calls = [request for _, request in scene.coordinators.calls]
+        assert sum(request.waits for request in calls) == WAITING_MAX
+        assert sum(not request.waits for request in calls) > 3, "one asks again and again"
+        ended.append(True)
+        scene.coordinators.ended.set()
+        await asyncio.sleep(0.5)
+        assert len(scene.told) == WAITING_MAX + 1
+
+    play(tmp_path, story)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ CLASSIC = GroupMember(
     "otto",
     "/10.0.0.2",
     member_type=GroupType.CLASSIC,
-    metadata=b"\0\3\0\0\0\1\0\1t\xff\xff\xff\xff",
+    metadata=b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff",
     assignment_bytes=b"\0\0\0\0\0\1\0\1t\0\0\0\1\0\0\0\2\xff\xff\xff\xff",
 )
 
@@ -215,7 +215,7 @@ BAD: dict[str, tuple[Callable[[Any], Awaitable[Any]], type[Exception], str]] = {
     "no partition": (lambda a: a.delete_group_offsets("g", "t"), TypeError, "a list of TopicPartition"),
     "no target": (lambda a: a.reset_group_offsets("g"), ValueError, "give one of to "),
     "two targets": (lambda a: a.reset_group_offsets("g", to="latest", shift_by=1), ValueError, "give one of to "),
-    "a word": (lambda a: a.reset_group_offsets("g", to="newest"), ValueError, "'earliest', 'latest', an offset"),
+    "a word": (lambda a: a.reset_group_offsets("g", to="newest"), ValueError, "'latest', 'current', an offset"),
     "no offsets": (lambda a: a.reset_group_offsets("g", to={}), ValueError, "names no partition"),
     "before 1970": (lambda a: a.reset_group_offsets("g", to_time_ms=-1), ValueError, "to_time_ms=-1 must be from 0"),
 }

@@ -41,6 +41,7 @@ def run(story: Story) -> None:
 ROWS: dict[str, tuple[dict[str, Any], tuple[int, int], tuple[int, int]]] = {
     "earliest": ({"to": "earliest"}, (2, 0), (2, 0)),
     "latest": ({"to": "latest"}, (10, 10), (10, 10)),
+    "where it is": ({"to": "current"}, (5, 7), (5, 7)),
     "an offset": ({"to": 4}, (4, 4), (4, 4)),
     "an offset before the log": ({"to": 0}, (2, 0), (0, 0)),
     "an offset behind the log": ({"to": 99}, (10, 10), (99, 99)),
@@ -76,6 +77,8 @@ def test_only_the_named_partitions_are_moved_and_a_new_group_is_made() -> None:
         assert [one.offset for one in (await admin.group_offsets("g")).values()] == [5, 0]
         done = await admin.reset_group_offsets("new", [P0], to="latest")
         assert done[P0].before is None and (await admin.group_offsets("new"))[P0].offset == 10
+        done = await admin.reset_group_offsets("new", [P0, P1], to="current")
+        assert {tp: one.offset for tp, one in done.items()} == {P0: 10, P1: 10}
         assert await admin.reset_group_offsets("another", to="latest") == {}
 
     run(story)

@@ -382,21 +382,6 @@ def test_a_pattern_reads_what_matches_and_topics_that_come_later() -> None:
     played(story)
 
 
-def test_a_subscription_that_is_refused_changes_nothing_neither_do_its_callbacks() -> None:
-    async def story(stage: GroupStage) -> None:
-        a, told = await stage.member(), list[str]()
-        await a.subscribe(["t"], on_revoked=lambda partitions: told.append("revoked"))
-        assert await stage.settle(a) == [40]
-        for refused in ("x", ["a b"]):
-            with pytest.raises((TypeError, InvalidTopicError)):
-                await a.subscribe(refused, on_revoked=lambda partitions: told.append("of nobody"))
-        assert a.subscription() == ["t"] and len(a.assignment()) == 4
-        await a.unsubscribe()
-        assert told == ["revoked"]
-
-    played(story)
-
-
 def test_subscribe_and_assign_do_not_mix() -> None:
     async def story(stage: GroupStage) -> None:
         a = await stage.member()
@@ -547,18 +532,6 @@ def test_a_coordinator_that_hangs_is_left() -> None:
         await asyncio.sleep(15)
         assert len(stage.coordinator.heartbeats) > before + 5
         stage.network.resume(stage.cluster.endpoints[1])
-
-    played(story)
-
-
-def test_a_refusal_is_raised_by_polls_and_joining_is_tried_again() -> None:
-    async def story(stage: GroupStage) -> None:
-        stage.coordinator.fail("ConsumerGroupHeartbeat", *[GroupMaxSizeReachedError("it has 2 members")] * 2)
-        a = await stage.member()
-        for _ in range(2):
-            with pytest.raises(GroupMaxSizeReachedError, match="it has 2 members"):
-                await a.poll(timeout_ms=5_000)
-        assert await stage.settle(a) == [40]
 
     played(story)
 

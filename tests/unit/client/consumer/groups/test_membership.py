@@ -16,8 +16,12 @@ from penstock.client.consumer.groups.subscription import GroupSubscription
 from penstock.errors import (
     ApiError,
     CoordinatorLoadInProgressError,
+    FencedInstanceIdError,
     FencedMemberEpochError,
+    GroupIdNotFoundError,
     GroupMaxSizeReachedError,
+    InvalidRegularExpressionError,
+    InvalidRequestError,
     InvariantViolation,
     UnknownMemberIdError,
     UnreleasedInstanceIdError,
@@ -116,6 +120,26 @@ def test_partitions_are_given_up_then_told_and_only_then_are_others_taken() -> N
     assert script.member.state is MembershipState.STABLE
 
 
+def test_nothing_is_taken_while_the_coordinator_may_hear_that_the_member_does_not_own_it() -> None:
+    script = Script()
+    script.stable(A0)
+    script.now_ms = 1_000
+    script.heartbeat()
+    script.answer(2, A0, A1)
+    script.fail(CoordinatorLoadInProgressError("it loads"))  # nothing is under way
+    script.now_ms = 2_000
+    script.heartbeat()
+    script.prepare()
+    assert script.member.step() is not None, "this heartbeat says nothing of what the member owns"
+    script.fail(CoordinatorLoadInProgressError("it loads"))
+    assert script.member.step() is None, "its answer is lost: it may have taken the partition back"
+    script.now_ms = 9_000
+    assert script.heartbeat().owned_partitions == (TopicIdPartitions("id-a", (0,)),)
+    assert script.member.step() is None, "the coordinator gives the partition away as soon as it hears that"
+    script.answer(2, A0, A1)
+    script.make(StepKind.ASSIGN, A1)
+
+
 def test_what_a_member_never_took_is_given_up_by_saying_what_it_owns_though_that_is_the_same() -> None:
     script = Script()
     script.stable(A0)
@@ -164,7 +188,7 @@ def test_a_place_that_was_looked_up_for_an_older_target_is_looked_up_again() -> 
     assert script.member.step() is None and script.member.reconciliation.unplaced == {A0: "id-a"}
 
 
-@pytest.mark.parametrize("error", [UnknownMemberIdError(), FencedMemberEpochError()])
+@pytest.mark.parametrize("error", [UnknownMemberIdError(), FencedMemberEpochError(), GroupIdNotFoundError("deleted")])
 def test_a_fenced_member_loses_what_it_has_and_joins_anew_once_the_user_knows(error: ApiError) -> None:
     script = Script()
     script.stable(A0)
@@ -254,7 +278,10 @@ def test_who_does_not_poll_leaves_and_comes_back_at_the_next_poll() -> None:
     assert script.heartbeat().member_epoch == 0
 
 
-@pytest.mark.parametrize("error", [GroupMaxSizeReachedError("full"), UnreleasedInstanceIdError("in use")])
+@pytest.mark.parametrize(
+    "error",
+    [GroupMaxSizeReachedError("full"), UnreleasedInstanceIdError("in use"), GroupIdNotFoundError("cannot be moved")],
+)
 def test_a_refusal_is_raised_once_and_joining_is_tried_again(error: ApiError) -> None:
     script = Script()
     script.subscribe("a")
@@ -265,15 +292,26 @@ def test_a_refusal_is_raised_once_and_joining_is_tried_again(error: ApiError) ->
     assert script.member.heartbeat(0) is None and script.member.heartbeat(100) is not None
 
 
-def test_a_refusal_of_a_member_waits_until_the_user_knows_of_the_loss() -> None:
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (InvalidRegularExpressionError("("), StepKind.REVOKE),
+        (InvalidRequestError("no"), StepKind.REVOKE),
+        (FencedInstanceIdError("another has it"), StepKind.LOSE),
+    ],
+)
+def test_a_refusal_of_a_member_waits_until_the_user_has_given_up_what_it_has(error: ApiError, kind: StepKind) -> None:
+    """As a member, so that it may commit, if its coordinator has it still."""
     script = Script()
     script.stable(A0)
     script.now_ms = 1_000
     script.heartbeat()
-    script.fail(GroupMaxSizeReachedError("full"))
+    script.fail(error)
     assert script.member.take_refusal(1_000) is None
-    script.make(StepKind.LOSE, A0)
-    assert isinstance(script.member.take_refusal(1_000), GroupMaxSizeReachedError)
+    assert script.member.is_member is (kind is StepKind.REVOKE)
+    script.make(kind, A0)
+    assert script.member.take_refusal(1_000) is error
+    assert not script.member.is_member
 
 
 @pytest.mark.parametrize("is_told_first", [True, False])
@@ -284,11 +322,11 @@ def test_a_member_that_was_refused_leaves_with_a_word_because_its_coordinator_ha
     script.heartbeat()
     script.fail(GroupMaxSizeReachedError("full"))
     if is_told_first:
-        script.make(StepKind.LOSE, A0)
+        script.make(StepKind.REVOKE, A0)
     script.member.begin_leaving()
     if not is_told_first:
-        assert script.member.heartbeat(1_000) is None
-        script.make(StepKind.LOSE, A0)
+        assert script.member.heartbeat(1_000) is None and script.member.is_member
+        script.make(StepKind.REVOKE, A0)
     assert script.heartbeat().member_epoch == -1
     script.answer(-1, same=True)
     assert script.member.state is MembershipState.ABSENT

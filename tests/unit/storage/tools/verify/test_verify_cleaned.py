@@ -35,7 +35,7 @@ def test_a_log_is_sound_while_and_after_it_is_cleaned(tmp_path: Path) -> None:
         log.seal()
         log.clock.advance(2000)
         log.clean_once(lambda step: states.append(log.fs.after_crash(Random(step))))
-        log.log.run_file_changes()
+        log.log.full.run_file_changes()
         log.log.flush()
     flushed = log.log.recovery_point
     for at, state in enumerate(states):

@@ -24,7 +24,8 @@ from penstock.messages.groups.listing import GroupType
 from tests.support.kafka_plans import asked, ended, first_ask, parts_of, read_by_client
 
 TOPIC = "T" * 21 + "A"
-ROWS = {row.name: row for row in group_rows(parts_of())}
+PARTS = parts_of()
+ROWS = {row.name: row for row in group_rows(PARTS)}
 OPERATIONS, NOT_ASKED = 3400, -0x80000000
 CLASSIC = messages.DescribedGroup(
     "old",
@@ -107,7 +108,7 @@ def test_a_classic_group_is_described_and_another_is_not_there(version: int) -> 
     body = DescribeGroupsRequest(groups=["old", "new", "gone", "busy", "old"])
     if version >= 3:
         body.include_authorized_operations = True
-    plan = listing.describe_groups(asked(version), body)
+    plan = listing.describe_groups(PARTS, asked(version), body)
     old, new, gone, busy = described(plan, version)
     assert (old.error_code, old.group_state, old.protocol_type, old.protocol_data) == (0, "Stable", "consumer", "range")
     (member,) = old.members
@@ -126,13 +127,13 @@ def test_a_classic_group_is_described_and_another_is_not_there(version: int) -> 
 
 
 def test_a_group_that_is_named_twice_is_asked_for_once() -> None:
-    plan = listing.describe_groups(asked(0), DescribeGroupsRequest(groups=["a", "b", "a"]))
+    plan = listing.describe_groups(PARTS, asked(0), DescribeGroupsRequest(groups=["a", "b", "a"]))
     assert first_ask(plan, "DescribeGroups").group_ids == ("a", "b")
 
 
 def test_many_groups_are_described_in_turns() -> None:
     names = [f"g{n}" for n in range(DESCRIBED_MAX + 1)]
-    plan = listing.consumer_group_describe(asked(0), ConsumerGroupDescribeRequest(group_ids=names))
+    plan = listing.consumer_group_describe(PARTS, asked(0), ConsumerGroupDescribeRequest(group_ids=names))
     assert len(first_ask(plan, "DescribeGroups").group_ids) == DESCRIBED_MAX
     some = tuple(messages.DescribedGroup(name, group_type=GroupType.CONSUMER) for name in names)
     assert plan.send(messages.DescribeGroupsResponse(some[:DESCRIBED_MAX])).body.group_ids == (names[-1],)
@@ -143,7 +144,7 @@ def test_many_groups_are_described_in_turns() -> None:
 @pytest.mark.parametrize("version", range(2))
 def test_a_consumer_group_is_described_with_both_assignments(version: int) -> None:
     body = ConsumerGroupDescribeRequest(group_ids=["old", "new", "gone", "busy"], include_authorized_operations=True)
-    old, new, gone, busy = described(listing.consumer_group_describe(asked(version), body), version)
+    old, new, gone, busy = described(listing.consumer_group_describe(PARTS, asked(version), body), version)
     assert [(one.error_code, one.error_message) for one in (old, gone, busy)] == [
         (69, "old speaks the classic protocol: DescribeGroups has it"),
         (69, "there is no group gone"),

@@ -23,6 +23,7 @@ from penstock.errors import (
     OffsetMetadataTooLargeError,
     StaleMemberEpochError,
     UnknownMemberIdError,
+    UnstableOffsetCommitError,
 )
 from penstock.messages.client_apis import ASKED_MAX, NAMES_MAX, PARTITIONS_MAX
 from penstock.messages.groups import offsets as messages
@@ -266,6 +267,17 @@ def test_whether_offsets_must_be_stable_is_asked() -> None:
     body = asked_offsets(7, g={"t": [0]})
     body.require_stable = True
     assert first_ask(fetch(asked(7), body), "OffsetFetch").require_stable
+
+
+@pytest.mark.parametrize("version", range(7, 11))
+def test_beside_an_offset_that_a_transaction_may_change_is_one_by_which_librdkafka_asks_again(version: int) -> None:
+    plan = fetch(asked(version), asked_offsets(version, g={"t": [0, 1]}))
+    next(plan)
+    pending = messages.OffsetFetchResult(TopicPartition("t", 0), UnstableOffsetCommitError("not decided yet"))
+    told = messages.OffsetFetchResponse((messages.GroupOffsets("g", None, (pending, found("t", 1, 5))),))
+    read = read_by_client(ended(plan, told), version)
+    group = read.groups[0] if version >= 8 else read
+    assert offsets_of(group) == [("t", 0, -1000, "", 88), ("t", 1, 5, "here", 0)]
 
 
 def test_many_partitions_and_groups_are_asked_for_in_turns() -> None:

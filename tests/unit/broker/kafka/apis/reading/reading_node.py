@@ -63,6 +63,7 @@ class ReadingNode:
         config = SimpleNamespace(node_id=NODE_ID)
         self._fail = FailedRequests(pytest.fail).fail
         service = SimpleNamespace(
+            permissions=None,
             cluster_id="cluster-1",
             names=ClientNames(),
             image=lambda: self.image,
@@ -139,7 +140,7 @@ class ReadingNode:
         start = at.log.log_end_offset
         at.append_as_leader(batch(*values), -1, 0, WALL_MS)
         flush(at)
-        found = at.log.read(start, 1 << 20)
+        found = at.log.reader.read(start, 1 << 20)
         return found.records
 
     # -- requests ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from broker.apis.fetch_sessions.session_partitions import SESSION_PARTITION_BYTES
-from broker.kafka.errors import Code
 from broker.kafka.plan import ConnectionMemory
 from broker.kafka.schemas.fetch import (
     FetchRequest,
@@ -24,6 +23,7 @@ from broker.kafka.schemas.fetch import (
 )
 from broker.network.memory_budget import MemoryBudget
 from broker.replication.leader.record_deletion import delete_below
+from penstock.errors import TopicAuthorizationFailedError
 from penstock.record.batch import iter_headers
 from penstock.types import TopicPartition
 from storage.segment.transaction_index import AbortedRange
@@ -297,7 +297,7 @@ def test_a_client_that_says_it_is_a_replica_may_not_fetch(node: ReadingNode, ver
     if version >= 15:
         says = {"replica_state": FetchRequestReplicaState(replica_id=2, replica_epoch=1)}
     one = only(Client(node, version).fetches({"t": [part()]}, **says))
-    assert (one.error_code, bytes(one.records or b"")) == (Code.TOPIC_AUTHORIZATION_FAILED, b"")  # type: ignore[arg-type]
+    assert (one.error_code, bytes(one.records or b"")) == (TopicAuthorizationFailedError.code, b"")  # type: ignore[arg-type]
     assert not node.asks
 
 

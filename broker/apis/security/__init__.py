@@ -1,0 +1,1 @@
+"""APIs that show who may log in, and with what rights."""

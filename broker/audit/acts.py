@@ -1,0 +1,115 @@
+"""Audits administrative acts: who did what, from where, and what came of it, for each API whose row says it is one.
+
+    {"outcome":"done","principal":"User:admin","host":"10.0.0.7","port":50412,"listener":"BROKER","api":"CreateTopics",
+     "request":{"topics":[{"name":"orders","partitions":3}]},"answer":{"topics":[{"name":"orders",…}]}}
+
+The router shows each request before it is judged, so that both doors are audited at one place, and a request tells
+its end, also to a client that has left. `done`; `partly done` where parts of it failed; `checked` where it was only to
+be judged; `unknown` where its time ran out, and it may have been done; `failed`, which is bounded. What was refused
+whole is the refusals' line (`broker/authorization/refusals.py`). A node that dies in an act leaves no line about it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from broker.audit.audit_log import AuditKind, AuditLog
+from broker.audit.shown import audit_view, cut
+from broker.network.request_channel import Caller, Request
+from penstock.errors import ApiError, AuthorizationFailedError, RequestTimedOutError, UnknownServerError
+from penstock.messages.apis import APIS
+from penstock.types import ListenerType
+
+FREQUENT: Final = frozenset(("OffsetCommit", "LeaveGroup"))
+"""Programs do these, too, some of them every second: one line for each group of a principal in a time."""
+MAYBE_DONE: Final = (RequestTimedOutError, UnknownServerError)
+
+
+class Acts:
+    """The acts that clients of one node ask for."""
+
+    def __init__(self, log: AuditLog) -> None:
+        self._log = log
+        self._administrative = {api.name: api.administers for api in APIS.values() if api.administers is not None}
+
+    def watch(self, request: Request) -> None:
+        """Before it is judged: the right to it may make its body another one."""
+        administers = self._administrative.get(request.api)
+        if administers is not None and administers(request.body):
+            request.audit = self._teller(request.body)
+
+    def _teller(self, body: object) -> Callable[[Request], None]:
+        def tell(request: Request) -> None:
+            self._tell(request, body)
+
+        return tell
+
+    def _tell(self, request: Request, body: object) -> None:
+        answer, failed = request.response, request.error
+        errors, parts = ([failed], 1) if failed is not None else _parts_of(answer)
+        names = Counter(error.kafka_name for error in errors)
+        if errors and len(errors) >= parts:
+            if all(isinstance(error, AuthorizationFailedError) for error in errors):
+                return
+            outcome = "unknown" if any(isinstance(error, MAYBE_DONE) for error in errors) else "failed"
+        else:
+            outcome = "partly done" if errors else "done"
+        if outcome in ("done", "partly done") and getattr(body, "validate_only", False):
+            outcome = "checked"
+
+        def facts() -> dict[str, object]:
+            found = {**who(request), "request": audit_view(body)}
+            if failed is None:
+                found["answer"] = audit_view(answer)
+            if errors:
+                found["errors"] = dict(names)
+            return found
+
+        subject = request.caller.principal, request.api, outcome
+        if outcome == "failed":
+            self._log.bounded(AuditKind.FAILURE, outcome, (*subject, *names), facts)
+        elif request.api in FREQUENT:
+            self._log.bounded(AuditKind.FREQUENT, outcome, (*subject, getattr(body, "group_id", "")), facts)
+        else:
+            self._log.done(outcome, facts())
+
+    def __repr__(self) -> str:
+        return f"Acts({len(self._administrative)} kinds, {self._log!r})"
+
+
+def who(request: Request) -> dict[str, object]:
+    """The beginning of a line: who asked for what, from where."""
+    return {**from_where(request.caller, request.client_id, request.correlation_id), "api": request.api}
+
+
+def from_where(caller: Caller, client_id: str = "", correlation_id: int | None = None) -> dict[str, object]:
+    """Calls of gRPC have no number, and its port tells the connection."""
+    found: dict[str, object] = {
+        "principal": cut(caller.principal),
+        "host": caller.peer.host,
+        "port": caller.peer.port,
+        "listener": caller.listener,
+    }
+    if client_id:
+        found["client_id"] = cut(client_id)
+    if caller.listener_type is ListenerType.KAFKA and correlation_id is not None:
+        found["correlation_id"] = correlation_id
+    return found
+
+
+def _parts_of(answer: Any) -> tuple[list[ApiError], int]:
+    """The errors of the answer's parts, and how many parts there are."""
+    parts = list(_with_errors(answer))
+    return [part.error for part in parts if part.error is not None], len(parts)
+
+
+def _with_errors(answer: Any) -> Iterator[Any]:
+    """The parts that can fail: records with an `error`, which are the answer or in one of its fields."""
+    if hasattr(answer, "error"):
+        yield answer
+    for name in getattr(type(answer), "__slots__", ()):
+        value = getattr(answer, name, None)
+        if isinstance(value, tuple):
+            yield from (one for one in value if hasattr(one, "error"))

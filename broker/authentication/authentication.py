@@ -1,0 +1,25 @@
+"""Everything by which the callers of a node log in: what both doors, and the handler of SaslAuthenticate, are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from broker.authentication.authentication_counts import AuthenticationCounts
+from broker.authentication.logins import Dialogue, LoginListener, Logins
+from broker.authentication.sessions import Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """One per node. A node without SASL has one that nobody uses."""
+
+    listeners: Mapping[str, LoginListener]
+    """The listeners with SASL, of both doors, by name."""
+    lifetime_ms: Callable[[Dialogue], int]
+    """How long the log-in of a dialogue that is done counts: as long as what has proved the user, and no longer than
+    the listener's `connections.max.reauth.ms`; 0 for as long as its connection."""
+    logins: Logins
+    sessions: Sessions
+    """The log-ins at gRPC's door; at Kafka's a connection itself is logged in."""
+    counts: AuthenticationCounts

@@ -1,0 +1,135 @@
+"""The one check of every request of clients, before a handler has it, for every door (`apis/router.py` asks).
+
+Nodes are judged by their certificates at their own listeners, not here: what comes by the inter-broker listener, and
+what this broker asks of itself, passes. Not here: rights (authorizer.py), and what each API needs (rules/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from broker.audit.audit_log import AuditLog
+from broker.authorization.authorizer import Authorizer, Rights
+from broker.authorization.judge import Judge
+from broker.authorization.refusals import AuthorizationStatistics, Refusals
+from broker.authorization.rules.table import RULES
+from broker.network.broker_calls import THIS_BROKER
+from broker.network.request_channel import Caller, Request
+from broker.network.request_ports import Sight
+from metadata.image import EMPTY_IMAGE, MetadataImage
+from penstock.errors import ApiError, ClusterAuthorizationFailedError, InvalidTopicError
+from penstock.messages.security.acls import Operation, ResourceType
+from penstock.topic_names import validate_topic_name
+from penstock.types import ListenerType
+
+NOT_FOR_CLIENTS: Final = "is not for clients; nodes ask it at their own listener, with their certificates"
+
+
+JUDGED_IN_PARTS: Final = ("Produce", "FetchConsumer", "ConsumerGroupHeartbeat")
+"""Their handlers judge each partition when they come to it (rules/records.py), and the topics that a pattern matches
+(`broker/groups/consumer/sights.py`)."""
+
+
+class _PartRights:
+    """The rights of one request's caller to topics (`broker.network.request_ports.TopicRights`). A fetch session keeps
+    those of its newest request."""
+
+    __slots__ = ("_api", "_caller", "_refusals", "_rights")
+
+    def __init__(self, rights: Rights, caller: Caller, api: str, refusals: Refusals) -> None:
+        self._rights, self._caller, self._api, self._refusals = rights, caller, api, refusals
+
+    def refusal(self, operation: Operation, topic: str) -> ApiError | None:
+        if self._rights.allows(operation, ResourceType.TOPIC, topic) or not _is_legal(topic):
+            return None
+        judge = Judge(self._rights, EMPTY_IMAGE)
+        error = judge.refusal(operation, ResourceType.TOPIC, topic)
+        self._refusals.note(self._caller, self._api, judge.refused)
+        return error
+
+    def sight(self) -> Sight:
+        return Sight(self._rights.principal, self._rights.version, self._sees)
+
+    def _sees(self, topic: str) -> bool:
+        return self._rights.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic)
+
+
+def _is_legal(name: str) -> bool:
+    """A name that no topic has is refused as what it is. Kafka's door makes such names of unknown ids."""
+    try:
+        validate_topic_name(name)
+    except InvalidTopicError:
+        return False
+    return True
+
+
+class Gatekeeper:
+    """That of one node with an authorizer."""
+
+    def __init__(
+        self,
+        authorizer: Authorizer,
+        image: Callable[[], MetadataImage],
+        inter_broker_listener: str,
+        audit: AuditLog,
+    ) -> None:
+        self._authorizer, self._image, self._inter_broker_listener = authorizer, image, inter_broker_listener
+        self._refusals = Refusals(audit)
+
+    def passes(self, request: Request) -> bool:
+        """The request goes on to its handler, with what is left of it; otherwise it was answered. Raises the error of
+        one that is refused as a whole."""
+        caller = request.caller
+        if self._is_of_nodes(caller):
+            return True
+        rule = RULES.get(request.api)
+        if rule is None:
+            raise ClusterAuthorizationFailedError(f"{request.api} {NOT_FOR_CLIENTS}")
+        is_grpc = caller.listener_type is ListenerType.GRPC
+        judge = Judge(self._rights(caller), self._image(), tells_configs=is_grpc)
+        try:
+            ruling = rule(judge, request.body)
+        finally:
+            if judge.refused:
+                self._refusals.note(caller, request.api, judge.refused, judge.untold, request)
+        if request.api in JUDGED_IN_PARTS:
+            request.rights = _PartRights(judge.rights, caller, request.api, self._refusals)
+        request.amend = ruling.amend
+        request.body = ruling.body
+        if ruling.body is not None:
+            return True
+        request.complete(ruling.answer)
+        return False
+
+    def may_write(self, request: Request, topic: str) -> bool:
+        """A look, which notes nothing: the handler judges the same partition again, and refuses it."""
+        caller = request.caller
+        return self._is_of_nodes(caller) or self.may(caller, Operation.WRITE, ResourceType.TOPIC, topic)
+
+    def _is_of_nodes(self, caller: Caller) -> bool:
+        return caller.listener == self._inter_broker_listener or caller is THIS_BROKER
+
+    # -- what doors ask (`broker.network.doors.Permissions`) -----------------------------------------------------------
+
+    def may(self, caller: Caller, operation: Operation, resource: ResourceType, name: str) -> bool:
+        return self._rights(caller).allows(operation, resource, name)
+
+    def refusal(
+        self, caller: Caller, api: str, operation: Operation, resource: ResourceType, name: str
+    ) -> ApiError | None:
+        """None if the caller may do this; noted otherwise."""
+        judge = Judge(self._rights(caller), self._image())
+        error = judge.refusal(operation, resource, name)
+        if error is not None:
+            self._refusals.note(caller, api, judge.refused)
+        return error
+
+    def statistics(self) -> AuthorizationStatistics:
+        return self._refusals.statistics(len(self._image().acls))
+
+    def _rights(self, caller: Caller) -> Rights:
+        return self._authorizer.rights_of(caller.principal, caller.peer.host)
+
+    def __repr__(self) -> str:
+        return f"Gatekeeper({self._authorizer!r})"

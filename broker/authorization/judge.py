@@ -1,0 +1,88 @@
+"""The judgement of one request: its caller's rights, the typed errors of what is refused, and a note of each refusal.
+
+An error names what its principal lacks, and no more: it is the same for a resource that there is and one that there is
+not. What a caller only does not get to see is no refusal, and is not noted, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from broker.authorization.authorizer import Rights
+from metadata.image import MetadataImage
+from penstock.errors import (
+    ApiError,
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailedError,
+)
+from penstock.messages.security.acls import CLUSTER_NAME, Need, Operation, ResourceType
+from penstock.messages.transactions.atomic_batches import application_id, application_of_writer
+
+ERRORS: Final[Mapping[ResourceType, type[ApiError]]] = {
+    ResourceType.TOPIC: TopicAuthorizationFailedError,
+    ResourceType.GROUP: GroupAuthorizationFailedError,
+    ResourceType.CLUSTER: ClusterAuthorizationFailedError,
+    ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailedError,
+}
+NAME_SHOWN: Final = 64
+NOTED_MAX: Final = 100
+"""Refusals of one request that are noted one by one."""
+
+
+class Judge:
+    """Judges one request."""
+
+    __slots__ = ("_errors", "image", "refused", "rights", "tells_configs", "untold")
+
+    def __init__(self, rights: Rights, image: MetadataImage, *, tells_configs: bool = True) -> None:
+        """`tells_configs`: the caller's protocol tells the configuration of topics with their metadata."""
+        self.rights, self.image, self.tells_configs = rights, image, tells_configs
+        self.refused: list[Need] = []
+        """The first of them; `untold` counts the others."""
+        self.untold = 0
+        self._errors: dict[Need, ApiError] = {}
+
+    def may(self, operation: Operation, resource: ResourceType, name: str = CLUSTER_NAME) -> bool:
+        return self.rights.allows(operation, resource, _judged_name(resource, name))
+
+    def may_any(self, operation: Operation, resource: ResourceType) -> bool:
+        return self.rights.allows_any(operation, resource)
+
+    def refusal(self, operation: Operation, resource: ResourceType, name: str = CLUSTER_NAME) -> ApiError | None:
+        """None if the caller may do this; noted otherwise."""
+        if self.may(operation, resource, name):
+            return None
+        return self.refuse(Need(operation, resource, _judged_name(resource, name)))
+
+    def require(self, operation: Operation, resource: ResourceType, name: str = CLUSTER_NAME) -> None:
+        """Raises the refusal."""
+        error = self.refusal(operation, resource, name)
+        if error is not None:
+            raise error
+
+    def refuse(self, need: Need) -> ApiError:
+        """The error of a right that the caller does not have; noted."""
+        error = self._errors.get(need)
+        if error is None:
+            if len(self.refused) < NOTED_MAX:
+                self.refused.append(need)
+            else:
+                self.untold += 1
+            shown = need._replace(name=need.name[:NAME_SHOWN])
+            error = self._errors[need] = ERRORS[need.resource_type](
+                f"{self.rights.principal} may not {shown}; an administrator can allow it: `penstock acls add`"
+            )
+        return error
+
+
+def _judged_name(resource: ResourceType, name: str) -> str:
+    """The writers of an atomic batch have ids of their own, which nobody can name beforehand: their right is that to
+    the application's."""
+    if resource is ResourceType.TRANSACTIONAL_ID:
+        application = application_of_writer(name)
+        if application is not None:
+            return application_id(application)
+    return name

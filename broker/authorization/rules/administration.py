@@ -1,0 +1,113 @@
+"""The rules of the APIs that look at the cluster and change it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from broker.authorization.judge import Judge
+from broker.authorization.rules.ruling import Rule, Ruling, free, in_parts, of_cluster, topic, without_refused
+from metadata.records import TOPIC_RESOURCE
+from penstock.errors import ApiError, UnknownTopicIdError
+from penstock.messages import configs, topics
+from penstock.messages.cluster import ClusterInfo
+from penstock.messages.security.acls import CLUSTER_NAME, Need, Operation, ResourceType
+
+_TOPIC, _CLUSTER = ResourceType.TOPIC, ResourceType.CLUSTER
+
+
+def _create_topics(judge: Judge, body: topics.CreateTopicsRequest) -> Ruling:
+    """By the right to create in the cluster, or to create topics of this name."""
+    if judge.may(Operation.CREATE, _CLUSTER):
+        return Ruling(body)
+    errors = [judge.refusal(Operation.CREATE, _TOPIC, one.name) for one in body.topics]
+    return without_refused(body, "topics", errors, topics.CreateTopicsResponse(), "topics", _refused_topic)
+
+
+def _refused_topic(one: Any, error: ApiError) -> topics.TopicResult:
+    return topics.TopicResult(one.name, error=error)
+
+
+def _delete_topics(judge: Judge, body: topics.DeleteTopicsRequest) -> Ruling:
+    """Topics are named by their ids, which are no secret. The name of one that is refused is told only to who may
+    describe it. A topic that this broker does not know yet cannot be judged, and the controller does not judge: so it
+    is not asked."""
+
+    def judged(topic_id: str) -> ApiError | None:
+        name = judge.image.topic_name(topic_id)
+        if name is not None:
+            return judge.refusal(Operation.DELETE, _TOPIC, name)
+        return None if judge.rights.is_super else UnknownTopicIdError(f"this broker knows no topic with id {topic_id}")
+
+    errors = [judged(topic_id) for topic_id in body.topic_ids]
+
+    def refused(topic_id: str, error: ApiError) -> topics.TopicResult:
+        name = judge.image.topic_name(topic_id) or ""
+        if not name or judge.may(Operation.DESCRIBE, _TOPIC, name):
+            return topics.TopicResult(name, topic_id, error)
+        nameless = type(error)(f"{judge.rights.principal} may not delete the topic with the id {topic_id}")
+        return topics.TopicResult("", topic_id, nameless)
+
+    answer = topics.DeleteTopicsResponse()
+    return without_refused(body, "topic_ids", errors, answer, "topics", refused)
+
+
+def _of_resource(operation: Operation) -> Any:
+    def need(one: Any) -> Need:
+        if one.resource_type == TOPIC_RESOURCE:
+            return topic(operation, one.resource_name)
+        return Need(operation, _CLUSTER, CLUSTER_NAME)
+
+    return need
+
+
+def _describe_cluster(judge: Judge, body: Any) -> Ruling:
+    """Everybody learns the brokers, as in Kafka. What the answering broker tells of itself, which Kafka's does not, is
+    for those who may describe the cluster: its log dirs, its listeners for nodes, partitions that are ill."""
+    if judge.may(Operation.DESCRIBE, _CLUSTER):
+        return Ruling(body)
+
+    def amend(told: ClusterInfo) -> ClusterInfo:
+        seen = tuple(one for one in told.troubles if judge.may(Operation.DESCRIBE, _TOPIC, one.topic))
+        standing = replace(told.standing, failed_log_dirs=(), silent_log_dirs=(), node_listeners=())
+        return replace(told, troubles=seen, standing=standing)
+
+    return Ruling(body, amend)
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    "CreateTopics": _create_topics,
+    "DeleteTopics": _delete_topics,
+    "CreatePartitions": in_parts(
+        "topics", topics.CreatePartitionsResponse(), lambda one: topic(Operation.ALTER, one.name), _refused_topic
+    ),
+    "AlterConfigs": in_parts(
+        "resources",
+        configs.AlterConfigsResponse(),
+        _of_resource(Operation.ALTER_CONFIGS),
+        lambda one, error: configs.AlterConfigsResult(one.resource_type, one.resource_name, error),
+    ),
+    "DescribeConfigs": in_parts(
+        "resources",
+        configs.DescribeConfigsResponse((), -1),
+        _of_resource(Operation.DESCRIBE_CONFIGS),
+        lambda one, error: configs.DescribeConfigsResult(one.resource_type, one.resource_name, error),
+    ),
+    "ElectLeaders": of_cluster(Operation.ALTER),
+    "AlterPartitionReassignments": of_cluster(Operation.ALTER),
+    "UnregisterBroker": of_cluster(Operation.ALTER),
+    "DescribeCluster": _describe_cluster,
+    "DescribeQuorum": of_cluster(Operation.DESCRIBE),
+    "DescribeMetadata": of_cluster(Operation.DESCRIBE),
+    "DescribeLogDirs": of_cluster(Operation.DESCRIBE),
+    "AlterReplicaLogDirs": of_cluster(Operation.ALTER),
+    "SaslAuthenticate": free,
+    "AlterUserScramCredentials": of_cluster(Operation.ALTER),
+    "DescribeUserScramCredentials": of_cluster(Operation.DESCRIBE),
+    "CreateAcls": of_cluster(Operation.ALTER),
+    "DeleteAcls": of_cluster(Operation.ALTER),
+    "DescribeAcls": of_cluster(Operation.DESCRIBE),
+    "AlterClientQuotas": of_cluster(Operation.ALTER_CONFIGS),
+    "DescribeClientQuotas": of_cluster(Operation.DESCRIBE_CONFIGS),
+}

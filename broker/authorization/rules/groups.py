@@ -1,0 +1,162 @@
+"""The rules of the APIs of consumer groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from broker.authorization.judge import Judge
+from broker.authorization.rules.ruling import Rule, Ruling, group, in_parts, whole, without_refused
+from penstock.errors import ApiError
+from penstock.messages.groups import coordinators, listing, offsets
+from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest
+from penstock.messages.security.acls import Need, Operation, ResourceType
+
+_TOPIC, _GROUP = ResourceType.TOPIC, ResourceType.GROUP
+
+
+def _find_coordinator(judge: Judge, body: coordinators.FindCoordinatorRequest) -> Ruling:
+    is_of_groups = body.key_type is coordinators.CoordinatorType.GROUP
+    resource = _GROUP if is_of_groups else ResourceType.TRANSACTIONAL_ID
+    errors = [judge.refusal(Operation.DESCRIBE, resource, key) for key in body.keys]
+
+    def refused(key: str, error: ApiError) -> coordinators.FoundCoordinator:
+        return coordinators.FoundCoordinator(key, error=error)
+
+    return without_refused(body, "keys", errors, coordinators.FindCoordinatorResponse(), "coordinators", refused)
+
+
+def _heartbeat(judge: Judge, body: ConsumerGroupHeartbeatRequest) -> Ruling:
+    """A member names its topics: one that it may not describe refuses the whole heartbeat, as in Kafka."""
+    judge.require(Operation.READ, _GROUP, body.group_id)
+    for name in body.subscribed_topic_names or ():
+        judge.require(Operation.DESCRIBE, _TOPIC, name)
+    return Ruling(body)
+
+
+def _reads_group(body: Any) -> Iterator[Need]:
+    yield group(Operation.READ, body.group_id)
+
+
+def _offset_commit(judge: Judge, body: offsets.OffsetCommitRequest) -> Ruling:
+    judge.require(Operation.READ, _GROUP, body.group_id)
+    errors = [judge.refusal(Operation.READ, _TOPIC, part.partition.topic) for part in body.partitions]
+    answer = offsets.OffsetCommitResponse()
+    return without_refused(body, "partitions", errors, answer, "partitions", refused_commit)
+
+
+def refused_commit(part: offsets.OffsetCommitPartition, error: ApiError) -> offsets.OffsetCommitResult:
+    return offsets.OffsetCommitResult(part.partition, error)
+
+
+def _offset_delete(judge: Judge, body: offsets.OffsetDeleteRequest) -> Ruling:
+    judge.require(Operation.DELETE, _GROUP, body.group_id)
+    errors = [judge.refusal(Operation.READ, _TOPIC, partition.topic) for partition in body.partitions]
+    answer = offsets.OffsetDeleteResponse()
+    return without_refused(body, "partitions", errors, answer, "partitions", offsets.OffsetDeleteResult)
+
+
+def _offset_fetch(judge: Judge, body: offsets.OffsetFetchRequest) -> Ruling:
+    """A partition that was named is refused; of all that a group has, those are told that the caller may describe."""
+    errors = [judge.refusal(Operation.DESCRIBE, _GROUP, one.group_id) for one in body.groups]
+    judged = [one if error is not None else _judged(judge, one) for one, error in zip(body.groups, errors, strict=True)]
+    asked = replace(body, groups=tuple(asked for asked in judged))
+    ruling = without_refused(asked, "groups", errors, offsets.OffsetFetchResponse(), "groups", _refused_group)
+    questions = {one.group_id: one for one in body.groups}
+
+    def amend(told: offsets.OffsetFetchResponse) -> offsets.OffsetFetchResponse:
+        groups = tuple(_told(judge, questions.get(one.group_id), one) for one in told.groups)
+        told = replace(told, groups=groups)
+        return told if ruling.amend is None else ruling.amend(told)
+
+    return ruling._replace(amend=amend)
+
+
+def _judged(judge: Judge, one: offsets.OffsetFetchGroup) -> offsets.OffsetFetchGroup:
+    """The question without the partitions that are refused."""
+    kept = tuple(part for part in one.partitions if judge.refusal(Operation.DESCRIBE, _TOPIC, part.topic) is None)
+    return one if len(kept) == len(one.partitions) else replace(one, partitions=kept)
+
+
+def _told(judge: Judge, asked: offsets.OffsetFetchGroup | None, told: offsets.GroupOffsets) -> offsets.GroupOffsets:
+    if asked is None or told.error is not None:
+        return told
+    if asked.all_partitions:
+        seen = tuple(one for one in told.partitions if judge.may(Operation.DESCRIBE, _TOPIC, one.partition.topic))
+        return replace(told, partitions=seen)
+    known = {one.partition: one for one in told.partitions}
+    for part in asked.partitions:
+        error = judge.refusal(Operation.DESCRIBE, _TOPIC, part.topic)
+        if error is not None:
+            known[part] = offsets.OffsetFetchResult(part, error)
+    return replace(told, partitions=tuple(known[part] for part in dict.fromkeys(asked.partitions) if part in known))
+
+
+def _refused_group(one: offsets.OffsetFetchGroup, error: ApiError) -> offsets.GroupOffsets:
+    return offsets.GroupOffsets(one.group_id, error)
+
+
+def _list_groups(judge: Judge, body: listing.ListGroupsRequest) -> Ruling:
+    """Who may describe the cluster sees every group."""
+    if judge.may(Operation.DESCRIBE, ResourceType.CLUSTER):
+        return Ruling(body)
+
+    def amend(told: listing.ListGroupsResponse) -> listing.ListGroupsResponse:
+        return replace(
+            told, groups=tuple(one for one in told.groups if judge.may(Operation.DESCRIBE, _GROUP, one.group_id))
+        )
+
+    return Ruling(body, amend)
+
+
+def _describe_groups(judge: Judge, body: listing.DescribeGroupsRequest) -> Ruling:
+    """The members of a group tell its topics: who may not describe all of those is refused the group, as in Kafka."""
+    errors = [judge.refusal(Operation.DESCRIBE, _GROUP, name) for name in body.group_ids]
+    answer = listing.DescribeGroupsResponse()
+    ruling = without_refused(body, "group_ids", errors, answer, "groups", listing.DescribedGroup)
+
+    def amend(told: listing.DescribeGroupsResponse) -> listing.DescribeGroupsResponse:
+        told = replace(told, groups=tuple(_described(judge, one) for one in told.groups))
+        return told if ruling.amend is None else ruling.amend(told)
+
+    return ruling._replace(amend=amend)
+
+
+def _described(judge: Judge, one: listing.DescribedGroup) -> listing.DescribedGroup:
+    for name in sorted(set(_topics_of(judge, one))):
+        error = judge.refusal(Operation.DESCRIBE, _TOPIC, name)
+        if error is not None:
+            return listing.DescribedGroup(one.group_id, error, one.group_type)
+    return one
+
+
+def _topics_of(judge: Judge, one: listing.DescribedGroup) -> Iterator[str]:
+    for member in one.members:
+        yield from member.subscribed_topic_names
+        for part in (*member.assignment, *member.target_assignment):
+            name = part.topic or judge.image.topic_name(part.topic_id)
+            if name is not None:
+                yield name
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    "FindCoordinator": _find_coordinator,
+    "ConsumerGroupHeartbeat": _heartbeat,
+    "JoinGroup": whole(_reads_group),
+    "SyncGroup": whole(_reads_group),
+    "Heartbeat": whole(_reads_group),
+    "LeaveGroup": whole(_reads_group),
+    "OffsetCommit": _offset_commit,
+    "OffsetFetch": _offset_fetch,
+    "OffsetDelete": _offset_delete,
+    "ListGroups": _list_groups,
+    "DescribeGroups": _describe_groups,
+    "DeleteGroups": in_parts(
+        "group_ids",
+        listing.DeleteGroupsResponse(),
+        lambda name: group(Operation.DELETE, name),
+        listing.DeletedGroup,
+        "groups",
+    ),
+}

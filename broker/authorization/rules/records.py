@@ -1,0 +1,106 @@
+"""The rules of the APIs that read and write records, and ask about them.
+
+The partitions of Produce and Fetch are judged where they are appended and read: bytes that were found for a partition
+have their place in the request, and a fetch session remembers partitions of earlier requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from broker.authorization.judge import Judge
+from broker.authorization.rules.ruling import Rule, Ruling, in_parts, topic
+from penstock.errors import ApiError
+from penstock.messages import offsets, produce
+from penstock.messages.metadata import MetadataRequest, MetadataResponse, TopicInfo
+from penstock.messages.security.acls import Operation, ResourceType
+
+
+def _of_partition(operation: Operation) -> Any:
+    return lambda part: topic(operation, part.partition.topic)
+
+
+def _produce(judge: Judge, body: produce.ProduceRequest) -> Ruling:
+    if body.transactional_id:
+        judge.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, body.transactional_id)
+    return Ruling(body)
+
+
+def _fetch(judge: Judge, body: Any) -> Ruling:
+    return Ruling(body)
+
+
+def _init_producer_id(judge: Judge, body: produce.InitProducerIdRequest) -> Ruling:
+    """Who may write to any topic may have a producer id (KIP-679)."""
+    if body.transactional_id:
+        judge.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, body.transactional_id)
+    elif not judge.may_any(Operation.WRITE, ResourceType.TOPIC):
+        judge.require(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)
+    return Ruling(body)
+
+
+def _metadata(judge: Judge, body: MetadataRequest) -> Ruling:
+    """A topic that was asked for by its name is refused, whether there is one or not; of all topics, those are told
+    that the caller may describe."""
+    refused: dict[str, ApiError] = {}
+    for name in body.topics or ():
+        error = judge.refusal(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        if error is not None:
+            refused[name] = error
+    asked = body
+    if refused:
+        asked = replace(body, topics=tuple(name for name in body.topics or () if name not in refused))
+
+    def amend(told: MetadataResponse) -> MetadataResponse:
+        topics = [_without_config(judge, one) for one in told.topics if body.topics is not None or _seen(judge, one)]
+        if refused and body.topics is not None:
+            known = {one.name: one for one in topics}
+            known |= {name: TopicInfo(name, error=error) for name, error in refused.items()}
+            topics = [known[name] for name in dict.fromkeys(body.topics) if name in known]
+        return replace(told, topics=tuple(topics))
+
+    return Ruling(asked, amend)
+
+
+def _seen(judge: Judge, one: TopicInfo) -> bool:
+    return judge.may(Operation.DESCRIBE, ResourceType.TOPIC, one.name)
+
+
+def _without_config(judge: Judge, one: TopicInfo) -> TopicInfo:
+    if not one.config or not judge.tells_configs or judge.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, one.name):
+        return one
+    return replace(one, config={})
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    "Produce": _produce,
+    "FetchConsumer": _fetch,
+    "Metadata": _metadata,
+    "InitProducerId": _init_producer_id,
+    "ListOffsets": in_parts(
+        "partitions",
+        offsets.ListOffsetsResponse(),
+        _of_partition(Operation.DESCRIBE),
+        lambda part, error: offsets.ListOffsetsResult(part.partition, error),
+    ),
+    "OffsetForLeaderEpoch": in_parts(
+        "partitions",
+        offsets.OffsetForLeaderEpochResponse(),
+        _of_partition(Operation.DESCRIBE),
+        lambda part, error: offsets.EpochPartitionResult(part.partition, error),
+    ),
+    "DeleteRecords": in_parts(
+        "partitions",
+        offsets.DeleteRecordsResponse(),
+        _of_partition(Operation.DELETE),
+        lambda part, error: offsets.DeleteRecordsResult(part.partition, error),
+    ),
+    "DescribeProducers": in_parts(
+        "partitions",
+        produce.DescribeProducersResponse(),
+        _of_partition(Operation.READ),
+        lambda part, error: produce.PartitionProducers(part.partition, error),
+    ),
+}

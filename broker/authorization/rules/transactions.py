@@ -1,0 +1,111 @@
+"""The rules of the APIs of transactions.
+
+A transaction whose partitions are not all permitted adds none of them: the others are answered with
+OPERATION_NOT_ATTEMPTED, as in Kafka. A call that a broker makes for a producer was judged where the producer made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from broker.authorization.judge import Judge
+from broker.authorization.rules.groups import refused_commit
+from broker.authorization.rules.ruling import Rule, Ruling, of_cluster, seen, transactional_id, whole, without_refused
+from penstock.errors import ApiError, OperationNotAttemptedError
+from penstock.messages.security.acls import Need, Operation, ResourceType
+from penstock.messages.transactions import listing, producers
+
+_ID, _TOPIC = ResourceType.TRANSACTIONAL_ID, ResourceType.TOPIC
+
+
+def _writes_id(body: Any) -> Iterator[Need]:
+    yield transactional_id(Operation.WRITE, body.transactional_id)
+
+
+def _add_offsets(body: producers.AddOffsetsToTxnRequest) -> Iterator[Need]:
+    yield transactional_id(Operation.WRITE, body.transactional_id)
+    yield Need(Operation.READ, ResourceType.GROUP, body.group_id)
+
+
+def _add_partitions(judge: Judge, body: producers.AddPartitionsToTxnRequest) -> Ruling:
+    refusals = [_refused_partitions(judge, one) for one in body.transactions]
+    if not any(refusals):
+        return Ruling(body)
+    kept = tuple(one for one, refused in zip(body.transactions, refusals, strict=True) if not refused)
+
+    def amend(told: producers.AddPartitionsToTxnResponse) -> producers.AddPartitionsToTxnResponse:
+        known, merged = iter(told.transactions), []
+        for one, refused in zip(body.transactions, refusals, strict=True):
+            if refused:
+                merged.append(producers.TransactionPartitionResults(one.transactional_id, refused))
+            else:
+                merged += [next(known)]
+        return replace(told, transactions=tuple(merged))
+
+    answer = producers.AddPartitionsToTxnResponse()
+    return Ruling(replace(body, transactions=kept) if kept else None, amend, answer)
+
+
+def _refused_partitions(
+    judge: Judge, one: producers.TransactionPartitions
+) -> tuple[producers.TransactionPartitionResult, ...]:
+    """A result for each partition, if one is refused; nothing otherwise."""
+    error = judge.refusal(Operation.WRITE, _ID, one.transactional_id)
+    if error is not None:
+        return tuple(producers.TransactionPartitionResult(part, error) for part in one.partitions)
+    errors = [judge.refusal(Operation.WRITE, _TOPIC, part.topic) for part in one.partitions]
+    if not any(errors):
+        return ()
+    others = OperationNotAttemptedError("other partitions of the request are not permitted, so none was added")
+    return tuple(
+        producers.TransactionPartitionResult(part, error or others)
+        for part, error in zip(one.partitions, errors, strict=True)
+    )
+
+
+def _offset_commit(judge: Judge, body: producers.TxnOffsetCommitRequest) -> Ruling:
+    judge.require(Operation.WRITE, _ID, body.transactional_id)
+    judge.require(Operation.READ, ResourceType.GROUP, body.group_id)
+    errors = [judge.refusal(Operation.READ, _TOPIC, part.partition.topic) for part in body.partitions]
+    answer = producers.TxnOffsetCommitResponse()
+    return without_refused(body, "partitions", errors, answer, "partitions", refused_commit)
+
+
+def _describe(judge: Judge, body: listing.DescribeTransactionsRequest) -> Ruling:
+    """The partitions are told of topics that the caller may describe."""
+    errors = [judge.refusal(Operation.DESCRIBE, _ID, one) for one in body.transactional_ids]
+    answer = listing.DescribeTransactionsResponse()
+    ruling = without_refused(body, "transactional_ids", errors, answer, "transactions", _not_described)
+
+    def amend(told: listing.DescribeTransactionsResponse) -> listing.DescribeTransactionsResponse:
+        told = replace(told, transactions=tuple(_described(judge, one) for one in told.transactions))
+        return told if ruling.amend is None else ruling.amend(told)
+
+    return ruling._replace(amend=amend)
+
+
+def _not_described(name: str, error: ApiError) -> listing.TransactionDescription:
+    return listing.TransactionDescription(name, error)
+
+
+def _described(judge: Judge, one: listing.TransactionDescription) -> listing.TransactionDescription:
+    told = tuple(part for part in one.partitions if judge.may(Operation.DESCRIBE, _TOPIC, part.topic))
+    return replace(one, partitions=told)
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    "AddPartitionsToTxn": _add_partitions,
+    "AddOffsetsToTxn": whole(_add_offsets),
+    "TxnOffsetCommit": _offset_commit,
+    "EndTxn": whole(_writes_id),
+    "BeginAtomicBatch": whole(_writes_id),
+    "CommitAtomicBatch": whole(_writes_id),
+    "AbortAtomicBatch": whole(_writes_id),
+    "DescribeTransactions": _describe,
+    "ListTransactions": seen(
+        "transactions", lambda judge, one: judge.may(Operation.DESCRIBE, _ID, one.transactional_id)
+    ),
+    "EndHangingTransaction": of_cluster(Operation.ALTER),
+}

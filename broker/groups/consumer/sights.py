@@ -1,0 +1,107 @@
+"""The topics that the members of a group may know of, where an authorizer judges: a pattern stands for those alone that
+each member which subscribes by it may describe. Otherwise it would tell which topics there are.
+
+A member's rights come with its heartbeats, as those of its principal: hosts are not told apart here. If they have
+changed, its pattern is resolved again with that heartbeat. After a load, rights are not known until each member was
+heard: until then a pattern loses topics, and gets none. Soft state of one group; without an authorizer it stays empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from broker.groups.consumer.member import Member
+from broker.network.request_ports import Sight
+
+
+@dataclass(slots=True)
+class Subscribers:
+    """The members that subscribe by one pattern."""
+
+    principals: set[str] = field(default_factory=set)
+    are_all_heard: bool = True
+
+
+@dataclass(slots=True)
+class Sights:
+    principals: dict[str, str] = field(default_factory=dict)
+    """That of each member that was heard, by the member's id."""
+    unheard: set[str] | None = None
+    """Members with a pattern that were not heard since a load; None while nobody was."""
+    _of: dict[str, Sight] = field(default_factory=dict)
+    """The newest of each principal."""
+    _resolved: dict[str, dict[str, object]] = field(default_factory=dict)
+    """The principals for whom each pattern was resolved last, with the versions of their rights then."""
+
+    def heard(self, members: Mapping[str, Member], before: Member, member: Member, sight: Sight | None) -> bool:
+        """A heartbeat came of a member, as it was before and is now; True if patterns must be resolved again."""
+        if sight is None:
+            return False
+        is_news = self._is_waited_for(members, member.member_id)
+        self.principals[member.member_id] = sight.principal
+        self._of[sight.principal] = sight
+        if before.regex is not None and before.regex != member.regex:
+            is_news = is_news or self._is_shared(before.regex)
+        if member.regex is not None:
+            is_news = is_news or self._resolved.get(member.regex, {}).get(sight.principal) is not sight.version
+        return is_news
+
+    def _is_shared(self, regex: str) -> bool:
+        """True if what it stands for is less than one of its principals may know of, perhaps."""
+        return len(self._resolved.get(regex, ())) > 1
+
+    def _is_waited_for(self, members: Mapping[str, Member], member_id: str) -> bool:
+        """True if it is the last that was."""
+        if self.unheard is None:
+            self.unheard = {one.member_id for one in members.values() if one.regex is not None} - {member_id}
+            return False
+        if member_id not in self.unheard:
+            return False
+        self.unheard.discard(member_id)
+        return not self.unheard
+
+    def left(self, member: Member) -> bool:
+        """A member is gone; True if patterns may stand for more without it."""
+        was_waited_for = self.unheard is not None and self._is_waited_for({}, member.member_id)
+        principal = self.principals.pop(member.member_id, None)
+        if principal is None:
+            return was_waited_for
+        if principal not in self.principals.values():
+            self._of.pop(principal, None)
+        return was_waited_for or (member.regex is not None and self._is_shared(member.regex))
+
+    def resolved_for(self, regex: str, sight: Sight | None) -> None:
+        """A pattern was resolved for the one member that has it."""
+        if sight is not None:
+            self._resolved[regex] = {sight.principal: sight.version}
+
+    def subscribers(self, members: Mapping[str, Member]) -> Mapping[str, Subscribers]:
+        """The subscribers of each pattern; empty without an authorizer."""
+        found: dict[str, Subscribers] = {}
+        if self.principals:
+            for member in members.values():
+                if member.regex is not None:
+                    of_pattern = found.setdefault(member.regex, Subscribers())
+                    principal = self.principals.get(member.member_id)
+                    if principal is None:
+                        of_pattern.are_all_heard = False
+                    else:
+                        of_pattern.principals.add(principal)
+        return found
+
+    def seen(
+        self, regex: str, by: Subscribers | None, before: frozenset[str], matched: frozenset[str]
+    ) -> frozenset[str]:
+        """The topics, of those that match a pattern, that it stands for from now on; `before` has those up to now."""
+        if by is None:
+            return matched
+        sights = [self._of[principal] for principal in by.principals]
+        self._resolved[regex] = {sight.principal: sight.version for sight in sights}
+        if not by.are_all_heard:
+            matched &= before
+        return frozenset(name for name in matched if all(sight.sees(name) for sight in sights))
+
+    def forget(self, regex: str) -> None:
+        """Nobody has the pattern any more."""
+        self._resolved.pop(regex, None)

@@ -1,0 +1,1 @@
+"""Authentication at Kafka's door: SASL, and the users that it asks for."""

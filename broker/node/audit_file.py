@@ -1,0 +1,140 @@
+"""The file of the audit log (`audit.log.location`): JSON lines, which only the node's user may read, in a few files.
+
+    {"time":"2026-11-26T22:05:58.001Z","node":1,"outcome":"done","principal":"User:admin",…}
+
+A thread writes it, so that no disk holds up the node. A line that the file does not take, because its disk is full or
+hangs, goes to the node's log with the reason: no line is lost. Whoever sends files elsewhere reads FILE, and FILE.1 to
+FILE.9, the newest first. Not here: what is told (`broker/audit/`).
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import queue
+import threading
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+from broker.config.node_config import NodeConfig
+from penstock.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+FILE_BYTES: Final = 100 * 1024 * 1024
+FILES: Final = 10
+QUEUED_MAX: Final = 10_000
+"""Lines that wait for the disk."""
+CLOSE_SECONDS: Final = 2
+MODE: Final = 0o600
+
+
+def audit_file(config: NodeConfig) -> AuditFile | None:
+    """None if audits are in the node's log. ConfigError if the file cannot be written."""
+    path = config.audit_log_location
+    if not path:
+        return None
+    try:
+        return AuditFile(path, config.node_id)
+    except OSError as error:
+        raise ConfigError(
+            f"audit.log.location = {path}: cannot be written ({error.strerror}); name a file in a directory of the "
+            "node's user, or leave it out"
+        ) from None
+
+
+class AuditFile(logging.Handler):
+    """The handler of one process's audits."""
+
+    def __init__(self, path: str, node_id: int) -> None:
+        super().__init__()
+        self._path, self._node_id = path, node_id
+        self._lines: queue.Queue[logging.LogRecord | None] = queue.Queue(QUEUED_MAX)
+        self._files = _Files(path)
+        self.setFormatter(_AuditLines(node_id))
+        self._thread = threading.Thread(target=self._write, name="audit-log", daemon=True)
+        self._thread.start()
+
+    def take(self, logger: logging.Logger) -> None:
+        """From now on its lines go here; the node's log leaves them out."""
+        logger.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._lines.put_nowait(record)
+        except queue.Full:
+            self._to_nodes_log(record, "its disk does not take lines as fast as they come")
+
+    def _write(self) -> None:
+        while (record := self._lines.get()) is not None:
+            try:
+                self._files.write(self.format(record).encode() + b"\n")
+            except OSError as error:
+                self._to_nodes_log(record, error.strerror)
+
+    def _to_nodes_log(self, record: logging.LogRecord, why: object) -> None:
+        _log.error("the audit log %s cannot be written (%s); its line: %s", self._path, why, record.getMessage())
+
+    def close(self) -> None:
+        """Waits for the lines so far, but not for a disk that hangs."""
+        try:
+            self._lines.put_nowait(None)
+        except queue.Full:
+            return
+        self._thread.join(CLOSE_SECONDS)
+        super().close()
+
+    def __repr__(self) -> str:
+        return f"AuditFile({self._path})"
+
+
+class _Files:
+    """The newest file, and those before it. Raises OSError; the next line is tried anew."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._is_torn = path, False
+        self._fd = self._open()
+
+    def write(self, line: bytes) -> None:
+        self._keep_the_newest(len(line))
+        begun = b"\n" + line if self._is_torn else line
+        written = os.write(self._fd, begun)
+        self._is_torn = written < len(begun)
+        if self._is_torn:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _keep_the_newest(self, more: int) -> None:
+        """Begins a file where there is none any more, because somebody has moved it, or where it is large enough."""
+        here = os.fstat(self._fd)
+        try:
+            named = os.stat(self._path)
+        except FileNotFoundError:
+            named = None
+        is_same = named is not None and (named.st_dev, named.st_ino) == (here.st_dev, here.st_ino)
+        if is_same and here.st_size and here.st_size + more > FILE_BYTES:
+            for number in range(FILES - 2, 0, -1):
+                with suppress(FileNotFoundError):
+                    os.replace(f"{self._path}.{number}", f"{self._path}.{number + 1}")
+            os.replace(self._path, f"{self._path}.1")
+            is_same = False
+        if not is_same:
+            fd = self._open()
+            os.close(self._fd)
+            self._fd = fd
+
+    def _open(self) -> int:
+        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, MODE)
+        os.fchmod(fd, MODE)  # of one that was there
+        return fd
+
+
+class _AuditLines(logging.Formatter):
+    def __init__(self, node_id: int) -> None:
+        super().__init__()
+        self._node_id = node_id
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return f'{{"time":"{time}","node":{self._node_id},{record.getMessage()[1:]}'

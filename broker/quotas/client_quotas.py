@@ -1,0 +1,145 @@
+"""Holds clients to their quotas: what a client has taken, and how long it waits after that (KIP-13, KIP-124, KIP-219).
+
+Without I/O; a connection loop reads no further while its client waits. Every broker counts for itself, as in Kafka: a
+client of three brokers has its quota at each. Not here: which quota counts (quota_limits.py).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Final, Generic, TypeVar
+
+from broker.quotas.quota_limits import QuotaLimits, QuotaOwner, address_limits_of, limits_of
+from broker.quotas.sampled_rate import QuotaWindows, SampledRate
+from broker.quotas.token_bucket import TokenBucket
+from metadata.delta import MetadataDelta
+from metadata.image import MetadataImage
+from metadata.quotas import Quotas
+from penstock.messages.security.quotas import (
+    ADDRESS_KEYS,
+    CONNECTION_CREATION_RATE,
+    CONTROLLER_MUTATION_RATE,
+    DEFAULT_NAME,
+    QUOTA_KEYS,
+    REQUEST_PERCENTAGE,
+)
+from penstock.metric_fields import counter, in_seconds, measured
+
+T = TypeVar("T")
+ALL_KEYS: Final = (*QUOTA_KEYS, *ADDRESS_KEYS)
+DEFAULT_WINDOWS: Final = QuotaWindows()
+OWNERS_MAX: Final = 10_000
+"""Rates that are kept, 1 KiB each: clients choose their ids. The one that was quiet for longest goes, and begins anew
+when it comes back."""
+
+
+@measured
+class QuotaStatistics:
+    """The waits for one quota, since the start of the node."""
+
+    throttled: int = counter(
+        "penstock_quota_throttled_requests",
+        "Requests after which a client was made to wait, and new connections that waited, by quota.",
+        default=0,
+    )
+    throttle_ms: int = counter(
+        "penstock_quota_throttle_seconds", "How long clients were made to wait, by quota.", in_seconds, default=0
+    )
+
+
+class ClientQuotas:
+    """The quotas of one broker's clients. Used on the event loop."""
+
+    def __init__(self, windows: QuotaWindows, windows_of_changes: QuotaWindows = DEFAULT_WINDOWS) -> None:
+        self._windows = windows
+        self._of: Quotas = {}
+        self._limits: Mapping[str, QuotaLimits] = {}
+        self._addresses: Mapping[str, float] = {}
+        self.is_active = False
+        """False: nobody has a quota, and nothing need be counted."""
+        self._rates = KeptByOwner(lambda: SampledRate(windows))
+        self._buckets = KeptByOwner(lambda: TokenBucket(windows_of_changes))
+        self._throttled = dict.fromkeys(ALL_KEYS, 0)
+        self._throttle_ms = dict.fromkeys(ALL_KEYS, 0)
+
+    def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """As a publisher of the metadata."""
+        if image.quotas is not self._of:
+            self._of = image.quotas
+            self._limits = limits_of(image.quotas)
+            self._addresses = address_limits_of(image.quotas)
+            self.is_active = bool(self._limits)
+            if not self.is_active and not self._addresses:
+                self._rates.clear()
+                self._buckets.clear()
+
+    def take(self, key: str, user: str, client_id: str, amount: float, now_ms: int) -> int:
+        """A client has taken so much. How long it waits (ms): 0 within its quota, or without one."""
+        limits = self._limits.get(key)
+        limit = None if limits is None else limits.find(user, client_id)
+        if limit is None:
+            return 0
+        if key == CONTROLLER_MUTATION_RATE:
+            throttle_ms = self._buckets.of(key, limit.owner).take(amount, limit.per_second, now_ms)
+        else:
+            rate = self._rates.of(key, limit.owner)
+            rate.record(amount, now_ms)
+            throttle_ms = rate.throttle_ms(limit.per_second, now_ms)
+        if key == REQUEST_PERCENTAGE:  # as in Kafka: a heavy request does not shut its client out for minutes
+            throttle_ms = min(throttle_ms, self._windows.size_ms)
+        return self._counted(key, throttle_ms)
+
+    @property
+    def has_addresses(self) -> bool:
+        """See AddressQuotas."""
+        return bool(self._addresses)
+
+    def connected(self, host: str, now_ms: int) -> int:
+        """See AddressQuotas."""
+        limit = self._addresses.get(host) or self._addresses.get(DEFAULT_NAME)
+        if limit is None:
+            return 0
+        bucket = self._buckets.of(CONNECTION_CREATION_RATE, QuotaOwner(host, None))
+        return self._counted(CONNECTION_CREATION_RATE, bucket.take(1, limit, now_ms))
+
+    def left(self, host: str) -> None:
+        """See AddressQuotas."""
+        self._buckets.of(CONNECTION_CREATION_RATE, QuotaOwner(host, None)).give_back(1)
+
+    def _counted(self, key: str, throttle_ms: int) -> int:
+        if throttle_ms:
+            self._throttled[key] += 1
+            self._throttle_ms[key] += throttle_ms
+        return throttle_ms
+
+    def statistics(self) -> dict[str, QuotaStatistics]:
+        """By key; may be called in any thread."""
+        return {key: QuotaStatistics(self._throttled[key], self._throttle_ms[key]) for key in ALL_KEYS}
+
+    def __repr__(self) -> str:
+        return f"ClientQuotas({len(self._rates)} rates, {len(self._buckets)} buckets)"
+
+
+class KeptByOwner(Generic[T]):
+    """By key and owner, no more than there is room for."""
+
+    def __init__(self, new: Callable[[], T]) -> None:
+        self._new = new
+        self._found: OrderedDict[tuple[str, QuotaOwner], T] = OrderedDict()
+
+    def of(self, key: str, owner: QuotaOwner) -> T:
+        found = self._found.get((key, owner))
+        if found is None:
+            if len(self._found) >= OWNERS_MAX:
+                self._found.popitem(last=False)
+            found = self._found[key, owner] = self._new()
+        else:
+            self._found.move_to_end((key, owner))
+        return found
+
+    def clear(self) -> None:
+        self._found.clear()
+
+    def __len__(self) -> int:
+        return len(self._found)

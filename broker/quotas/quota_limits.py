@@ -1,0 +1,73 @@
+"""Finds the quota that counts for a client, and with whom it shares it: Kafka's order (KIP-55, KIP-546).
+
+The nearest entity that has a value for the key counts: user and client, user and every client, user; every user and
+client, every user and every client, every user; client, every client. Whoever has the quota of a user and a client
+shares it with the connections of both; that of a user with all its clients; that of a client with all users of that
+client's name. A quota of every user, or of every client, is each one's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from penstock.messages.security.quotas import CONNECTION_CREATION_RATE, DEFAULT_NAME, QuotaEntity
+
+
+class QuotaOwner(NamedTuple):
+    """Who shares a quota. None: all of them."""
+
+    user: str | None
+    client_id: str | None
+
+
+class Limit(NamedTuple):
+    per_second: float
+    owner: QuotaOwner
+
+
+class QuotaLimits:
+    """The quotas of one key."""
+
+    __slots__ = ("_by_entity", "_has_users")
+
+    def __init__(self, by_entity: Mapping[QuotaOwner, float]) -> None:
+        self._by_entity = by_entity
+        self._has_users = any(entity.user is not None for entity in by_entity)
+
+    def find(self, user: str, client_id: str) -> Limit | None:
+        """None: it may take what it likes."""
+        found = self._by_entity
+        if self._has_users:
+            for named in (user, DEFAULT_NAME):
+                for client in (client_id, DEFAULT_NAME):
+                    value = found.get(QuotaOwner(named, client))
+                    if value is not None:
+                        return Limit(value, QuotaOwner(user, client_id))
+                value = found.get(QuotaOwner(named, None))
+                if value is not None:
+                    return Limit(value, QuotaOwner(user, None))
+        for client in (client_id, DEFAULT_NAME):
+            value = found.get(QuotaOwner(None, client))
+            if value is not None:
+                return Limit(value, QuotaOwner(None, client_id))
+        return None
+
+    def __repr__(self) -> str:
+        return f"QuotaLimits({len(self._by_entity)})"
+
+
+def address_limits_of(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> dict[str, float]:
+    """The new connections a second of addresses; that of DEFAULT_NAME is each other's own."""
+    by_address = ((entity.ip, values.get(CONNECTION_CREATION_RATE)) for entity, values in quotas.items())
+    return {ip: value for ip, value in by_address if ip is not None and value is not None}
+
+
+def limits_of(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> dict[str, QuotaLimits]:
+    """By key; a key that nobody has is not there."""
+    by_key: dict[str, dict[QuotaOwner, float]] = {}
+    for entity, values in quotas.items():
+        if entity.ip is None:
+            for key, value in values.items():
+                by_key.setdefault(key, {})[QuotaOwner(entity.user, entity.client_id)] = value
+    return {key: QuotaLimits(by_entity) for key, by_entity in by_key.items()}

@@ -1,0 +1,62 @@
+"""Takes from a client's quotas: bytes of a Produce when it has come, bytes of an answer to a fetch and the time of
+every request when it is answered.
+
+Bytes of a Produce count before it is appended, so that the connection is not read from that moment on. Time is that of
+its handler on the event loop. Not here: who waits how long
+(client_quotas.py), and the wait (network/connection_loop.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker.network.request_channel import Request
+from broker.quotas.client_quotas import ClientQuotas
+from metadata.delta import MetadataDelta
+from metadata.image import MetadataImage
+from penstock.messages.security.quotas import (
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
+
+_FETCHES: Final = frozenset(("FetchConsumer", "Fetch"))
+"""The name at gRPC's door, and at that of Kafka's protocol."""
+_PERCENT_OF_NS: Final = 100 / 1_000_000_000
+
+
+class RequestQuotas:
+    """The quotas of one broker, for its connections (`broker.network.connection_loop.Quotas`)."""
+
+    def __init__(self, clients: ClientQuotas) -> None:
+        self.clients = clients
+        self.is_active = False  # an attribute of its own: every request looks at it, also where nobody has a quota
+
+    def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """As a publisher of the metadata."""
+        self.clients.published(delta, image)
+        self.is_active = self.clients.is_active
+
+    def came(self, request: Request, size_bytes: int, now_ns: int) -> int:
+        if request.api != "Produce":
+            return 0
+        return self._take(PRODUCER_BYTE_RATE, request, size_bytes, now_ns)
+
+    def answered(self, request: Request, worked: Request, size_bytes: int, now_ns: int) -> int:
+        work_ns = max(0, worked.handled_ns - worked.dequeued_ns)
+        throttle_ms = self._take(REQUEST_PERCENTAGE, request, work_ns * _PERCENT_OF_NS, now_ns)
+        if request.api in _FETCHES:
+            throttle_ms = max(throttle_ms, self._take(CONSUMER_BYTE_RATE, request, size_bytes, now_ns))
+        return max(throttle_ms, worked.throttle_ms)
+
+    def changed(self, request: Request, changes: int) -> None:
+        """It is a request of the node's own that asks for so many partitions to be made or deleted."""
+        request.throttle_ms = self._take(CONTROLLER_MUTATION_RATE, request, changes, request.dequeued_ns)
+
+    def _take(self, key: str, request: Request, amount: float, now_ns: int) -> int:
+        user = request.caller.principal.partition(":")[2]
+        return self.clients.take(key, user, request.client_id, amount, now_ns // 1_000_000)
+
+    def __repr__(self) -> str:
+        return f"RequestQuotas({self.clients!r})"

@@ -1,0 +1,207 @@
+"""Carries out the effects of a fetcher's core on the logs of one node, and says what an error means for the partition.
+
+An error of the disk takes the partition offline, or it is not fetched any more in this leader epoch; after a shortage,
+or bad records of the leader, it is asked for again. Only a violated invariant is raised. A truncation waits until its
+disk has answered. Not here: what is decided (fetcher_core.py), the work on one log (fetcher_effects.py), the flush that
+a turn waits for (fetcher_driver.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Iterable
+
+from broker.replication.follower.fetcher_core import FetcherCore
+from broker.replication.follower.fetcher_effects import perform, prepare
+from broker.replication.follower.fetcher_ports import FetcherNode
+from broker.replication.follower.fetcher_values import (
+    AdvanceLogStart,
+    Append,
+    Effect,
+    SayRefused,
+    SayStopped,
+    StartOver,
+    Truncate,
+)
+from broker.replication.partition import Partition
+from broker.replication.throttled_lines import ThrottledLines
+from penstock.clock import Clock
+from penstock.errors import ApiError, CorruptMessageError, InvariantViolation, PenstockError
+from penstock.types import TopicPartition
+from storage.disk.disk_errors import is_shortage
+
+_log = logging.getLogger(__name__)
+
+Grown = list[tuple[Partition, int, int]]
+"""Partitions that were appended to: each with the leader epoch in which it is followed, and its log end."""
+
+
+class EffectRunner:
+    """The hands of one fetcher."""
+
+    def __init__(
+        self,
+        name: str,
+        core: FetcherCore,
+        clock: Clock,
+        node: FetcherNode,
+        kick: Callable[[], None],
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        """`name` is the fetcher's; `kick` has it ask for what has changed."""
+        self._name, self._core, self._clock, self._node = name, core, clock, node
+        self._kick, self._on_fatal = kick, on_fatal
+        self._refusals = ThrottledLines(clock.now_ms)
+        self._cuts: dict[TopicPartition, Truncate | StartOver] = {}
+        """Truncations that wait for their disk to answer."""
+        self.bytes_in = 0
+        self.answers_refused = 0
+
+    def __repr__(self) -> str:
+        return f"EffectRunner({self._name}, {len(self._cuts)} cuts wait)"
+
+    def run(self, effect: Effect, now_ms: int, grown: Grown) -> None:
+        """Carry it out, or say it. What was appended is added to `grown`: the core hears of it AFTER the flush."""
+        if isinstance(effect, SayStopped):
+            _log.info("fetcher %s: %s: not fetched in this epoch: %s", self._name, effect.partition, effect.why)
+        elif isinstance(effect, SayRefused):
+            told = f"{effect.error.kafka_name}: {effect.error}"
+            _log.warning("fetcher %s: %s: its leader keeps refusing the fetch: %s", self._name, effect.partition, told)
+        else:
+            self._do(effect, now_ms, grown)
+
+    def cut_no_more(self, partitions: Iterable[TopicPartition]) -> None:
+        """Truncations of these that wait for their disk are not wanted any more."""
+        for key in partitions:
+            self._cuts.pop(key, None)
+
+    def forget(self, partitions: list[TopicPartition]) -> None:
+        """They are not followed any more."""
+        self._refusals.forget(partitions)
+        self.cut_no_more(partitions)
+
+    def close(self) -> None:
+        self._cuts.clear()
+
+    def _do(self, effect: Effect, now_ms: int, grown: Grown) -> None:
+        leader_epoch = self._core.leader_epoch(effect.partition)
+        partition = self._node.find(effect.partition)
+        if partition is None or partition.leading is not None:
+            self._core.remove([effect.partition])
+        elif isinstance(effect, Truncate | StartOver):
+            self._cut_later(effect, partition, leader_epoch)
+        else:
+            work = functools.partial(self._perform, effect, partition, leader_epoch, grown)
+            self._try(work, partition, leader_epoch, now_ms)
+
+    def _cut_later(self, effect: Truncate | StartOver, partition: Partition, leader_epoch: int) -> None:
+        """A truncation waits for its disk on the event loop, so it is done only when the disk has just answered: one
+        that hangs would stop the partitions of every other log dir. Until then nothing is fetched for the partition."""
+        key = effect.partition
+        self._cuts[key] = effect
+
+        def is_wanted() -> bool:
+            return self._cuts.get(key) is effect
+
+        prepared = prepare(effect, partition, lambda offset: self._node.expect_cut(partition, offset, is_wanted))
+        work = functools.partial(prepared.run, is_wanted) if prepared else None
+
+        def cut(error: BaseException | None) -> None:
+            if error is not None:
+                raise error
+            self._perform(effect, partition, leader_epoch, [])
+
+        def answered(error: BaseException | None) -> None:
+            if prepared is not None:
+                prepared.close()
+            if not is_wanted():
+                return  # it is not followed any more, or from another position
+            del self._cuts[key]
+            if self._node.find(key) is not partition or partition.leading is not None:
+                self._core.remove([key])
+                return
+            try:
+                self._try(functools.partial(cut, error), partition, leader_epoch, self._clock.now_ms())
+            except Exception as fatal:
+                self._on_fatal(fatal)
+            self._kick()
+
+        self._node.when_disk_answers(partition, answered, work)
+
+    def _try(self, work: Callable[[], None], partition: Partition, leader_epoch: int, now_ms: int) -> None:
+        """Do it, and decide what its error means for the partition; only a violated invariant is raised."""
+        try:
+            work()
+        except InvariantViolation:
+            raise
+        except CorruptMessageError as error:
+            self._refuse(partition.topic_partition, error)
+            # Spoilt on the way, it is good the next time; spoilt at its source, the leader looks again when it is asked
+            # again (FetchSession), goes offline, and another leads.
+            self._ask_again(partition, leader_epoch, now_ms)
+        except (PenstockError, OSError) as error:
+            partition.reports.disk_error(partition, error)
+            if is_shortage(error) and partition.offline is None:
+                self._ask_again(partition, leader_epoch, now_ms)
+            else:
+                self._stop_following(partition, error)
+
+    def _refuse(self, key: TopicPartition, error: CorruptMessageError) -> None:
+        """The same records come again after every back-off until the leader has others."""
+        self.answers_refused += 1
+        more = self._refusals.due(key)
+        if more is not None:
+            _log.error("fetcher %s: %s: bad records from the leader%s: %s", self._name, key, more, error)
+
+    def _stop_following(self, partition: Partition, error: Exception) -> None:
+        """In this leader epoch; a partition that went offline with the error has its line from `disk_error`."""
+        key = partition.topic_partition
+        if partition.offline is None:
+            _log.error("fetcher %s: %s: not fetched any more in this epoch: %s", self._name, key, error)
+        self._core.failed(key, str(error))
+
+    def _perform(self, effect: Effect, partition: Partition, leader_epoch: int, grown: Grown) -> None:
+        rebased = perform(effect, partition)
+        if rebased:
+            self._core.log_start_lowered(effect.partition, leader_epoch, partition.log.written_start.durable)
+            self.report_log_start(partition, leader_epoch)
+        if isinstance(effect, Append):
+            self.bytes_in += len(effect.records)
+            grown.append((partition, leader_epoch, partition.log.log_end_offset))
+        elif isinstance(effect, Truncate | StartOver):
+            self._truncated(partition, leader_epoch)
+        elif isinstance(effect, AdvanceLogStart):
+            self.report_log_start(partition, leader_epoch)
+
+    def _ask_again(self, partition: Partition, leader_epoch: int, now_ms: int) -> None:
+        """After the back-off, from where the log is now: it may have begun anew before the append failed."""
+        if partition.log.log_end_offset < self._core.fetch_offset(partition.topic_partition):
+            self._truncated(partition, leader_epoch)
+        self._core.delayed(partition.topic_partition, now_ms)
+
+    def report_log_start(self, partition: Partition, leader_epoch: int) -> None:
+        """Tell the leader where this log starts AFTER that is durable; nothing waits for it."""
+        key, start = partition.topic_partition, partition.log.log_start_offset
+
+        def written(error: ApiError | None) -> None:
+            if self._node.find(key) is not partition:
+                return  # another topic has the name by now, and may be followed in the same epoch
+            if error is None:
+                self._core.log_start_durable(key, leader_epoch, min(start, partition.log.written_start.durable))
+                self._kick()
+            else:
+                _log.warning("fetcher %s: %s: %s", self._name, key, error)
+                self._core.log_start_failed(key, leader_epoch, self._clock.now_ms())
+
+        self._node.make_log_start_durable(partition, written)
+
+    def _truncated(self, partition: Partition, leader_epoch: int) -> None:
+        partition_log = partition.log
+        self._core.truncated(
+            partition.topic_partition,
+            leader_epoch,
+            partition_log.log_end_offset,
+            partition_log.latest_epoch,
+            partition_log.log_start_offset,
+        )

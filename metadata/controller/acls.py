@@ -1,0 +1,104 @@
+"""Decides on CreateAcls and DeleteAcls: which ACLs are made, and which go."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from metadata.acls import check_acl, record_of
+from metadata.controller.context import DecisionContext
+from metadata.controller.result import ControllerResult
+from metadata.records import Record, RemoveAccessControlEntryRecord
+from penstock.errors import ApiError, InvalidRequestError, PolicyViolationError
+from penstock.messages.security.acls import (
+    AclBinding,
+    AclCreation,
+    AclDeletion,
+    AclFilter,
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+
+ACLS_MAX: Final = 20_000
+"""The limit of the cluster: every node has all of them in memory, and a description has them in one answer, which takes
+60 ms of a broker's loop."""
+COMPARED_MAX: Final = 500_000
+"""ACLs that the filters of one request look at together, in some 0.3 s. A filter with every field looks at none."""
+_UNKNOWN: Final = (ResourceType.UNKNOWN, PatternType.UNKNOWN, Operation.UNKNOWN, Permission.UNKNOWN)
+
+
+def create_acls(context: DecisionContext, request: CreateAclsRequest) -> ControllerResult[CreateAclsResponse]:
+    """Results stand in the order of the request; an ACL that there is already makes no record."""
+    context.check_item_count(len(request.acls), "ACLs")
+    state, made = context.state, dict[AclBinding, Record]()
+    results = []
+    for acl in request.acls:
+        try:
+            check_acl(acl)
+            if acl not in state.acls.ids and acl not in made:
+                _check_room(len(state.acls.by_id) + len(made))
+                made[acl] = record_of(context.new_acl_id(), acl)
+            results.append(AclCreation())
+        except ApiError as error:
+            results.append(AclCreation(error))
+    return ControllerResult(tuple(made.values()), CreateAclsResponse(tuple(results)))
+
+
+def delete_acls(context: DecisionContext, request: DeleteAclsRequest) -> ControllerResult[DeleteAclsResponse]:
+    """Results stand in the order of the request. What is more than one decision may change is refused whole."""
+    context.check_item_count(len(request.filters), "filters")
+    left = dict(context.state.acls.by_id)
+    records: list[Record] = []
+    results, compared = [], 0
+    for wanted in request.filters:
+        try:
+            _check_filter(wanted)
+            exact = wanted.exact
+            if exact is None:
+                compared += len(left)
+                _check_compared(compared)
+                found = {acl_id: acl for acl_id, acl in left.items() if wanted.finds(acl)}
+            else:
+                acl_id = context.state.acls.ids.get(exact, "")
+                found = {acl_id: exact} if acl_id in left else {}
+            most = context.config.max_records_per_decision
+            if len(records) + len(found) > most:
+                raise PolicyViolationError(
+                    f"the filter finds {len(found)} ACLs; at most {most} are removed at once: name a principal or a"
+                    " resource"
+                )
+            for acl_id in sorted(found):
+                del left[acl_id]
+                records.append(RemoveAccessControlEntryRecord(acl_id))
+            results.append(AclDeletion(tuple(found[acl_id] for acl_id in sorted(found))))
+        except ApiError as error:
+            results.append(AclDeletion(error=error))
+    return ControllerResult(tuple(records), DeleteAclsResponse(tuple(results)))
+
+
+def _check_compared(count: int) -> None:
+    if count > COMPARED_MAX:
+        raise InvalidRequestError(
+            "the filters of this request would have to be compared with too many ACLs; give fewer at once, or every"
+            " field of the ACLs that are to go"
+        )
+
+
+def _check_room(count: int) -> None:
+    if count >= ACLS_MAX:
+        raise PolicyViolationError(
+            f"the cluster has {count} ACLs, and at most {ACLS_MAX} are kept; let prefixes stand for many names"
+        )
+
+
+def _check_filter(wanted: AclFilter) -> None:
+    words = wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission
+    if any(word is unknown for word, unknown in zip(words, _UNKNOWN, strict=True)):
+        raise InvalidRequestError(
+            "the filter has a word that this controller does not know: the client may be newer than the cluster"
+        )

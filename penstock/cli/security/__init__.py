@@ -1,0 +1,1 @@
+"""Commands about who may log in, and with what rights."""

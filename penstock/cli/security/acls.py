@@ -1,0 +1,299 @@
+"""`penstock acls add|list|remove|test`: who may do what (KIP-11, KIP-290).
+
+Each ACL names a principal, an operation, a resource and a host; a command makes or removes one for every pair of an
+operation and a resource that it names. Not here: the judgement of `test` (penstock/client/admin/security/acls.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from penstock.cli.output import print_json, print_table
+from penstock.cli.patience.watch import patient_admin
+from penstock.config_keys import did_you_mean
+from penstock.errors import ConfigError
+from penstock.messages.security.acls import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclBinding,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+
+if TYPE_CHECKING:
+    from penstock import Admin
+
+app = typer.Typer(help="Who may do what: add, show, remove and try ACLs.", no_args_is_help=True)
+
+OPERATIONS: Final = {one.value.lower(): one for one in Operation if one not in (Operation.UNKNOWN, Operation.ANY)}
+PRODUCER: Final = (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE)
+CONSUMER: Final = (Operation.READ, Operation.DESCRIBE)
+COLUMNS: Final = ("principal", "permission", "operation", "resource", "pattern", "name", "host")
+
+Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="User:NAME, or User:* for everybody.")]
+Operations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--operation", "-o", metavar="NAME", help="read, write, create, describe, …, or all; may be repeated."
+    ),
+]
+Topics = Annotated[list[str] | None, typer.Option("--topic", metavar="NAME", help="A topic; may be repeated.")]
+Groups = Annotated[list[str] | None, typer.Option("--group", metavar="ID", help="A consumer group; may be repeated.")]
+TransactionalIds = Annotated[
+    list[str] | None, typer.Option("--transactional-id", metavar="ID", help="A transactional id; may be repeated.")
+]
+OfCluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
+Prefixed = Annotated[bool, typer.Option("--prefixed", help="The names are prefixes: of every resource that begins so.")]
+Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Only from this address.")]
+Deny = Annotated[bool, typer.Option("--deny", help="Deny it; that outweighs every ACL that allows it.")]
+OnlyPrincipal = Annotated[
+    str | None, typer.Option("--principal", metavar="PRINCIPAL", help="Only the ACLs that name this principal.")
+]
+Everything = Annotated[bool, typer.Option("--all", help="Every ACL of the principal.")]
+AsProducer = Annotated[bool, typer.Option("--producer", help="What a producer needs: write, describe and create.")]
+AsConsumer = Annotated[
+    bool, typer.Option("--consumer", help="What a consumer needs: read and describe topics, read its group.")
+]
+
+
+@app.command()
+def add(
+    principal: Principal,
+    operations: Operations = None,
+    topics: Topics = None,
+    groups: Groups = None,
+    transactional_ids: TransactionalIds = None,
+    cluster: OfCluster = False,
+    prefixed: Prefixed = False,
+    producer: AsProducer = False,
+    consumer: AsConsumer = False,
+    host: Host = WILDCARD,
+    deny: Deny = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Allow a principal to do something, or deny it: penstock acls add User:anna -o read --topic orders.
+
+    A name of * is every resource of its kind. An ACL that there is already stays.
+    """
+    named = _Named(topics, groups, transactional_ids, cluster, prefixed)
+    acls = list(named.acls(principal, host, deny, _operations(operations), producer, consumer))
+    with patient_admin(bootstrap) as admin:
+        results = admin.create_acls(acls)
+    for error in results.values():
+        if error is not None:
+            raise error
+    _show("added", acls, as_json)
+
+
+@app.command("list")
+def list_acls(
+    principal: Annotated[
+        str | None, typer.Option("--principal", metavar="NAME", help="Only of this principal.")
+    ] = None,
+    topics: Topics = None,
+    groups: Groups = None,
+    transactional_ids: TransactionalIds = None,
+    cluster: OfCluster = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Show the ACLs: all, or those that concern these resources, by name, prefix or *."""
+    named = _Named(topics, groups, transactional_ids, cluster, False).resources()
+    filters = [AclFilter(kind, name, PatternType.MATCH, principal) for kind, name in named]
+    with patient_admin(bootstrap) as admin:
+        found: dict[AclBinding, None] = {}
+        for one in filters or [AclFilter(principal=principal)]:
+            found |= dict.fromkeys(admin.describe_acls(one))
+    if as_json:
+        print_json([dict(zip(COLUMNS, _row(acl), strict=True)) for acl in found])
+    else:
+        print_table(COLUMNS, [_row(acl) for acl in found])
+
+
+@app.command()
+def remove(
+    principal: Principal,
+    operations: Operations = None,
+    topics: Topics = None,
+    groups: Groups = None,
+    transactional_ids: TransactionalIds = None,
+    cluster: OfCluster = False,
+    prefixed: Prefixed = False,
+    producer: AsProducer = False,
+    consumer: AsConsumer = False,
+    host: Host = WILDCARD,
+    deny: Deny = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every ACL of the principal, and nothing else named.")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Remove ACLs, named as for `add`; one that there is not is passed over. Or --all of a principal."""
+    filters = [AclFilter(principal=principal)]
+    named = _Named(topics, groups, transactional_ids, cluster, prefixed)
+    if everything and (operations or producer or consumer or named.resources()):
+        raise ConfigError("--all removes every ACL of the principal; name no operation and no resource beside it")
+    if not everything:
+        acls = named.acls(principal, host, deny, _operations(operations), producer, consumer)
+        filters = [
+            AclFilter(a.resource_type, a.resource_name, a.pattern_type, a.principal, a.host, a.operation, a.permission)
+            for a in acls
+        ]
+    with patient_admin(bootstrap) as admin:
+        gone = admin.delete_acls(filters)
+    _show("removed", gone, as_json)
+
+
+@app.command()
+def test(
+    principal: Principal,
+    operation: Annotated[str, typer.Argument(metavar="OPERATION", help="read, write, describe, …")],
+    topics: Topics = None,
+    groups: Groups = None,
+    transactional_ids: TransactionalIds = None,
+    cluster: OfCluster = False,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="From this address; without it one that no ACL names.")
+    ] = WILDCARD,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Try what a principal may do, and show the ACL that decides it. Exit code 1 if something is refused.
+
+    Judged by the ACLs, super.users and allow.everyone.if.no.acl.found of one broker.
+    """
+    from penstock.client.admin.security.acls import judge_right
+
+    (wanted,) = _operations([operation])
+    resources = _Named(topics, groups, transactional_ids, cluster, False).resources()
+    if not resources:
+        raise ConfigError("name a resource: --topic, --group, --transactional-id or --cluster")
+    rows, refused = [], False
+    with patient_admin(bootstrap) as admin:
+        acls = admin.describe_acls()
+        settings = _settings(admin)
+    super_users = {one.strip() for one in settings.get("super.users", "").split(";")}
+    everyone = settings.get("allow.everyone.if.no.acl.found") == "true"
+    for kind, name in resources:
+        found = judge_right(acls, principal, wanted, kind, name, host, allows_without_acls=everyone)
+        is_allowed, why = found.is_allowed, str(found.because_of or "no ACL allows it")
+        if principal in super_users:
+            is_allowed, why = True, "super.users"
+        elif is_allowed and found.because_of is None:
+            why = "allow.everyone.if.no.acl.found"
+        refused = refused or not is_allowed
+        rows.append(("allowed" if is_allowed else "refused", kind.value, name, why))
+    columns = ("answer", "resource", "name", "because of")
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        print_table(columns, rows)
+    if refused:
+        raise typer.Exit(1)
+
+
+class _Named:
+    """The resources that a command names."""
+
+    def __init__(
+        self,
+        topics: Sequence[str] | None,
+        groups: Sequence[str] | None,
+        transactional_ids: Sequence[str] | None,
+        cluster: bool,
+        prefixed: bool,
+    ) -> None:
+        self._names = {
+            ResourceType.TOPIC: topics or (),
+            ResourceType.GROUP: groups or (),
+            ResourceType.TRANSACTIONAL_ID: transactional_ids or (),
+        }
+        self._cluster, self._prefixed = cluster, prefixed
+
+    def resources(self) -> list[tuple[ResourceType, str]]:
+        found = [(kind, name) for kind, names in self._names.items() for name in names]
+        return [*found, (ResourceType.CLUSTER, CLUSTER_NAME)] if self._cluster else found
+
+    def acls(
+        self,
+        principal: str,
+        host: str,
+        deny: bool,
+        operations: Sequence[Operation],
+        producer: bool,
+        consumer: bool,
+    ) -> Iterator[AclBinding]:
+        """One for each pair of an operation and a resource."""
+        resources = self.resources()
+        if not resources:
+            raise ConfigError("name a resource: --topic, --group, --transactional-id or --cluster")
+        if not operations and not producer and not consumer:
+            raise ConfigError("name an operation: -o read, or --producer or --consumer for what those need")
+        permission = Permission.DENY if deny else Permission.ALLOW
+        for kind, name in resources:
+            pattern = PatternType.LITERAL
+            if self._prefixed and kind is not ResourceType.CLUSTER:
+                pattern = PatternType.PREFIXED
+            for operation in dict.fromkeys((*operations, *_of_role(kind, producer, consumer))):
+                yield AclBinding(kind, name, pattern, principal, host, operation, permission)
+
+
+def _of_role(kind: ResourceType, producer: bool, consumer: bool) -> Iterator[Operation]:
+    """The operations that a producer or a consumer needs on a resource of this kind."""
+    if producer and kind is ResourceType.TOPIC:
+        yield from PRODUCER
+    if producer and kind is ResourceType.TRANSACTIONAL_ID:
+        yield from (Operation.WRITE, Operation.DESCRIBE)
+    if consumer and kind is ResourceType.TOPIC:
+        yield from CONSUMER
+    if consumer and kind is ResourceType.GROUP:
+        yield Operation.READ
+
+
+def _operations(names: Sequence[str] | None) -> tuple[Operation, ...]:
+    found = []
+    for name in names or ():
+        word = name.replace("-", "").replace("_", "").lower()
+        if word not in OPERATIONS:
+            known = ", ".join(one.value for one in OPERATIONS.values())
+            near = did_you_mean(word, OPERATIONS)
+            raise ConfigError(f"--operation {name}: must be one of {known}{near}")
+        found.append(OPERATIONS[word])
+    return tuple(dict.fromkeys(found))
+
+
+def _settings(admin: Admin) -> dict[str, str]:
+    """The keys of the authorizer, of one broker."""
+    broker = next(iter(admin.describe_cluster().brokers))
+    return {name: entry.value for name, entry in admin.describe_broker_config(broker.node_id).items()}
+
+
+def _row(acl: AclBinding) -> tuple[object, ...]:
+    return (
+        acl.principal,
+        acl.permission.value,
+        acl.operation.value,
+        acl.resource_type.value,
+        acl.pattern_type.value,
+        acl.resource_name,
+        acl.host,
+    )
+
+
+def _show(done: str, acls: Sequence[AclBinding], as_json: bool) -> None:
+    if as_json:
+        print_json([dict(zip(COLUMNS, _row(acl), strict=True)) for acl in acls])
+        return
+    for acl in acls:
+        print(f"{done}: {acl}")
+    if not acls:
+        print(f"{done}: none")

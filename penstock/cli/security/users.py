@@ -1,0 +1,156 @@
+"""`penstock users add|set-password|list|delete`: who may log in with a password (KIP-554).
+
+A user's password is kept for one or more mechanisms; each could have another one, so these commands change all that the
+user has together. Not here: what the password is read from (new_password.py), and what a user may do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from penstock.cli.output import print_json, print_table
+from penstock.cli.patience.watch import patient_admin
+from penstock.cli.security.new_password import NewPasswordFile, new_password
+from penstock.config_keys import did_you_mean
+from penstock.errors import ConfigError, DuplicateResourceError, ResourceNotFoundError
+from penstock.sasl.credentials import ITERATIONS_MAX, ITERATIONS_MIN, ScramMechanism
+
+if TYPE_CHECKING:
+    from penstock import Admin
+    from penstock.client.admin.security.users import UserScramCredentialAlteration
+
+app = typer.Typer(help="Users that log in with a password: add, change, show and delete them.", no_args_is_help=True)
+
+BOTH = tuple(one.sasl_name for one in ScramMechanism)
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.")]
+Mechanisms = Annotated[
+    list[str] | None,
+    typer.Option("--mechanism", metavar="NAME", help=f"How the user may log in: {' or '.join(BOTH)}; may be repeated."),
+]
+Iterations = Annotated[
+    int,
+    typer.Option(
+        "--iterations",
+        min=ITERATIONS_MIN,
+        max=ITERATIONS_MAX,
+        help="How often the password is hashed before it is kept.",
+    ),
+]
+
+
+@app.command()
+def add(
+    name: Name,
+    mechanisms: Mechanisms = None,
+    iterations: Iterations = ITERATIONS_MIN,
+    new_password_file: NewPasswordFile = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Add a user with a password. It may log in by both mechanisms, or only by those that are given.
+
+    The password is asked for at the terminal, or comes from a file or standard input; never from the command line.
+    """
+    wanted = _checked(mechanisms) or BOTH
+    password = new_password(new_password_file)
+    with patient_admin(bootstrap) as admin:
+        if admin.describe_user_scram_credentials([name]):
+            raise DuplicateResourceError(f"user {name!r} exists; `penstock users set-password` changes its password")
+        _set(admin, name, password, wanted, iterations, ())
+    _tell(name, "added", as_json)
+
+
+@app.command("set-password")
+def set_password(
+    name: Name,
+    mechanisms: Mechanisms = None,
+    iterations: Iterations = ITERATIONS_MIN,
+    new_password_file: NewPasswordFile = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Change a user's password for all mechanisms that it has. The old password logs in no more.
+
+    With --mechanism the user has those from then on, and no other. Connections that are logged in stay, until they end
+    or must log in again (connections.max.reauth.ms).
+    """
+    given = _checked(mechanisms)
+    password = new_password(new_password_file)
+    with patient_admin(bootstrap) as admin:
+        has = _mechanisms_of(admin, name)
+        wanted = given or has
+        _set(admin, name, password, wanted, iterations, [one for one in has if one not in wanted])
+    _tell(name, "changed", as_json)
+
+
+@app.command("list")
+def list_users(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
+    """Show all users that can log in with a password, and by which mechanisms."""
+    with patient_admin(bootstrap) as admin:
+        found = admin.describe_user_scram_credentials()
+    if as_json:
+        print_json([{"user": one.user, "mechanisms": dict(one.mechanisms)} for one in found.values()])
+    else:
+        rows = [(one.user, ", ".join(one.mechanisms)) for one in found.values()]
+        print_table(["user", "mechanisms"], rows)
+
+
+@app.command()
+def delete(
+    name: Name,
+    mechanisms: Mechanisms = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a user, or with --mechanism only this way to log in. Its ACLs and its certificates stay.
+
+    Connections that are logged in stay, until they end or must log in again (connections.max.reauth.ms).
+    """
+    from penstock.client.admin.admin_types import UserScramCredentialDeletion
+
+    given = _checked(mechanisms)
+    with patient_admin(bootstrap) as admin:
+        has = given or _mechanisms_of(admin, name)
+        _alter(admin, [UserScramCredentialDeletion(name, one) for one in has])
+    _tell(name, "deleted", as_json)
+
+
+def _checked(mechanisms: list[str] | None) -> tuple[str, ...]:
+    for one in mechanisms or ():
+        if one not in BOTH:
+            raise ConfigError(f"--mechanism {one}: must be one of {', '.join(BOTH)}{did_you_mean(one, BOTH)}")
+    return tuple(dict.fromkeys(mechanisms or ()))
+
+
+def _mechanisms_of(admin: Admin, name: str) -> tuple[str, ...]:
+    found = admin.describe_user_scram_credentials([name])
+    if name not in found:
+        raise ResourceNotFoundError(f"there is no user {name!r}; `penstock users list` shows all")
+    return tuple(found[name].mechanisms)
+
+
+def _set(
+    admin: Admin, name: str, password: str, mechanisms: Iterable[str], iterations: int, gone: Iterable[str]
+) -> None:
+    from penstock.client.admin.admin_types import UserScramCredentialDeletion, UserScramCredentialUpsertion
+
+    made: list[UserScramCredentialAlteration] = [UserScramCredentialDeletion(name, one) for one in gone]
+    made += [UserScramCredentialUpsertion(name, password, one, iterations) for one in mechanisms]
+    _alter(admin, made)
+
+
+def _alter(admin: Admin, alterations: Sequence[UserScramCredentialAlteration]) -> None:
+    for error in admin.alter_user_scram_credentials(alterations).values():
+        if error is not None:
+            raise error
+
+
+def _tell(name: str, done: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"user": name, done: True})
+    else:
+        print(f"{done} {name}")

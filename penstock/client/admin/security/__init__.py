@@ -1,0 +1,1 @@
+"""The calls of Admin about who may log in, and with what rights."""

@@ -1,0 +1,18 @@
+"""The counts of a processor. Not here: their names in Prometheus (processing_metrics.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessingStatistics:
+    """Counts since the beginning. `records` are those of committed transactions, `outputs` what they have written,
+    dead letters included. `seconds` is the time of all batches whose transaction has ended."""
+
+    records: int = 0
+    outputs: int = 0
+    dead_letters: int = 0
+    committed: int = 0
+    aborted: int = 0
+    seconds: float = 0.0

@@ -1,0 +1,1 @@
+"""The messages about who may log in, and with what rights."""

@@ -1,0 +1,113 @@
+"""Knows the other nodes of a quorum during one epoch of its leader: progress, contact, records sent, notices due.
+
+The voters stand in the configuration. An observer is known from its first fetch on, and there is a limit: where one too
+many comes, the observer that fetched longest ago is forgotten, but never the highest offset that it may have been sent.
+From the voters' fetches follows how long the leader may lead (check-quorum, KIP-595). A voter that has not fetched for
+a while is told again who leads. Whose fetch is answered, and what is committed, is decided in leadership.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from raft import progress
+from raft.config import RaftConfig
+from raft.progress import ReplicaProgress
+from raft.shared import NEVER_MS
+
+OBSERVERS_MAX = 1_000
+"""With more, the observer that fetched longest ago is forgotten: `describe` lacks it, `sent_end_besides` is high."""
+
+
+class QuorumReplicas:
+    """The nodes that fetch from a leader."""
+
+    def __init__(self, config: RaftConfig, backoff_ms: Callable[[int], int], now_ms: int) -> None:
+        """`backoff_ms`: the wait after so many failures in a row."""
+        self._config = config
+        self._backoff_ms = backoff_ms
+        self._voters = {
+            voter: ReplicaProgress(voter, last_fetch_ms=now_ms, begin_at_ms=now_ms) for voter in config.other_voters
+        }
+        self._observers: dict[int, ReplicaProgress] = {}
+        self._sent_end_of_forgotten = 0
+
+    def __repr__(self) -> str:
+        return f"QuorumReplicas({len(self._voters)} voters, {len(self._observers)} observers)"
+
+    def voters(self) -> Sequence[ReplicaProgress]:
+        """All voters but the leader itself."""
+        return tuple(self._voters.values())
+
+    def observers(self) -> Sequence[ReplicaProgress]:
+        return tuple(self._observers.values())
+
+    def find(self, replica_id: int) -> ReplicaProgress | None:
+        return self._voters.get(replica_id) or self._observers.get(replica_id)
+
+    def make_room(self) -> int | None:
+        """Forgets the observer that fetched longest ago, where there are as many as may be; its id."""
+        if len(self._observers) < OBSERVERS_MAX:
+            return None
+        oldest = min(self._observers.values(), key=lambda seen: seen.last_fetch_ms or 0)
+        del self._observers[oldest.replica_id]
+        self._sent_end_of_forgotten = max(self._sent_end_of_forgotten, oldest.sent_end_besides(""))
+        return oldest.replica_id
+
+    def add_observer(self, replica_id: int) -> ReplicaProgress:
+        """An observer that is not known. It may be one that was forgotten."""
+        known = ReplicaProgress(replica_id, sent_end_of_others=self._sent_end_of_forgotten)
+        return self._observers.setdefault(replica_id, known)
+
+    def sent_end_besides(self, replica_id: int, incarnation_id: str) -> int:
+        """The end of the records that another process of that node than this one may have been sent."""
+        replica = self.find(replica_id)
+        return replica.sent_end_besides(incarnation_id) if replica else self._sent_end_of_forgotten
+
+    def preferred_successors(self) -> tuple[int, ...]:
+        """The other voters, most log first."""
+        ranked = sorted(self._voters.values(), key=lambda replica: (-replica.acked_offset, replica.replica_id))
+        return tuple(replica.replica_id for replica in ranked)
+
+    def quorum_contact_ms(self) -> int:
+        """When a majority had last fetched; always long ago for a leader that needs nobody."""
+        if self._config.majority == 1:
+            return 0
+        contacts = [replica.last_fetch_ms or 0 for replica in self._voters.values()]
+        return progress.quorum_contact_ms(contacts, self._config.majority - 1)
+
+    def quorum_deadline_ms(self) -> int:
+        """When the leader must resign unless more voters fetch (check-quorum)."""
+        if self._config.majority == 1:
+            return NEVER_MS
+        return self.quorum_contact_ms() + self._config.check_quorum_timeout_ms
+
+    # -- notices of the epoch's beginning ------------------------------------------------------------------------------
+
+    def take_due_notices(self, now_ms: int) -> list[int]:
+        """The voters to be told now who leads; the notices count as under way."""
+        due = [
+            voter for voter in self._voters.values() if voter.begin_at_ms is not None and now_ms >= voter.begin_at_ms
+        ]
+        for voter in due:
+            voter.begin_at_ms = None
+        return [voter.replica_id for voter in due]
+
+    def next_notice_ms(self) -> int:
+        return min((at for voter in self._voters.values() if (at := voter.begin_at_ms) is not None), default=NEVER_MS)
+
+    def on_notice_answered(self, voter: int, now_ms: int) -> None:
+        replica = self._voters[voter]
+        replica.begin_failures = 0
+        replica.begin_at_ms = now_ms + self._config.begin_quorum_epoch_interval_ms
+
+    def on_notice_failed(self, voter: int, now_ms: int) -> None:
+        replica = self._voters[voter]
+        replica.begin_failures += 1
+        replica.begin_at_ms = now_ms + self._backoff_ms(replica.begin_failures)
+
+    def put_off_notice(self, replica: ReplicaProgress, now_ms: int) -> None:
+        """The replica has fetched: it knows who leads."""
+        replica.begin_failures = 0
+        if replica.begin_at_ms is not None:
+            replica.begin_at_ms = now_ms + self._config.begin_quorum_epoch_interval_ms

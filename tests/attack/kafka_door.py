@@ -1,0 +1,135 @@
+"""Every API of Kafka's protocol in every version that is served, asked by who has not logged in, and by who has no
+rights; and in plain text."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import Any, Final
+from unittest.mock import MagicMock
+
+from broker.kafka.api_row import ApiRow
+from broker.kafka.api_rows import api_rows
+from broker.kafka.parts import DoorParts
+from broker.kafka.schemas.security import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from broker.kafka_codec.codec import encode
+from penstock.client.wire.login import Login
+from penstock.testing.ports import HOST
+from tests.attack.stage import MALLORY, MALLORYS, Stage
+from tests.attack.verdict import CODES, HOLE, LOGIN, OLD, TLS, TOLD, Outcome, Table
+from tests.support.filled_requests import Named, codes, filled
+from tests.support.kafka_socket import KafkaSocket
+
+PRODUCE, HANDSHAKE, API_VERSIONS, AUTHENTICATE = 0, 17, 18, 36
+TOLD_TO_ALL: Final = {16, API_VERSIONS, 60, 66}
+"""ListGroups, ApiVersions, DescribeCluster, ListTransactions: leave out what their caller may not know."""
+NO_PLACE: Final = {(35, 1), (35, 2)}
+"""DescribeLogDirs in versions whose answer has no place for an error: it has no log dir."""
+OLD_PRODUCE: Final = {(0, version) for version in range(3)}
+"""Refused unseen for the format of their records."""
+GIVEN: Final[dict[int, dict[str, Any]]] = {
+    22: {"transactional_id": None},
+    0: {"transactional_id": None, "acks": 1},
+    17: {"mechanism": "SCRAM-SHA-256"},
+}
+
+
+def attack(stage: Stage, table: Table, *, every_version: bool) -> None:
+    """All attackers, one after the other."""
+    address = f"{HOST}:{stage.ports.kafka}"
+    secure = ssl.create_default_context(cadata=stage.ca.decode())
+    for name, tls in (("nobody", secure), ("no-rights", secure), ("plaintext", None)):
+        door = _Door(address, tls, name)
+        try:
+            for row in api_rows(DoorParts(MagicMock(), MagicMock())).values():
+                is_every = every_version and name == "no-rights"  # others are refused before a version counts
+                first = row.versions[0] if is_every else row.versions[1]
+                for version in range(first, row.versions[1] + 1):
+                    _ask(stage, table, door, row, version)
+        finally:
+            door.close()
+
+
+def _ask(stage: Stage, table: Table, door: _Door, row: ApiRow, version: int) -> None:
+    if door.name == "no-rights" and row.key in (HANDSHAKE, AUTHENTICATE):
+        return  # it has logged in by them
+    outcomes = {}
+    for variant, names in (("there", stage.names), ("missing", stage.missing)):
+        named = Named(names.topic, names.topic_id, names.group, names.transactional_id, GIVEN)
+        body = filled(row.request, version, named, row.key)
+        for field, value in GIVEN.get(row.key, {}).items():
+            setattr(body, field, value)
+        outcomes[variant] = door.outcome(row, version, body)
+        if door.tls is None:
+            break
+    if row.key != PRODUCE and door.name == "no-rights":  # without acks it has no answer
+        outcomes["empty"] = door.outcome(row, version, row.request())
+    may_be_told = row.key in (API_VERSIONS, HANDSHAKE) or (
+        door.name == "no-rights" and (row.key in TOLD_TO_ALL or (row.key, version) in NO_PLACE)
+    )
+    table.judge(f"KAFKA {row.key} {row.name}", door.name, outcomes, stage.secrets, may_be_told=may_be_told)
+
+
+class _Door:
+    """One attacker's connection, made anew when the node has closed it."""
+
+    def __init__(self, address: str, tls: ssl.SSLContext | None, name: str) -> None:
+        self.address, self.tls, self.name = address, tls, name
+        self._connection: KafkaSocket | None = None
+
+    def outcome(self, row: ApiRow, version: int, body: Any) -> Outcome:
+        try:
+            if self._connection is None:
+                self._connection = KafkaSocket(self.address, self.tls)
+                if self.name == "no-rights":
+                    log_in(self._connection, MALLORY, MALLORYS)
+            answer = self._connection.ask(body, version, row.response)
+        except (OSError, ssl.SSLError, ValueError) as error:
+            is_new = self._connection is not None
+            self.close()
+            if self.tls is None:
+                return Outcome(TLS)
+            kind = LOGIN if is_new and self.name == "nobody" else HOLE
+            return Outcome(kind, b"", repr(error) if kind == HOLE else "")
+        if self.name == "nobody":
+            self.close()  # the next call is the first one of its connection, too
+        received = b"".join(bytes(part) for part in encode(answer, version))
+        told = sorted({code for code in codes(answer) if code})
+        if (row.key, version) in OLD_PRODUCE and told:
+            return Outcome(OLD, received)
+        if not told:
+            return Outcome(TOLD, received)
+        return Outcome(min({CODES.get(code, HOLE) for code in told}), received, f"codes {told}")
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.__exit__(None, None, None)
+            self._connection = None
+
+
+def log_in(connection: KafkaSocket, user: str, password: str) -> list[bytes]:
+    """The messages of the client's half; ConnectionRefusedError with the words of a refusal."""
+    connection.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1, SaslHandshakeResponse)
+    half, sent = Login(user, password, "SCRAM-SHA-256").dialogue(), list[bytes]()
+    message = half.respond(None)
+    while message is not None:
+        sent.append(message)
+        answer = connection.ask(SaslAuthenticateRequest(auth_bytes=message), 2, SaslAuthenticateResponse)
+        if answer.error_code:
+            raise ConnectionRefusedError(f"{answer.error_code}: {answer.error_message}")
+        message = half.respond(bytes(answer.auth_bytes))
+    return sent
+
+
+def from_elsewhere(address: tuple[str, int], source: str, tls: ssl.SSLContext) -> KafkaSocket:
+    """A connection whose near end is another address of this machine."""
+    found = object.__new__(KafkaSocket)
+    plain = socket.create_connection(address, 10, (source, 0))
+    found._connection = tls.wrap_socket(plain, server_hostname=HOST)
+    found._number = 0
+    return found

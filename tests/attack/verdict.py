@@ -1,0 +1,100 @@
+"""Judges what one call of an attacker came to: how it was refused, what it was told, and the holes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+LOGIN, RIGHTS, SENDER, TLS, NO_SUCH = "login", "rights", "node", "tls", "absent"
+OLD, TOLD, HOLE = "old", "told", "HOLE"
+KINDS: Final = {
+    LOGIN: "refused: the caller has not logged in, or could not",
+    RIGHTS: "refused: the caller has no right to it",
+    SENDER: "refused: the caller is no node of this cluster, or not the one in whose name it speaks",
+    TLS: "there is no connection on which to ask",
+    NO_SUCH: "the listener does not have it",
+    OLD: "refused for its version, before anything is looked at",
+    TOLD: "answered, without anything of what the attacker may not know",
+}
+CODES: Final = {1000: LOGIN, 58: LOGIN, 34: LOGIN, 29: RIGHTS, 30: RIGHTS, 31: RIGHTS, 53: RIGHTS, 54: RIGHTS}
+"""Refusals by their error codes. Any other code shows that a call came further than it may."""
+
+
+@dataclass
+class Secrets:
+    """Texts that no answer may have. `echoed` are those that the attacker has named itself, and may hear again."""
+
+    hidden: tuple[bytes, ...]
+    there: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    def in_answer(self, answer: bytes, *, is_named: bool) -> list[str]:
+        wanted = self.hidden if is_named else (*self.hidden, *(text.encode() for text in self.there))
+        return [text.decode() for text in wanted if text in answer]
+
+    def as_missing(self, answer: bytes) -> bytes:
+        """The answer about what is there, as it would be about what is not there."""
+        for there, missing in zip(self.there, self.missing, strict=True):
+            answer = answer.replace(there.encode(), missing.encode())
+        return answer
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One call's: its kind, and everything that the attacker received, errors' texts too."""
+
+    kind: str
+    received: bytes = b""
+    why: str = ""
+
+
+@dataclass
+class Table:
+    """RPC × attacker, and the holes."""
+
+    cells: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
+    holes: list[str] = field(default_factory=list)
+    calls: Counter[str] = field(default_factory=Counter)
+
+    def judge(
+        self, rpc: str, attacker: str, outcomes: Mapping[str, Outcome], secrets: Secrets, *, may_be_told: bool
+    ) -> None:
+        """The outcomes by variant of the request."""
+        cell = self.cells.setdefault(rpc, {}).setdefault(attacker, Counter())
+        self.calls[attacker] += len(outcomes)
+        for variant, outcome in outcomes.items():
+            is_named = variant == "there"
+            if found := secrets.in_answer(outcome.received, is_named=is_named):
+                self.hole(f"{rpc}, {attacker}, {variant}: the answer has {', '.join(sorted(set(found)))}")
+            if variant in ("there", "missing"):
+                cell[outcome.kind] += 1
+                if outcome.kind == HOLE or (outcome.kind == TOLD and not may_be_told):
+                    self.hole(
+                        f"{rpc}, {attacker}, {variant}: was not refused: {outcome.why or outcome.received[:200]!r}"
+                    )
+                    cell[HOLE] += 1
+        there, missing = outcomes.get("there"), outcomes.get("missing")
+        if there is not None and missing is not None:
+            as_missing = secrets.as_missing(there.received)
+            if (there.kind, as_missing) != (missing.kind, missing.received):
+                self.hole(f"{rpc}, {attacker}: tells what is there from what is not: {there} {missing}"[:900])
+
+    def hole(self, text: str) -> None:
+        self.holes.append(text)
+
+    def lines(self, attackers: Iterable[str]) -> list[str]:
+        columns = list(attackers)
+        width = max(map(len, self.cells), default=0) + 2
+        lines = [" " * width + "  ".join(columns)]
+        for rpc, row in sorted(self.cells.items()):
+            cells = (_cell(row.get(name, Counter())).ljust(len(name)) for name in columns)
+            lines.append(rpc.ljust(width) + "  ".join(cells))
+        return lines
+
+
+def _cell(counts: Counter[str]) -> str:
+    if not counts:
+        return "-"
+    return HOLE if counts[HOLE] else "+".join(sorted(counts))

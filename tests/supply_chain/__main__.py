@@ -1,0 +1,42 @@
+"""The packages that Penstock is built from, and whether they can be trusted: python -m tests.supply_chain COMMAND.
+
+`lock` writes .ci/lock.txt anew, `lower-bounds` tests the oldest packages that pyproject.toml allows, `sbom` prints the
+bill of materials of this environment, `wheel` builds the wheel twice. Each exits 1 when something is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tests.supply_chain import lock, lower_bounds, sbom, wheel
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.supply_chain", description=(__doc__ or "").splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    locking = commands.add_parser("lock", help="write .ci/lock.txt: every package of CI with its hashes")
+    locking.add_argument("--upgrade", action="store_true", help="take the newest versions, not those locked before")
+    commands.add_parser("lower-bounds", help="install the oldest versions that pyproject.toml allows, and test them")
+    billing = commands.add_parser("sbom", help="print what Penstock brings in this environment, as CycloneDX JSON")
+    billing.add_argument("--extra", action="append", default=[], help="an extra that is included; may be repeated")
+    billing.add_argument("--output", type=Path, help="the file to write instead of standard output")
+    commands.add_parser("wheel", help="build the wheel twice, in two places, and compare their bytes")
+    arguments = parser.parse_args()
+    if arguments.command == "lock":
+        return lock.write(upgrade=arguments.upgrade)
+    if arguments.command == "lower-bounds":
+        return lower_bounds.run()
+    if arguments.command == "wheel":
+        return wheel.compare()
+    bill = sbom.bill_of_materials("penstock", arguments.extra)
+    if arguments.output is None:
+        print(bill)
+    else:
+        arguments.output.write_text(bill + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""The log as the sink of Spark sees it, in memory: producers keep what they are given, atomic batches decide on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.client.producer.transactions.atomic_calls import Committed
+from penstock.errors import (
+    AtomicBatchVersionError,
+    InvalidTxnStateError,
+    PenstockError,
+    ProducerFencedError,
+    UnknownTopicOrPartitionError,
+)
+from penstock.spark.writing.sink import Tools
+from penstock.spark.writing.sink_options import SinkOptions
+from penstock.types import ProducerIdAndEpoch
+
+
+class FakeFuture:
+    """Acked at once, or failed."""
+
+    def __init__(self, error: PenstockError | None) -> None:
+        self._error = error
+
+    def done(self) -> bool:
+        return True
+
+    def result(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+class FakeProducer:
+    """Keeps what it is given, by topic and partition."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, int | None, bytes | None, bytes | None]] = []
+        self.headers: list[Any] = []
+        self.error: PenstockError | None = None
+        self.bulk_sends = 0
+        self.partitions = 2
+        self.times: list[int | None] = []
+
+    def check(self, partition: int | None) -> None:
+        """As the producer does, after it has asked the cluster."""
+        if partition is not None and not 0 <= partition < self.partitions:
+            raise UnknownTopicOrPartitionError(f"the topic has partitions 0 to {self.partitions - 1}, not {partition}")
+
+    def send_many(self, topic: str, values: Any, keys: Any = None, partition: int | None = None) -> FakeFuture:
+        self.check(partition)
+        self.bulk_sends += 1
+        keys = [None] * len(values) if keys is None else keys.to_pylist()
+        self.sent += [(topic, partition, k, v) for k, v in zip(keys, values.to_pylist(), strict=True)]
+        return FakeFuture(self.error)
+
+    def send(
+        self, topic: str, *, value: Any, key: Any, headers: Any, partition: int | None, timestamp_ms: int | None
+    ) -> FakeFuture:
+        self.check(partition)
+        self.sent.append((topic, partition, key, value))
+        self.times.append(timestamp_ms)
+        self.headers.append(headers)
+        return FakeFuture(self.error)
+
+
+class FakeWriter(FakeProducer):
+    """A writer of an atomic batch."""
+
+    def __init__(self, identity: ProducerIdAndEpoch) -> None:
+        super().__init__()
+        self.identity = identity
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@dataclass
+class _Application:
+    last: int = -1
+    records: int = -1
+    run: str = ""
+    fenced: set[str] = field(default_factory=set)
+    open_version: int = -1
+    writers: dict[tuple[int, int], FakeWriter] = field(default_factory=dict)
+
+
+class FakeAtomicBatches:
+    """The decisions of a coordinator; `committed` has every value that a reader of committed records sees."""
+
+    def __init__(self) -> None:
+        self.applications: dict[str, _Application] = {}
+        self.committed: list[bytes | None] = []
+        self.begun: list[FakeWriter] = []
+        self.aborts: list[tuple[str, int, str]] = []
+        self.timeouts_ms: list[int] = []
+        self.one_off: set[str] = set()
+        self.error: PenstockError | None = None
+
+    def begin(
+        self, application: str, version: int, *, timeout_ms: int, run: str, goes_back: bool, one_off: bool
+    ) -> FakeWriter | None:
+        known = self._live(application, run)
+        self.timeouts_ms.append(timeout_ms)
+        self.one_off |= {application} if one_off else set()
+        if run != known.run:
+            known.fenced |= {known.run} - {""}
+            known.run, known.writers = run, {}
+        if version == known.last:
+            return None
+        if version < known.last and not goes_back:
+            raise AtomicBatchVersionError(f"version {version} is below the last one, {known.last}")
+        if version != known.open_version:
+            known.open_version, known.writers = version, {}
+        writer = FakeWriter(ProducerIdAndEpoch(1000 + len(self.begun) // 2, len(self.begun) % 2))
+        self.begun.append(writer)
+        known.writers[tuple(writer.identity)] = writer
+        return writer
+
+    def commit(
+        self,
+        application: str,
+        version: int,
+        writers: Sequence[tuple[int, int]],
+        *,
+        run: str,
+        records: int,
+        goes_back: bool,
+    ) -> Committed:
+        known = self._live(application, run)
+        if version == known.last:
+            return Committed(True, known.records)
+        if version < known.last and not goes_back:
+            raise AtomicBatchVersionError(f"version {version} is below the last one, {known.last}")
+        if version != known.open_version or not set(writers) <= known.writers.keys():
+            raise InvalidTxnStateError("not every writer is open")
+        for identity in writers:
+            self.committed += [value for *_, value in known.writers[identity].sent]
+        known.last, known.records, known.open_version, known.writers = version, records, -1, {}
+        return Committed(False, records)
+
+    def abort(self, application: str, version: int, *, run: str) -> bool:
+        known = self._live(application, run)
+        self.aborts.append((application, version, run))
+        if version == known.open_version:
+            known.open_version, known.writers = -1, {}
+        return version == known.last
+
+    def _live(self, application: str, run: str) -> _Application:
+        if self.error is not None:
+            raise self.error
+        known = self.applications.setdefault(application, _Application())
+        if run in known.fenced:
+            raise ProducerFencedError(f"run {run!r} was fenced")
+        return known
+
+
+def tools(atomic: FakeAtomicBatches, properties: Mapping[str, str] | None = None) -> Tools:
+    """A task in which Spark tells these local properties."""
+    known = dict(properties or {})
+
+    def made(_: SinkOptions) -> FakeAtomicBatches:
+        return atomic
+
+    return Tools(atomic_batches=made, properties=known.get)

@@ -1,0 +1,71 @@
+"""The process of nursery.py: `python -P nursery_process.py`, with the socket of its requests as standard input.
+
+It loads a node's code, and forks for each request. The process in between ends at once, so that the node becomes a
+child of the test's process. It ends with the test's process, whose end of the socket is closed then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import socket
+import sys
+import time
+
+from penstock import node
+
+MESSAGE_BYTES_MAX = 256 * 1024
+
+
+def main() -> int:
+    gc.disable()  # nothing that is loaded goes away
+    node.prepare_path()
+    for name in ("preflight", "format", "server"):
+        importlib.import_module(f"broker.node.{name}")
+    gc.collect()
+    gc.freeze()  # in a node, a collection would copy the pages of all that it walks
+    gc.enable()
+    requests = socket.socket(fileno=os.dup(0))
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(requests, MESSAGE_BYTES_MAX, 1)
+        if not message:
+            return 0
+        request = json.loads(message)
+        from_child, to_parent = os.pipe()
+        between = os.fork()
+        if not between:
+            if pid := os.fork():
+                os.write(to_parent, b"%d" % pid)
+                os._exit(0)
+            os.close(from_child)
+            os.close(to_parent)
+            requests.close()
+            _become(request["environ"], descriptors[0])
+            return node.main(request["arguments"])
+        os.close(to_parent)
+        os.close(descriptors[0])
+        os.waitpid(between, 0)
+        with contextlib.closing(os.fdopen(from_child, "rb")) as told:
+            requests.send(told.read())
+
+
+def _become(environ: dict[str, str], log: int) -> None:
+    """The session, standard streams, environment and parent of a process that was executed."""
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDONLY)
+    for number, descriptor in enumerate((null, log, log)):
+        os.dup2(descriptor, number)
+    os.close(null)
+    os.close(log)
+    os.environ.clear()
+    os.environ.update(environ)
+    parent = int(environ[node.PARENT_VARIABLE])
+    while os.getppid() != parent and os.getppid() != 1:
+        time.sleep(0.001)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

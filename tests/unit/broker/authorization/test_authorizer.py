@@ -1,0 +1,45 @@
+"""Rights are remembered within bounds, whatever clients ask for, and forgotten rights are judged anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.authorization import authorizer as module
+from broker.authorization.authorizer import Authorizer
+from penstock.messages.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
+
+READS = AclBinding(ResourceType.TOPIC, "a", PatternType.PREFIXED, "User:anna", "*", Operation.READ, Permission.ALLOW)
+
+
+def test_a_caller_that_names_many_topics_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "NAMES_MAX", 10)
+    rights = Authorizer(lambda: {"1": READS}).rights_of("User:anna", "10.0.0.1")
+    for number in range(35):
+        assert rights.allows(Operation.READ, ResourceType.TOPIC, f"a{number}")
+        assert not rights.allows(Operation.READ, ResourceType.TOPIC, f"b{number}")
+        assert len(rights._known) <= 10
+
+
+def test_many_callers_together_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CALLERS_MAX", 20)
+    monkeypatch.setattr(module, "RIGHTS_MAX", 100)
+    authorizer = Authorizer(lambda: acls)
+    acls = {"1": READS}
+    for caller in range(60):
+        for number in range(10):
+            rights = authorizer.rights_of("User:anna", f"10.0.0.{caller}")
+            assert rights.allows(Operation.READ, ResourceType.TOPIC, f"a{number}")
+            assert len(authorizer._rights) <= 20
+            assert sum(len(one._known) for one in authorizer._rights.values()) <= 110
+
+
+def test_rights_are_the_same_object_until_the_acls_change() -> None:
+    acls = {"1": READS}
+    authorizer = Authorizer(lambda: acls)
+    before = authorizer.rights_of("User:anna", "10.0.0.1")
+    assert authorizer.rights_of("User:anna", "10.0.0.1") is before
+    assert authorizer.rights_of("User:anna", "10.0.0.2") is not before
+    acls = {}
+    after = authorizer.rights_of("User:anna", "10.0.0.1")
+    assert not after.allows(Operation.READ, ResourceType.TOPIC, "a")
+    assert not after.allows_any(Operation.READ, ResourceType.TOPIC)

@@ -1,0 +1,133 @@
+"""The file of the audit log: private, bounded, and no line is lost where its disk takes none."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.config.config import parse_config
+from broker.node import audit_file
+from broker.node.audit_file import AuditFile
+from penstock.errors import ConfigError
+from penstock.testing.layout import new_layout
+
+
+@pytest.fixture
+def logger() -> Iterator[logging.Logger]:
+    one = logging.getLogger("penstock.audit")
+    before = one.handlers[:], one.level
+    one.setLevel(logging.INFO)
+    yield one
+    one.handlers[:] = before[0]
+    one.setLevel(before[1])
+
+
+def say(logger: logging.Logger, number: int) -> None:
+    logger.info("%s", json.dumps({"outcome": "done", "number": number}))
+
+
+def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Lines of the node's log."""
+    return [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+
+
+def numbers(path: Path) -> list[int]:
+    return [json.loads(line)["number"] for line in path.read_text().splitlines()]
+
+
+def test_lines_are_json_with_time_and_node_and_only_the_nodes_user_reads_them(
+    tmp_path: Path, logger: logging.Logger, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "audit.log"
+    path.write_text("")
+    path.chmod(0o644)
+    file = AuditFile(str(path), 7)
+    file.take(logger)
+    say(logger, 1)
+    say(logger, 1)  # two acts that are equal
+    file.close()
+    first, second = map(json.loads, path.read_text().splitlines())
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", first.pop("time"))
+    assert first == {"node": 7, "outcome": "done", "number": 1} and second["number"] == 1
+    assert path.stat().st_mode & 0o777 == 0o600 and not errors(caplog)
+
+
+def test_a_file_that_is_large_enough_is_kept_and_the_oldest_go(
+    tmp_path: Path, logger: logging.Logger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_file, "FILE_BYTES", 200)
+    path = tmp_path / "audit.log"
+    file = AuditFile(str(path), 0)
+    file.take(logger)
+    for number in range(100):
+        say(logger, number)
+    file.close()
+    files = sorted(tmp_path.iterdir(), key=lambda one: one.stat().st_mtime_ns)
+    assert {one.name for one in files} == {"audit.log", *(f"audit.log.{n}" for n in range(1, audit_file.FILES))}
+    assert all(one.stat().st_size <= 200 and one.stat().st_mode & 0o777 == 0o600 for one in files)
+    kept = [number for n in (*range(audit_file.FILES - 1, 0, -1),) for number in numbers(tmp_path / f"audit.log.{n}")]
+    assert [*kept, *numbers(path)] == list(range(100))[-len(kept) - len(numbers(path)) :]
+
+
+def test_a_file_that_was_moved_away_is_begun_anew(tmp_path: Path, logger: logging.Logger) -> None:
+    path = tmp_path / "audit.log"
+    file = AuditFile(str(path), 0)
+    os.replace(path, tmp_path / "away")
+    file.take(logger)
+    say(logger, 1)
+    file.close()
+    assert numbers(path) == [1]
+
+
+def test_a_line_that_the_disk_does_not_take_is_in_the_nodes_log(
+    tmp_path: Path, logger: logging.Logger, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[bytes] = []
+
+    def write(fd: int, line: bytes) -> int:
+        taken.append(line)
+        if len(taken) == 1:
+            return len(line) // 2
+        if len(taken) == 2:
+            raise OSError(28, "No space left on device")
+        return len(line)
+
+    monkeypatch.setattr(audit_file.os, "write", write)
+    file = AuditFile(str(tmp_path / "audit.log"), 0)
+    file.take(logger)
+    for number in (1, 2, 3):
+        say(logger, number)
+    file.close()
+    lines = errors(caplog)
+    assert len(lines) == 2 and all("No space left on device" in line for line in lines)
+    assert '"number": 1' in lines[0] and '"number": 2' in lines[1]
+    assert taken[2].startswith(b"\n{") and json.loads(taken[2])["number"] == 3, "not at the end of half a line"
+
+
+def test_a_disk_that_hangs_holds_up_nobody(
+    tmp_path: Path, logger: logging.Logger, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_file, "QUEUED_MAX", 3)
+    monkeypatch.setattr(audit_file, "CLOSE_SECONDS", 0)
+    monkeypatch.setattr(audit_file.AuditFile, "_write", lambda self: None)
+    file = AuditFile(str(tmp_path / "audit.log"), 0)
+    file.take(logger)
+    for number in range(5):
+        say(logger, number)
+    file.close()
+    lost = errors(caplog)
+    assert len(lost) == 2 and '"number": 3' in lost[0] and '"number": 4' in lost[1]
+
+
+def test_a_file_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -> None:
+    given = new_layout(tmp_path, 1, None).node_config(0)
+    config = parse_config({**given, "audit.log.location": str(tmp_path / "none" / "audit.log")})
+    with pytest.raises(ConfigError, match=r"audit\.log\.location = .*/none/audit\.log: cannot be written \(No such"):
+        audit_file.audit_file(config)
+    assert audit_file.audit_file(parse_config(given)) is None

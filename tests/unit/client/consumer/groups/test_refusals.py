@@ -1,0 +1,112 @@
+"""A consumer is told what its group refuses, or cannot give yet, in words that help. In virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock import TopicPartition
+from penstock.errors import (
+    FencedInstanceIdError,
+    GroupMaxSizeReachedError,
+    InvalidRegularExpressionError,
+    InvalidTopicError,
+    UnknownTopicOrPartitionError,
+)
+from tests.support.group_stage import GroupStage, Told, played
+
+
+def test_a_subscription_that_is_refused_changes_nothing_neither_do_its_callbacks() -> None:
+    async def story(stage: GroupStage) -> None:
+        a, told = await stage.member(), list[str]()
+        await a.subscribe(["t"], on_revoked=lambda partitions: told.append("revoked"))
+        assert await stage.settle(a) == [40]
+        for refused in ("x", ["a b"]):
+            with pytest.raises((TypeError, InvalidTopicError)):
+                await a.subscribe(refused, on_revoked=lambda partitions: told.append("of nobody"))
+        assert a.subscription() == ["t"] and len(a.assignment()) == 4
+        await a.unsubscribe()
+        assert told == ["revoked"]
+
+    played(story)
+
+
+def test_a_refusal_is_raised_by_polls_and_joining_is_tried_again() -> None:
+    async def story(stage: GroupStage) -> None:
+        stage.coordinator.fail("ConsumerGroupHeartbeat", *[GroupMaxSizeReachedError("it has 2 members")] * 2)
+        a = await stage.member()
+        for _ in range(2):
+            with pytest.raises(GroupMaxSizeReachedError, match="it has 2 members"):
+                await a.poll(timeout_ms=5_000)
+        assert await stage.settle(a) == [40]
+
+    played(story)
+
+
+@pytest.mark.parametrize("polls_again", [True, False])
+def test_records_before_a_pattern_that_is_refused_are_committed(polls_again: bool) -> None:
+    async def story(stage: GroupStage) -> None:
+        told = Told()
+        a = await stage.member(told)
+        assert await stage.settle(a) == [40]
+        stage.coordinator.offsets.clear()
+        await a.subscribe(pattern="(", **told.callbacks())
+        if polls_again:
+            with pytest.raises(InvalidRegularExpressionError):
+                await a.poll(timeout_ms=5_000)
+            assert told.calls[-1][0] == "on_revoked"
+        else:
+            await asyncio.sleep(1)
+        await a.close()
+        assert sum(stage.committed.values()) == 40
+        assert [name for name, _ in told.calls] == ["on_assigned", "on_revoked"]
+        assert stage.coordinator.heartbeats[-1].member_epoch == -1
+
+    played(story)
+
+
+def test_what_a_member_that_was_replaced_had_is_lost() -> None:
+    async def story(stage: GroupStage) -> None:
+        told = Told()
+        a = await stage.member(told)
+        await stage.settle(a)
+        stage.coordinator.fail("ConsumerGroupHeartbeat", FencedInstanceIdError("another one has it"))
+        await asyncio.sleep(6)
+        with pytest.raises(FencedInstanceIdError):
+            await a.poll(timeout_ms=5_000)
+        assert told.calls[-1][0] == "on_lost"
+
+    played(story)
+
+
+def test_a_topic_that_does_not_exist_is_told_once_and_read_once_it_does(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(stage: GroupStage) -> None:
+        a = stage.consumer()
+        await a.subscribe(["t", "later", "soon"])
+        await a.poll(timeout_ms=500)
+        stage.create("soon", 1)
+        await stage.settle(a)
+        await a.subscribe(["t", "later"])
+        await stage.settle(a, rounds=20)
+        warnings = [one.getMessage() for one in caplog.records if "does not exist" in one.getMessage()]
+        assert warnings == [
+            "group g: topic later does not exist: it is read once it does (penstock topics create later)"
+        ]
+        stage.create("later", 1)
+        assert sum(await stage.settle(a, rounds=20)) == 10
+
+    played(story)
+
+
+def test_a_partition_that_the_group_has_not_given_yet_is_no_matter_of_assign() -> None:
+    async def story(stage: GroupStage) -> None:
+        a = await stage.member()
+        for call in (a.seek(TopicPartition("t", 0), 3), a.lag(TopicPartition("t", 0))):
+            with pytest.raises(UnknownTopicOrPartitionError, match="gives partitions to members inside polls"):
+                await call
+        b = stage.consumer(group_id=None)
+        with pytest.raises(UnknownTopicOrPartitionError, match="assign it first"):
+            await b.seek(TopicPartition("t", 0), 3)
+
+    played(story)

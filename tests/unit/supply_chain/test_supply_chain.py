@@ -1,0 +1,85 @@
+"""The lock file of CI fits pyproject.toml, and what is wrong with one is named; the bill of materials is whole."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.metadata import distribution
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.supply_chain.lock import EXTRAS, LOCK, gaps, pins, requirements
+from tests.supply_chain.lower_bounds import untrue_bounds
+from tests.supply_chain.sbom import bill_of_materials, closure
+
+GOOD = """rich==15.0.0 \\
+    --hash=sha256:00 \\
+    --hash=sha256:01
+numpy==1.0 ; python_version < '3' \\
+    --hash=sha256:02
+"""
+RICH = [Requirement("rich>=13.9")]
+
+
+def test_ci_installs_what_pyproject_asks_for() -> None:
+    assert gaps(requirements(*EXTRAS), LOCK.read_text(encoding="utf-8")) == []
+
+
+def test_ci_builds_from_locked_packages_too() -> None:
+    """The sdists among them are built by setuptools, this project by hatchling: without build isolation."""
+    locked = {pin.name for pin, _ in pins(LOCK.read_text(encoding="utf-8"))}
+    assert {"setuptools", "hatchling"} <= locked
+
+
+def test_a_good_lock_file_has_no_gaps() -> None:
+    assert gaps(RICH, GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "wrong"),
+    [
+        ("rich>=16", GOOD, "rich>=16 is not met by 15.0.0"),
+        ("typer", GOOD, "typer is not met by any line"),
+        ("numpy", GOOD, "numpy is not met by any line"),  # its line is for another Python
+        ("rich", "rich==15.0.0\n", "rich has not one version with hashes"),
+        ("rich", "rich>=15.0.0 --hash=sha256:00\n", "rich has not one version with hashes"),
+        ("rich", GOOD + "--index-url index\n", "an address: --index-url index"),
+        ("rich", GOOD + "# from https://index\n", "an address: # from https://index"),
+    ],
+)
+def test_a_gap_of_a_lock_file_is_named(wanted: str, text: str, wrong: str) -> None:
+    assert gaps([Requirement(wanted)], text)[0].startswith(wrong)
+
+
+def test_every_range_has_a_lower_bound() -> None:
+    every = requirements("arrow", "spark", "dev", "plots", "supply-chain")
+    assert [str(one) for one in every if ">=" not in str(one.specifier)] == []
+
+
+def test_a_lower_bound_that_nobody_gets_is_named() -> None:
+    assert untrue_bounds(RICH, {"rich": "13.9.0"}) == []
+    assert untrue_bounds(RICH, {"rich": "13.9.2"}) == ["rich>=13.9: the oldest that can be had is 13.9.2"]
+    assert untrue_bounds([Requirement("rich")], {"rich": "0.1"}) == [
+        "rich: no lower bound; the oldest that can be had is 0.1"
+    ]
+
+
+def test_the_bill_of_materials_has_what_a_node_loads_and_nothing_of_the_tests() -> None:
+    bill = json.loads(bill_of_materials("penstock", []))
+    names = {re.sub(r"[-_.]+", "-", one["name"]).lower() for one in bill["components"]}
+    assert bill["bomFormat"] == "CycloneDX"
+    assert bill["metadata"]["component"]["name"] == "penstock"
+    direct = {
+        Requirement(line).name.lower() for line in distribution("penstock").requires or [] if "extra ==" not in line
+    }
+    assert {"grpcio", "uvloop"} <= direct <= names
+    assert names & {"pytest", "ruff", "pyspark"} == set()
+    assert all(one["version"] and one["purl"].startswith("pkg:pypi/") for one in bill["components"])
+    edges = {one["ref"]: one.get("dependsOn", []) for one in bill["dependencies"]}
+    assert "pygments" in edges["rich"]  # what comes indirectly is there, with whom it comes by
+
+
+def test_an_extra_adds_to_the_bill_and_two_bills_are_equal() -> None:
+    assert set(closure("penstock", [])) < set(closure("penstock", ["dev"]))
+    assert bill_of_materials("penstock", ["dev"]) == bill_of_materials("penstock", ["dev"])
