@@ -88,5 +88,13 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The tests that failed, one id a line, for who runs them once more by themselves (`.ci/run`)."""
+    if place := os.environ.get("PENSTOCK_FAILED_TESTS"):
+        stats = terminalreporter.stats
+        names = dict.fromkeys(report.nodeid for what in ("failed", "error") for report in stats.get(what, ()))
+        Path(place).write_text("".join(f"{name}\n" for name in names))
+
+
 def _rank(nodeid: str, beginnings: Sequence[str]) -> int:
     return next((rank for rank, beginning in enumerate(beginnings) if nodeid.startswith(beginning)), len(beginnings))
