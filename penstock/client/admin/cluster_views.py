@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from penstock.client.admin import changes
 from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.error_meaning import ToldErrors
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.errors import ApiError, BootstrapError, ListenerNotFoundError
@@ -146,16 +147,20 @@ async def ask_every_broker(
         except ApiError as error:
             return broker.node_id, error
 
+    told = ToldErrors[int]()
     attempt = 0
     while True:
         attempt += 1
         brokers = [broker for broker in (await newest_view(cluster, deadline_ms)).brokers if not broker.fenced]
         answers = await asyncio.gather(*(part_of(broker) for broker in brokers))
-        errors = [answer for _, answer in answers if isinstance(answer, ApiError)]
+        errors = {node_id: answer for node_id, answer in answers if isinstance(answer, ApiError)}
         if not errors:
             return [(node_id, answer) for node_id, answer in answers if not isinstance(answer, ApiError)]
-        final = next((error for error in errors if not error.retriable), None)
+        if final := next((error for error in errors.values() if not error.retriable), None):
+            raise final
+        for node_id, error in errors.items():
+            told.note(node_id, error)
         wait_ms = cluster.backoff.wait_ms(attempt)
-        if final is not None or cluster.clock.now_ms() + wait_ms >= deadline_ms:
-            raise final or errors[0]
+        if cluster.clock.now_ms() + wait_ms >= deadline_ms:
+            raise told.for_user(*next(iter(errors.items())))
         await asyncio.sleep(max(wait_ms, 1) / 1000)

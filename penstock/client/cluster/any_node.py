@@ -8,14 +8,15 @@ the node (node_choice.py), and questions to a partition's leader (by_leader.py).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
 from penstock.backoff import Backoff
+from penstock.client.cluster.error_meaning import UNANSWERED, ToldErrors
 from penstock.client.cluster.node_choice import NodeChoice
 from penstock.client.wire.connection import Connection
 from penstock.clock import Clock
-from penstock.errors import ApiError, NetworkError, RequestTimedOutError, TimedOutError
+from penstock.errors import ApiError, PenstockError, TimedOutError
 from penstock.types import Endpoint
 
 SILENCE_MS = 500
@@ -55,7 +56,7 @@ class AnyNode:
         twice. The nodes in `avoid` are asked only when the first other one failed: the others may be gone.
         """
         asked: dict[asyncio.Future[T], Endpoint] = {}
-        said: dict[Endpoint, BaseException] = {}
+        told = ToldErrors[Endpoint]()
         attempt = 0
         preferred: Endpoint | None = None
         try:
@@ -76,10 +77,10 @@ class AnyNode:
                 if error is None:
                     self._choice.answered(endpoint)
                     return answered.result()
-                preferred = self._next_after(error, endpoint)
-                said.pop(endpoint, None)
-                said[endpoint] = error
-                await self._pause_between(said, attempt, preferred is not None, deadline_ms)
+                preferred = self._next_after(error := _retriable(error), endpoint)
+                told.note(endpoint, error)
+                if await self._is_over(attempt, preferred is not None, deadline_ms):
+                    raise _for_user(told.of_any(error), attempt)
         finally:
             for unanswered in asked:
                 unanswered.cancel()
@@ -89,27 +90,20 @@ class AnyNode:
         """How long one attempt may take."""
         return min(max(deadline_ms - self._clock.now_ms(), 1), self._request_timeout_ms)
 
-    def _next_after(self, error: BaseException, endpoint: Endpoint) -> Endpoint | None:
-        """Where a retriable error points to, if anywhere; raises any other error."""
-        if not isinstance(error, ApiError) or not error.retriable:
-            raise error
+    def _next_after(self, error: ApiError, endpoint: Endpoint) -> Endpoint | None:
+        """Where an error points to, if anywhere."""
         self._choice.missed(endpoint, self._live())
         return error.leader.endpoint if error.leader is not None and error.leader.endpoint != endpoint else None
 
-    async def _pause_between(
-        self, said: Mapping[Endpoint, BaseException], attempt: int, is_hinted: bool, deadline_ms: int
-    ) -> None:
-        """Backs off once every node was asked; raises at the deadline. `said`: each node's last error, newest last."""
+    async def _is_over(self, attempt: int, is_hinted: bool, deadline_ms: int) -> bool:
+        """Backs off once every node was asked; True at the deadline."""
         nodes = len(self._choice.candidates(self._live()))
         wait_ms = self._backoff.wait_ms(1 + attempt // nodes) if attempt >= nodes else 0
         if self._clock.now_ms() + wait_ms >= deadline_ms:
-            for error in reversed(tuple(said.values())):  # one that answers tells more than the silence of the others
-                if not isinstance(error, (NetworkError, RequestTimedOutError)):
-                    raise error
-            *_, last = said.values()
-            raise TimedOutError(f"no broker answered in time ({attempt} attempts); the last said: {last}") from last
+            return True
         if wait_ms and not is_hinted:
             await asyncio.sleep(wait_ms / 1000)
+        return False
 
     def __repr__(self) -> str:
         return f"AnyNode({self._choice!r})"
@@ -120,3 +114,18 @@ async def _first_done(asked: Collection[asyncio.Future[T]], patience_ms: int | N
     patience = None if patience_ms is None else patience_ms / 1000
     done, _ = await asyncio.wait(asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
     return next((question for question in asked if question in done), None)
+
+
+def _retriable(error: BaseException) -> ApiError:
+    """The error if the next node may do better; raises any other."""
+    if not isinstance(error, ApiError) or not error.retriable:
+        raise error
+    return error
+
+
+def _for_user(error: ApiError, attempts: int) -> PenstockError:
+    if isinstance(error, UNANSWERED):
+        late = TimedOutError(f"no broker answered in time ({attempts} attempts); the last said: {error}")
+        late.__cause__ = error
+        return late
+    return error

@@ -14,14 +14,13 @@ from typing import Generic, NamedTuple, TypeVar
 
 from penstock.client.cluster.any_node import SILENCE_MS
 from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.error_meaning import UNANSWERED, ToldErrors
 from penstock.client.wire.connection import Connection
 from penstock.errors import (
     ApiError,
     InvalidTopicError,
     LeaderNotAvailableError,
-    NetworkError,
     NotLeaderOrFollowerError,
-    RequestTimedOutError,
     TimedOutError,
     UnknownServerError,
     UnknownTopicIdError,
@@ -81,6 +80,7 @@ async def ask_leaders(
     deadline_ms = cluster.clock.now_ms() + timeout_ms
     await check_partitions(cluster, wanted, timeout_ms)
     found: dict[TopicPartition, R] = {}
+    told = ToldErrors[TopicPartition]()
     attempt = 0
     while True:
         attempt += 1
@@ -91,12 +91,14 @@ async def ask_leaders(
         found |= answers.found
         if not answers.failed:
             return found
-        error = _worst(answers.failed.values())
+        for tp, failure in answers.failed.items():
+            told.note(tp, failure)
+        error = _worst(told.for_user(tp, failure) for tp, failure in answers.failed.items())
         if not error.retriable:
             raise error
         wait_ms = cluster.backoff.wait_ms(attempt)
         if cluster.clock.now_ms() + wait_ms >= deadline_ms:
-            if isinstance(error, (NetworkError, RequestTimedOutError)):
+            if isinstance(error, UNANSWERED):
                 raise TimedOutError(f"no answer within {timeout_ms} ms; the last error: {error}") from error
             raise error
         cluster.refresh_soon()

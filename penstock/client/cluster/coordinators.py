@@ -15,13 +15,13 @@ from typing import Any, Final, TypeVar
 
 from penstock.client.cluster.any_node import SILENCE_MS
 from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.error_meaning import UNANSWERED, ToldErrors
 from penstock.client.wire.connection import Connection
 from penstock.errors import (
     ApiError,
     ConcurrentTransactionsError,
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
-    NetworkError,
     NotCoordinatorError,
     RequestTimedOutError,
     TimedOutError,
@@ -73,14 +73,14 @@ class Coordinators:
 
     async def ask(self, api: Api[Any, A], request: Any, deadline_ms: int, *, attempts_max: int | None = None) -> A:
         """The answer of the coordinator of the request's id. An error that asking again does not mend is raised, and
-        at the deadline, or after so many attempts, the last one; TimedOutError if nobody answered."""
+        at the deadline, or after so many attempts, the last one that was told; TimedOutError if nobody answered."""
         key: str = getattr(request, self._field)
 
         async def call(connection: Connection, ids: Sequence[str], left_ms: int) -> Mapping[str, A | ApiError]:
             return {key: await connection.call(api, request, left_ms)}
 
         answer = (await self.ask_each((key,), call, deadline_ms, attempts_max=attempts_max))[key]
-        if isinstance(answer, (NetworkError, RequestTimedOutError)):
+        if isinstance(answer, UNANSWERED):
             raise TimedOutError(f"the coordinator of {self._what} {key!r} did not answer in time: {answer}") from answer
         if isinstance(answer, ApiError):
             raise answer
@@ -89,20 +89,25 @@ class Coordinators:
     async def ask_each(
         self, ids: Iterable[str], call: CoordinatorCall[R], deadline_ms: int, *, attempts_max: int | None = None
     ) -> dict[str, R | ApiError]:
-        """The answer about each id, in their order; an error that asking again does not mend, or the last one at the
-        deadline, or after so many attempts."""
+        """The answer about each id, in their order; an error that asking again does not mend, or at the deadline, or
+        after so many attempts, the last one that was told."""
         answers: dict[str, R | ApiError] = dict.fromkeys(ids, CoordinatorNotAvailableError())
+        told = ToldErrors[str]()
         missing, attempt = list(answers), 0
         while missing:
             attempt += 1
             answers |= await self._round(missing, call, deadline_ms)
             missing = [key for key in missing if self._is_to_be_asked_again(key, answers[key])]
+            for key in missing:
+                told.note(key, answers[key])
             wait_ms = self._cluster.backoff.wait_ms(attempt)
             if self._cluster.clock.now_ms() + wait_ms >= deadline_ms or attempt == attempts_max:
                 break
             if missing:
                 await asyncio.sleep(max(wait_ms, 1) / 1000)
-        return answers
+        return {
+            key: told.for_user(key, found) if isinstance(found, ApiError) else found for key, found in answers.items()
+        }
 
     def _is_to_be_asked_again(self, key: str, answer: object) -> bool:
         if not isinstance(answer, ApiError) or not answer.retriable:

@@ -1,9 +1,13 @@
 """Tells what an error means for the next attempt: may another node lead by now, and may a write have happened?
 
-Not here: how long to wait before it (penstock/backoff.py).
+And for the user, when there is no next attempt: which of the errors says why (`ToldErrors`). Not here: how long to wait
+before an attempt (penstock/backoff.py).
 """
 
 from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
 
 from penstock.errors import (
     ApiError,
@@ -12,9 +16,12 @@ from penstock.errors import (
     NetworkError,
     NotEnoughReplicasAfterAppendError,
     NotLeaderOrFollowerError,
+    PenstockError,
+    RequestTimedOutError,
     UnknownLeaderEpochError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
+    error_for,
 )
 
 LEADERSHIP_ERRORS = (
@@ -30,6 +37,12 @@ LEADERSHIP_ERRORS = (
 """Errors after which another node may lead than the client knows. A leader whose disk failed does not lead any more; a
 leader that stopped leading after an append can only say that the append is not acked."""
 
+UNANSWERED = (NetworkError, RequestTimedOutError)
+"""Errors of an attempt that nobody answered."""
+
+E = TypeVar("E", bound=PenstockError)
+K = TypeVar("K", bound=Hashable)
+
 
 def needs_metadata(error: ApiError) -> bool:
     """True if the next attempt should first learn who leads."""
@@ -39,3 +52,51 @@ def needs_metadata(error: ApiError) -> bool:
 def outcome_unknown(error: ApiError) -> bool:
     """True if the write may be in the log all the same; penstock/errors.py says which errors rule that out."""
     return not error.nothing_written
+
+
+class ToldErrors(Generic[K]):
+    """The last error that servers told about each thing that is asked for again until a deadline.
+
+    The deadline often cuts the last attempt off. Its error is that no answer came in time, which says nothing of why
+    the attempts before it failed: a full disk, a coordinator that loads.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[K, ApiError] = {}  # the newest last
+
+    def note(self, key: K, outcome: object) -> None:
+        """An attempt ended with this: an error, or anything else. Before `for_user`."""
+        before = self._told.get(key)
+        told = told_after(before, outcome)
+        if told is not before:
+            self._told.pop(key, None)
+            if told is not None:
+                self._told[key] = told
+
+    def for_user(self, key: K, last: E) -> E | ApiError:
+        """The error of the last attempt; where nobody answered it, the one that was told before, with both texts."""
+        return told_or_last(self._told.get(key), last)
+
+    def of_any(self, last: E) -> E | ApiError:
+        """The same, where it does not matter of what the error was told."""
+        return told_or_last(next(reversed(self._told.values()), None), last)
+
+    def __repr__(self) -> str:
+        return f"ToldErrors({len(self._told)})"
+
+
+def told_after(told: ApiError | None, outcome: object) -> ApiError | None:
+    """The last error that a server told, once an attempt has ended. A time-out is no news of the server; after a broken
+    connection, what it told before is out of date."""
+    if isinstance(outcome, RequestTimedOutError):
+        return told
+    return outcome if isinstance(outcome, ApiError) and not isinstance(outcome, NetworkError) else None
+
+
+def told_or_last(told: ApiError | None, last: E) -> E | ApiError:
+    """See `ToldErrors.for_user`. The last attempt may have written, so the error does not say that nothing was."""
+    if told is None or not isinstance(last, UNANSWERED):
+        return last
+    error = error_for(told.code, f"{told}; the last attempt had no answer: {last}", leader=told.leader)
+    error.nothing_written, error.__cause__ = False, last
+    return error

@@ -17,7 +17,7 @@ from itertools import count, repeat
 from penstock.client import forks
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.sequences import SequencePlace
-from penstock.errors import PenstockError
+from penstock.errors import ApiError, PenstockError
 from penstock.record.batch import with_producer
 from penstock.record.builder import Headers, build_batch
 from penstock.record.codecs import Codec
@@ -65,6 +65,7 @@ class ProducerBatch:
         "threads",
         "timestamp_ms",
         "timestamps_ms",
+        "told_error",
         "topic_partition",
         "unknown_attempts",
         "values",
@@ -90,6 +91,7 @@ class ProducerBatch:
         self.place: SequencePlace | None = None  # once an idempotent producer has sent it
         self.stamped: tuple[ProducerIdAndEpoch, int] | None = None  # what `encoded` has
         self.last_error: PenstockError | None = None
+        self.told_error: ApiError | None = None  # the last one that a broker told
         self.unknown_attempts = 0  # that ended with their outcome unknown: each may have written the records
         self.halves: tuple[ProducerBatch, ...] = ()  # what it was split into; one, of the records that were not refused
         self.refused: dict[int, PenstockError] = {}  # records that failed by themselves, by their place; ascending

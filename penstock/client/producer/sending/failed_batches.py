@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from penstock.backoff import Backoff
-from penstock.client.cluster.error_meaning import needs_metadata
+from penstock.client.cluster.error_meaning import needs_metadata, told_after, told_or_last
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.cluster.waiting import broker_name, no_leader
 from penstock.client.producer.batch import ProducerBatch
@@ -80,6 +80,7 @@ class FailedBatches:
         """No answer, or an error. `is_unknown`: the batch may have been written."""
         queue.release(batch, is_unknown=is_unknown)
         batch.last_error = without_frames(error)
+        batch.told_error = told_after(batch.told_error, batch.last_error)
         if isinstance(error, SequenceError) and batch.place is not None:
             return self._on_sequence_error(queue, batch, error, now_ms)
         if isinstance(error, MessageTooLargeError | RecordListTooLargeError) and batch.record_count > 1:
@@ -141,7 +142,9 @@ class FailedBatches:
         return Again(batch, error)
 
     def _too_late(self, batch: ProducerBatch) -> TimedOutError:
-        last = f"; the last error: {batch.last_error}" if batch.last_error is not None else "; no broker could be asked"
+        last = "; no broker could be asked"
+        if batch.last_error is not None:
+            last = f"; the last error: {told_or_last(batch.told_error, batch.last_error)}"
         if batch.last_error is None and self._producer_id_error is not None:
             last = f"; the cluster has given no producer id: {self._producer_id_error}"
         limit_ms = self._limits.delivery_timeout_ms

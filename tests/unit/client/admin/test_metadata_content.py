@@ -13,6 +13,7 @@ from penstock.errors import (
     BrokerIdNotRegisteredError,
     NetworkError,
     OffsetOutOfRangeError,
+    RequestTimedOutError,
     ResourceExhaustedError,
     UnknownServerError,
 )
@@ -74,6 +75,10 @@ def test_a_busy_broker_is_asked_again_until_the_deadline() -> None:
         began_ms = virtual_clock().now_ms()
         assert [row.error for row in await admin.metadata_digests()] == ["", "busy", ""]
         assert virtual_clock().now_ms() - began_ms <= LIMIT_MS
+        refusals.clear()
+        refusals += [ResourceExhaustedError("busy"), *[RequestTimedOutError("late")] * 10_000]
+        (error,) = [row.error for row in await admin.metadata_digests() if row.node_id == 2]
+        assert error == "busy; the last attempt had no answer: late"
 
     run(story)
 

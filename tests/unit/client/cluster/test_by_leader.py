@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from penstock.client.cluster.by_leader import Answer, LeaderQuestion, ask_leaders, ask_leaders_once
-from penstock.errors import LeaderNotAvailableError, RequestTimedOutError, UnknownServerError
+from penstock.errors import (
+    ApiError,
+    KafkaStorageError,
+    LeaderNotAvailableError,
+    RequestTimedOutError,
+    UnknownServerError,
+)
 from penstock.types import NO_LEADER, Endpoint, TopicPartition
 from tests.support.scripted_fetch import TP, ScriptedCluster
 from tests.support.virtual_time import run_virtual
@@ -83,3 +89,16 @@ def test_an_answer_about_another_partition_counts_for_none() -> None:
 
     with pytest.raises(UnknownServerError, match="asked about 1 partitions from t-0 on, and answered about 1: t-1"):
         run_virtual(ask_leaders(cluster, {TP: 1}, call, 60_000))
+
+
+def test_what_a_leader_told_is_the_error_when_the_deadline_cuts_the_last_attempt_off() -> None:
+    cluster: Any = ScriptedCluster()
+    outcomes: list[ApiError] = [KafkaStorageError("the disk is full"), RequestTimedOutError("late")]
+
+    async def call(connection: Any, questions: Sequence[LeaderQuestion[int]], left_ms: int) -> Sequence[Answer[str]]:
+        if len(outcomes) == 1:
+            await asyncio.sleep(left_ms / 1000)
+        raise outcomes.pop(0)
+
+    with pytest.raises(KafkaStorageError, match=r"^the disk is full; the last attempt had no answer: late$"):
+        run_virtual(ask_leaders(cluster, {TP: 1}, call, 1_000))

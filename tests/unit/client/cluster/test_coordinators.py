@@ -17,6 +17,7 @@ from penstock.errors import (
     GroupIdNotFoundError,
     InvalidRequestError,
     NotCoordinatorError,
+    RequestTimedOutError,
     TimedOutError,
     UnknownMemberIdError,
     UnknownServerError,
@@ -130,6 +131,20 @@ def test_the_last_error_is_told_at_the_deadline_and_a_final_one_at_once() -> Non
         with pytest.raises(UnknownMemberIdError, match="a stranger"):
             await coordinators.ask(OFFSET_COMMIT, OffsetCommitRequest("g", ()), deadline(cluster))
         assert cluster.clock.now_ms() - began_ms < 100
+
+    run(story)
+
+
+def test_why_a_coordinator_refused_is_told_when_the_deadline_cuts_the_last_attempt_off() -> None:
+    async def story(nodes: FakeNodes, cluster: ClusterClient, coordinators: Coordinators) -> None:
+        refusals = nodes.cluster.groups.refusals["OffsetCommit"]
+        refusals.append(CoordinatorLoadInProgressError("the disk is full"))
+        refusals.extend(RequestTimedOutError("late") for _ in range(1_000))
+        with pytest.raises(CoordinatorLoadInProgressError, match=r"^the disk is full; the last .*: late$") as raised:
+            await coordinators.ask(OFFSET_COMMIT, OffsetCommitRequest("g", ()), deadline(cluster, 5_000))
+        assert not raised.value.nothing_written
+        with pytest.raises(TimedOutError, match="did not answer in time: late"):
+            await coordinators.ask(OFFSET_COMMIT, OffsetCommitRequest("g", ()), deadline(cluster, 5_000))
 
     run(story)
 

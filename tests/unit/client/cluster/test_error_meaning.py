@@ -1,14 +1,20 @@
-"""Errors say whether metadata is doubtful and whether a write may have happened."""
+"""Errors say whether metadata is doubtful, whether a write may have happened, and which of them the user is told."""
 
 from __future__ import annotations
 
-from penstock.client.cluster.error_meaning import needs_metadata, outcome_unknown
+import pytest
+
+from penstock.client.cluster.error_meaning import ToldErrors, needs_metadata, outcome_unknown
 from penstock.errors import (
+    BootstrapError,
+    CoordinatorLoadInProgressError,
     KafkaStorageError,
     NetworkError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
+    PenstockError,
     RequestTimedOutError,
+    TimedOutError,
 )
 
 
@@ -21,3 +27,28 @@ def test_errors_are_told_apart() -> None:
 
 def test_after_a_disk_error_another_may_lead_and_the_write_may_stand() -> None:
     assert needs_metadata(KafkaStorageError()) and outcome_unknown(KafkaStorageError())
+
+
+def test_the_error_that_a_server_told_says_why_when_the_last_attempt_had_no_answer_in_time() -> None:
+    told = ToldErrors[str]()
+    late = RequestTimedOutError("no answer within 1 ms")
+    for outcome in (CoordinatorLoadInProgressError("it loads"), NotEnoughReplicasError("few"), late, late):
+        told.note("a", outcome)
+    found = told.for_user("a", late)
+    assert isinstance(found, NotEnoughReplicasError) and found.__cause__ is late
+    assert str(found) == "few; the last attempt had no answer: no answer within 1 ms"
+    assert not found.nothing_written, "the last attempt may have written"
+    told.note("b", CoordinatorLoadInProgressError("it loads"))
+    told.note("c", late)
+    assert isinstance(told.of_any(late), CoordinatorLoadInProgressError) and told.for_user("c", late) is late
+
+
+@pytest.mark.parametrize(
+    "last", [NetworkError("refused"), NotEnoughReplicasError("few"), BootstrapError("nobody"), TimedOutError("late")]
+)
+def test_any_other_last_error_stays_as_it_is(last: PenstockError) -> None:
+    told = ToldErrors[str]()
+    for outcome in (CoordinatorLoadInProgressError("it loads"), last):
+        told.note("a", outcome)
+    assert told.for_user("a", last) is last and told.of_any(last) is last
+    assert told.of_any(late := RequestTimedOutError("late")) is late or isinstance(last, NotEnoughReplicasError)

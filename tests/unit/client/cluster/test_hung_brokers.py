@@ -19,7 +19,7 @@ from penstock.client.producer.sending.dispatcher import BatchDispatcher
 from penstock.client.producer.sending.failed_batches import DispatchLimits
 from penstock.client.producer.sending.sender import ASK_AROUND_MS, Sender
 from penstock.client.wire.connection import Connection
-from penstock.errors import NetworkError, ReplicaNotAvailableError, TimedOutError
+from penstock.errors import NetworkError, ReplicaNotAvailableError, RequestTimedOutError, TimedOutError
 from penstock.record.codecs import Codec
 from penstock.types import Endpoint, TopicPartition
 from tests.support.client_environment import fake_environment, pool_of, stepped_threads
@@ -223,5 +223,21 @@ def test_what_a_node_answers_is_told_before_the_silence_of_the_others(left_ms: i
         answers, asked = 1, 0
         with pytest.raises(TimedOutError, match="connection refused"):
             await cluster.any_node.ask(ask, cluster.clock.now_ms() + 60_000, read_only=True)
+
+    with_bench(story, {0: 1})
+
+
+def test_what_a_node_told_is_the_error_when_the_deadline_cuts_its_next_answer_off() -> None:
+    async def story(bench: Bench) -> None:
+        told = [ReplicaNotAvailableError("this broker is behind") for _ in bench.cluster.bootstrap]
+
+        async def ask(connection: Connection, timeout_ms: int) -> None:
+            if told:
+                raise told.pop()
+            await asyncio.sleep(timeout_ms / 1000)
+            raise RequestTimedOutError(f"{connection.endpoint} is late")
+
+        with pytest.raises(ReplicaNotAvailableError, match=r"this broker is behind; the last attempt had .* is late"):
+            await bench.cluster.any_node.ask(ask, bench.cluster.clock.now_ms() + 5_000, read_only=True)
 
     with_bench(story, {0: 1})

@@ -233,6 +233,18 @@ def test_retries_end_with_the_delivery_time_out_and_tell_the_last_error() -> Non
     assert "may be written" in str(failed.error) and not failed.error.nothing_written
 
 
+def test_why_a_broker_refused_is_told_when_it_has_not_answered_the_last_attempt() -> None:
+    bench = Bench(delivery_timeout_ms=900)
+    bench.add(0)
+    (request,) = bench.drain()
+    bench.dispatcher.on_answer(request, answer(request, NotEnoughReplicasError("the disk is full")), NOW_MS)
+    bench.drain(NOW_MS + 500)
+    (failed,) = bench.dispatcher.failures.expire(NOW_MS + 900)
+    assert isinstance(failed, Failed) and isinstance(failed.error, TimedOutError)
+    told = "the last error: the disk is full; the last attempt had no answer: broker 1 at a:1 has not answered"
+    assert told in str(failed.error) and not failed.error.nothing_written
+
+
 @pytest.mark.parametrize("first", [NetworkError("broken"), NotEnoughReplicasError("few")])
 def test_a_record_is_said_to_be_unwritten_only_if_no_attempt_may_have_written_it(first: ApiError) -> None:
     bench = Bench()

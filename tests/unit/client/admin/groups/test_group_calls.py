@@ -17,6 +17,7 @@ from penstock.errors import (
     InvalidGroupIdError,
     NetworkError,
     NonEmptyGroupError,
+    RequestTimedOutError,
     UnknownTopicOrPartitionError,
 )
 from penstock.messages.groups.consumer_protocol import TopicIdPartitions
@@ -85,6 +86,14 @@ def test_a_list_is_not_given_without_the_groups_of_one_broker() -> None:
         refusals = nodes.cluster.groups.refusals["ListGroups"]
         refusals.extend(CoordinatorLoadInProgressError("it loads") for _ in range(999))
         with pytest.raises(CoordinatorLoadInProgressError, match="it loads"):
+            await admin.list_groups()
+        refusals.clear()
+        for node in range(1, 4):  # each tells once, and then has no time left
+            refusals.append(CoordinatorLoadInProgressError(f"node {node} loads"))
+        refusals.extend(RequestTimedOutError("late") for _ in range(999))
+        with pytest.raises(
+            CoordinatorLoadInProgressError, match=r"node \d loads; the last attempt had no answer: .*late"
+        ):
             await admin.list_groups()
 
     run(story)

@@ -8,12 +8,15 @@ import pytest
 
 from penstock import TopicPartition
 from penstock.errors import (
+    CoordinatorNotAvailableError,
     FencedInstanceIdError,
     GroupMaxSizeReachedError,
     InvalidRegularExpressionError,
     InvalidTopicError,
+    TimedOutError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetCommitResponse, OffsetCommitResult
 from tests.support.group_stage import GroupStage, Told, played
 
 
@@ -108,5 +111,32 @@ def test_a_partition_that_the_group_has_not_given_yet_is_no_matter_of_assign() -
         b = stage.consumer(group_id=None)
         with pytest.raises(UnknownTopicOrPartitionError, match="assign it first"):
             await b.seek(TopicPartition("t", 0), 3)
+
+    played(story)
+
+
+@pytest.mark.parametrize("of_the_partition", [True, False])
+def test_a_commit_tells_why_it_was_refused_when_time_is_over_before_the_next_answer(
+    of_the_partition: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(stage: GroupStage) -> None:
+        a = await stage.member(enable_auto_commit=False, request_timeout_ms=5_000)
+        await stage.settle(a)
+        refusal = CoordinatorNotAvailableError("the disk is full")
+
+        def refuse(request: OffsetCommitRequest) -> OffsetCommitResponse:
+            stage.coordinator.slow_ms["OffsetCommit"] = 60_000
+            if not of_the_partition:
+                raise refusal
+            return OffsetCommitResponse(
+                tuple(OffsetCommitResult(part.partition, refusal) for part in request.partitions)
+            )
+
+        monkeypatch.setattr(stage.coordinator, "_commit", refuse)
+        with pytest.raises(TimedOutError, match="not committed in time; the last error: the disk is full; the last"):
+            await a.commit()
+        stage.coordinator.slow_ms.clear()
+        monkeypatch.undo()
+        await a.commit()
 
     played(story)

@@ -16,6 +16,7 @@ from penstock.errors import (
     IllegalGenerationError,
     NetworkError,
     ProducerFencedError,
+    RequestTimedOutError,
     StaleMemberEpochError,
     SubscriptionError,
     TransactionAbortedError,
@@ -176,6 +177,18 @@ def test_a_coordinator_that_stays_away_aborts_the_transaction_in_time() -> None:
         consumer = await member(stage)
         transactions.fail("TxnOffsetCommit", *[CoordinatorLoadInProgressError()] * 10_000)
         with pytest.raises(TransactionAbortedError, match="in time"):
+            async with producer.transaction() as t:
+                await t.send_offsets(consumer)
+
+    run(story, max_block_ms=1_000)
+
+
+def test_why_offsets_were_refused_is_told_when_time_is_over_before_the_next_answer() -> None:
+    async def story(stage: GroupStage, transactions: FakeTransactions, producer: AsyncProducer) -> None:
+        consumer = await member(stage)
+        transactions.fail("TxnOffsetCommit", CoordinatorLoadInProgressError("the disk is full"))
+        transactions.fail("TxnOffsetCommit", *[RequestTimedOutError("late")] * 10_000)
+        with pytest.raises(TransactionAbortedError, match=r"the disk is full; the last attempt had no answer: .*late"):
             async with producer.transaction() as t:
                 await t.send_offsets(consumer)
 
