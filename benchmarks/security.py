@@ -1,52 +1,35 @@
 """The cost of security: the same work without it, with ACLs alone, and with TLS, log-ins and ACLs; and Kafka with TLS.
 
-    python -m benchmarks.security [--quick] [--pairs 5] [--peers DIR]
+    python -m benchmarks.security [--quick] [--pairs 5] [--only acls] [--peers DIR]
 
 Three clusters of three nodes run at the same time, `plain`, `acls` and `tls`, and the client of each row goes to one
 after the other, in another order each turn: what drifts on the machine favours none. Rows are a JSON line each; then
-come medians, ratios to `plain` of the same turn, and the goals. A client is one process: our own, or confluent-kafka at
-the listeners for Kafka's clients. The clients have their rights by ACLs, of which there are 1,000 more, and none is a
-super user; a turn's topics are new. With `--peers` Kafka runs in the same way afterwards, plain and with TLS at every
-listener, by confluent-kafka. Latency is that of 1,000 records a second, one by one.
+come medians, the median of the ratios to `plain` of the same turn with their standard error, and the goals. A client is
+one process: our own, or confluent-kafka at the listeners for Kafka's clients. The clients have their rights by ACLs, of
+which there are 1,000 more, and none is a super user; a turn's topics are new. With `--peers` Kafka runs in the same way
+afterwards, plain and with TLS at every listener, by confluent-kafka. Latency is that of 1,000 records a second, one by
+one. Not here: the clusters (`security_systems.py`).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import broker_systems as systems
-from benchmarks.broker_client_kafka import SECURITY_VARIABLE
-from penstock import Admin
-from penstock.certs.authority import CA_FILE, Authority
-from penstock.client.admin.admin_types import (
-    AclBinding,
-    Operation,
-    PatternType,
-    Permission,
-    ResourceType,
-    UserScramCredentialUpsertion,
-)
-from penstock.client.options.security_options import VARIABLES
-from penstock.messages.security.acls import CLUSTER_NAME
-from penstock.testing import Cluster
+from benchmarks.security_systems import ACLS, KAFKA, KAFKA_TLS, PLAIN, TLS, Target, kafkas, ours
 
-NODES, PARTITIONS = 3, 6
-OTHER_ACLS = 1_000
-USER, PASSWORD = "bench", "the benchmark's own"
 CLIENT_TIMEOUT_S = 180
-PLAIN, ACLS, TLS = "plain", "acls", "tls"
-KAFKA, KAFKA_TLS = "kafka", "kafka-tls"
 
 Row = dict[str, Any]
 
@@ -90,104 +73,6 @@ class Size:
 
 
 FULL, QUICK = Size(600_000, 5_000), Size(200_000, 2_000)
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """One running cluster, and what its clients must know."""
-
-    name: str
-    bootstraps: Mapping[str, str]
-    """By library."""
-    create_topic: Callable[[str], object]
-    pids: Callable[[], Sequence[int]]
-    environment: Mapping[str, str] = field(default_factory=dict)
-
-
-@contextmanager
-def ours(name: str) -> Iterator[Target]:
-    """A cluster of this name's security, with a node's own defaults."""
-    keys = {ACLS: {"authorizer.class.name": "StandardAuthorizer", "allow.everyone.if.no.acl.found": True}}.get(name, {})
-    with Cluster(NODES, config=keys, defaults={}, secure=name == TLS) as cluster, ExitStack() as stack:
-        admin = stack.enter_context(Admin(cluster.bootstrap, **cluster.client_options))
-        principal = f"User:{USER}" if name == TLS else "User:ANONYMOUS"
-        if name != PLAIN:
-            for some in _rights(principal):
-                for acl, error in admin.create_acls(some).items():
-                    if error is not None:
-                        raise RuntimeError(f"{acl}: {error}")
-        environment: dict[str, str] = {}
-        if name == TLS:
-            admin.alter_user_scram_credentials([UserScramCredentialUpsertion(USER, PASSWORD)])
-            environment = _environment(cluster)
-        yield Target(
-            name,
-            {"penstock": cluster.bootstrap, "kafka": cluster.kafka_bootstrap},
-            lambda topic: admin.create_topic(topic, PARTITIONS, NODES),
-            lambda: [cluster.pid(index) for index in range(NODES)],
-            environment,
-        )
-
-
-def _rights(principal: str) -> Iterator[list[AclBinding]]:
-    """First the right to give the others, then those, among many of somebody else."""
-
-    def acl(kind: ResourceType, name: str, who: str = principal) -> AclBinding:
-        return AclBinding(kind, name, PatternType.LITERAL, who, "*", Operation.ALL, Permission.ALLOW)
-
-    yield [acl(ResourceType.CLUSTER, CLUSTER_NAME)]
-    yield [acl(ResourceType.TOPIC, "*"), acl(ResourceType.GROUP, "*"), acl(ResourceType.TRANSACTIONAL_ID, "*")]
-    yield [acl(ResourceType.TOPIC, f"other-{number}", f"User:other-{number % 10}") for number in range(OTHER_ACLS)]
-
-
-def _environment(cluster: Cluster) -> dict[str, str]:
-    """By which both libraries' clients log in."""
-    secured = cluster.secured
-    assert secured is not None
-    options = {"tls_ca": str(secured.ca), "username": USER, "password": PASSWORD}
-    of_kafka = {
-        "security.protocol": "SASL_SSL",
-        "ssl.ca.location": str(secured.ca),
-        "sasl.mechanism": "SCRAM-SHA-256",
-        "sasl.username": USER,
-        "sasl.password": PASSWORD,
-    }
-    return {VARIABLES[name]: value for name, value in options.items()} | {SECURITY_VARIABLE: json.dumps(of_kafka)}
-
-
-@contextmanager
-def kafkas(peers: Path, name: str, *, fsync: bool) -> Iterator[Target]:
-    """Kafka, plain or with TLS for clients, between brokers and for controllers."""
-    with ExitStack() as stack:
-        config: dict[str, Any] = {}
-        environment: dict[str, str] = {}
-        if name == KAFKA_TLS:
-            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kafka-tls-")))
-            keystore, ca = Authority.create(directory).node(1, ["127.0.0.1", "localhost"]), directory / CA_FILE
-            config = {
-                "listener.security.protocol.map": "CONTROLLER:SSL,PLAINTEXT:SSL",
-                "ssl.keystore.type": "PEM",
-                "ssl.keystore.location": keystore,
-                "ssl.truststore.type": "PEM",
-                "ssl.truststore.location": ca,
-            }
-            environment = {SECURITY_VARIABLE: json.dumps({"security.protocol": "SSL", "ssl.ca.location": str(ca)})}
-        system = stack.enter_context(systems.kafka(peers, NODES, fsync=fsync, config=config))
-        more = json.loads(environment.get(SECURITY_VARIABLE, "{}"))
-        yield Target(name, {"kafka": system.bootstrap}, _creates(system.bootstrap, more), system.pids, environment)
-
-
-def _creates(bootstrap: str, more: Mapping[str, str]) -> Callable[[str], object]:
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    quiet = {"log_level": 0}  # it outlives Kafka, and would tell of that
-    admin = AdminClient({"bootstrap.servers": bootstrap, **quiet, **more})
-
-    def create(topic: str) -> None:
-        for created in admin.create_topics([NewTopic(topic, PARTITIONS, NODES)]).values():
-            created.result(60)
-
-    return create
 
 
 # -- turns -------------------------------------------------------------------------------------------------------------
@@ -270,12 +155,15 @@ def _figures(rows: Sequence[Row], system: str, work: Work, figure: str) -> dict[
 
 
 def _line(title: str, mine: Mapping[int, float], theirs: Mapping[int, float], goal: float | None) -> str:
-    ratios = sorted(mine[turn] / theirs[turn] for turn in mine.keys() & theirs.keys() if theirs[turn])
-    middle = statistics.median(ratios) if ratios else 0.0
-    spread = f"{middle:.2f} ({ratios[0]:.2f}-{ratios[-1]:.2f})" if ratios else "-"
+    ratios = [mine[turn] / theirs[turn] for turn in mine.keys() & theirs.keys() if mine[turn] and theirs[turn]]
+    middle = statistics.median(ratios) if ratios else math.nan
+    # Of a ratio the logarithm is what spreads evenly: half of it and its double are equally far from one.
+    error = statistics.stdev(map(math.log, ratios)) / math.sqrt(len(ratios)) if len(ratios) > 1 else math.nan
     told = "" if goal is None else f"≥ {goal:g}× {'met' if middle >= goal else 'MISSED'}"
+    if goal is not None and abs(math.log(middle / goal)) < 2 * error:
+        told += ", within the noise"
     one, other = (statistics.median(found.values()) for found in (mine, theirs))
-    return f"{title:38} {one:12,.2f} {other:12,.2f} {spread:>22}  {told}".rstrip()
+    return f"{title:38} {one:12,.2f} {other:12,.2f} {f'{middle:.3f} ±{error:.3f}':>22}  {told}".rstrip()
 
 
 def main() -> int:
@@ -283,6 +171,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.security", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two turns, shorter: under 5 minutes with Kafka")
     parser.add_argument("--pairs", type=int, help="turns that count; 5 without --quick")
+    parser.add_argument("--only", nargs="+", choices=(ACLS, TLS), default=(ACLS, TLS), help="beside plain")
     parser.add_argument("--peers", type=Path, help="the folder of a peers.py that starts Kafka; without it ours alone")
     parser.add_argument("--kafka-fsync", action="store_true", help="Kafka flushes before it acks, as Penstock does")
     arguments = parser.parse_args()
@@ -300,7 +189,7 @@ def main() -> int:
                 rows.append(row)
                 print(json.dumps(row), flush=True)
 
-    measure(ours(PLAIN), ours(ACLS), ours(TLS))
+    measure(*(ours(name) for name in (PLAIN, *arguments.only)))
     if peers is not None:
         measure(*(kafkas(peers, name, fsync=arguments.kafka_fsync) for name in (KAFKA, KAFKA_TLS)))
     for text in table(rows):

@@ -1,4 +1,4 @@
-"""The table of the benchmark of security: ratios are of one turn, and the goals are of the rates alone."""
+"""The table of the benchmark of security: ratios are of one turn, the goals of the rates alone, and noise is named."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ def line_of(title: str, rows: list[dict[str, Any]]) -> str:
 def test_a_ratio_is_the_median_of_those_within_a_turn() -> None:
     rates = {PLAIN: (100.0, 200.0, 400.0), TLS: (80.0, 120.0, 400.0)}
     rows = [row(name, turn, records_per_s=rate) for name, found in rates.items() for turn, rate in enumerate(found, 1)]
-    assert line_of("send, own client, records_per_s", rows).endswith("0.80 (0.60-1.00)  ≥ 0.7× met")
+    assert line_of("send, own client, records_per_s", rows).endswith("0.800 ±0.148  ≥ 0.7× met, within the noise")
+
+
+def test_a_goal_far_from_the_ratios_is_decided() -> None:
+    rates = {PLAIN: (100.0, 200.0, 400.0), TLS: (79.0, 160.0, 322.0)}
+    rows = [row(name, turn, records_per_s=rate) for name, found in rates.items() for turn, rate in enumerate(found, 1)]
+    assert line_of("send, own client, records_per_s", rows).endswith("≥ 0.7× met")
 
 
 def test_acls_alone_may_cost_two_parts_of_a_hundred() -> None:
@@ -32,4 +38,4 @@ def test_latencies_and_processor_time_have_no_goal() -> None:
     rows = [row(name, 1, LATENCY, p50_ms=1.0, p99_ms=2.0) for name in (PLAIN, TLS)]
     rows += [row(name, 1, nodes_cpu_us=3.0) for name in (PLAIN, TLS)]
     for title in ("latency, own client, p50_ms", "send, own client, nodes_cpu_us"):
-        assert line_of(title, rows).endswith("1.00 (1.00-1.00)")
+        assert line_of(title, rows).endswith("1.000 ±nan")
