@@ -33,7 +33,7 @@ def cluster() -> Iterator[Cluster]:
             admin.create_topic("gone", partitions=1, replication_factor=NODES)
             admin.delete_topic("gone")
         with Producer(running.bootstrap, acks="all") as producer:
-            producer.send("t", value=b"kept", partition=0).result(30)
+            producer.send("t", value=b"kept", partition=0).result(60)
         yield running
 
 
@@ -103,13 +103,13 @@ def test_a_topic_that_is_made_anew_at_once_is_empty_also_where_a_node_missed_its
     with Admin(cluster.bootstrap) as admin, Producer(cluster.bootstrap, acks="all") as producer:
         admin.create_topic("again", partitions=1, replication_factor=NODES)
         for _ in range(5):
-            producer.send("again", value=b"old").result(30)
+            producer.send("again", value=b"old").result(60)
         cluster.kill(2)
         for round_ in range(3):
             with contextlib.suppress(UnknownTopicOrPartitionError):
                 admin.delete_topic("again")
             admin.create_topic("again", partitions=1, replication_factor=2, config={"min.insync.replicas": 1})
-            producer.send("again", value=b"new %d" % round_).result(30)
+            producer.send("again", value=b"new %d" % round_).result(60)
         cluster.start(2)
         assert read(cluster, "again") == [b"new 2"]
         admin.alter_partition_reassignments({TopicPartition("again", 0): (2,)})
@@ -123,7 +123,7 @@ def test_no_request_changes_the_voters(cluster: Cluster) -> None:
         for name in ("AddRaftVoter", "RemoveRaftVoter"):
             call = channel.unary_unary(f"/penstock.v1.Broker/{name}")
             with pytest.raises(grpc.RpcError) as refused:
-                call(b"", timeout=10)
+                call(b"", timeout=60)
             assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 

@@ -46,7 +46,7 @@ def cluster() -> Iterator[Cluster]:
         with Admin(running.bootstrap) as admin:
             admin.create_topic("t", partitions=1, replication_factor=3)
         with Producer(running.bootstrap, acks="all") as producer:
-            producer.send("t", value=b"first").result(30)
+            producer.send("t", value=b"first").result(60)
         yield running
 
 
@@ -170,7 +170,7 @@ def test_a_record_that_is_too_large_is_refused_with_size_and_limit(cluster: Clus
     assert answer.partitions[0].error.code == MessageTooLargeError.code
     assert str(len(large)) in answer.partitions[0].error.message and "1048588" in answer.partitions[0].error.message
     with Producer(cluster.bootstrap) as producer, pytest.raises(MessageTooLargeError):
-        producer.send("t", value=b"x" * 2_000_000).result(30)
+        producer.send("t", value=b"x" * 2_000_000).result(60)
 
 
 def test_not_the_leader_says_who_is_and_the_client_follows(cluster: Cluster) -> None:
@@ -182,7 +182,7 @@ def test_not_the_leader_says_who_is_and_the_client_follows(cluster: Cluster) -> 
     assert error.leader.leader_id == leader_id
     assert f"{error.leader.host}:{error.leader.port}" == right
     with Producer(wrong, acks="all") as producer:
-        assert producer.send("t", value=b"followed").result(30).topic == "t"
+        assert producer.send("t", value=b"followed").result(60).topic == "t"
 
 
 @pytest.mark.parametrize("offset", [-5, 10**12])
@@ -251,7 +251,7 @@ def test_garbage_on_the_port_hurts_nobody(cluster: Cluster) -> None:
     host, port = leader_address(cluster).rsplit(":", 1)
     for data in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01" + bytes(200), bytes(range(256)) * 40):
         with (
-            socket.create_connection((host, int(port)), timeout=10) as connection,
+            socket.create_connection((host, int(port)), timeout=60) as connection,
             contextlib.suppress(OSError),  # the node may hang up first
         ):
             connection.sendall(data)
@@ -259,7 +259,7 @@ def test_garbage_on_the_port_hurts_nobody(cluster: Cluster) -> None:
             while connection.recv(4096):
                 pass
     with Producer(cluster.bootstrap, acks="all") as producer:
-        assert producer.send("t", value=b"after the garbage").result(30).offset >= 0
+        assert producer.send("t", value=b"after the garbage").result(60).offset >= 0
     assert all(cluster.is_running(node) for node in range(3))
 
 

@@ -116,7 +116,7 @@ def test_a_topic_is_kept_in_a_file_and_written_back_byte_for_byte(penstock: Run,
             consumer.assign(consumer.partitions_for(topic))
             found: list[Any] = []
             while len(found) < 200:
-                found += consumer.poll(timeout_ms=10_000)
+                found += consumer.poll(timeout_ms=60_000)
         return sorted((r.partition, r.offset, r.timestamp_ms, r.key, r.value, r.headers) for r in found)
 
     assert records("restored") == records("kept")

@@ -97,12 +97,12 @@ def unary(address: str, method: str, request: Any) -> Any:
 def test_a_smaller_limit_is_felt_by_the_next_record_and_gone_with_the_next_change(admin: Admin) -> None:
     make(admin, "limited")
     with Producer(admin_bootstrap(admin), acks="all") as producer:
-        producer.send("limited", value=b"x" * 5_000).result(30)
+        producer.send("limited", value=b"x" * 5_000).result(60)
         admin.alter_topic_config("limited", {"max.message.bytes": 1_000})
         with pytest.raises(MessageTooLargeError, match=r"max\.message\.bytes = 1000"):
-            producer.send("limited", value=b"x" * 5_000).result(30)
+            producer.send("limited", value=b"x" * 5_000).result(60)
         admin.alter_topic_config("limited", {"max.message.bytes": None})
-        producer.send("limited", value=b"x" * 5_000).result(30)
+        producer.send("limited", value=b"x" * 5_000).result(60)
 
 
 def admin_bootstrap(admin: Admin) -> str:
@@ -119,8 +119,8 @@ def test_a_smaller_segment_is_begun_at_once_on_every_replica(cluster: Cluster, a
     admin.alter_topic_config("rolled", {"segment.bytes": 1024})
     with Producer(cluster.bootstrap, acks="all", linger_ms=0) as producer:
         for _ in range(12):
-            producer.send("rolled", value=b"x" * 200).result(30)
-    assert min(segments(node) for node in range(NODES)) > 1
+            producer.send("rolled", value=b"x" * 200).result(60)
+    wait_until(lambda: min(segments(node) for node in range(NODES)) > 1)
 
 
 def test_a_change_is_described_by_every_node_and_survives_them_all(cluster: Cluster, admin: Admin) -> None:
@@ -257,11 +257,11 @@ def test_a_record_without_a_key_is_refused_by_a_topic_from_the_moment_it_is_comp
     tp = make(admin, "keyed")
     for compression in ("none", "zstd"):
         with Producer(cluster.bootstrap, acks="all", compression_type=compression) as producer:
-            producer.send("keyed", value=b"no key yet").result(30)
+            producer.send("keyed", value=b"no key yet").result(60)
             admin.alter_topic_config("keyed", {"cleanup.policy": "compact"})
             with pytest.raises(InvalidRecordError, match="has no key"):
-                producer.send("keyed", value=b"no key").result(30)
-            producer.send("keyed", key=b"k", value=b"v").result(30)
+                producer.send("keyed", value=b"no key").result(60)
+            producer.send("keyed", key=b"k", value=b"v").result(60)
             admin.alter_topic_config("keyed", {"cleanup.policy": None})
     assert admin.list_offsets([tp])[tp].offset == 4
 
@@ -276,7 +276,7 @@ def test_a_follower_that_was_away_learns_of_a_deletion_and_no_death_brings_the_r
     away = (leader_of(admin, tp) + 1) % NODES
     cluster.kill(away)
     with Producer(cluster.bootstrap, acks="all") as producer:
-        producer.send_many("away", [b"%d" % number for number in range(100)]).result(30)
+        producer.send_many("away", [b"%d" % number for number in range(100)]).result(60)
     assert admin.delete_records({tp: 50}) == {tp: 50}, "who is not in service is not waited for"
     cluster.start(away)  # its log ends below 50, which is in the middle of a batch
     wait_until(lambda: len(admin.describe_topic("away").partitions[0].isr) == NODES)

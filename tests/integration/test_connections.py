@@ -41,7 +41,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def reading(cluster: Cluster, name: str) -> float:
-    with urllib.request.urlopen(cluster.metrics_url(0), timeout=10) as answer:
+    with urllib.request.urlopen(cluster.metrics_url(0), timeout=60) as answer:
         found = re.search(rf"^{re.escape(name)} (\S+)$", answer.read().decode(), re.MULTILINE)
     return float(found.group(1)) if found else 0.0
 
@@ -49,12 +49,12 @@ def reading(cluster: Cluster, name: str) -> float:
 def test_silent_connections_are_counted_and_cut_and_who_was_here_before_goes_on(cluster: Cluster) -> None:
     host, _, port = cluster.bootstrap.rpartition(":")
     with Producer(cluster.bootstrap) as producer:
-        before = producer.send("t", value=b"before").result(10)
+        before = producer.send("t", value=b"before").result(60)
         silent = [socket.create_connection((host, int(port))) for _ in range(10 * CONNECTIONS_MAX)]
         try:
             wait_until(lambda: reading(cluster, CUT.format("limit")) >= 9 * CONNECTIONS_MAX)
             wait_until(lambda: reading(cluster, OPEN) <= CONNECTIONS_MAX)  # with the producer's
-            assert producer.send("t", value=b"meanwhile").result(10).offset == before.offset + 1
+            assert producer.send("t", value=b"meanwhile").result(60).offset == before.offset + 1
         finally:
             for connection in silent:
                 connection.close()

@@ -13,8 +13,8 @@ from penstock.errors import CommitFailedError, OffsetMetadataTooLargeError, Unre
 from penstock.testing import Cluster
 from tests.support.waiting import wait_until
 
-CONFIG: dict[str, object] = {"group.consumer.heartbeat.interval.ms": 300, "group.consumer.session.timeout.ms": 6_000}
-PATIENCE_S = 40
+CONFIG: dict[str, object] = {"group.consumer.heartbeat.interval.ms": 300, "group.consumer.session.timeout.ms": 12_000}
+PATIENCE_S = 60
 
 
 @pytest.fixture(scope="module")

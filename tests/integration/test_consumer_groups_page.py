@@ -18,7 +18,7 @@ from penstock.testing import Cluster
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "consumer-groups.md"
 COUNT = 600
 PATIENCE_S = 120
-CONFIG: dict[str, object] = {"group.consumer.heartbeat.interval.ms": 500, "group.consumer.session.timeout.ms": 6_000}
+CONFIG: dict[str, object] = {"group.consumer.heartbeat.interval.ms": 500, "group.consumer.session.timeout.ms": 10_000}
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ def test_on_a_terminal_the_cluster_stays_until_ctrl_c_and_then_nothing_is_left(t
         assert len(nodes) == 3 and demo.poll() is None
         demo.send_signal(signal.SIGINT)
         read_until(terminal, "stopping")
-        assert demo.wait(30) == 0
+        assert demo.wait(60) == 0
     finally:
         demo.kill()
         demo.wait()

@@ -39,6 +39,8 @@ from tests.support.small_disk import make_read_only, small_disk
 BATCH = build_batch([bytes(10_000)], timestamps_ms=1_700_000_000_000)
 SEGMENT_BYTES = 65_536
 CONFIG: dict[str, object] = {"log.segment.bytes": SEGMENT_BYTES, "log.flush.offset.checkpoint.interval.ms": 200}
+STEADY: dict[str, object] = {"broker.session.timeout.ms": 9_000, "replica.lag.time.max.ms": 9_000}
+"""A busy machine moves no leader, and no replica out of the ISR."""
 
 
 @contextmanager
@@ -90,7 +92,7 @@ def read_all(cluster: Cluster, topic: str) -> int:
 
 def test_without_descriptors_acks_wait_and_come_when_there_are_some(tmp_path: Path) -> None:
     with two_log_dirs(tmp_path) as (cluster, _), Producer(cluster.bootstrap, acks="all") as producer:
-        producer.send("orders", value=b"before").result(10)
+        producer.send("orders", value=b"before").result(60)
         pid = cluster.pid(0)
         limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, limits[1]))  # below the node's own reserve, too
@@ -98,7 +100,7 @@ def test_without_descriptors_acks_wait_and_come_when_there_are_some(tmp_path: Pa
         wait_until(lambda: "Too many open files" in cluster.log_path(0).read_text())
         assert not late.done()
         resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
-        assert late.result(20).offset == 4
+        assert late.result(60).offset == 4
         assert write(cluster, "other", 10) is None and read_all(cluster, "orders") == 5
 
 
@@ -123,14 +125,14 @@ def test_a_log_dir_that_is_deleted_is_noticed_by_the_next_checkpoint(tmp_path: P
 def test_a_log_dir_that_fails_under_load_moves_only_the_leaders_that_are_in_it(tmp_path: Path) -> None:
     dirs = [[tmp_path / f"{node}-{name}" for name in ("first", "second")] for node in range(3)]
     nodes = [{"log.dirs": [str(a), str(b)], "metadata.log.dir": str(a)} for a, b in dirs]
-    config = {**CONFIG, "min.insync.replicas": 2}
+    config = {**CONFIG, "min.insync.replicas": 2, **STEADY}
     with Cluster(3, config, tmp_path / "cluster", node_configs=nodes) as cluster, Admin(cluster.bootstrap) as admin:
         admin.create_topic("orders", 12, 3)
-        with Producer(cluster.bootstrap, acks="all", delivery_timeout_ms=30_000) as producer:
+        with Producer(cluster.bootstrap, acks="all", delivery_timeout_ms=120_000) as producer:
 
             def send_all() -> list[int]:
                 sent = [producer.send("orders", value=b"x", partition=number) for number in range(12)]
-                return [future.result(30).partition for future in sent]
+                return [future.result(60).partition for future in sent]
 
             assert send_all() == list(range(12))
             before = {p.partition: p for p in admin.describe_topic("orders").partitions}
@@ -205,7 +207,7 @@ def test_a_log_dir_that_is_read_only_is_offline_and_the_other_one_serves(tmp_pat
         cluster.start(0)
         assert write(cluster, "other") is None and read_all(cluster, "other") == 4
         with pytest.raises(PenstockError), Producer(cluster.bootstrap, delivery_timeout_ms=500) as producer:
-            producer.send("orders", value=b"refused").result(10)
+            producer.send("orders", value=b"refused").result(60)
         said = cluster.log_path(0).read_text()
         assert f"{second}: cannot use the log dir" in said and "read-only" in said
 

@@ -23,7 +23,7 @@ def elect(cluster: Cluster, *arguments: str, answer: bytes = b"") -> tuple[int, 
 
 def write(cluster: Cluster, *values: bytes) -> None:
     with Producer(cluster.bootstrap, acks="all") as producer:
-        producer.send_many("t", list(values)).result(30)
+        producer.send_many("t", list(values)).result(60)
 
 
 def read(cluster: Cluster) -> list[bytes | None]:

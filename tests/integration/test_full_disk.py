@@ -80,7 +80,7 @@ def count(cluster: Cluster, partition: TopicPartition = SMALL) -> int:
         return found
 
 
-def write(cluster: Cluster, topic: str, timeout_s: float = 30) -> None:
+def write(cluster: Cluster, topic: str, timeout_s: float = 60) -> None:
     with Producer(cluster.bootstrap, acks="all") as producer:
         producer.send(topic, value=bytes(RECORD_BYTES)).result(timeout_s)
 
@@ -95,9 +95,9 @@ def test_a_full_disk_refuses_writes_and_goes_on_when_somebody_makes_room(tmp_pat
         write(cluster, "other")
         with (
             pytest.raises(PenstockError, match="full"),
-            Producer(cluster.bootstrap, delivery_timeout_ms=500) as producer,
+            Producer(cluster.bootstrap, delivery_timeout_ms=5_000) as producer,
         ):
-            producer.send("small", value=bytes(RECORD_BYTES)).result(10)
+            producer.send("small", value=bytes(RECORD_BYTES)).result(60)
         (disk / "ballast").unlink()
         write(cluster, "small")
         assert count(cluster) == acked + 1
@@ -107,7 +107,7 @@ def test_a_full_disk_refuses_writes_and_goes_on_when_somebody_makes_room(tmp_pat
 
 
 def test_a_full_disk_gets_room_by_retention_alone(tmp_path: Path) -> None:
-    config = {"log_retention_bytes": MIB, "log_retention_check_interval_ms": 1_500}
+    config = {"log_retention_bytes": MIB, "log_retention_check_interval_ms": 6_000}  # meanwhile a disk can be filled
     with one_node(tmp_path, **config) as (cluster, disk):
         fill(disk / "ballast", LEFT_BYTES // 2)
         write_until_refused(cluster)
@@ -165,7 +165,7 @@ def test_a_full_disk_under_the_metadata_log_ends_nothing(tmp_path: Path) -> None
             admin.create_topic("small", 1)
             write(cluster, "small")
             fill(disk / "ballast")
-            with pytest.raises(PenstockError), Admin(cluster.bootstrap, default_api_timeout_ms=1_000) as asked:
+            with pytest.raises(PenstockError), Admin(cluster.bootstrap, default_api_timeout_ms=3_000) as asked:
                 asked.create_topic("late", 100)
             assert write_until_refused(cluster)[0] <= 1
             assert count(cluster) >= 1 and cluster.is_running(0)

@@ -41,7 +41,7 @@ def test_a_full_disk_under_a_coordinator_refuses_commits_and_loses_none(tmp_path
             assert (disk / "log" / "__consumer_offsets-0").is_dir()
             admin.create_topic("t", 1)
             with Producer(cluster.bootstrap) as producer:
-                producer.send("t", value=b"v").result(30)
+                producer.send("t", value=b"v").result(60)
             with Consumer(
                 cluster.bootstrap, group_id=GROUP, auto_offset_reset="earliest", enable_auto_commit=False,
                 request_timeout_ms=COMMIT_MS,

@@ -32,7 +32,7 @@ def described(cluster: Cluster) -> dict[str, Any]:
 
 def lag_shown(cluster: Cluster, node: int) -> bool:
     """True if the node shows the lag of both partitions of the group."""
-    with urllib.request.urlopen(cluster.metrics_url(node), timeout=10) as answer:
+    with urllib.request.urlopen(cluster.metrics_url(node), timeout=60) as answer:
         text = answer.read().decode()
     return (
         f'penstock_group_lag{{group="shop"}} {2 * RECORDS}.0' in text

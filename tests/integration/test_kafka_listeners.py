@@ -8,6 +8,7 @@ from penstock.testing import Cluster
 from penstock.testing.ports import free_ports
 from tests.support.kafka_socket import KafkaSocket
 from tests.support.metrics_page import shown
+from tests.support.waiting import wait_until
 
 NONE, LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND = 0, 5, 72
 
@@ -26,6 +27,7 @@ def test_a_broker_without_the_listener_is_left_out_and_its_partitions_say_so_unt
             partitions = {p.partition_index: (p.leader_id, p.error_code) for p in found.topics[0].partitions}
             assert partitions == {leaders.index(0): (0, NONE), leaders.index(1): (-1, error)}
         with Admin(cluster.bootstrap) as admin:
+            wait_until(lambda: admin.cluster_health().status == "healthy")
             health = admin.cluster_health()
             (check,) = (check for check in health.checks if check.name == "client listeners")
             assert (health.status, check.status) == ("healthy", "warning"), "all is as it was configured"
@@ -36,7 +38,9 @@ def test_a_broker_without_the_listener_is_left_out_and_its_partitions_say_so_unt
             text = config.read_text()
             config.write_text(text.replace('"BROKER://', f'"KAFKA://127.0.0.1:{later}", "BROKER://', 1))
             cluster.start(1)
-            assert [c.status for c in admin.cluster_health().checks if c.name == "client listeners"] == ["ok"]
+            wait_until(
+                lambda: [c.status for c in admin.cluster_health().checks if c.name == "client listeners"] == ["ok"]
+            )
         found = metadata(port, topic, 13)
         assert [(broker.node_id, broker.port) for broker in found.brokers] == [(0, port), (1, later)]
         assert sorted(p.leader_id for p in found.topics[0].partitions) == [0, 1]
@@ -52,7 +56,7 @@ def test_a_listener_of_any_name_has_the_type_the_address_and_the_limits_that_the
         "advertised.listeners": [f"OUTSIDE://localhost:{port}"],
         "controller.quorum.voters": [f"0@127.0.0.1:{ports.controller}"],
         "listener.name.outside.max.connections": 2,
-        "listener.name.outside.connections.max.idle.ms": 500,
+        "listener.name.outside.connections.max.idle.ms": 3_000,
     }
     with Cluster(1, config) as cluster, KafkaSocket(f"127.0.0.1:{port}") as first:
         found = first.ask(MetadataRequest(topics=[]), 12, MetadataResponse)

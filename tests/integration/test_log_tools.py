@@ -34,7 +34,7 @@ def produce(bootstrap: str) -> None:
         for first in range(0, RECORDS, 100):
             sent = [producer.send(TOPIC, value=b"%d" % n, partition=0) for n in range(first, first + 100)]
             for future in sent:
-                future.result(30)
+                future.result(60)
 
 
 def consume(bootstrap: str) -> list[int]:

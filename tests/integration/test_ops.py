@@ -166,7 +166,7 @@ def used_topic(cluster: Cluster) -> Iterator[Callable[[], None]]:
 
         def use() -> None:
             for partition in range(2):
-                producer.send("orders", value=b"v", partition=partition).result(30)
+                producer.send("orders", value=b"v", partition=partition).result(60)
             with transfers.transaction() as transaction:
                 transaction.send("orders", b"v")
             consumer.poll(timeout_ms=100)
@@ -218,7 +218,7 @@ def test_prometheus_own_tool_accepts_the_scrape_over_tls_with_the_files_of_penst
 def test_prometheus_own_tool_has_nothing_to_say_about_a_live_scrape() -> None:
     with Cluster() as cluster:
         use_a_topic(cluster)
-        with urllib.request.urlopen(cluster.metrics_url(0), timeout=10) as answer:
+        with urllib.request.urlopen(cluster.metrics_url(0), timeout=60) as answer:
             scrape = answer.read()
     result = subprocess.run(["promtool", "check", "metrics"], input=scrape, capture_output=True, check=False)
     assert (result.returncode, (result.stdout + result.stderr).decode()) == (0, "")

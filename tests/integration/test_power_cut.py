@@ -21,7 +21,7 @@ def write(cluster: Cluster, value: bytes, count: int) -> list[bytes]:
     values = [value + b" %d" % number for number in range(count)]
     with Producer(cluster.bootstrap, acks="all") as producer:
         for tp in PARTITIONS:
-            producer.send_many(tp.topic, list(values), partition=tp.partition).result(30)
+            producer.send_many(tp.topic, list(values), partition=tp.partition).result(60)
     return values
 
 

@@ -30,8 +30,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cluster(directory: Path) -> Iterator[Cluster]:
     """Node 3 of the pages has two log dirs."""
     two = [str(directory / "node-2" / name) for name in ("data", "data2")]
-    quick = {"broker.session.timeout.ms": 1500, "replica.lag.time.max.ms": 1500}
-    with Cluster(nodes=3, config=quick, directory=directory, node_configs=[{}, {}, {"log.dirs": two}]) as running:
+    steady = {"broker.session.timeout.ms": 4_000, "replica.lag.time.max.ms": 4_000}
+    with Cluster(nodes=3, config=steady, directory=directory, node_configs=[{}, {}, {"log.dirs": two}]) as running:
         with Admin(running.bootstrap) as admin:
             admin.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=3)
         write(running, VALUES)

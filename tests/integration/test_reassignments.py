@@ -80,7 +80,7 @@ def test_a_partition_moves_by_the_commands_and_loses_and_doubles_nothing() -> No
             consumer.assign([ORDERS])
             read: list[tuple[int, bytes | None]] = []
             while len(read) < len(acked):
-                read += [(record.offset, record.value) for record in consumer.poll(10_000)]
+                read += [(record.offset, record.value) for record in consumer.poll(60_000)]
         assert read == acked
         replicas = (first[0], first[1], spare)
         wait_until(lambda: len({content(cluster, node) for node in replicas}) == 1)

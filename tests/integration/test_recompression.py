@@ -49,14 +49,14 @@ def test_what_comes_as_gzip_is_stored_in_the_topics_codec(node: tuple[Cluster, P
     cluster, directory = node
     with Producer(cluster.bootstrap, acks="all", compression_type="gzip", linger_ms=5) as producer:
         futures = [producer.send(topic, value) for value in VALUES]
-        assert [future.result(30).offset for future in futures] == list(range(len(VALUES)))
+        assert [future.result(60).offset for future in futures] == list(range(len(VALUES)))
 
     assert stored(directory, topic) == ({int(codec)}, VALUES)
     with Consumer(cluster.bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign([TopicPartition(topic, 0)])
         read: list[bytes | None] = []
         while len(read) < len(VALUES):
-            read += [record.value for record in consumer.poll(timeout_ms=10_000)]
+            read += [record.value for record in consumer.poll(timeout_ms=60_000)]
     assert read == VALUES
 
 

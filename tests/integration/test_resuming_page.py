@@ -81,7 +81,7 @@ def run_crashing(folder: Path, name: str, done: str) -> Path:
 def count(folder: Path, output: Path, done: str) -> int:
     if done == "lines":
         return len({*output.read_bytes().split(b"\n")} - {b""}) if output.exists() else 0
-    with closing(sqlite3.connect(folder / "orders.db", timeout=10)) as database:
+    with closing(sqlite3.connect(folder / "orders.db", timeout=60)) as database:
         try:
             return int(database.execute("SELECT count(*) FROM orders").fetchone()[0])
         except sqlite3.OperationalError:  # not made yet

@@ -24,7 +24,7 @@ BATCH = 200
 CONFIG: dict[str, object] = {
     "log.segment.bytes": 65_536,
     "log.flush.offset.checkpoint.interval.ms": 100,
-    "broker.session.timeout.ms": 1_000,  # so long a killed node waits until it may register again
+    "broker.session.timeout.ms": 3_000,  # so long a killed node waits until it may register again
 }
 
 
@@ -132,8 +132,8 @@ def test_the_only_replica_is_not_given_up_and_its_owner_is_told_what_to_do(tmp_p
         kill_once_all_is_checkpointed(cluster, 0)
         path = flip_a_bit(cluster, 0, -1)
         cluster.start(0)
-        with Producer(cluster.bootstrap, delivery_timeout_ms=1_500) as producer, pytest.raises(PenstockError):
-            producer.send(TOPIC, value=b"x").result(10)
+        with Producer(cluster.bootstrap, delivery_timeout_ms=3_000) as producer, pytest.raises(PenstockError):
+            producer.send(TOPIC, value=b"x").result(60)
         wait_until(lambda: str(path) in cluster.log_path(0).read_text())
         assert path.exists() and not rotten_directories(cluster, 0)
         said = cluster.log_path(0).read_text()

@@ -30,7 +30,7 @@ def read(cluster: Cluster, topic: str, count: int) -> list[bytes | None]:
     with Consumer(cluster.bootstrap, **options) as consumer:
         consumer.assign([TopicPartition(topic, partition) for partition in range(PARTITIONS)])
         found: list[bytes | None] = []
-        while len(found) < count and (records := consumer.poll(timeout_ms=20_000)):
+        while len(found) < count and (records := consumer.poll(timeout_ms=60_000)):
             found += [record.value for record in records]
     return sorted(found, key=str)
 

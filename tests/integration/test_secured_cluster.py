@@ -33,7 +33,7 @@ def read(cluster: Cluster, who: dict[str, Any], topic: str, count: int) -> list[
     with Consumer(cluster.bootstrap, auto_offset_reset="earliest", **who) as consumer:
         consumer.assign(consumer.partitions_for(topic))
         found: list[bytes | None] = []
-        while len(found) < count and (records := consumer.poll(timeout_ms=20_000)):
+        while len(found) < count and (records := consumer.poll(timeout_ms=60_000)):
             found += [record.value for record in records]
     return sorted(found, key=str)
 
@@ -65,7 +65,7 @@ def test_async_clients_and_atomic_batches_log_in_too(cluster: Cluster, who: dict
             await (await producer.send(topic, b"async"))
         async with AsyncConsumer(cluster.bootstrap, auto_offset_reset="earliest", **who) as consumer:
             await consumer.assign(await consumer.partitions_for(topic))
-            return [record.value for record in await consumer.poll(timeout_ms=20_000)]
+            return [record.value for record in await consumer.poll(timeout_ms=60_000)]
 
     assert asyncio.run(run()) == [b"async"]
     with AtomicBatches(cluster.bootstrap, **who) as batches:
@@ -102,5 +102,8 @@ def test_who_has_no_password_or_a_wrong_one_is_told_so_and_gets_nothing(cluster:
         pytest.raises(SaslAuthenticationFailedError, match=told),
     ):
         consumer.subscribe(["anything"])
-    with Admin(cluster.bootstrap, bootstrap_timeout_ms=300) as open_one, pytest.raises(BootstrapError, match="tls_ca"):
+    with (
+        Admin(cluster.bootstrap, bootstrap_timeout_ms=5_000) as open_one,
+        pytest.raises(BootstrapError, match="tls_ca"),
+    ):
         open_one.list_topics()

@@ -57,7 +57,7 @@ class Watched:
     def get(self, path: str) -> tuple[int, list[dict[str, object]]]:
         url = f"http://127.0.0.1:{self.layout.ports[0].metrics}{path}"
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 return answer.status, [json.loads(line) for line in answer.read().splitlines()]
         except urllib.error.HTTPError as error:
             with error:

@@ -263,7 +263,7 @@ def test_ctrl_c_before_there_is_a_node_ends_it_without_a_word(tmp_path: Path, ac
     with subprocess.Popen(node_command(action, "--config", str(config)), stderr=subprocess.PIPE) as process:
         pipe = read_by(config, process)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=60)
         os.close(pipe)
     assert (process.returncode, said) == (EXIT_INTERRUPTED, b"")
 

@@ -100,7 +100,7 @@ class Attack:
 
 def test_nothing_that_is_said_in_the_name_of_another_node_counts(secured: Secured) -> None:
     with Admin(secured.cluster.bootstrap) as admin, Producer(secured.cluster.bootstrap, acks="all") as producer:
-        producer.send("orders", value=b"before").result(30)
+        producer.send("orders", value=b"before").result(60)
         quorum, topic = admin.describe_quorum(), admin.describe_topic("orders")
 
         async def attack() -> tuple[int, raft.Response]:
@@ -109,7 +109,7 @@ def test_nothing_that_is_said_in_the_name_of_another_node_counts(secured: Secure
         refused, own = asyncio.run(attack())
         assert refused == 26
         assert isinstance(own, raft.VoteResponse) and not own.vote_granted and own.leader_epoch == quorum.leader_epoch
-        producer.send("orders", value=b"after").result(30)
+        producer.send("orders", value=b"after").result(60)
         after = admin.describe_quorum()
         assert (after.leader_id, after.leader_epoch) == (quorum.leader_id, quorum.leader_epoch)
         assert admin.describe_topic("orders") == topic

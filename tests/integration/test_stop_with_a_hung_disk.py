@@ -13,7 +13,7 @@ from storage.disk.file_names import CLEAN_SHUTDOWN
 from storage.disk.file_system import OsFileSystem
 from tests.support.machine import IDS
 
-STOP_WAIT_MS = 300
+STOP_WAIT_MS, HANG_MS = 3_000, 3_000
 NODE = """
 import os, signal, sys, threading
 from dataclasses import replace
@@ -54,12 +54,12 @@ def run_until_it_ends(tmp_path: Path, then: str) -> tuple[subprocess.CompletedPr
     own: dict[str, object] = {
         "log.dirs": [str(path) for path in log_dirs],
         "log.flush.offset.checkpoint.interval.ms": 50,  # the metadata log, in the first dir, always has something new
-        "log.dir.hang.ms.max": 30_000 if then == "stop" else 1_000,
+        "log.dir.hang.ms.max": 60_000 if then == "stop" else HANG_MS,
     }
     layout.write([own])
     format_node(load_config(str(layout.config_path(0))), layout.cluster_id, OsFileSystem(), IDS)
     command = [sys.executable, "-c", NODE, str(layout.config_path(0)), str(STOP_WAIT_MS), then]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False), hung, good
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False), hung, good
 
 
 def test_a_node_stops_without_the_log_dir_that_hangs(tmp_path: Path) -> None:
@@ -74,5 +74,5 @@ def test_a_node_ends_by_itself_when_the_disk_of_its_metadata_log_hangs(tmp_path:
     done, hung, _ = run_until_it_ends(tmp_path, "wait")
     assert done.returncode == 1, done.stderr
     failed = [line for line in done.stderr.splitlines() if f"{hung} has failed: it hangs: a call (rename)" in line]
-    assert len(failed) == 1 and "log.dir.hang.ms.max = 1000" in failed[0], done.stderr
+    assert len(failed) == 1 and f"log.dir.hang.ms.max = {HANG_MS}" in failed[0], done.stderr
     assert not (hung / CLEAN_SHUTDOWN).exists()

@@ -68,7 +68,7 @@ def test_the_three_are_one_cluster_that_the_user_of_the_prompt_may_use(cluster: 
         producer.send("orders", value=b"one").result()
     with Consumer(bootstrap, group_id="g", auto_offset_reset="earliest", **admin) as consumer:
         consumer.subscribe(["orders"])
-        assert consumer.poll(timeout_ms=10_000)[0].value == b"one"
+        assert consumer.poll(timeout_ms=60_000)[0].value == b"one"
 
 
 def test_another_password_lets_nobody_in(cluster: tuple[str, dict[str, str]]) -> None:

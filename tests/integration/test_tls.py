@@ -21,6 +21,7 @@ from penstock.certs.authority import CA_FILE, Authority
 from penstock.testing import Cluster
 from penstock.testing.layout import new_layout
 from tests.support.metrics_page import shown_by, wait_until_empty
+from tests.support.waiting import wait_until
 
 NODES = 3
 LISTENERS = ("KAFKA", "INTERNAL", "CONTROLLER")
@@ -99,7 +100,7 @@ class Writers:
     def _own(self) -> None:
         with Producer(self.secured.cluster.bootstrap) as producer:
             while not self._ended.wait(0.01):
-                error = producer.send("orders", value=b"own").exception(30)
+                error = producer.send("orders", value=b"own").exception(60)
                 self.failed += [error] if error is not None else []
                 self.written["own"] += error is None
 
@@ -110,7 +111,7 @@ class Writers:
             producer.produce("orders", b"kafka", on_delivery=told)
             producer.poll(0)
             self.written["kafka"] += 1
-        producer.flush(30)
+        producer.flush(60)
 
     def __enter__(self) -> Writers:
         for thread in self._threads:
@@ -144,23 +145,24 @@ def test_a_cluster_gets_another_ca_while_it_is_written_to_and_no_write_fails(sec
             secured.trust("second")
         cluster.restart(0)  # it finds the others by their new certificates, and they find it
         cluster.wait_in_sync()
-    assert writers.failed == [] and min(writers.written.values()) > 100
-    assert read_all(secured) == sum(writers.written.values())
+        wait_until(lambda: min(writers.written.values()) > 100)
+    assert writers.failed == []
+    wanted = sum(writers.written.values())
+    assert read_all(secured, wanted) == wanted
     strangers_get_in_nowhere(secured)
     for name, tail in cluster.log_tails():
         assert "Traceback" not in tail, name
 
 
-def read_all(secured: Secured) -> int:
-    """By Kafka's protocol, over TLS."""
+def read_all(secured: Secured, wanted: int) -> int:
+    """By Kafka's protocol, over TLS: so many records, and what else there is."""
     consumer = KafkaConsumer(secured.kafka(**{"group.id": "readers", "auto.offset.reset": "earliest"}))
     consumer.subscribe(["orders"])
-    count, silent = 0, 0
-    while silent < 3:
+    count, is_silent = 0, False
+    while count < wanted or not is_silent:
         messages = consumer.consume(1_000, 1.0)
         assert not [message.error() for message in messages if message.error()]
-        count += len(messages)
-        silent = 0 if messages or not count else silent + 1
+        count, is_silent = count + len(messages), not messages
     consumer.close()
     return count
 
@@ -170,7 +172,7 @@ def strangers_get_in_nowhere(secured: Secured) -> None:
     ports = secured.cluster.ports(0)
     for listener in ("kafka", "controller", "internal"):
         address = ("127.0.0.1", getattr(ports, listener))
-        with socket.create_connection(address, 10) as plain:
+        with socket.create_connection(address, 60) as plain:
             plain.sendall(b"\0\0\0\x14\0\x12\0\0\0\0\0\x01\0\x08somebody")
             assert ended(plain)
         for keystore in (None, Authority.open(secured.directory / "first").client(f"old-{listener}")):
@@ -185,7 +187,7 @@ def strangers_get_in_nowhere(secured: Secured) -> None:
 def say_hello(address: tuple[str, int], context: ssl.SSLContext) -> None:
     """OSError if the node does not take it; a client hears of that when it reads."""
     with (
-        socket.create_connection(address, 10) as plain,
+        socket.create_connection(address, 60) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as shaken,
     ):
         if not shaken.recv(1):
@@ -194,7 +196,7 @@ def say_hello(address: tuple[str, int], context: ssl.SSLContext) -> None:
 
 def ended(connection: socket.socket) -> bool:
     """The node says nothing but TLS's or HTTP/2's goodbye, and closes."""
-    connection.settimeout(10)
+    connection.settimeout(60)
     try:
         while connection.recv(4_096):
             continue

@@ -14,7 +14,7 @@ from penstock.testing import Cluster
 
 PATIENCE_S = 60
 NODES = 3
-CONFIG: dict[str, object] = {"group.consumer.heartbeat.interval.ms": 300, "group.consumer.session.timeout.ms": 6_000}
+CONFIG: dict[str, object] = {"group.consumer.heartbeat.interval.ms": 300, "group.consumer.session.timeout.ms": 12_000}
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_a_newer_producer_fences_the_older_and_ends_what_it_has_open(cluster: Cl
 
 def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_goes_on(cluster: Cluster) -> None:
     topic = cluster.topic(partitions=1)
-    with Producer(cluster.bootstrap, transactional_id=topic, transaction_timeout_ms=1_000) as producer:
+    with Producer(cluster.bootstrap, transactional_id=topic, transaction_timeout_ms=3_000) as producer:
         producer.begin_transaction()
         producer.send(topic, b"late").result(PATIENCE_S)
         with Consumer(cluster.bootstrap, auto_offset_reset="earliest", isolation_level="read_committed") as consumer:

@@ -70,8 +70,8 @@ def test_a_full_disk_under_the_coordinator_refuses_decisions_and_loses_none(tmp_
             assert (disk / "log" / f"{STATE}-0").is_dir()
             admin.create_topic("t", 1, 1)
             with (
-                Producer(cluster.bootstrap, transactional_id="writer", max_block_ms=1_000) as producer,
-                Producer(cluster.bootstrap, transactional_id="eater", max_block_ms=1_000) as eater,
+                Producer(cluster.bootstrap, transactional_id="writer", max_block_ms=4_000) as producer,
+                Producer(cluster.bootstrap, transactional_id="eater", max_block_ms=4_000) as eater,
             ):
                 with producer.transaction() as t:
                     t.send("t", b"first")
@@ -151,7 +151,7 @@ def test_a_coordinator_that_stands_still_is_left_for_the_next_one_within_seconds
                 with producer.transaction() as t:
                     t.send("t", b"second")
                 assert cluster.leader(STATE) != old
-            assert took < 15, "its session ends after 2 s"
+            assert took < 25, "its session ends after 2 s, and a request after 30"
             with producer.transaction() as t:
                 t.send("t", b"third")
         wait_until(lambda: values_of(cluster, "t") == [b"first", b"second", b"third"])

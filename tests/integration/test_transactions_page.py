@@ -19,7 +19,7 @@ from tests.support.waiting import wait_until
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "transactions.md"
 PATIENCE_S = 120
 COUNT = 1_000
-CONFIG: dict[str, object] = {"group.consumer.heartbeat.interval.ms": 500, "group.consumer.session.timeout.ms": 6_000}
+CONFIG: dict[str, object] = {"group.consumer.heartbeat.interval.ms": 500, "group.consumer.session.timeout.ms": 10_000}
 
 
 @pytest.fixture(scope="module")

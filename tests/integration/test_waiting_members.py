@@ -30,8 +30,8 @@ from penstock.wire.message_codec import request_codec
 from tests.support.kafka_socket import KafkaSocket
 from tests.support.waiting import wait_until
 
-TIMEOUT_S = 20.0
-IDLE_MS, REBALANCE_MS, SESSION_MS = 800, 3_000, 10_000
+TIMEOUT_S = 60.0
+IDLE_MS, REBALANCE_MS, SESSION_MS = 2_500, 6_000, 30_000
 LOADING, UNAVAILABLE, NOT_COORDINATOR, NEEDS_ID = 14, 15, 16, 79
 JOIN, SYNC, HEARTBEAT, DESCRIBE = 9, 5, 4, 6
 QUICK = {

@@ -31,7 +31,7 @@ with Cluster() as cluster:
     with Admin(cluster.bootstrap) as admin:
         admin.create_topic("orders", partitions=1)
     with Producer(cluster.bootstrap) as producer:
-        print(producer.send("orders", value=b"v").result(30).offset)
+        print(producer.send("orders", value=b"v").result(60).offset)
     with Consumer(cluster.bootstrap) as consumer:
         consumer.assign([TopicPartition("orders", 0)])
         consumer.seek_to_beginning()

@@ -22,7 +22,7 @@ from penstock import Admin
 from penstock.client.admin import admin_types
 from penstock.testing import Cluster
 
-PASSWORD, MECHANISM, TIMEOUT_S = "secret", "SCRAM-SHA-256", 20
+PASSWORD, MECHANISM, TIMEOUT_S = "secret", "SCRAM-SHA-256", 60
 ROOT, ANNA, BOB = "root", "anna", "bob"
 TOPIC, SECRET, GROUP = "orders", "secret", "readers"
 
@@ -75,7 +75,7 @@ def root(cluster: Cluster) -> AdminClient:
 def produced(cluster: Cluster, user: str, topic: str) -> int | None:
     """The code of the error; None if the record was written."""
     codes: list[int | None] = []
-    producer = Producer(client(cluster, user, **{"message.timeout.ms": 10_000, "enable.idempotence": True}))
+    producer = Producer(client(cluster, user, **{"message.timeout.ms": 60_000, "enable.idempotence": True}))
     producer.produce(topic, b"value", on_delivery=lambda error, _: codes.append(error.code() if error else None))
     assert producer.flush(TIMEOUT_S) == 0
     return codes[0]

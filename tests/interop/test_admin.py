@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 NODES = 3
 TOPIC, BROKER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER
-WAIT_S = 20
+WAIT_S = 60
 OF_TOPIC = librdkafka.ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 
 

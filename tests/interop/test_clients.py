@@ -59,7 +59,7 @@ SECURED = [
 ]
 """Over TLS, after a log-in: one or two a client; `python -m tests.interop.matrix --secure` has all."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 @pytest.fixture(scope="module")

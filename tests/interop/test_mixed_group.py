@@ -17,7 +17,7 @@ from penstock import Consumer
 from penstock.testing import Cluster
 
 PARTITIONS, RECORDS = 6, 300
-WAIT_S = 40.0
+WAIT_S = 60.0
 QUICK = {"group.consumer.heartbeat.interval.ms": 200}
 COMMON = {"log_level": 0, "auto.offset.reset": "earliest", "enable.auto.commit": False}
 CLASSIC = {"partition.assignment.strategy": "range", "heartbeat.interval.ms": 300}

@@ -31,10 +31,12 @@ from penstock.client.admin import admin_types
 from penstock.testing import Cluster
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-REAUTH_MS = 2_000
+REAUTH_MS = 4_000
 USER, ODD_USER, PASSWORD = "anna", "anna, of =sales", "päss=wörd,1"
 """kafka-python does not escape an odd name."""
-TIMEOUT_S = 20
+TIMEOUT_S = 60
+REFUSED_MS = 5_000
+"""How long a client of kafka-python tries to log in with what is wrong."""
 VALUES = [b"value %d" % number for number in range(10)]
 
 
@@ -112,11 +114,11 @@ KAFKA_PYTHON = """
 import json, logging, sys
 from kafka import KafkaConsumer, KafkaProducer
 logging.basicConfig()
-how, topic, values = json.loads(sys.argv[1])
+how, topic, values, within_ms = json.loads(sys.argv[1])
 try:
-    producer = KafkaProducer(**how, bootstrap_timeout_ms=2_000)
+    producer = KafkaProducer(**how, bootstrap_timeout_ms=within_ms)
     for value in values:
-        producer.send(topic, value.encode()).get(20)
+        producer.send(topic, value.encode()).get(60)
     producer.close()
     reader = KafkaConsumer(topic, auto_offset_reset="earliest", group_id=topic, **how)
     found = []
@@ -130,12 +132,12 @@ except Exception as error:
 REFUSED = "refused"
 
 
-def kafka_python(how: dict[str, Any], topic: str) -> list[str] | str:
+def kafka_python(how: dict[str, Any], topic: str, within_ms: int = 30_000) -> list[str] | str:
     """Returns what it has read of what it has written, REFUSED if it was told that it is not who it says, or its error.
     It has a process of its own: refused, it leaves sockets open. It tries again until its time is over."""
-    asked = json.dumps((how, topic, [value.decode() for value in VALUES]))
+    asked = json.dumps((how, topic, [value.decode() for value in VALUES], within_ms))
     command = [sys.executable, "-W", "ignore", "-c", KAFKA_PYTHON, asked]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     found: list[str] | str = json.loads(done.stdout)
     return REFUSED if isinstance(found, str) and "[Error 58] SaslAuthenticationFailedError" in done.stderr else found
 
@@ -192,7 +194,7 @@ def test_a_wrong_password_is_told_to_each_client_in_its_own_words(cluster: Clust
         producer.poll(0.1)
     assert errors[0].code() == KafkaError._AUTHENTICATION
     producer.purge()
-    assert kafka_python(python(cluster, MECHANISMS[0], password="wrong"), "t") == REFUSED
+    assert kafka_python(python(cluster, MECHANISMS[0], password="wrong"), "t", REFUSED_MS) == REFUSED
 
     async def work() -> None:
         producer = AIOKafkaProducer(**python(cluster, MECHANISMS[0], user="nobody"))
@@ -221,7 +223,7 @@ def test_users_that_a_client_of_kafka_sets_log_in_and_those_that_it_deletes_do_n
     assert kafka_python(carl, cluster.topic()) == [value.decode() for value in VALUES]
     deletion = UserScramCredentialDeletion("carl", ScramMechanism.SCRAM_SHA_512)
     admin.alter_user_scram_credentials([deletion])["carl"].result(TIMEOUT_S)
-    assert kafka_python(carl, "t") == REFUSED
+    assert kafka_python(carl, "t", REFUSED_MS) == REFUSED
     with pytest.raises(KafkaException) as refusal:
         admin.alter_user_scram_credentials([deletion])["carl"].result(TIMEOUT_S)
     assert refusal.value.args[0].code() == KafkaError.RESOURCE_NOT_FOUND
@@ -233,18 +235,18 @@ def test_clients_log_in_again_by_the_connections_that_they_have(cluster: Cluster
     errors: list[KafkaError] = []
     producer = ConfluentProducer(rdkafka(cluster, MECHANISMS[0]) | {"error_cb": errors.append})  # type: ignore[operator]
     sent = 0
-    deadline = time.monotonic() + 2.5 * REAUTH_MS / 1000
-    while time.monotonic() < deadline:
+    deadline = time.monotonic() + TIMEOUT_S
+    while renewed(cluster) < before + 2:
+        assert time.monotonic() < deadline
         producer.produce(topic, b"v", on_delivery=lambda error, _: errors.append(error) if error else None)
         sent += 1
         producer.poll(0.05)
     assert producer.flush(TIMEOUT_S) == 0
     assert errors == []
-    assert renewed(cluster) > before
 
 
 def renewed(cluster: Cluster) -> float:
     """How often log-ins were renewed, by the node's own count."""
-    text = urllib.request.urlopen(cluster.metrics_url(0), timeout=5).read().decode()
+    text = urllib.request.urlopen(cluster.metrics_url(0), timeout=60).read().decode()
     lines = [line for line in text.splitlines() if line.startswith("penstock_reauthentications_total{")]
     return sum(float(line.rpartition(" ")[2]) for line in lines if 'listener="KAFKA"' in line)

@@ -16,7 +16,7 @@ from penstock.wire.error_trailer import error_in_trailer
 from penstock.wire.message_codec import request_codec, response_codec
 from tests.support.kafka_socket import KafkaSocket
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 KEYS = {request: key for key, request in REQUESTS.items()}
 
 

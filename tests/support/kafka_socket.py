@@ -11,7 +11,7 @@ from typing import TypeVar
 from tests.support.kafka_door import answer_in, frame
 
 A = TypeVar("A")
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 
 
 class KafkaSocket:

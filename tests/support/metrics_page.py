@@ -53,7 +53,7 @@ OF_HISTOGRAMS = {"le"}
 CA, ISSUER = TestCa(), Issuer(now_s=int(time.time()))
 
 
-def wait_until_empty(missing: Callable[[], list[str]], timeout_s: float = 30.0) -> None:
+def wait_until_empty(missing: Callable[[], list[str]], timeout_s: float = 60.0) -> None:
     """Asks again and again, a little apart; fails with what is still missing in the end."""
     deadline, pause = time.monotonic() + timeout_s, threading.Event()
     while found := missing():
@@ -83,7 +83,7 @@ def shown(cluster: Cluster) -> str:
 
 
 def shown_by(cluster: Cluster, node: int) -> str:
-    with urllib.request.urlopen(cluster.metrics_url(node), timeout=10) as answer:
+    with urllib.request.urlopen(cluster.metrics_url(node), timeout=60) as answer:
         text: str = answer.read().decode()
     return text
 

@@ -55,7 +55,7 @@ def running_prometheus(directory: Path) -> Iterator[str]:
 def query(api: str, endpoint: str, **parameters: str) -> Any:
     """The data of one answer of Prometheus' API; empty while it does not answer yet."""
     try:
-        with urllib.request.urlopen(f"{api}/{endpoint}?{urllib.parse.urlencode(parameters)}", timeout=10) as answer:
+        with urllib.request.urlopen(f"{api}/{endpoint}?{urllib.parse.urlencode(parameters)}", timeout=60) as answer:
             return json.load(answer)["data"]
     except urllib.error.HTTPError as error:
         error.close()

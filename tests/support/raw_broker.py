@@ -62,7 +62,7 @@ def fetch(address: str, *requests: pb.FetchRequest) -> list[pb.FetchResponse]:
 def records(topic: str, partition: int, data: bytes, acks: int = -1, topic_id: str = "") -> pb.ProduceRequest:
     """A produce request for one partition."""
     part = pb.PartitionRecords(topic=topic, partition=partition, topic_id=topic_id, records=data)
-    return pb.ProduceRequest(correlation_id=7, acks=acks, timeout_ms=5_000, partitions=[part])
+    return pb.ProduceRequest(correlation_id=7, acks=acks, timeout_ms=30_000, partitions=[part])
 
 
 def position(topic: str, offset: int, partition: int = 0, **fields: int) -> pb.FetchRequest:

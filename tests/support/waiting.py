@@ -9,7 +9,7 @@ from collections.abc import Callable
 PAUSE_S = 0.02
 
 
-def wait_until(holds: Callable[[], bool], timeout_s: float = 30.0) -> None:
+def wait_until(holds: Callable[[], bool], timeout_s: float = 60.0) -> None:
     """Asks again and again until `holds()`; raises TimeoutError if it does not in time."""
     deadline, pause = time.monotonic() + timeout_s, threading.Event()
     while not holds():

@@ -49,7 +49,7 @@ LAST = "last"
 RESET_TO = 3
 RELAYED = 10
 """Records that are sent on in one transaction."""
-WAIT_S = 20
+WAIT_S = 40
 """How long a driver waits for records that should be there."""
 
 

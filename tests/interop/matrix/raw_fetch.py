@@ -14,7 +14,7 @@ from typing import IO
 
 FETCH, VERSION = 1, 4
 SASL_HANDSHAKE, SASL_AUTHENTICATE = (17, 1), (36, 0)
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ATTRIBUTES_AT = 21
 """Before them: base offset 8, length 4, leader epoch 4, magic 1, checksum 4."""
