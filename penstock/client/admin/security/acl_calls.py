@@ -46,19 +46,22 @@ class AclCalls:
 
     async def delete_acls(self, filters: Sequence[AclFilter]) -> tuple[AclBinding, ...]:
         """Removes every ACL that one of the filters finds, and tells which. A filter that the cluster refuses raises
-        its error; what the others found is removed all the same."""
+        its error; what the others found is removed all the same. If an answer was lost on its way, the request was sent
+        again, and what it removed the first time is not among what it tells.
+
+        Over when every broker in service has heard of it.
+        """
         wanted = checked_filters(filters)
         if len(wanted) > NAMES_MAX:
             raise ValueError(f"filters has {len(wanted)} filters; give {NAMES_MAX} at a time")
         deadline_ms = await self._core.begin()
         answer = await change(self._core.cluster, DELETE_ACLS, DeleteAclsRequest(wanted), deadline_ms)
-        gone = tuple(acl for one in answer.results for acl in one.acls)
-        if gone:
+        if any(one.error is None for one in answer.results):  # found none: perhaps an attempt before removed them
             await wait_heard(self._core.cluster, answer.metadata_offset, deadline_ms)
         for one in answer.results:
             if one.error is not None:
                 raise one.error
-        return gone
+        return tuple(acl for one in answer.results for acl in one.acls)
 
     async def describe_acls(self, filter: AclFilter | None = None) -> tuple[AclBinding, ...]:
         """The ACLs that the filter finds, or all, as one broker has them."""
