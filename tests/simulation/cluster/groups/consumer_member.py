@@ -72,7 +72,7 @@ class ConsumerMember(Member):
             self._target = {Spot(t.topic_id, p) for t in answer.assignment.topic_partitions for p in t.partitions}
             if not before <= self._target:
                 self._told = None  # what it never took is given up by this word
-        await self._reconcile(is_new=is_new)
+        await self._reconcile(sent_s, is_new=is_new)
 
     async def _heartbeat(self) -> tuple[ConsumerGroupHeartbeatResponse, float]:
         says_all, owned = self._says_all, sorted(self.owned)
@@ -105,7 +105,7 @@ class ConsumerMember(Member):
             for topic_id, parts in by_topic.items()
         ]
 
-    async def _reconcile(self, *, is_new: bool) -> None:
+    async def _reconcile(self, sent_s: float, *, is_new: bool) -> None:
         """Gives up what is not in the target any more; takes the rest when that is done."""
         old = set(self.owned) - self._target
         if old:
@@ -114,7 +114,7 @@ class ConsumerMember(Member):
         elif new := self._target - set(self.owned):
             self.owned |= await self.take(new)
         if is_new or set(self.owned) != self.life.held:
-            self.group.oracle.holds(self.life, self.epoch, self.owned)
+            self.group.oracle.holds(self.life, self.epoch, self.owned, sent_s)
 
     async def leave(self) -> None:
         if self.epoch <= JOINS:

@@ -36,14 +36,15 @@ class Membership:
     """A life's time as a member: it ends when it joins anew, though it goes by the same name."""
 
     heard_s: float = 0.0
-    """When the coordinator last told it something as a member."""
+    """When it sent what the coordinator last took for a member's: its session is counted from then at the earliest. The
+    answer may come much later, when its records are committed, and its session be over by then."""
     began_s: float = math.inf
-    """When it did so first."""
+    """When it heard that it is a member first."""
     expired: tuple[float, str] | None = None
     """An offset was gone then, in words: wrong if it has been a member all the time."""
 
-    def heard(self, now_s: float) -> None:
-        self.heard_s, self.began_s = now_s, min(self.began_s, now_s)
+    def heard(self, sent_s: float, now_s: float) -> None:
+        self.heard_s, self.began_s = sent_s, min(self.began_s, now_s)
 
 
 @dataclass(slots=True, eq=False)
@@ -126,8 +127,8 @@ class GroupOracle:
     def begins(self, life: Life) -> None:
         self._lives[life] = None
 
-    def holds(self, life: Life, epoch: int, spots: Iterable[Spot]) -> None:
-        """The member's whole assignment from now on."""
+    def holds(self, life: Life, epoch: int, spots: Iterable[Spot], sent_s: float | None = None) -> None:
+        """The member's whole assignment from now on. `sent_s`: when it asked for what told it so; now, if not given."""
         new, now_s = set(spots), self._now_s()
         for spot in sorted(new):
             holder, was = self._holders.get((spot, epoch), (life, life.membership))
@@ -139,7 +140,7 @@ class GroupOracle:
                 for spot in sorted((new - life.held) & other.held):
                     other.taken.setdefault(spot, (now_s, life.name))
         if epoch > max(life.epoch, 0):
-            life.membership.heard(now_s)
+            life.membership.heard(now_s if sent_s is None else sent_s, now_s)
         life.epoch, life.held = epoch, new
 
     def gone(self, life: Life) -> None:
@@ -157,7 +158,7 @@ class GroupOracle:
     def was_heard(self, life: Life, sent_s: float) -> None:
         """The coordinator has taken a heartbeat that was sent then for a member's: it has been one all the time."""
         membership = life.membership
-        membership.heard(self._now_s())
+        membership.heard(sent_s, self._now_s())
         if membership.expired is not None and membership.expired[0] < sent_s:
             self._report("committed", f"{membership.expired[1]}; {life.name} has been a member all the time")
             membership.expired = None

@@ -105,7 +105,7 @@ class OurMember:
             owned = member.reconciliation.owned_by_id()
             spots = [Spot(topic_id, partition) for topic_id, parts in owned.items() for partition in parts]
             if not life.is_gone and (set(spots) != life.held or member.epoch != life.epoch):
-                oracle.holds(life, member.epoch, spots)
+                oracle.holds(life, member.epoch, spots, sent_s[0])
 
         def answered(answer: Any, now_ms: int) -> None:
             if not life.is_gone and answer.member_epoch > 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.simulation.cluster.groups.oracle import GroupOracle, Life, Spot
 
 P0, P1 = Spot("t", 0), Spot("t", 1)
@@ -44,6 +46,19 @@ def test_a_partition_is_taken_from_a_member_that_is_heard_as_its_owner_afterward
     watch.oracle.holds(old, 4, ())  # told to give it up, when another had it
     watch.oracle.was_heard(old, 1.1)
     assert [kind for kind, _ in watch.found] == ["group-two-owners"]
+
+
+@pytest.mark.parametrize(("sent_s", "wrong"), [(1.0, 0), (4.0, 1)])
+def test_a_late_answer_is_about_when_its_request_was_sent(sent_s: float, wrong: int) -> None:
+    """Its session is over since, its group was forgotten, and another has the partition as the epochs begin anew."""
+    watch = Watch()
+    old = watch.member("a", 1, P0)
+    watch.now_s = 4.7
+    watch.oracle.was_heard(old, sent_s)
+    watch.oracle.holds(old, 2, (P0,), sent_s)
+    watch.now_s = 5.0
+    watch.member("b", 1, P0)
+    assert [kind for kind, _ in watch.found] == ["group-two-owners"] * wrong
 
 
 def test_a_partition_of_a_member_that_was_put_out_may_be_taken() -> None:
