@@ -29,12 +29,14 @@ class ApiError(PenstockError):
 
     Attributes: `code`, `retriable` and `nothing_written` of the class; `leader`, if another node would have answered;
     `log_start_offset` and `log_end_offset` (the readable bound) if a position was out of range, -1 otherwise;
-    `record_errors`, if some records are the reason why nothing of their batch was written.
+    `record_errors`, if some records are the reason why nothing of their batch was written; `is_told`, if it came over
+    the wire, and is not the client's own word for an answer that did not come.
     """
 
     __module__ = "penstock.errors"
 
     record_errors: tuple[RecordError, ...] = ()
+    is_told = False
 
     code: ClassVar[int] = -1
     retriable: ClassVar[bool] = False
@@ -77,4 +79,5 @@ def error_for(code: int, message: str = "", *, nothing_written: bool = False, **
         cls, message = ERRORS[UNKNOWN], f"error code {code}, which this version does not know: {message}"
     error = cls(message, **details)  # type: ignore[arg-type]
     error.nothing_written |= nothing_written
+    error.is_told = True
     return error

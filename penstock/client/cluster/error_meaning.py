@@ -38,7 +38,7 @@ LEADERSHIP_ERRORS = (
 leader that stopped leading after an append can only say that the append is not acked."""
 
 UNANSWERED = (NetworkError, RequestTimedOutError)
-"""Errors of an attempt that nobody answered."""
+"""Errors of an attempt that nobody answered. A broker, too, says that it waited for another one in vain: it is told."""
 
 E = TypeVar("E", bound=PenstockError)
 K = TypeVar("K", bound=Hashable)
@@ -86,16 +86,16 @@ class ToldErrors(Generic[K]):
 
 
 def told_after(told: ApiError | None, outcome: object) -> ApiError | None:
-    """The last error that a server told, once an attempt has ended. A time-out is no news of the server; after a broken
-    connection, what it told before is out of date."""
-    if isinstance(outcome, RequestTimedOutError):
+    """The last error that a server told, once an attempt has ended. A time-out of the client's own is no news of the
+    server; after a broken connection, what the server told before is out of date."""
+    if isinstance(outcome, RequestTimedOutError) and not outcome.is_told:
         return told
     return outcome if isinstance(outcome, ApiError) and not isinstance(outcome, NetworkError) else None
 
 
 def told_or_last(told: ApiError | None, last: E) -> E | ApiError:
     """See `ToldErrors.for_user`. The last attempt may have written, so the error does not say that nothing was."""
-    if told is None or not isinstance(last, UNANSWERED):
+    if told is None or told is last or not isinstance(last, UNANSWERED):
         return last
     error = error_for(told.code, f"{told}; the last attempt had no answer: {last}", leader=told.leader)
     error.nothing_written, error.__cause__ = False, last

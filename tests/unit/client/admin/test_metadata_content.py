@@ -13,13 +13,14 @@ from penstock.errors import (
     BrokerIdNotRegisteredError,
     NetworkError,
     OffsetOutOfRangeError,
-    RequestTimedOutError,
     ResourceExhaustedError,
     UnknownServerError,
 )
+from penstock.messages.admin_apis import DESCRIBE_METADATA
 from tests.support.client_environment import fake_environment
 from tests.support.fake_node import METADATA_LINES, FakeNode
 from tests.support.fake_nodes import FakeNodes
+from tests.support.late_answers import cut_off_after
 from tests.support.virtual_time import run_virtual, virtual_clock
 
 LIMIT_MS = 20_000
@@ -75,10 +76,18 @@ def test_a_busy_broker_is_asked_again_until_the_deadline() -> None:
         began_ms = virtual_clock().now_ms()
         assert [row.error for row in await admin.metadata_digests()] == ["", "busy", ""]
         assert virtual_clock().now_ms() - began_ms <= LIMIT_MS
-        refusals.clear()
-        refusals += [ResourceExhaustedError("busy"), *[RequestTimedOutError("late")] * 10_000]
-        (error,) = [row.error for row in await admin.metadata_digests() if row.node_id == 2]
-        assert error == "busy; the last attempt had no answer: late"
+
+    run(story)
+
+
+def test_why_a_broker_gave_no_metadata_is_told_when_the_deadline_cuts_its_last_answer_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(nodes: FakeNodes, admin: AsyncAdmin) -> None:
+        nodes.cluster.metadata_refusals[2].append(ResourceExhaustedError("busy"))
+        cut_off_after(3, DESCRIBE_METADATA, monkeypatch)
+        one, other, third = [row.error for row in await admin.metadata_digests()]
+        assert one == third == "" and other == "busy; the last attempt had no answer: fake:2 is late"
 
     run(story)
 

@@ -6,6 +6,7 @@ import pytest
 
 from penstock.client.cluster.error_meaning import ToldErrors, needs_metadata, outcome_unknown
 from penstock.errors import (
+    ApiError,
     BootstrapError,
     CoordinatorLoadInProgressError,
     KafkaStorageError,
@@ -15,6 +16,7 @@ from penstock.errors import (
     PenstockError,
     RequestTimedOutError,
     TimedOutError,
+    error_for,
 )
 
 
@@ -38,17 +40,27 @@ def test_the_error_that_a_server_told_says_why_when_the_last_attempt_had_no_answ
     assert isinstance(found, NotEnoughReplicasError) and found.__cause__ is late
     assert str(found) == "few; the last attempt had no answer: no answer within 1 ms"
     assert not found.nothing_written, "the last attempt may have written"
+    told.note("a", error_for(RequestTimedOutError.code, "no leader"))
+    assert str(told.for_user("a", late)) == "no leader; the last attempt had no answer: no answer within 1 ms"
     told.note("b", CoordinatorLoadInProgressError("it loads"))
     told.note("c", late)
     assert isinstance(told.of_any(late), CoordinatorLoadInProgressError) and told.for_user("c", late) is late
 
 
 @pytest.mark.parametrize(
-    "last", [NetworkError("refused"), NotEnoughReplicasError("few"), BootstrapError("nobody"), TimedOutError("late")]
+    "last",
+    [
+        NetworkError("refused"),
+        NotEnoughReplicasError("few"),
+        error_for(RequestTimedOutError.code, "no leader"),
+        BootstrapError("nobody"),
+        TimedOutError("late"),
+    ],
 )
 def test_any_other_last_error_stays_as_it_is(last: PenstockError) -> None:
     told = ToldErrors[str]()
     for outcome in (CoordinatorLoadInProgressError("it loads"), last):
         told.note("a", outcome)
     assert told.for_user("a", last) is last and told.of_any(last) is last
-    assert told.of_any(late := RequestTimedOutError("late")) is late or isinstance(last, NotEnoughReplicasError)
+    is_of_a_server = isinstance(last, ApiError) and not isinstance(last, NetworkError)
+    assert (told.of_any(late := RequestTimedOutError("late")) is late) is not is_of_a_server

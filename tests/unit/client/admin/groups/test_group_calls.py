@@ -17,14 +17,15 @@ from penstock.errors import (
     InvalidGroupIdError,
     NetworkError,
     NonEmptyGroupError,
-    RequestTimedOutError,
     UnknownTopicOrPartitionError,
 )
+from penstock.messages.group_apis import LIST_GROUPS
 from penstock.messages.groups.consumer_protocol import TopicIdPartitions
 from penstock.messages.groups.listing import GroupMember, GroupType
 from penstock.types import CommittedOffset
 from tests.support.client_environment import fake_environment
 from tests.support.fake_nodes import TOPIC, FakeNodes
+from tests.support.late_answers import cut_off_after
 from tests.support.virtual_time import run_virtual
 
 Story = Callable[[FakeNodes, AsyncAdmin], Awaitable[None]]
@@ -87,13 +88,18 @@ def test_a_list_is_not_given_without_the_groups_of_one_broker() -> None:
         refusals.extend(CoordinatorLoadInProgressError("it loads") for _ in range(999))
         with pytest.raises(CoordinatorLoadInProgressError, match="it loads"):
             await admin.list_groups()
-        refusals.clear()
-        for node in range(1, 4):  # each tells once, and then has no time left
-            refusals.append(CoordinatorLoadInProgressError(f"node {node} loads"))
-        refusals.extend(RequestTimedOutError("late") for _ in range(999))
-        with pytest.raises(
-            CoordinatorLoadInProgressError, match=r"node \d loads; the last attempt had no answer: .*late"
-        ):
+
+    run(story)
+
+
+def test_why_a_broker_gives_no_list_is_told_when_the_deadline_cuts_its_last_answer_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(nodes: FakeNodes, admin: AsyncAdmin) -> None:
+        refusals = nodes.cluster.groups.refusals["ListGroups"]
+        refusals.extend(CoordinatorLoadInProgressError(f"node {node} loads") for node in range(1, 4))
+        cut_off_after(3, LIST_GROUPS, monkeypatch)
+        with pytest.raises(CoordinatorLoadInProgressError, match=r"node \d loads; the last attempt had .* is late"):
             await admin.list_groups()
 
     run(story)
