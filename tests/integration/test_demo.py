@@ -37,7 +37,7 @@ def penstock() -> str:
 @pytest.mark.spark
 def test_everything_that_went_in_is_read_back_and_in_parquet_after_both_crashes(text: Path) -> None:
     command = [penstock(), "demo", str(text), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=380, check=False)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["ok"] and all(told["checks"].values()), told

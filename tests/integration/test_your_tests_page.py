@@ -37,7 +37,7 @@ def test_the_files_of_the_page_pass_as_they_stand(tmp_path: Path) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", tmp_path]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=380, check=False)
     assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout + done.stderr
 
 

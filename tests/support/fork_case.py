@@ -23,7 +23,7 @@ from penstock import Admin, Consumer, Producer
 from penstock.errors import ForkedClientError
 
 CHILDREN = 3
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 SLOW_ACK_S = 5.0
 
 

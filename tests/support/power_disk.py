@@ -33,7 +33,7 @@ from tests.support.waiting import wait_until
 EXT4_IOC_SHUTDOWN = 0x8004587D
 """_IOR('X', 125, __u32), in Linux' include/uapi/linux/ext4.h."""
 NOLOGFLUSH = (2).to_bytes(4, "little")
-UNMOUNT_TIMEOUT_S = 10.0
+UNMOUNT_TIMEOUT_S = 60.0
 PROBE_BYTES = 1024 * 1024
 
 

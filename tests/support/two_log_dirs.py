@@ -22,7 +22,7 @@ from tests.support.storage import NOW_MS, batch, open_manager
 ME = 1
 ORDERS, OTHER = TopicPartition("orders", 0), TopicPartition("other", 0)
 OLD, NEW, OTHERS = "A" * 22, "B" * 22, "C" * 22
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 def made(partition: TopicPartition, topic_id: str) -> tuple[Record, ...]:

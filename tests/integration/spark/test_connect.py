@@ -22,7 +22,7 @@ from penstock.spark.session import prepare_environment
 from penstock.testing import Cluster
 from tests.integration.spark.conftest import FillTopic
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]  # a Spark of its own each: 140 s on a busy machine
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]  # a Spark of its own each: 140 s on a busy machine
 
 ROOT = Path(__file__).parents[3]
 MISTAKE = "no option 'subscrib'; did you mean 'subscribe'?"

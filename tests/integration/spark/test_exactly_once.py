@@ -207,7 +207,7 @@ def test_update_mode_writes_within_foreach_batch_once_under_each_name(
     assert (counts(cluster.bootstrap, totals), counts(cluster.bootstrap, copies)) == (wanted, wanted)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_driver_killed_after_its_commit_is_started_again(tmp_path: Path) -> None:
     """The whole campaign has more kills, and nodes: python -m tests.spark_exactly_once."""
     outcome = run(tmp_path, "exactly-once", 1, 1200, 1, print, nodes=1, repeats_last=False)

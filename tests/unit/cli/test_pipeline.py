@@ -96,7 +96,7 @@ def test_a_signal_ends_a_job_without_spark_at_once_and_all_that_it_counts_is_the
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         wait_until(lambda: sent() > 0)
         process.send_signal(number)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=60)
         assert (process.returncode, stderr) == (0, "")
         result = json.loads(stdout)
         assert (result["stopped"], result["records"]) == (True, sent())

@@ -19,7 +19,7 @@ address, limit = sys.argv[1], int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 try:
     with Producer(address, bootstrap_timeout_ms=300) as producer:
-        print(producer.send("t", b"v").result(10).offset)
+        print(producer.send("t", b"v").result(60).offset)
 except Exception as error:
     print(type(error).__name__, error)
 """
@@ -27,7 +27,7 @@ except Exception as error:
 
 def told_with(limit: int, address: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", CODE, address, str(limit)], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", CODE, address, str(limit)], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0 and done.stderr == "", done
     return done.stdout

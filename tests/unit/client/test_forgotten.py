@@ -23,7 +23,7 @@ RECORDS = 20
 def run(code: str, *arguments: str) -> str:
     """The program's stderr."""
     command = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -63,7 +63,7 @@ def test_a_warning_names_the_producer_and_the_number_of_its_records() -> None:
         with pytest.warns(ResourceWarning, match=expected):
             del producer
             gc.collect()
-        assert [future.result(10).offset for future in futures] == list(range(RECORDS))
+        assert [future.result(60).offset for future in futures] == list(range(RECORDS))
 
 
 def test_a_producer_whose_records_are_acked_goes_without_a_word() -> None:
@@ -104,7 +104,7 @@ def test_an_async_producer_that_is_dropped_on_a_running_loop_sends_what_it_took(
 
 def _producer(bootstrap: str) -> None:
     producer = Producer(bootstrap)
-    producer.send("t", b"v").result(10)
+    producer.send("t", b"v").result(60)
 
 
 def _consumer(bootstrap: str) -> None:
@@ -131,7 +131,7 @@ def test_clients_that_are_dropped_give_their_sockets_back(use: Callable[[str], N
         for _ in range(15):
             use(cluster.bootstrap)
         gc.collect()
-        wait_until(lambda: files() < before + 8, 10)
+        wait_until(lambda: files() < before + 8)
 
 
 def test_a_program_whose_dropped_producer_reaches_no_broker_ends_and_says_what_is_lost() -> None:
@@ -141,4 +141,4 @@ def test_a_program_whose_dropped_producer_reaches_no_broker_ends_and_says_what_i
         began = time.monotonic()
         told = run(SCOPES["bulk"], cluster.bootstrap)
         took = time.monotonic() - began
-        assert took < 20 and "1 clients that were dropped without close() did not end within 3 s" in told
+        assert took < 60 and "1 clients that were dropped without close() did not end within 3 s" in told

@@ -114,8 +114,8 @@ def test_the_promise_of_a_record_is_refused_in_a_child_unless_it_was_kept_before
         cluster.create_topic("t")
         with Producer(cluster.bootstrap, linger_ms=0, request_timeout_ms=300) as producer:
             kept, bulk = producer.send("t", b"v"), producer.send_many("t", [b"v"])
-            offset = kept.result(10).offset
-            bulk.result(10)
+            offset = kept.result(60).offset
+            bulk.result(60)
             cluster.silence(1)
             open_one, open_bulk = producer.send("t", b"w"), producer.send_many("t", [b"w"])
             assert in_child(lambda: (kept.result().offset, bulk.result())) == f"({offset}, 1)"
@@ -230,7 +230,7 @@ def run(code: str, replace: dict[str, str] | None = None, **environment: str) ->
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
         env={**(os.environ if replace is None else replace), **environment},
     )

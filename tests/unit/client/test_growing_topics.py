@@ -32,10 +32,10 @@ def grow(cluster: FakeCluster) -> None:
 
 def test_a_producer_that_is_given_a_partition_it_does_not_know_asks_for_it(cluster: FakeCluster) -> None:
     with Producer(cluster.bootstrap, linger_ms=0) as producer:
-        producer.send("t", b"old", partition=1).result(10)
+        producer.send("t", b"old", partition=1).result(60)
         grow(cluster)
-        assert producer.send("t", b"new", partition=2).result(10).partition == 2
-        assert producer.send_many("t", [b"more"], partition=2).result(10) == 1
+        assert producer.send("t", b"new", partition=2).result(60).partition == 2
+        assert producer.send_many("t", [b"more"], partition=2).result(60) == 1
         for send in (producer.send, producer.send_many):
             with pytest.raises(UnknownTopicOrPartitionError, match="'t' has partitions 0 to 2, not 3"):
                 send("t", [b"none"] if send == producer.send_many else b"none", partition=3)
@@ -44,9 +44,9 @@ def test_a_producer_that_is_given_a_partition_it_does_not_know_asks_for_it(clust
 
 def test_the_bulk_of_a_producer_finds_a_new_partition_too(cluster: FakeCluster) -> None:
     with Producer(cluster.bootstrap) as producer:
-        producer.send_many("t", [b"old"], partition=0).result(10)
+        producer.send_many("t", [b"old"], partition=0).result(60)
         grow(cluster)
-        producer.send_many("t", [b"new"], partition=2).result(10)
+        producer.send_many("t", [b"new"], partition=2).result(60)
     assert cluster.logs[T2].end_offset == 1
 
 
@@ -68,13 +68,13 @@ def test_keys_are_mapped_to_all_partitions_once_the_producer_has_heard_of_them(c
     with Producer(cluster.bootstrap, linger_ms=0) as producer:
 
         def partitions() -> list[int]:
-            return [producer.send("t", b"v", key=key).result(10).partition for key in KEYS]
+            return [producer.send("t", b"v", key=key).result(60).partition for key in KEYS]
 
         assert partitions() == [partition_for_key(key, 2) for key in KEYS]
         grow(cluster)
-        producer.send("t", b"v", partition=2).result(10)  # from now on it has heard
+        producer.send("t", b"v", partition=2).result(60)  # from now on it has heard
         assert partitions() == [partition_for_key(key, 3) for key in KEYS]
-        assert {producer.send("t", b"v").result(10).partition for _ in range(12)} == {0, 1, 2}, "without a key, too"
+        assert {producer.send("t", b"v").result(60).partition for _ in range(12)} == {0, 1, 2}, "without a key, too"
     written = [(header.producer_id, header.base_sequence) for header in headers(cluster, TopicPartition("t", 0))]
     assert len({producer_id for producer_id, _ in written}) == 1
     assert [sequence for _, sequence in written] == list(range(len(written))), "sequences of an old partition go on"

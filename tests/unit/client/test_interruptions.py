@@ -28,7 +28,7 @@ from penstock.record.codecs import Codec
 from penstock.threads import SystemThreads
 from penstock.types import TopicPartition
 
-PATIENCE_S = 10
+PATIENCE_S = 60
 SNAPSHOT = MetadataResponse("c", 1, (), (TopicInfo("t", "id", (PartitionInfo(0, 1, 0, 0, (1,), (1,)),)),), 1)
 
 

@@ -11,7 +11,7 @@ from tests.support.fake_broker import FakeCluster
 def run(code: str, *arguments: str, told: str = "") -> str:
     """The program's output; it must have written `told`, and nothing else, to stderr."""
     done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
     assert told in done.stderr and bool(told) == bool(done.stderr)

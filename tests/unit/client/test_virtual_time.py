@@ -371,7 +371,7 @@ print(hashlib.sha256(repr([told_by(seed) for seed in (8, 12, 16)]).encode()).hex
         )
         for hash_seed in ("1", "77")
     ]
-    hashes = {child.communicate(timeout=150)[0] for child in children}
+    hashes = {child.communicate(timeout=380)[0] for child in children}
     assert len(hashes) == 1 and "" not in hashes
 
 

@@ -48,14 +48,14 @@ def echo() -> Iterator[int]:
         thread = threading.Thread(target=serve)
         thread.start()
         yield int(server.getsockname()[1])
-        thread.join(10)
+        thread.join(60)
 
 
 def test_a_cut_holds_what_is_said_and_loses_nothing_of_it(tmp_path: Path) -> None:
     with echo() as port, Network(2) as network:
         network.attach(cast(Cluster, Nodes(tmp_path, port)))
         (advertised,) = cast(list[str], network.node_configs[TARGET]["advertised.listeners"])
-        with socket.create_connection(("127.0.0.1", int(advertised.rpartition(":")[2])), timeout=10) as client:
+        with socket.create_connection(("127.0.0.1", int(advertised.rpartition(":")[2])), timeout=60) as client:
             client.sendall(b"before")
             assert client.recv(100) == b"before"
             network.cut(TARGET)
@@ -64,5 +64,5 @@ def test_a_cut_holds_what_is_said_and_loses_nothing_of_it(tmp_path: Path) -> Non
             with pytest.raises(TimeoutError):
                 client.recv(100)
             network.heal(TARGET)
-            client.settimeout(10)
+            client.settimeout(60)
             assert client.recv(100) == b"during"

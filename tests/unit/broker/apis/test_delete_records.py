@@ -72,7 +72,7 @@ class Node:
         return request
 
     async def answer(self, request: Request) -> list[DeleteRecordsResult]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not request.is_complete:
                 self._answered.clear()
                 await self._answered.wait()
@@ -83,7 +83,7 @@ class Node:
         """Everything that was asked for until now is durable here."""
         written = asyncio.Event()
         self.manager.parts.durability.make_log_start_durable(self.partition, lambda error: written.set())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await written.wait()
 
     def fetched(self, replica_id: int, log_start_offset: int) -> None:

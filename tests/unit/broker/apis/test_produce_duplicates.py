@@ -51,7 +51,7 @@ def is_answered(request: Request) -> bool:
 
 async def answer(request: Request) -> PartitionProduceResult:
     sink: Any = request.sink
-    await asyncio.wait_for(sink.answered.wait(), 10)
+    await asyncio.wait_for(sink.answered.wait(), 60)
     response: Any = request.response
     (result,) = response.partitions
     assert isinstance(result, PartitionProduceResult)

@@ -44,7 +44,7 @@ def handle(at: Stage, request: Request) -> None:
 
 async def error_of(request: Request) -> ApiError:
     sink: Any = request.sink
-    await asyncio.wait_for(sink.answered.wait(), 10)
+    await asyncio.wait_for(sink.answered.wait(), 60)
     response: Any = request.response
     (result,) = response.partitions
     assert isinstance(result, PartitionProduceResult) and result.error is not None

@@ -87,7 +87,7 @@ class Scene:
 
     async def results(self, request: Request) -> list[PartitionProduceResult]:
         sink: Any = request.sink
-        await asyncio.wait_for(sink.answered.wait(), 10)
+        await asyncio.wait_for(sink.answered.wait(), 60)
         response: Any = request.response
         return list(response.partitions)
 

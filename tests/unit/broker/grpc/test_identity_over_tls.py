@@ -80,7 +80,7 @@ class Stage:
         credentials = grpc.ssl_channel_credentials(CA.pem, *pair)
         async with grpc.aio.secure_channel(f"localhost:{self.endpoint.port}", credentials) as channel:
             try:
-                await channel.unary_unary("/penstock.v1.Quorum/Vote")(raw, timeout=5)
+                await channel.unary_unary("/penstock.v1.Quorum/Vote")(raw, timeout=60)
             except grpc.aio.AioRpcError as error:
                 return error_in_trailer(error.trailing_metadata(), error.details() or "")
         return None
@@ -103,7 +103,7 @@ def run(story: Callable[[Stage], Awaitable[None]], callers: Callers | None = Non
         add_controller_apis(server, LIMITS, service, SystemClock(), heard)
         await server.start()
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await story(stage)
         finally:
             await server.stop()

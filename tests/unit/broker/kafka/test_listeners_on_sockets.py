@@ -84,7 +84,7 @@ def run(scenario: Callable[[DoorBench, Port], Awaitable[None]], bench_of: Callab
         bench.dispatcher.start()
         await bench.listener.start()
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await scenario(bench, port)
         finally:
             await bench.listener.stop()

@@ -29,7 +29,7 @@ def served() -> Iterator[Endpoint]:
 
 def get(endpoint: Endpoint, path: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://{endpoint}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{endpoint}{path}", timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -45,7 +45,7 @@ def test_each_path_has_its_page(served: Endpoint) -> None:
 
 def test_a_page_is_compressed_for_a_client_that_asks_for_it(served: Endpoint) -> None:
     request = urllib.request.Request(f"http://{served}/metrics", headers={"Accept-Encoding": "gzip"})
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         assert answer.headers["Content-Encoding"] == "gzip"
         assert gzip.decompress(answer.read()).decode() == get(served, "/metrics")[1]
 

@@ -63,13 +63,13 @@ def context(tmp_path: Path, keystore: bytes = b"") -> ssl.SSLContext:
 
 
 def scraped(endpoint: Endpoint, trust: ssl.SSLContext) -> str:
-    with urllib.request.urlopen(f"https://{endpoint}/metrics", timeout=10, context=trust) as answer:
+    with urllib.request.urlopen(f"https://{endpoint}/metrics", timeout=60, context=trust) as answer:
         return str(answer.read().decode())
 
 
 def serial(endpoint: Endpoint, trust: ssl.SSLContext) -> object:
     with (
-        socket.create_connection(endpoint, timeout=10) as plain,
+        socket.create_connection(endpoint, timeout=60) as plain,
         trust.wrap_socket(plain, server_hostname=HOST) as secured,
     ):
         return (secured.getpeercert() or {})["serialNumber"]
@@ -87,7 +87,7 @@ def test_who_does_not_trust_the_ca_or_speaks_plain_http_is_not_and_the_log_says_
     with caplog.at_level(logging.WARNING), pytest.raises(urllib.error.URLError):
         scraped(endpoint, ssl.create_default_context())
     with caplog.at_level(logging.WARNING), pytest.raises((OSError, urllib.error.URLError)):
-        urllib.request.urlopen(f"http://{endpoint}/metrics", timeout=10)
+        urllib.request.urlopen(f"http://{endpoint}/metrics", timeout=60)
     scraped(endpoint, context(tmp_path))
     said = sorted(record.getMessage() for record in caplog.records)
     assert said == [
@@ -114,6 +114,6 @@ def test_a_new_certificate_is_shown_from_the_next_connection_on(served: Served, 
 
 def test_half_a_handshake_holds_up_nobody(served: Served, tmp_path: Path) -> None:
     endpoint, _, _ = served()
-    with socket.create_connection(endpoint, timeout=10) as silent:
+    with socket.create_connection(endpoint, timeout=60) as silent:
         silent.sendall(b"\x16\x03\x01\x02\x00")
         assert "\none 1.0\n" in scraped(endpoint, context(tmp_path))

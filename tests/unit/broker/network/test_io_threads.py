@@ -35,7 +35,7 @@ class Held:
 
     async def wait(self, count: int) -> None:
         for _ in range(count):
-            await asyncio.wait_for(self.told.acquire(), 10)
+            await asyncio.wait_for(self.told.acquire(), 60)
 
 
 def run(scenario: Callable[[], object]) -> None:

@@ -64,7 +64,7 @@ def run(scenario: Callable[[BrokerListeners, BrokerService, int], Awaitable[None
         listeners = DOORS.broker(config, service)
         await listeners.start()
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await scenario(listeners, service, port)
         finally:
             await listeners.stop()

@@ -249,7 +249,7 @@ def test_a_mutant_that_does_not_sync_loses_what_was_acked() -> None:
         await cluster.start()
         await written(cluster)
         await cluster.cut_power()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await cluster.start()
             return await until_read(cluster)
 

@@ -16,7 +16,7 @@ def manager() -> Iterator[socket.socket]:
     """A service manager's socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind("")  # an abstract name that the kernel chooses
-        receiver.settimeout(5)
+        receiver.settimeout(60)
         yield receiver
 
 

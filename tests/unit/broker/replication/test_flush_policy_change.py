@@ -53,7 +53,7 @@ def test_records_of_before_are_flushed_by_the_leader_and_by_its_followers(tmp_pa
         group_commit.subscribe(log, lambda offset: flushed.set())
         assert log.recovery_point == 0
         manager.apply(PARTITION, TOPIC_ID, state(leader_id, EPOCH, 0, isr=(1, 2)), durable, NOBODY)
-        await asyncio.wait_for(flushed.wait(), 10)
+        await asyncio.wait_for(flushed.wait(), 60)
         assert log.recovery_point == 1
         assert fetchers.added == (leader_id != BROKER), "it goes on fetching meanwhile"
         await group_commit.close(stop_wait())

@@ -80,7 +80,7 @@ def test_a_member_that_is_ended_has_left_its_group_before(cluster: FakeCluster, 
             else:
                 process.stdout.close()
                 cluster.append("t", 0, build_batch([b"x" * 100_000], timestamps_ms=0))
-            code = process.wait(20)
+            code = process.wait(60)
         finally:
             process.kill()
     assert code == -(signal.SIGTERM if ends == "SIGTERM" else signal.SIGPIPE)

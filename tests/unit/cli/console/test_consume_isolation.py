@@ -28,7 +28,7 @@ def cluster() -> Iterator[FakeCluster]:
                 (b"open", None),
             ):
                 producer.begin_transaction()
-                producer.send("t", value).result(10)
+                producer.send("t", value).result(60)
                 if end is not None:
                     end()
             yield made

@@ -132,7 +132,7 @@ class TypedByHand:
         self._reads += 1
         if self._reads == 1:
             return b"the line\n"
-        assert self.told.wait(10), "nobody was told while the input was open"
+        assert self.told.wait(60), "nobody was told while the input was open"
         return b""
 
     read = read1

@@ -348,7 +348,7 @@ def test_a_deletion_that_some_replica_never_confirms_times_out(cluster: FakeClus
     cluster.create_topic("t")
     cluster.fail_delete("t", 0, *[RequestTimedOutError("replica 2 is late")] * 1000)
     with (
-        Admin(cluster.bootstrap, retry_backoff_ms=1, default_api_timeout_ms=200) as admin,
+        Admin(cluster.bootstrap, retry_backoff_ms=1, default_api_timeout_ms=2_000) as admin,
         pytest.raises(TimedOutError, match="replica 2 is late"),
     ):
         admin.delete_records({TopicPartition("t", 0): 0})

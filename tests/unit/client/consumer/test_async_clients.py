@@ -33,13 +33,13 @@ def test_a_record_goes_round(cluster: FakeCluster) -> None:
             assert await producer.partitions_for("t") == [T0, TopicPartition("t", 1)]
         async with AsyncConsumer(cluster.bootstrap, auto_offset_reset="earliest") as consumer:
             await consumer.assign([T0])
-            found = await consumer.poll(timeout_ms=5_000, max_records=2)
-            found += await consumer.poll(timeout_ms=5_000)
+            found = await consumer.poll(timeout_ms=60_000, max_records=2)
+            found += await consumer.poll(timeout_ms=60_000)
             assert [r.value for r in found] == [b"v", b"1", b"2"]
             assert await consumer.position(T0) == 3
             assert await consumer.end_offsets([T0]) == {T0: 3}
             await consumer.seek(T0, 1)
-            assert (await consumer.poll_arrow(timeout_ms=5_000)).num_rows == 2
+            assert (await consumer.poll_arrow(timeout_ms=60_000)).num_rows == 2
             assert await consumer.poll(timeout_ms=0) == []
             raw = [buffer.next_offset async for buffer in consumer.fetch_raw("t", 0, 0, 3)]
             assert raw[-1] == 3
@@ -62,7 +62,7 @@ def test_a_loop_over_the_records_gives_each_once_and_leaves_the_position_behind_
                     break
             assert found == list(range(200))
             assert await consumer.position(T0) == 200
-            assert [r.offset for r in await consumer.poll(timeout_ms=5_000, max_records=2)] == [200, 201]
+            assert [r.offset for r in await consumer.poll(timeout_ms=60_000, max_records=2)] == [200, 201]
             assert (await anext(consumer)).offset == 202
         with pytest.raises(ClientClosedError):
             await anext(consumer)
@@ -89,7 +89,7 @@ def test_a_loop_over_the_records_lets_other_tasks_of_its_loop_run(cluster: FakeC
 def test_a_full_buffer_and_a_slow_flush_are_typed(cluster: FakeCluster) -> None:
     async def scenario() -> None:
         cluster.silence(1)
-        producer = AsyncProducer(cluster.bootstrap, buffer_memory=10_000, max_block_ms=20, linger_ms=0)
+        producer = AsyncProducer(cluster.bootstrap, buffer_memory=10_000, max_block_ms=1_000, linger_ms=0)
         with pytest.raises(BufferExhaustedError):
             for _ in range(10):
                 future = await producer.send("t", b"x" * 5_000, partition=0)

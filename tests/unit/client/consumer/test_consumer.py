@@ -43,7 +43,7 @@ def read(consumer: Consumer, count: int, **options: int) -> list[ConsumerRecord]
     for _ in range(1_000):
         if len(found) >= count:
             return found
-        found += consumer.poll(timeout_ms=5_000, **options)
+        found += consumer.poll(timeout_ms=60_000, **options)
     raise AssertionError(f"only {len(found)} of {count} records came")
 
 
@@ -79,7 +79,7 @@ def test_a_loop_over_the_records_gives_each_once_and_leaves_the_position_behind_
                 break
         assert found == list(range(15))
         assert consumer.position(T0) == 15
-        assert [record.offset for record in consumer.poll(timeout_ms=5_000, max_records=2)] == [15, 16]
+        assert [record.offset for record in consumer.poll(timeout_ms=60_000, max_records=2)] == [15, 16]
         assert next(consumer).offset == 17
     with pytest.raises(ClientClosedError):
         next(consumer)
@@ -99,7 +99,7 @@ def test_max_records_is_kept_and_nothing_is_lost_or_repeated(cluster: FakeCluste
         consumer.seek(T0, 3)
         found: list[ConsumerRecord] = []
         while len(found) < 92:
-            part = consumer.poll(timeout_ms=5_000, max_records=7)
+            part = consumer.poll(timeout_ms=60_000, max_records=7)
             assert len(part) <= 7
             found += part
             assert consumer.position(T0) == found[-1].offset + 1
@@ -115,7 +115,7 @@ def test_a_poll_and_a_table_continue_each_other(cluster: FakeCluster) -> None:
         consumer.seek_to_beginning()
         offsets = [r.offset for r in read(consumer, 4, max_records=4)]
         while len(offsets) < 60:
-            table = consumer.poll_arrow(timeout_ms=5_000, max_records=7)
+            table = consumer.poll_arrow(timeout_ms=60_000, max_records=7)
             assert table.num_rows <= 7
             offsets += table["offset"].to_pylist()
             offsets += [r.offset for r in consumer.poll(max_records=3)]
@@ -128,7 +128,7 @@ def test_a_table_has_the_columns_of_kafkas_spark_source(cluster: FakeCluster) ->
     with Consumer(cluster.bootstrap) as consumer:
         consumer.assign([T0])
         consumer.seek_to_beginning()
-        table = consumer.poll_arrow(timeout_ms=5_000, include_headers=True)
+        table = consumer.poll_arrow(timeout_ms=60_000, include_headers=True)
         names = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"]
         assert table.column_names == names
         row = table.slice(1, 1).to_pylist()[0]
@@ -278,7 +278,7 @@ def test_the_buffer_is_bounded(cluster: FakeCluster) -> None:
         consumer.seek_to_beginning()
         found: list[ConsumerRecord] = []
         while len(found) < 500:
-            found += consumer.poll(timeout_ms=5_000, max_records=10)
+            found += consumer.poll(timeout_ms=60_000, max_records=10)
             assert consumer.statistics().buffered_bytes <= 60_000
         assert [r.offset for r in found] == list(range(500))
 

@@ -41,12 +41,12 @@ def test_they_are_served_until_the_end() -> None:
         with pytest.raises(ConfigError, match=f"metrics_port={port}: .* choose another port"):
             serve(collector(), port)
     end = serve(collector(), port)
-    with urllib.request.urlopen(f"http://{ADDRESS}:{port}/metrics", timeout=10) as page:
+    with urllib.request.urlopen(f"http://{ADDRESS}:{port}/metrics", timeout=60) as page:
         text = page.read().decode()
     assert all(sample in text for sample in SAMPLES)
     end()
     with pytest.raises(OSError):
-        urllib.request.urlopen(f"http://{ADDRESS}:{port}/metrics", timeout=10)
+        urllib.request.urlopen(f"http://{ADDRESS}:{port}/metrics", timeout=60)
 
 
 def test_a_port_that_there_is_not_is_refused() -> None:

@@ -18,6 +18,6 @@ def test_only_an_open_outcome_counts_as_a_possible_duplicate(nothing_written: bo
     with FakeCluster(1) as cluster, Producer(cluster.bootstrap, **options) as producer:
         cluster.create_topic("t")
         cluster.fail_produce("t", 0, full, full)
-        producer.send("t", b"v").result(10)
+        producer.send("t", b"v").result(60)
         assert cluster.logs[TopicPartition("t", 0)].end_offset == 1 + duplicates
         assert producer.statistics().possible_duplicates == duplicates

@@ -20,7 +20,7 @@ from penstock.wire.error_trailer import ERROR_CODE_KEY
 from tests.support.garbage_server import GARBAGE, speaking
 from tests.support.grpc_stub import serve
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)

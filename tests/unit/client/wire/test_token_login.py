@@ -65,7 +65,7 @@ def test_a_function_is_called_beside_the_loop_and_once_for_all_who_log_in() -> N
 
     def provide() -> str:
         threads.append(threading.current_thread())
-        may_go.wait(10)
+        may_go.wait(60)
         return TOKEN
 
     async def story() -> None:
@@ -84,7 +84,7 @@ def test_who_stops_waiting_does_not_stop_the_others() -> None:
     may_go = threading.Event()
 
     def provide() -> str:
-        may_go.wait(10)
+        may_go.wait(60)
         return TOKEN
 
     async def story() -> None:

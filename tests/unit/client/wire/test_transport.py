@@ -30,7 +30,7 @@ from tests.support.grpc_service import serve, server_credentials
 from tests.support.virtual_time import run_virtual
 
 CALL, STREAM = "/penstock.v1.Test/Call", "/penstock.v1.Test/Stream"
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
 SHORT_MS = 50
 
 

@@ -30,7 +30,7 @@ def test_each_job_is_done_once_and_told_on_the_loop() -> None:
             threads.run(
                 lambda: worked.append(threading.current_thread()), lambda error, number=number: done(number, error)
             )
-        await asyncio.wait_for(all_told.wait(), 10)
+        await asyncio.wait_for(all_told.wait(), 60)
         assert sorted(number for number, _ in told) == list(range(20))
         assert {thread for _, thread in told} == {here}
         assert len(worked) == 20 and here not in worked and len(set(worked)) <= 3
@@ -45,7 +45,7 @@ def test_as_many_jobs_as_there_are_threads_go_on_at_once() -> None:
         threads, meeting = DirThreads(THREADS, "flush", 3), threading.Barrier(3)
         outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
         for _ in range(3):
-            threads.run(lambda: meeting.wait(10), outcomes.put_nowait)
+            threads.run(lambda: meeting.wait(60), outcomes.put_nowait)
         assert [await outcomes.get() for _ in range(3)] == [None, None, None]
         threads.close()
 
@@ -75,12 +75,12 @@ def test_close_waits_for_what_is_under_way() -> None:
 
         def slow() -> None:
             began.set()
-            assert may_end.wait(10)
+            assert may_end.wait(60)
             finished.set()
 
         may_end = threading.Event()
         threads.run(slow, lambda error: None)
-        assert began.wait(10)
+        assert began.wait(60)
         threading.Timer(0, may_end.set).start()
         threads.close()
         assert finished.is_set()
@@ -93,12 +93,12 @@ def test_where_no_thread_can_start_those_that_are_there_do_everything() -> None:
         threads = DirThreads(THREADS, "flush", 3)
         outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
         may_end = threading.Event()
-        threads.run(lambda: may_end.wait(10), outcomes.put_nowait)
+        threads.run(lambda: may_end.wait(60), outcomes.put_nowait)
         with no_thread_can_start():
             for _ in range(4):
                 threads.run(lambda: None, outcomes.put_nowait)
         may_end.set()
-        assert [await asyncio.wait_for(outcomes.get(), 10) for _ in range(5)] == [None] * 5
+        assert [await asyncio.wait_for(outcomes.get(), 60) for _ in range(5)] == [None] * 5
         threads.close()
 
     asyncio.run(main())
@@ -112,7 +112,7 @@ def test_a_job_that_no_thread_got_is_refused_and_leaves_nothing_behind() -> None
             threads.run(lambda: None, lambda error: outcomes.put_nowait(OSError("it was refused")))
         assert repr(threads) == "DirThreads(flush, 0 jobs, 0 of 2 threads)"
         threads.run(lambda: None, outcomes.put_nowait)
-        assert await asyncio.wait_for(outcomes.get(), 10) is None
+        assert await asyncio.wait_for(outcomes.get(), 60) is None
         threads.close()
         assert outcomes.empty()
 
@@ -125,9 +125,9 @@ def test_an_outcome_that_the_loop_has_no_memory_for_is_told_later_and_once() -> 
         outcomes: asyncio.Queue[BaseException | None] = asyncio.Queue()
         loop = LoopWithoutMemory(asyncio.get_running_loop(), refused_before=2, refused_after=1)
         threads.run(lambda: None, outcomes.put_nowait, loop)
-        assert await asyncio.wait_for(outcomes.get(), 10) is None
+        assert await asyncio.wait_for(outcomes.get(), 60) is None
         threads.run(lambda: None, outcomes.put_nowait)  # the same thread does it, AFTER it has handed over the first
-        assert await asyncio.wait_for(outcomes.get(), 10) is None
+        assert await asyncio.wait_for(outcomes.get(), 60) is None
         assert outcomes.empty() and repr(threads) == "DirThreads(flush, 0 jobs, 1 of 1 threads)"
         threads.close()
 

@@ -21,7 +21,7 @@ from tests.support.storage import NOW_MS, SMALL, batch
 
 OLD_ID, NEW_ID = "A" * 22, "B" * 22
 PARTITION = TopicPartition("t", 0)
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 def created(fs: FaultyFileSystem, directory: Path, topic_id: str, *, rolled: bool) -> Log:

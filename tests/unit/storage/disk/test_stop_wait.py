@@ -22,7 +22,7 @@ from tests.support.machine import THREADS, stop_wait
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, batch, open_manager
 
 HUNG, GOOD = TopicPartition("hung", 0), TopicPartition("good", 0)
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 def two_log_dirs(tmp_path: Path, fs: FaultyFileSystem) -> tuple[LogManager, str, str]:

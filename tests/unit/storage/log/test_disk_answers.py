@@ -33,12 +33,12 @@ def test_only_who_asks_for_the_disk_that_hangs_waits_for_it(tmp_path: Path) -> N
         with fs.standing_still("fsync_dir", f"{tmp_path}/a"):
             group_commit.when_disk_answers(hung, lambda error: answers.put_nowait(("hung", error)))
             group_commit.when_disk_answers(well, lambda error: answers.put_nowait(("well", error)))
-            assert await asyncio.wait_for(answers.get(), 10) == ("well", None)
+            assert await asyncio.wait_for(answers.get(), 60) == ("well", None)
             closing = asyncio.create_task(group_commit.close(stop_wait()))
             await asyncio.sleep(0)
             assert answers.empty() and not closing.done(), "the stop knows what stands in which log dir"
-        assert await asyncio.wait_for(answers.get(), 10) == ("hung", None)
-        await asyncio.wait_for(closing, 10)
+        assert await asyncio.wait_for(answers.get(), 60) == ("hung", None)
+        await asyncio.wait_for(closing, 60)
 
     asyncio.run(run())
 
@@ -54,7 +54,7 @@ class Asking:
     async def answer(self, work: Callable[[], object] | None = None) -> BaseException | None:
         told: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
         self.group_commit.when_disk_answers(self.log, told.set_result, work)
-        return await asyncio.wait_for(told, 10)
+        return await asyncio.wait_for(told, 60)
 
 
 def test_an_error_of_the_disk_is_the_answer_and_fails_the_log_dir(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_work_for_a_cut_is_done_in_a_thread_once_the_disk_has_answered(tmp_path:
         with asking.fs.failing("fsync_dir", "t-0", errno.EMFILE):
             assert isinstance(await asking.answer(lambda: done.append("at once")), OSError)
         assert asking.failed == [] and len(done) == 1, "nothing is done on a disk that does not answer"
-        await asyncio.wait_for(asking.group_commit.close(stop_wait()), 10)
+        await asyncio.wait_for(asking.group_commit.close(stop_wait()), 60)
 
     asyncio.run(run())
 

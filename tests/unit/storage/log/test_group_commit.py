@@ -216,7 +216,7 @@ def test_a_failed_fsync_ends_the_log_dir_and_is_never_retried() -> None:
         log.append.as_leader(batch(b"x"), 0, NOW_MS)
         fs.fail_on["fdatasync"] = errno.EIO
         group_commit.request(log)
-        await asyncio.wait_for(failed.wait(), 10)
+        await asyncio.wait_for(failed.wait(), 60)
         fs.fail_on.clear()
         before = fs.operations
         for again in (log, other):
@@ -290,7 +290,7 @@ def test_a_flush_that_finds_no_room_is_tried_again_and_waiters_go_on_waiting(
         log.roll()  # a new segment, whose name is synced after it
         fs.code = code
         group_commit.request(log)
-        await asyncio.wait_for(tried_often.wait(), 10)
+        await asyncio.wait_for(tried_often.wait(), 60)
         assert (waiter.told, log.flushed_offset) == ([], 1)
         assert group_commit.statistics().deferrals >= 2
         fs.code = 0
@@ -317,7 +317,7 @@ def test_a_request_during_a_flush_that_finds_no_room_waits_for_the_same_next_try
         log.append.as_leader(batch(b"x"), log.latest_epoch + 1, NOW_MS)
         fs.code = errno.ENOSPC
         group_commit.request(log)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not group_commit.statistics().in_flight:  # noqa: ASYNC110
                 await asyncio.sleep(0)
             group_commit.request(log)
@@ -340,7 +340,7 @@ def test_close_does_not_wait_for_room() -> None:
         log.append.as_leader(batch(b"x"), 1, NOW_MS)
         fs.code = errno.ENOSPC
         group_commit.request(log)
-        await asyncio.wait_for(group_commit.close(stop_wait()), 10)
+        await asyncio.wait_for(group_commit.close(stop_wait()), 60)
 
         assert (group_commit.statistics().deferred, log.flushed_offset) == (0, 1)
 
@@ -370,7 +370,7 @@ def test_a_flush_that_gets_no_thread_is_tried_again_until_there_is_one() -> None
         log.append.as_leader(batch(b"x"), 0, NOW_MS)
         with no_thread_can_start():
             group_commit.request(log)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while group_commit.statistics().deferrals < 2:  # noqa: ASYNC110
                     await asyncio.sleep(0)
         assert (waiter.told, log.flushed_offset, group_commit.statistics().in_flight) == ([], 1, 0)

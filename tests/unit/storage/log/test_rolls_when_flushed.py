@@ -41,7 +41,7 @@ async def flushed(group_commit: GroupCommit, log: Log) -> None:
     done, end = asyncio.Event(), log.log_end_offset
     group_commit.subscribe(log, lambda offset: done.set() if offset >= end else None)
     group_commit.request(log)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await done.wait()
 
 
@@ -63,7 +63,7 @@ def test_the_segment_is_rolled_by_the_flush_that_comes_next(tmp_path: Path, flus
         group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
         append(log, 5)
         await flushed(group_commit, log)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while log.awaits_roll:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
         assert [segment.base_offset for segment in log.segments] == [0, 5]
@@ -91,7 +91,7 @@ def test_a_shortage_puts_the_roll_off_and_another_error_fails_the_log_dir(tmp_pa
         append(log, 5)
         with fs.failing("create", ".log", errno.EIO):
             group_commit.request(log)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not failed:  # noqa: ASYNC110
                     await asyncio.sleep(0.001)
         assert failed == [str(tmp_path / "a")]
@@ -169,7 +169,7 @@ def test_a_full_segment_without_anything_to_flush_is_rolled_when_its_disk_answer
                 group_commit.request(log)
                 await asyncio.sleep(0.002)
             assert fault.met == 1 and log.awaits_roll, "the disk is asked once"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while log.awaits_roll:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
         append(log, 1)

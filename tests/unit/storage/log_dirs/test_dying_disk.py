@@ -26,7 +26,7 @@ from tests.support.machine import THREADS
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, batch, open_manager
 
 PARTITION = TopicPartition("t", 0)
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 def started(work: threading.Thread) -> threading.Thread:

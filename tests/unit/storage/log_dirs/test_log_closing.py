@@ -34,7 +34,7 @@ class NoThreads(SystemThreads):
 
 
 def test_so_many_logs_are_closed_at_the_same_time() -> None:
-    together = threading.Barrier(THREADS, timeout=30)  # each close waits for three others: one thread would never end
+    together = threading.Barrier(THREADS, timeout=60)  # each close waits for three others: one thread would never end
     logs = [ClosableLog(together) for _ in range(3 * THREADS)]
     assert close_logs(logs, SystemThreads(), THREADS) == []  # type: ignore[arg-type]
     assert [log.closed for log in logs] == [1] * len(logs)

@@ -24,7 +24,7 @@ from tests.support.machine import THREADS
 from tests.support.storage import TOPIC_ID
 
 OLD, NEW = TopicPartition("old", 0), TopicPartition("new", 0)
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 def by_id(offsets: Mapping[TopicPartition, int]) -> dict[LogId, int]:

@@ -84,7 +84,7 @@ def test_log_dirs_are_loaded_beside_each_other() -> None:
     both = threading.Barrier(2)
 
     def meet(path: str) -> BaseException:
-        both.wait(timeout=30)
+        both.wait(timeout=60)
         return OSError(errno.EIO, "met", path)
 
     fs = bad(filled(logs=2), "/", meet)

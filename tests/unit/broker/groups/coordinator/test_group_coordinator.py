@@ -245,7 +245,7 @@ def test_a_member_hears_of_a_topic_that_was_made_later_and_offsets_of_a_deleted_
 
 async def _next_assignment(broker: GroupBroker, epoch: int) -> list[str]:
     """The topic ids that the member is told the next time."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             beat = ConsumerGroupHeartbeatRequest("g", MEMBER, epoch)
             answer = await broker.answered(broker.submit(beat))

@@ -113,4 +113,4 @@ def test_a_fetcher_that_meets_a_bug_ends_the_node(tmp_path: Path) -> None:
         assert await told is bug
         await fetchers.stop()
 
-    asyncio.run(asyncio.wait_for(scenario(), 10))
+    asyncio.run(asyncio.wait_for(scenario(), 60))

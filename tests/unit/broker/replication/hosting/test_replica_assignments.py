@@ -169,7 +169,7 @@ def test_the_tail_of_a_log_is_flushed_before_the_first_fetch_acknowledges_it(tmp
             partition.append_as_leader(batch(b"not flushed"), 1, 1, 1_700_000_000_000)
             assert partition.log.flushed_offset == 0
             manager.apply(PARTITION, TOPIC_ID, state(2, LEADER_EPOCH + 1, 1, isr=(1, 2)), SETTINGS, NOBODY)
-            await asyncio.wait_for(fetchers.began.wait(), 10)
+            await asyncio.wait_for(fetchers.began.wait(), 60)
             assert fetchers.began_at == [(1, 1)]
 
     asyncio.run(scenario())

@@ -192,7 +192,7 @@ class Walk:
                 self.release(replica)
         for _ in range(4):
             self.register()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while len(self.replicas.parts.creation) or self.creating.waiting or self.replicas.deletions.busy:
                     self.creating.go_on()
                     await asyncio.sleep(0.001)

@@ -21,7 +21,7 @@ class Disk:
 
     def write(self, log_dir: str) -> ApiError | None:
         self.begun += 1
-        assert self.may_end.acquire(timeout=10)
+        assert self.may_end.acquire(timeout=60)
         if self.bug is not None:
             raise self.bug
         return self.failures.get(log_dir)
@@ -39,7 +39,7 @@ class Told:
         self._more.set()
 
     async def times(self, count: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.errors) < count:
                 self._more.clear()
                 await self._more.wait()
@@ -92,7 +92,7 @@ def test_a_log_dir_that_hangs_holds_up_no_other() -> None:
 
         def write(log_dir: str) -> ApiError | None:
             if log_dir == "/hung":
-                assert hangs.wait(timeout=10)
+                assert hangs.wait(timeout=60)
             return None
 
         commit, there, here = LogStartCommit(write, THREADS.executor("log-starts", 2)), Told(), Told()

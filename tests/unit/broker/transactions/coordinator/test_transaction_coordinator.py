@@ -82,7 +82,7 @@ async def described(broker: TransactionBroker, *names: str) -> list[Any]:
 
 
 async def becomes(broker: TransactionBroker, name: str, state: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await described(broker, name) != [state]:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 

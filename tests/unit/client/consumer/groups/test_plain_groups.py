@@ -21,7 +21,7 @@ from tests.support.forked import in_child
 from tests.support.waiting import wait_until
 
 T = [TopicPartition("t", number) for number in range(2)]
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ def test_a_program_that_ends_with_an_open_transaction_aborts_it(cluster: FakeClu
         from penstock import Producer
         producer = Producer({cluster.bootstrap!r}, transactional_id="tx")
         producer.begin_transaction()
-        producer.send("t", b"a").result(10)
+        producer.send("t", b"a").result(60)
         {ending}
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -151,7 +151,7 @@ def test_a_program_that_ends_with_an_open_transaction_aborts_it(cluster: FakeClu
         [sys.executable, "-c", textwrap.dedent(program)],
         env=environment,
         stderr=subprocess.DEVNULL,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     assert cluster.transactions is not None

@@ -191,9 +191,7 @@ def test_why_offsets_were_refused_is_told_when_time_is_over_before_the_next_answ
         consumer = await member(stage)
         transactions.fail("TxnOffsetCommit", CoordinatorLoadInProgressError("the disk is full"))
         cut_off_after(1, TXN_OFFSET_COMMIT, monkeypatch)
-        with pytest.raises(
-            TransactionAbortedError, match=r"the disk is full; the last attempt had .* is late"
-        ):
+        with pytest.raises(TransactionAbortedError, match=r"the disk is full; the last attempt had .* is late"):
             async with producer.transaction() as t:
                 await t.send_offsets(consumer)
 
