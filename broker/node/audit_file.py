@@ -3,8 +3,8 @@
     {"time":"2026-11-26T22:05:58.001Z","node":1,"outcome":"done","principal":"User:admin",…}
 
 A thread writes it, so that no disk holds up the node. A line that the file does not take, because its disk is full or
-hangs, goes to the node's log with the reason: no line is lost. Whoever sends files elsewhere reads FILE, and FILE.1 to
-FILE.9, the newest first. Not here: what is told (`broker/audit/`).
+hangs, goes to the node's log with the reason, also when the node stops: no line is lost. Whoever sends files elsewhere
+reads FILE, and FILE.1 to FILE.9, the newest first. Not here: what is told (`broker/audit/`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import errno
 import logging
 import os
 import queue
+import stat
 import threading
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -52,6 +53,7 @@ class AuditFile(logging.Handler):
         super().__init__()
         self._path, self._node_id = path, node_id
         self._lines: queue.Queue[logging.LogRecord | None] = queue.Queue(QUEUED_MAX)
+        self._under_way: logging.LogRecord | None = None
         self._files = _Files(path)
         self.setFormatter(_AuditLines(node_id))
         self._thread = threading.Thread(target=self._write, name="audit-log", daemon=True)
@@ -69,21 +71,28 @@ class AuditFile(logging.Handler):
 
     def _write(self) -> None:
         while (record := self._lines.get()) is not None:
+            self._under_way = record
             try:
                 self._files.write(self.format(record).encode() + b"\n")
             except OSError as error:
                 self._to_nodes_log(record, error.strerror)
+            self._under_way = None
 
     def _to_nodes_log(self, record: logging.LogRecord, why: object) -> None:
         _log.error("the audit log %s cannot be written (%s); its line: %s", self._path, why, record.getMessage())
 
     def close(self) -> None:
-        """Waits for the lines so far, but not for a disk that hangs."""
-        try:
-            self._lines.put_nowait(None)
-        except queue.Full:
-            return
+        """Waits for the lines so far, but not for a disk that hangs: the node's log has those that it holds up."""
+        with suppress(queue.Full):
+            self._lines.put(None, timeout=CLOSE_SECONDS)
         self._thread.join(CLOSE_SECONDS)
+        held = [self._under_way]
+        with suppress(queue.Empty):
+            while True:
+                held.append(self._lines.get_nowait())
+        for record in held:
+            if record is not None:
+                self._to_nodes_log(record, "its disk had not taken the line when the node stopped")
         super().close()
 
     def __repr__(self) -> str:
@@ -94,7 +103,9 @@ class _Files:
     """The newest file, and those before it. Raises OSError; the next line is tried anew."""
 
     def __init__(self, path: str) -> None:
-        self._path, self._is_torn = path, False
+        self._path = path
+        self._is_torn = False
+        """The file ends in half a line: the disk took no more of it, or the machine lost its power."""
         self._fd = self._open()
 
     def write(self, line: bytes) -> None:
@@ -125,8 +136,17 @@ class _Files:
             self._fd = fd
 
     def _open(self) -> int:
-        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, MODE)
-        os.fchmod(fd, MODE)  # of one that was there
+        """OSError for what is no file: a pipe would hold the node up, and a device would lose its mode."""
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, MODE)
+        try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError(errno.EINVAL, "it is no regular file")
+            os.fchmod(fd, MODE)  # of one that was there
+            self._is_torn = found.st_size > 0 and os.pread(fd, 1, found.st_size - 1) != b"\n"
+        except BaseException:
+            os.close(fd)
+            raise
         return fd
 
 

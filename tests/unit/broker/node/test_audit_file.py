@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -110,19 +111,61 @@ def test_a_line_that_the_disk_does_not_take_is_in_the_nodes_log(
     assert taken[2].startswith(b"\n{") and json.loads(taken[2])["number"] == 3, "not at the end of half a line"
 
 
-def test_a_disk_that_hangs_holds_up_nobody(
+def test_a_disk_that_hangs_holds_up_nobody_and_its_lines_are_in_the_nodes_log(
     tmp_path: Path, logger: logging.Logger, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    def write(fd: int, line: bytes) -> int:
+        hangs.set()
+        goes_on.wait()
+        return len(line)
+
     monkeypatch.setattr(audit_file, "QUEUED_MAX", 3)
-    monkeypatch.setattr(audit_file, "CLOSE_SECONDS", 0)
-    monkeypatch.setattr(audit_file.AuditFile, "_write", lambda self: None)
+    monkeypatch.setattr(audit_file, "CLOSE_SECONDS", 0.01)
+    monkeypatch.setattr(audit_file.os, "write", write)
     file = AuditFile(str(tmp_path / "audit.log"), 0)
     file.take(logger)
-    for number in range(5):
+    say(logger, 0)
+    assert hangs.wait(10)
+    for number in range(1, 5):
         say(logger, number)
+    assert [re.findall(r"number\": (\d)", line) for line in errors(caplog)] == [["4"]], "there is no room for it"
     file.close()
-    lost = errors(caplog)
-    assert len(lost) == 2 and '"number": 3' in lost[0] and '"number": 4' in lost[1]
+    lost = errors(caplog)[1:]
+    assert [re.findall(r"number\": (\d)", line) for line in lost] == [["0"], ["1"], ["2"], ["3"]]
+    assert all("had not taken the line when the node stopped" in line for line in lost)
+    goes_on.set()
+
+
+def test_no_line_begins_at_the_end_of_half_a_line_of_before(tmp_path: Path, logger: logging.Logger) -> None:
+    path = tmp_path / "audit.log"
+    path.write_text('{"number": 1}\n{"numb')
+    file = AuditFile(str(path), 0)
+    file.take(logger)
+    say(logger, 2)
+    say(logger, 3)
+    file.close()
+    first, half, *rest = path.read_text().splitlines()
+    assert (first, half) == ('{"number": 1}', '{"numb') and [json.loads(line)["number"] for line in rest] == [2, 3]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "pipe that is read", "device"])
+def test_what_is_no_file_is_refused_and_left_as_it_is(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, reader = tmp_path / "audit.log", -1
+    if kind == "device":
+        path.symlink_to(os.devnull)
+    else:
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK) if kind == "pipe that is read" else -1
+    monkeypatch.setattr(audit_file.os, "fchmod", lambda *_: pytest.fail("the mode of a device is not ours"))
+    given = new_layout(tmp_path / "node", 1, None).node_config(0)
+    with pytest.raises(ConfigError, match=r"cannot be written \(it is no regular file\); name a file"):
+        audit_file.audit_file(parse_config({**given, "audit.log.location": str(path)}))
+    if reader >= 0:
+        os.close(reader)
 
 
 def test_a_file_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -> None:
