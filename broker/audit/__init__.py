@@ -1,1 +1,1 @@
-"""Who may do what: ACLs, the rights that follow from them, and what each API needs."""
+"""The audit log: who did what from where, who was refused, and who has logged in."""

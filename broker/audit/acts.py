@@ -6,7 +6,8 @@
 The router shows each request before it is judged, so that both doors are audited at one place, and a request tells
 its end, also to a client that has left. `done`; `partly done` where parts of it failed; `checked` where it was only to
 be judged; `unknown` where its time ran out, and it may have been done; `failed`, which is bounded. What was refused
-whole is the refusals' line (`broker/authorization/refusals.py`). A node that dies in an act leaves no line about it.
+whole is the refusals' line (`broker/authorization/refusals.py`). A request that names nothing needs no right, so
+anybody may send it: its line is bounded. A node that dies in an act leaves no line about it.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ class Acts:
             self._log.bounded(AuditKind.FAILURE, outcome, (*subject, *names), facts)
         elif request.api in FREQUENT:
             self._log.bounded(AuditKind.FREQUENT, outcome, (*subject, getattr(body, "group_id", "")), facts)
+        elif _names_nothing(body):
+            self._log.bounded(AuditKind.FREQUENT, outcome, subject, facts)
         else:
             self._log.done(outcome, facts())
 
@@ -103,6 +106,13 @@ def _parts_of(answer: Any) -> tuple[list[ApiError], int]:
     """The errors of the answer's parts, and how many parts there are."""
     parts = list(_with_errors(answer))
     return [part.error for part in parts if part.error is not None], len(parts)
+
+
+def _names_nothing(body: object) -> bool:
+    """True of a request whose lists are all empty; an absent one (None) stands for everything that there is."""
+    values = (getattr(body, name, None) for name in getattr(type(body), "__slots__", ()))
+    lists = [value for value in values if isinstance(value, tuple)]
+    return bool(lists) and not any(lists)
 
 
 def _with_errors(answer: Any) -> Iterator[Any]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
+from math import isfinite
 from typing import Any, Final, NamedTuple
 
 from broker.audit.audit_log import NAME_SHOWN
@@ -81,6 +82,8 @@ class _Shown:
     def of(self, value: Any) -> Any:
         if isinstance(value, Enum):
             return value.value if isinstance(value.value, str) else value.name
+        if isinstance(value, float) and not isfinite(value):
+            return str(value)  # JSON has no such number
         if value is None or isinstance(value, bool | int | float):
             return value
         if isinstance(value, str):
