@@ -30,8 +30,8 @@ T = TypeVar("T")
 ALL_KEYS: Final = (*QUOTA_KEYS, *ADDRESS_KEYS)
 DEFAULT_WINDOWS: Final = QuotaWindows()
 OWNERS_MAX: Final = 10_000
-"""Rates that are kept, 1 KiB each: clients choose their ids. The one that was quiet for longest goes, and begins anew
-when it comes back."""
+"""Rates that are kept of owners of one kind, 1 KiB each: clients choose their ids. The one that was quiet for longest
+goes, and begins anew when it comes back."""
 
 
 @measured
@@ -60,6 +60,7 @@ class ClientQuotas:
         """False: nobody has a quota, and nothing need be counted."""
         self._rates = KeptByOwner(lambda: SampledRate(windows))
         self._buckets = KeptByOwner(lambda: TokenBucket(windows_of_changes))
+        self._of_addresses = KeptByOwner(lambda: TokenBucket(windows_of_changes))
         self._throttled = dict.fromkeys(ALL_KEYS, 0)
         self._throttle_ms = dict.fromkeys(ALL_KEYS, 0)
 
@@ -73,6 +74,7 @@ class ClientQuotas:
             if not self.is_active and not self._addresses:
                 self._rates.clear()
                 self._buckets.clear()
+                self._of_addresses.clear()
 
     def take(self, key: str, user: str, client_id: str, amount: float, now_ms: int) -> int:
         """A client has taken so much. How long it waits (ms): 0 within its quota, or without one."""
@@ -100,12 +102,12 @@ class ClientQuotas:
         limit = self._addresses.get(host) or self._addresses.get(DEFAULT_NAME)
         if limit is None:
             return 0
-        bucket = self._buckets.of(CONNECTION_CREATION_RATE, QuotaOwner(host, None))
+        bucket = self._of_addresses.of(CONNECTION_CREATION_RATE, QuotaOwner(host, None))
         return self._counted(CONNECTION_CREATION_RATE, bucket.take(1, limit, now_ms))
 
     def left(self, host: str) -> None:
         """See AddressQuotas."""
-        self._buckets.of(CONNECTION_CREATION_RATE, QuotaOwner(host, None)).give_back(1)
+        self._of_addresses.of(CONNECTION_CREATION_RATE, QuotaOwner(host, None)).give_back(1)
 
     def _counted(self, key: str, throttle_ms: int) -> int:
         if throttle_ms:
@@ -118,28 +120,32 @@ class ClientQuotas:
         return {key: QuotaStatistics(self._throttled[key], self._throttle_ms[key]) for key in ALL_KEYS}
 
     def __repr__(self) -> str:
-        return f"ClientQuotas({len(self._rates)} rates, {len(self._buckets)} buckets)"
+        return f"ClientQuotas({len(self._rates)} rates, {len(self._buckets) + len(self._of_addresses)} buckets)"
 
 
 class KeptByOwner(Generic[T]):
-    """By key and owner, no more than there is room for."""
+    """By key and owner, no more than there is room for. Those of clients have room of their own: a client that makes up
+    ids cannot push out the rate of its user."""
 
     def __init__(self, new: Callable[[], T]) -> None:
         self._new = new
-        self._found: OrderedDict[tuple[str, QuotaOwner], T] = OrderedDict()
+        self._of_clients: OrderedDict[tuple[str, QuotaOwner], T] = OrderedDict()
+        self._of_users: OrderedDict[tuple[str, QuotaOwner], T] = OrderedDict()
 
     def of(self, key: str, owner: QuotaOwner) -> T:
-        found = self._found.get((key, owner))
+        kept = self._of_users if owner.client_id is None else self._of_clients
+        found = kept.get((key, owner))
         if found is None:
-            if len(self._found) >= OWNERS_MAX:
-                self._found.popitem(last=False)
-            found = self._found[key, owner] = self._new()
+            if len(kept) >= OWNERS_MAX:
+                kept.popitem(last=False)
+            found = kept[key, owner] = self._new()
         else:
-            self._found.move_to_end((key, owner))
+            kept.move_to_end((key, owner))
         return found
 
     def clear(self) -> None:
-        self._found.clear()
+        self._of_clients.clear()
+        self._of_users.clear()
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._of_clients) + len(self._of_users)

@@ -9,9 +9,13 @@ client's name. A quota of every user, or of every client, is each one's own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.messages.security.quotas import CONNECTION_CREATION_RATE, DEFAULT_NAME, QuotaEntity
+
+CLIENT_ID_KEPT: Final = 256
+"""Characters by which the owners of quotas are told apart. A client chooses its id, and gRPC takes one of megabytes.
+Those that begin with the same characters share what a quota gives each of them."""
 
 
 class QuotaOwner(NamedTuple):
@@ -43,14 +47,14 @@ class QuotaLimits:
                 for client in (client_id, DEFAULT_NAME):
                     value = found.get(QuotaOwner(named, client))
                     if value is not None:
-                        return Limit(value, QuotaOwner(user, client_id))
+                        return Limit(value, QuotaOwner(user, client_id[:CLIENT_ID_KEPT]))
                 value = found.get(QuotaOwner(named, None))
                 if value is not None:
                     return Limit(value, QuotaOwner(user, None))
         for client in (client_id, DEFAULT_NAME):
             value = found.get(QuotaOwner(None, client))
             if value is not None:
-                return Limit(value, QuotaOwner(None, client_id))
+                return Limit(value, QuotaOwner(None, client_id[:CLIENT_ID_KEPT]))
         return None
 
     def __repr__(self) -> str:

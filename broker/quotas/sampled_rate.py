@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+THROTTLE_MS_MAX: Final = 3_600_000
+"""Nobody is told to wait longer at a time: a quota may be a mistake, and clients wait as long as they were told, also
+when it is corrected. Kafka's protocol has 32 bits for it."""
 
 
 class QuotaWindows(NamedTuple):
@@ -52,12 +56,12 @@ class SampledRate:
         self._sum += value
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """The time to take nothing, so that the rate is the limit again; 0 if it is not above. `limit` is a second's,
-        above 0."""
+        """The time to take nothing, so that the rate is the limit again, THROTTLE_MS_MAX at most; 0 if it is not above.
+        `limit` is a second's, above 0."""
         self._purge(now_ms)
         window_ms = self._window_ms(now_ms)
         excess = self._sum / (window_ms / 1_000) - limit
-        return round(excess / limit * window_ms) if excess > 0 else 0
+        return round(min(excess / limit * window_ms, THROTTLE_MS_MAX)) if excess > 0 else 0
 
     def per_second(self, now_ms: int) -> float:
         self._purge(now_ms)

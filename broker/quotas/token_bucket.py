@@ -1,13 +1,14 @@
 """A bucket of tokens that fills with time, for work that comes in bursts: Kafka's `TokenBucket` (KIP-599).
 
-A request that finds a token may take more than there are; its owner then waits until none is missing.
+A request that finds a token may take more than there are; its owner then waits until none is missing, but no longer
+than for THROTTLE_MS_MAX.
 """
 
 from __future__ import annotations
 
 from math import ceil
 
-from broker.quotas.sampled_rate import QuotaWindows
+from broker.quotas.sampled_rate import THROTTLE_MS_MAX, QuotaWindows
 
 
 class TokenBucket:
@@ -24,7 +25,7 @@ class TokenBucket:
         """How long to take no more (ms). `rate` is the tokens of a second, above 0."""
         burst = rate * self._windows.whole_ms / 1_000
         filled = self._tokens + rate * (now_ms - self._now_ms) / 1_000 if self._rate else burst
-        self._tokens = min(burst, filled) - tokens
+        self._tokens = max(min(burst, filled) - tokens, -rate * (THROTTLE_MS_MAX / 1_000))
         self._rate, self._now_ms = rate, now_ms
         return ceil(-self._tokens / rate * 1_000) if self._tokens < 0 else 0
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
+import pytest
+
 from broker.quotas.client_quotas import OWNERS_MAX, ClientQuotas
-from broker.quotas.sampled_rate import QuotaWindows
+from broker.quotas.sampled_rate import THROTTLE_MS_MAX, QuotaWindows
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import ClientQuotaRecord
-from penstock.messages.security.quotas import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+from penstock.messages.security.quotas import (
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
 
 
 def told(quotas: ClientQuotas, *records: ClientQuotaRecord, below: MetadataImage = EMPTY_IMAGE) -> MetadataImage:
@@ -54,6 +63,48 @@ def test_a_changed_quota_counts_at_once_for_what_was_taken_before() -> None:
     assert quotas.take(PRODUCER_BYTE_RATE, "anna", "app", 4_000, 0) == 3_000
     told(quotas, ClientQuotaRecord(PRODUCER_BYTE_RATE, "anna", value=4_000.0), below=image)
     assert quotas.take(PRODUCER_BYTE_RATE, "anna", "app", 1_000, 0) == 250
+
+
+def test_who_makes_up_names_does_not_get_rid_of_its_users_wait() -> None:
+    quotas = ClientQuotas(QuotaWindows())
+    of_user = ClientQuotaRecord(PRODUCER_BYTE_RATE, "anna", value=1_000.0)
+    told(quotas, of_user, ClientQuotaRecord(REQUEST_PERCENTAGE, client_id="", value=50.0))
+    assert quotas.take(PRODUCER_BYTE_RATE, "anna", "app", 100_000, 0) == 99_000
+    for number in range(OWNERS_MAX + 10):
+        quotas.take(REQUEST_PERCENTAGE, "anna", str(number), 1, 0)
+    assert quotas.take(PRODUCER_BYTE_RATE, "anna", "app", 1_000, 0) == 100_000
+
+
+def test_a_long_name_is_cut_and_finds_its_own_quota_all_the_same() -> None:
+    quotas, long = ClientQuotas(QuotaWindows()), "x" * 1_000_000
+    quota = ClientQuotaRecord(PRODUCER_BYTE_RATE, client_id="x" * 1_024, value=1_000.0)
+    told(quotas, quota, ClientQuotaRecord(PRODUCER_BYTE_RATE, client_id="", value=2_000.0))
+    assert quotas.take(PRODUCER_BYTE_RATE, "anna", "x" * 1_024, 3_000, 0) == 2_000
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            quotas.take(PRODUCER_BYTE_RATE, "anna", f"{number}{long}", 1, 0)
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000, "100 MB of names came"
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-300, 1e-9, 1.0, 1e308])
+@pytest.mark.parametrize("key", [PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE])
+def test_a_wait_is_bounded_whatever_the_quota_and_whatever_was_taken(key: str, value: float) -> None:
+    """Every value that may be set. Kafka's protocol has 32 bits for the time, and clients wait as long as it says."""
+    quotas = ClientQuotas(QuotaWindows())
+    told(quotas, ClientQuotaRecord(key, "anna", value=value))
+    waits = [quotas.take(key, "anna", "app", amount, 0) for amount in (100_000_000, 2**31, 1)]
+    longest_ms = 1_000 if key == REQUEST_PERCENTAGE else THROTTLE_MS_MAX
+    assert waits == [0 if value == 1e308 else longest_ms] * 3
+
+
+def test_an_hour_after_it_has_taken_far_too_much_a_client_may_change_topics_again() -> None:
+    quotas = ClientQuotas(QuotaWindows())
+    told(quotas, ClientQuotaRecord(CONTROLLER_MUTATION_RATE, "anna", value=1.0))
+    assert quotas.take(CONTROLLER_MUTATION_RATE, "anna", "app", 2**31, 0) == THROTTLE_MS_MAX
+    assert quotas.take(CONTROLLER_MUTATION_RATE, "anna", "app", 0, THROTTLE_MS_MAX) == 0
 
 
 def test_names_that_clients_make_up_are_bounded() -> None:
