@@ -153,8 +153,6 @@ class ConnectionLoop(Generic[Raw, Message]):
                     return
                 raw, lease = received
                 try:
-                    if self._muted_until_ns:
-                        await self._unmuted()
                     received_ns = self._channel.now_ns()
                     decoded = self._wire.decode(raw)
                     incoming = decoded if isinstance(decoded, Incoming) else await decoded
@@ -222,7 +220,8 @@ class ConnectionLoop(Generic[Raw, Message]):
             self._muted_until_ns = max(self._muted_until_ns, self._channel.now_ns() + throttle_ms * 1_000_000)
 
     async def _unmuted(self) -> None:
-        """Until the connection may be read. A request that had been read already waits here: it is one at most."""
+        """Until the connection may be read. A request that was on its way when the wait began does not wait: it would
+        hold memory that others need, and it counts for the next wait. It is one at most."""
         until_ns, self._muted_until_ns = self._muted_until_ns, 0
         left_ns = until_ns - self._channel.now_ns()
         if left_ns > 0:

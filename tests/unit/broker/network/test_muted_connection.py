@@ -39,6 +39,20 @@ class Far:
         return bytes(answer)
 
 
+class Late(Far):
+    """Its second request is on its way for a while, and there is no third."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.comes = asyncio.Event()
+
+    async def receive(self, intake: RequestIntake) -> tuple[bytes, Lease] | None:
+        if self.read:
+            await self.comes.wait()
+            self.comes.clear()
+        return await super().receive(intake)
+
+
 class Quotas:
     """Makes a client wait for so long after each request, when it comes or when it is answered."""
 
@@ -87,6 +101,30 @@ def test_who_was_sent_too_much_is_told_so_and_not_heard() -> None:
     far = read_in(Quotas(answered_ms=60_000), 1)
     assert far.told == [(b"abc", 0), (b"abc", 60_000)]
     assert far.read <= 3, "what was read before waits, and nothing more is"
+
+
+def test_a_request_that_was_on_its_way_holds_no_memory_while_its_client_waits() -> None:
+    """Its bytes count for the whole node: others would wait for them as long as this client does."""
+    memory, far = RequestMemory(1 << 20), Late()
+
+    async def main() -> None:
+        channel = RequestChannel(100, BusyTimes(NOW_NS), NOW_NS)
+        quotas = Quotas(answered_ms=60_000)
+        loop = ConnectionLoop(channel, CALLER, far, far, memory, 3, lambda request: None, quotas=quotas)
+        running = asyncio.ensure_future(loop.run())
+        for number in range(2):
+            if number:
+                far.comes.set()  # when the connection is not read any more, but for this one
+            request = await asyncio.wait_for(channel.receive(), 10)
+            request.complete(b"abc")
+            channel.request_handled(request)
+            for _ in range(30):
+                await asyncio.sleep(0)
+        assert memory.statistics().used_bytes == 0 and far.read == 2
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(main())
 
 
 def test_the_longer_wait_counts() -> None:
