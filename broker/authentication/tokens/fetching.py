@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import socket
+import ssl
+import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +26,9 @@ from penstock.errors import ConfigError
 from storage.disk.async_files import AsyncFiles
 
 FETCH_SECONDS: Final = 10.0
+"""For the connection, for the head of the answer, and for the rest, each. One thread asks all issuers of a node."""
 _PORTION_BYTES: Final = 64 << 10
+_LATE: Final = f"not whole within {FETCH_SECONDS:.0f} s"
 
 
 class KeyFetcher:
@@ -66,9 +72,36 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
+class _Connection(http.client.HTTPSConnection):
+    """A socket's own time-out begins anew with every byte; the head of an answer must be there in one."""
+
+    def getresponse(self) -> http.client.HTTPResponse:
+        connected, is_late = self.sock, threading.Event()
+
+        def cut() -> None:
+            is_late.set()
+            with suppress(OSError):
+                socket.socket.shutdown(connected, socket.SHUT_RDWR)  # TLS stays as it is: the other thread is in it
+
+        timer = threading.Timer(FETCH_SECONDS, cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            return super().getresponse()
+        finally:
+            timer.cancel()
+            if is_late.is_set():
+                raise TimeoutError(_LATE)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Connection, req, context=ssl.create_default_context())
+
+
 def _page(url: str) -> bytes:
     deadline = time.monotonic() + FETCH_SECONDS
-    opener = urllib.request.build_opener(_NoRedirect())
+    opener = urllib.request.build_opener(_NoRedirect(), _Https())
     request = urllib.request.Request(url, headers={"Accept": "application/json", "User-Agent": "penstock"})
     try:
         with opener.open(request, timeout=FETCH_SECONDS) as page:
@@ -77,7 +110,7 @@ def _page(url: str) -> bytes:
                 parts.append(part)
                 size += len(part)
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"not whole within {FETCH_SECONDS:.0f} s")
+                    raise TimeoutError(_LATE)
     except urllib.error.HTTPError as error:
         error.close()
         raise OSError(f"{url}: answers {error.code}; it must answer 200, itself") from None

@@ -57,8 +57,8 @@ def _apart(get: TokenProvider) -> Future[str]:
     def run() -> None:
         try:
             called.set_result(get())
-        except Exception as error:
-            called.set_exception(error)
+        except BaseException as error:  # a function that ends its program ends this thread, and has failed
+            called.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
 
     threading.Thread(target=run, name="penstock-token", daemon=True).start()
     return called

@@ -59,6 +59,28 @@ def test_a_file_that_has_no_token_at_the_start_refuses_the_client(
         made(token_file=file)
 
 
+@pytest.mark.parametrize("error", [ValueError(TOKEN), SystemExit(1), KeyboardInterrupt()])
+def test_a_function_that_fails_is_called_again_at_the_next_log_in(error: BaseException) -> None:
+    """Also one that ends its program, as the code of a command line does: it ends its thread, and nobody waits on."""
+    answers: list[BaseException | str] = [error, TOKEN]
+
+    def provide() -> str:
+        answer = answers.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    login = made(token_provider=provide)
+
+    async def refused() -> str:
+        with pytest.raises(NetworkError, match="token_provider has failed") as caught:
+            await asyncio.wait_for(login.begin(), 10)
+        return str(caught.value)
+
+    assert TOKEN not in asyncio.run(refused())
+    assert shown(login) == TOKEN
+
+
 def test_a_function_is_called_beside_the_loop_and_once_for_all_who_log_in() -> None:
     threads: list[threading.Thread] = []
     may_go = threading.Event()

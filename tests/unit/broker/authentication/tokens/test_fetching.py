@@ -30,8 +30,13 @@ class Page(BaseHTTPRequestHandler):
             "/big": (200, b"x" * (SET_BYTES_MAX * 2)),
             "/moved": (302, b""),
             "/slow": (200, b""),
+            "/slow-head": (200, b""),
         }.get(self.path, (404, b""))
         self.send_response(code)
+        while self.path == "/slow-head":
+            self.send_header("X", "x")
+            self.flush_headers()
+            time.sleep(0.01)
         if code == 302:
             self.send_header("Location", "/keys")
         if self.path != "/slow":
@@ -87,6 +92,7 @@ def test_a_page_of_an_issuer_that_the_system_trusts(issuer: tuple[str, Path], mo
     assert "answers 404" in refusal(f"{address}/nothing")
     monkeypatch.setattr(fetching, "FETCH_SECONDS", 0.2)
     assert "not whole within" in refusal(f"{address}/slow")
+    assert "not whole within" in refusal(f"{address}/slow-head")
 
 
 def test_an_issuer_that_nobody_vouches_for_is_not_asked(issuer: tuple[str, Path]) -> None:
