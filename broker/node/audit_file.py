@@ -79,7 +79,8 @@ class AuditFile(logging.Handler):
             self._under_way = None
 
     def _to_nodes_log(self, record: logging.LogRecord, why: object) -> None:
-        _log.error("the audit log %s cannot be written (%s); its line: %s", self._path, why, record.getMessage())
+        """With its time: the node's log would leave out a line that is equal to another one, and two acts may be."""
+        _log.error("the audit log %s cannot be written (%s); its line: %s", self._path, why, self.format(record))
 
     def close(self) -> None:
         """Waits for the lines so far, but not for a disk that hangs: the node's log has those that it holds up."""

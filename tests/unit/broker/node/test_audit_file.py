@@ -100,12 +100,15 @@ def test_a_line_that_the_disk_does_not_take_is_in_the_nodes_log(
         return len(line)
 
     monkeypatch.setattr(audit_file.os, "write", write)
-    file = AuditFile(str(tmp_path / "audit.log"), 0)
+    file = AuditFile(str(tmp_path / "audit.log"), 7)
     file.take(logger)
     for number in (1, 2, 3):
         say(logger, number)
     file.close()
     lines = errors(caplog)
+    assert [json.loads(line.partition("its line: ")[2])["node"] for line in lines] == [7, 7], (
+        "as in the file, with time"
+    )
     assert len(lines) == 2 and all("No space left on device" in line for line in lines)
     assert '"number": 1' in lines[0] and '"number": 2' in lines[1]
     assert taken[2].startswith(b"\n{") and json.loads(taken[2])["number"] == 3, "not at the end of half a line"
