@@ -46,6 +46,10 @@ DISK_WAIT_MS = 1_000
 """A consumer's answer that would be empty waits so long for records that a thread reads, even past max_wait_ms. Without
 it a consumer that does not wait, and opens a stream for each request, would never get cold records."""
 
+WAIT_MS_MAX = 60_000
+"""A fetch waits no longer for records, whatever `max_wait_ms` says; its client asks again. Log-ins are judged when a
+request comes: without a bound, fetches that wait would bring records for days to whoever is logged in no more."""
+
 CountOut = Callable[[Sequence[PartitionFetchResult], int, bool], None]
 """`Traffic.count_out`."""
 
@@ -105,7 +109,7 @@ class FetchSession:
     # -- a request comes -----------------------------------------------------------------------------------------------
 
     def handle(self, request: Request, body: FetchRequest) -> None:
-        """Answer now, or wait until enough is new or `max_wait_ms` passed."""
+        """Answer now, or wait until enough is new or `max_wait_ms` passed, or WAIT_MS_MAX."""
         if self._closed:
             return  # the stream ended while the request was queued: its watches would never be removed
         if self._is_stream:
@@ -241,7 +245,7 @@ class FetchSession:
         lease.release()
         if self._waiting is None:
             self._waiting = request
-            wait_ms = DISK_WAIT_MS if self._is_overdue else body.max_wait_ms
+            wait_ms = DISK_WAIT_MS if self._is_overdue else min(body.max_wait_ms, WAIT_MS_MAX)
             self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._time_up)
 
     def _hold(self) -> None:

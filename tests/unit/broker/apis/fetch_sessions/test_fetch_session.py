@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from broker.apis.fetch_sessions import fetch_session
 from broker.apis.fetch_sessions.fetch_session import (
     ANSWER_BYTES_MIN,
     ANSWER_COPIES,
@@ -31,6 +32,7 @@ from penstock.errors import (
 from penstock.messages.fetch import FetchPartition, FetchRequest
 from penstock.types import EpochEndOffset, TopicPartition
 from tests.support.fetchers import Fetcher, at, produce, run
+from tests.support.leader_stream import until
 from tests.support.machine import NOW_NS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, flush, state
 from tests.support.sinks import CALLER
@@ -115,6 +117,18 @@ def test_a_small_answer_waits_for_min_bytes(tmp_path: Path) -> None:
         flush(partition)
         await asyncio.sleep(0)
         assert len(stream.answers[0].partitions[0].records) > 15_000
+
+    run(tmp_path, scenario)
+
+
+def test_no_answer_waits_for_days(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_session, "WAIT_MS_MAX", 10)
+
+    async def scenario(partition: Partition, stream: Fetcher) -> None:
+        stream.ask(at(0), wait_ms=2**31 - 1, min_bytes=1)
+        assert not stream.answers
+        await asyncio.wait_for(until(lambda: bool(stream.answers)), 10)
+        assert not stream.answers[0].partitions[0].records
 
     run(tmp_path, scenario)
 
