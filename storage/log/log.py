@@ -14,6 +14,7 @@ Not here: the high watermark, ISR and acks (broker); what is to go (retention, c
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from os.path import dirname
 
@@ -35,6 +36,8 @@ from storage.log.log_writer import LogWriter
 from storage.log.producers.log_transactions import LogTransactions
 from storage.log_config import FlushPolicy, LogConfig
 from storage.segment.segment import Segment
+
+_log = logging.getLogger(__name__)
 
 
 class Log:
@@ -61,6 +64,18 @@ class Log:
         self.written_start = WrittenStart(parts.span, parts.segments, parts.changes)
         self.flush_schedule = FlushSchedule(parts)
         self.full = FullSegments(parts, self.flush_schedule)
+        if self.log_end_offset < options.last_known.log_start_offset:
+            self._begin_at_written_start(options.last_known.log_start_offset)
+
+    def _begin_at_written_start(self, written_start: int) -> None:
+        """A log start that was written stays, although a power cut took the records below it, which were not flushed
+        here: all others have deleted them. The log begins there anew, as a follower does at its leader's log start."""
+        _log.warning("%r: ends below its log start %d, and begins anew there", self, written_start)
+        try:
+            self.truncate_fully_and_start_at(written_start)
+        except BaseException:
+            self.abandon()
+            raise
 
     @classmethod
     def create(

@@ -19,8 +19,9 @@ that should stand at the first bad byte:
                      taken for a tear.
 
 The surviving records are synced before they count: a killed process leaves records in the page cache that are not on
-the disk. A log that ends below R is refused. Indexes are rebuilt for each checked segment, and each leader epoch is
-compared with the epoch checkpoint (`epoch_check.py`).
+the disk. A log that ends below R is refused; one that ends below the log start in its checkpoint, which may be above R,
+begins anew there (log.py). Indexes are rebuilt for each checked segment, and each leader epoch is compared with the
+epoch checkpoint (`epoch_check.py`).
 
 Even with X >= R, a tail that is no torn append may have been flushed (`doubtful_tail.py`). An owner that must not
 forget acked records, like a voter of the quorum, is called BEFORE such a cut and may refuse it.
@@ -145,8 +146,7 @@ class _Recovery:
             self._check_from_recovery_point()
 
     def _create_first(self) -> None:
-        start = self._last_known.log_start_offset
-        first = Segment(self._fs, self._directory, start, self._config.index_interval_bytes)
+        first = Segment(self._fs, self._directory, 0, self._config.index_interval_bytes)
         first.create()
         self._segments.append(first)
 

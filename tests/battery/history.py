@@ -73,6 +73,10 @@ class LogHistory:
     """The transactional batches and the markers, whatever is known of their producers."""
     may_forget_producers: bool = False
     """The log is being emptied, or was cut where it had been cleaned: some producers may be unknown."""
+    end: int = 0
+    """Behind the newest record that was handed to the log."""
+    flushed_end: int = 0
+    """Every record below it was flushed."""
 
     def copy(self) -> LogHistory:
         return LogHistory(
@@ -91,19 +95,25 @@ class LogHistory:
             dict(self.marks),
             dict(self.transacted),
             self.may_forget_producers,
+            self.end,
+            self.flushed_end,
         )
 
     def appending(self, records: list[Written], sent: dict[int, Sent] | None = None) -> None:
         """`sent`: the batches of producers among them, by base offset."""
         self.written.update(records)
-        self._forget_from(records[0].offset)
+        self._begin_at(records[0].offset, len(records))
         self.sent.update(sent or {})
         self.transacted.update((at, batch) for at, batch in (sent or {}).items() if batch.is_transactional)
 
     def ending(self, offset: int, marker: Ended) -> None:
         """The marker is about to be appended."""
-        self._forget_from(offset)
+        self._begin_at(offset, 1)
         self.marks[offset] = self.transacted[offset] = marker
+
+    def _begin_at(self, offset: int, count: int) -> None:
+        self._forget_from(offset)
+        self.end, self.flushed_end = offset + count, min(self.flushed_end, offset)
 
     def _forget_from(self, offset: int) -> None:
         self.sent = {at: batch for at, batch in self.sent.items() if at < offset}
@@ -162,12 +172,14 @@ class LogHistory:
         self.kept.update(self.unflushed)
         self.unflushed.clear()
         self.latest_epoch = max(self.latest_epoch, self.unflushed_epoch)
+        self.flushed_end = self.end
         self.must_exist = True
 
     def truncating(self, cut_at: int) -> None:
         for records in (self.kept, self.unflushed):
             for offset in [offset for offset in records if offset >= cut_at]:
                 del records[offset]
+        self.end, self.flushed_end = min(self.end, cut_at), min(self.flushed_end, cut_at)
         self.latest_epoch = self.unflushed_epoch = -1  # which epoch ends the log now is not worth a second bookkeeping
 
     def truncated(self, cut_at: int) -> None:
@@ -190,10 +202,18 @@ class LogHistory:
 
     def started(self, log_start: int, log_end: int, latest_epoch: int) -> None:
         """The node has started: what was deleted, but not durably so, may have come back; the tail may be lost."""
+        self.may_forget_producers |= self.has_begun_anew(log_start, log_end)
+        self.end = self.flushed_end = log_end
         self.log_start, self.leaving_below = log_start, 0
         self.unflushed = {offset: record for offset, record in self.unflushed.items() if offset < log_end}
         self.latest_epoch = self.unflushed_epoch = latest_epoch
         self._forget_from(log_end)
+
+    def has_begun_anew(self, log_start: int, log_end: int) -> bool:
+        """True for a log that begins and ends above all that was flushed: a power cut took records below a log start
+        that was written. Their producers are lost with them. So are all others, because what is left of a producer
+        may be older than its newest batch, and its next one would be refused."""
+        return self.flushed_end < log_start == log_end
 
     def found_producers(self, known: KnownProducers) -> None:
         """From now on nothing but this is known of producers; it was judged before."""
