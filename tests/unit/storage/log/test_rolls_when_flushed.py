@@ -165,6 +165,10 @@ def test_a_full_segment_without_anything_to_flush_is_rolled_when_its_disk_answer
         log.flush()
         assert log.awaits_roll and log.prepare_flush() is None
         with fs.standing_still("fsync_dir", "/a/") as fault:
+            async with asyncio.timeout(10):
+                while not fault.met:
+                    group_commit.request(log)
+                    await asyncio.sleep(0.001)
             for _ in range(9):
                 group_commit.request(log)
                 await asyncio.sleep(0.002)
