@@ -8,7 +8,7 @@ repeated. `recovery.py` checks the records.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from penstock.errors import CorruptFileError
 from storage.disk.file_names import (
@@ -20,16 +20,18 @@ from storage.disk.file_names import (
 )
 from storage.disk.file_system import FileSystem
 from storage.segment.batch_scan import MAX_OFFSETS, LogFile, scan_verified
-from storage.segment.leftovers import Leftover, leftovers
+from storage.segment.leftovers import Leftover, leftovers, misplaced
 from storage.segment.segment import Segment
 
 _log = logging.getLogger(__name__)
 
 
 def tidy(fs: FileSystem, directory: str) -> dict[str, bool]:
-    """Finish or undo interrupted operations; returns the names now in the directory, and whether each is a
-    directory."""
+    """Finish or undo interrupted operations; returns the names now in the directory, and whether each is a directory.
+    Refuses a directory with the name of a file, BEFORE anything changes."""
     entries = fs.entries(directory)
+    for name in misplaced(entries):
+        raise CorruptFileError(f"{directory}/{name}", 0, "a directory where a file of the log should be; move it away")
     found = leftovers(entries)
     if found:
         fs.fsync_dir(directory)  # a killed process leaves names that may not be on the disk: durable BEFORE any goes
@@ -80,18 +82,13 @@ def _next_offset(fs: FileSystem, path: str, base_offset: int) -> int:
 
 
 def find_segments(
-    fs: FileSystem, directory: str, interval_bytes: int, entries: Mapping[str, bool] | None = None
+    fs: FileSystem, directory: str, interval_bytes: int, names: Iterable[str] | None = None
 ) -> list[Segment]:
-    """The segments in order; no file is opened. Each is assumed to reach to the next one, the newest to have any
-    end."""
-    bases = []
-    for name, is_directory in (fs.entries(directory) if entries is None else entries).items():
-        found = parse_segment_file(name)
-        if found is not None and is_directory:
-            raise CorruptFileError(f"{directory}/{name}", 0, "a directory where a segment's file should be")
-        if found is not None and found[1] == LOG_SUFFIX:
-            bases.append(found[0])
-    segments = [Segment(fs, directory, base, interval_bytes) for base in sorted(bases)]
+    """The segments of a tidy directory in order; no file is opened. Each is assumed to reach to the next one, the
+    newest to have any end."""
+    found = map(parse_segment_file, fs.listdir(directory) if names is None else names)
+    bases = sorted(of_segment[0] for of_segment in found if of_segment is not None and of_segment[1] == LOG_SUFFIX)
+    segments = [Segment(fs, directory, base, interval_bytes) for base in bases]
     for at, segment in enumerate(segments):
         following = segments[at + 1].base_offset if at + 1 < len(segments) else segment.base_offset + MAX_OFFSETS
         segment.adopt(fs.size(segment.log_path), following)

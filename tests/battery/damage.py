@@ -135,7 +135,7 @@ def others(size: Size, of: Image) -> Iterator[Case]:
         content = of.fs.read_file(path)
         if not path.endswith(SWAP_SUFFIX):  # without it the cleaning has not happened, which is another truth
             yield "missing", path, partial(_replaced, of, path, None)
-            yield A_DIRECTORY, path, partial(_replaced_by_directory, of, path)
+        yield A_DIRECTORY, path, partial(_replaced_by_directory, of, path)
         changed = {
             "empty": b"",
             "grown by zeros": content + bytes(100),
@@ -174,6 +174,8 @@ def strays(size: Size, of: Image) -> Iterator[Case]:
             for kind, content in contents.items():
                 if path + suffix not in of.fs.files():
                     yield f"is there, {kind}", path + suffix, partial(_replaced, of, path + suffix, content)
+            if path + suffix not in of.fs.files():
+                yield A_DIRECTORY, path + suffix, partial(_replaced_by_directory, of, path + suffix)
     partition = f"{DIR}/{next(iter(of.logs))}"
     for stray in ("00000000000000000999.index", "notes.txt", "00000000000000000003.timeindex.swap", "x.log"):
         yield "is there", f"{partition}/{stray}", partial(_replaced, of, f"{partition}/{stray}", b"\x2a" * 24)

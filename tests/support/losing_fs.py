@@ -274,7 +274,10 @@ class LosingFileSystem:
             same, new_name = self.parent_of(target)
             if parent is not same:
                 raise OSError(errno.EXDEV, "only within a directory", target)
-            parent.change({name: None, new_name: self._node(source)})
+            moved, there = self._node(source), parent.entries.get(new_name)
+            if isinstance(there, Directory) and not isinstance(moved, Directory):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
+            parent.change({name: None, new_name: moved})
 
     def unlink(self, path: str) -> None:
         with self._mutex:

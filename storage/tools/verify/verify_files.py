@@ -34,7 +34,7 @@ from storage.disk.partition_metadata import read_topic_id
 from storage.disk.sealed_text import unseal_json
 from storage.log_dirs.meta_properties import read_meta_properties
 from storage.recovery.recovery import LastKnown
-from storage.segment.leftovers import Leftover, leftovers
+from storage.segment.leftovers import Leftover, leftovers, misplaced
 from storage.tools.target import OFFSET_CHECKPOINTS
 from storage.tools.verify.findings import TIDY, Finding, Severity
 
@@ -47,10 +47,11 @@ _OURS_IN_LOG_DIR = {META_PROPERTIES, LOCK, CLEAN_SHUTDOWN, QUORUM_VOTER, "lost+f
 
 
 def partition_names(fs: FileSystem, directory: str) -> Iterator[Finding]:
-    """Leftovers, orphans and strangers among the files of a partition."""
+    """Leftovers, orphans and strangers among the files of a partition. A directory in the place of a file is damage,
+    which `tidy` finds."""
     entries = fs.entries(directory)
     found = leftovers(entries)
-    for name in entries:
+    for name in sorted(set(entries).difference(misplaced(entries))):
         path = f"{directory}/{name}"
         leftover = found.get(name)
         if leftover is Leftover.ORPHAN:

@@ -24,7 +24,7 @@ from storage.tools.verify.verify_log import VerifyOptions, verify_log
 
 _ABOVE_END = {
     HIGH_WATERMARK_CHECKPOINT: "committed records are not in this replica; a leader that has them sends them again",
-    LOG_START_CHECKPOINT: "a start begins the log at its end",
+    LOG_START_CHECKPOINT: "a start begins the log anew there",
     CLEANER_OFFSET_CHECKPOINT: "the cleaner begins anew",
 }
 _REWRITTEN = "nothing to do: it is written again while the node runs"

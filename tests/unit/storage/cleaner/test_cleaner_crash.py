@@ -18,9 +18,11 @@ import pytest
 
 import storage.cleaner.batch_filter
 from penstock.clock import ManualClock
+from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.record.reader import Record
 from storage.cleaner.cleaner_types import CleanerConfig
-from tests.support.compaction import COMPACT, RETENTION_MS, Change, CompactedLog, state_of
+from storage.disk.file_names import CLEANED_SUFFIX, SWAP_SUFFIX
+from tests.support.compaction import COMPACT, DIRECTORY, RETENTION_MS, Change, CompactedLog, state_of
 from tests.support.losing_fs import Crashed, LosingFileSystem
 from tests.support.storage import NOW_MS
 
@@ -112,6 +114,26 @@ def check(stride: int, seeds: int) -> int:
 
 def test_a_stop_at_any_operation_loses_nothing_and_brings_nothing_back() -> None:
     assert check(STRIDE, 1) > 200
+
+
+@pytest.mark.parametrize("suffix", [CLEANED_SUFFIX, SWAP_SUFFIX])
+def test_a_directory_in_the_place_of_a_cleaned_segment_is_refused_and_costs_no_record(suffix: str) -> None:
+    """One that is made under a running node ends the cleaning; the next start refuses the log, and names it."""
+    compacted = prepare(LosingFileSystem())
+    state, oldest = compacted.state(), compacted.log.segments[0]
+    in_the_way = oldest.log_path + suffix
+    compacted.fs.mkdir(in_the_way)
+    compacted.fs.fsync_dir(DIRECTORY)
+    with pytest.raises(KafkaStorageError, match="cannot clean: Is a directory"):
+        compacted.clean()
+    for survivor in survivors(compacted.fs, 3):
+        with pytest.raises(CorruptFileError, match=f"{in_the_way}: .*a directory where a file of the log should be"):
+            CompactedLog(survivor, CONFIG)
+        survivor.rmdir(in_the_way)
+        again = CompactedLog(survivor, CONFIG, clock=compacted.clock)
+        assert again.state() == state
+        again.clean()
+        assert again.state() == state
 
 
 def what_a_slow_consumer_knows() -> dict[bytes | None, bytes]:

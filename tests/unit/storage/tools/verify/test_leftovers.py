@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.errors import CorruptFileError
 from storage.disk.file_system import OsFileSystem
+from storage.segment.leftovers import misplaced
 from storage.segment.segment_files import tidy
 from storage.tools.overlay import OverlayFileSystem
 from storage.tools.target import find_target
@@ -54,7 +56,7 @@ def test_what_a_start_does_with_a_name_is_what_a_verification_says(data: Path, i
         path = orders / name
         if not is_directory:
             path.touch()
-        elif name.endswith(SUFFIXES[:-1]):  # in the place of a file of ours it is damage
+        elif name.endswith(SUFFIXES[:-1]) and not misplaced({name: True}):
             path.mkdir()
     before = {path.name for path in orders.iterdir()}
     said = findings(data)
@@ -69,6 +71,31 @@ def test_what_a_start_does_with_a_name_is_what_a_verification_says(data: Path, i
     parts = {f"{STEM}-0000000003.checkpoint.part"}
     ours = {name for name in made if not any(name.endswith(suffix) for suffix in SUFFIXES if suffix)}
     assert kept.intersection(made) <= strangers | parts | ours
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"{STEM}.log{suffix}" for suffix in (".deleted", ".cleaned", ".swap")),
+        f"{ABSENT}.log",
+        f"{ABSENT}.log.swap",
+        f"{STEM}.index.tmp",
+        f"{STEM}.timeindex.deleted",
+        f"{ABSENT}.snapshot",
+        "leader-epoch-checkpoint.tmp",
+        "partition.metadata.tmp",
+    ],
+)
+def test_a_directory_in_the_place_of_a_file_is_damage_and_a_start_touches_nothing(data: Path, name: str) -> None:
+    orders = data / "orders-0"
+    (orders / name).mkdir()
+    (orders / f"{STEM}.timeindex.tmp").touch()
+    before = {path.name for path in orders.iterdir()}
+    with pytest.raises(CorruptFileError, match=f"{name}: .*a directory where a file of the log should be"):
+        tidy(OsFileSystem(), str(orders))
+
+    assert {path.name for path in orders.iterdir()} == before
+    assert findings(data)[name].severity == "damage"
 
 
 def test_a_lone_index_of_a_finished_compaction_goes_and_the_index_stays(data: Path) -> None:
