@@ -121,6 +121,7 @@ def kill_leader(cluster: Cluster, topic: str) -> int:
     return leader
 
 
+@pytest.mark.timeout(2 * BUILD_TIMEOUT_S)
 def test_the_examples_own_tests_pass() -> None:
     go("vet", "./...")
     assert "ok" in go("test", "./...")
