@@ -332,13 +332,10 @@ def leader_killed(*, idempotent: bool) -> Callable[[Stage], None]:
                 seconds=STREAM_S,
                 idempotent=idempotent,
             )
-            try:
-                stage.client.answer()  # a third is acked
-                stage.subject.kill(stage.reference.ask("describe", topic=topic)["partitions"][0]["leader"])
+            stage.client.answer()  # a third is acked
+            with stage.subject.down(stage.reference.ask("describe", topic=topic)["partitions"][0]["leader"]):
                 told = stage.client.answer()
                 followed = follower.answer()["records"]
-            finally:
-                stage.subject.heal()
         log: list[tuple[int, int, str]] = []
         with stage.another_reference() as reader:  # one that was there before may hold on to what it knew of leaders
             for partition in range(PARTITIONS):

@@ -23,7 +23,8 @@ def start(command: Command, subject: Subject) -> DriverProcess:
 
 
 class ClientRun:
-    """Used by `with`. A check that failed gets a new process of the client next: the old one is in its midst."""
+    """Used by `with`. After a check that failed the next one has new processes of both clients, because the old ones
+    are in its midst, and a whole cluster, whatever the check has left of it."""
 
     def __init__(self, subject: Subject, name: str) -> None:
         if subject.login and name not in WITH_LOGIN:
@@ -52,10 +53,18 @@ class ClientRun:
         except NotOfferedError as error:
             state, why = "not offered", str(error)
         except Exception as error:
-            state, why = "fails", str(error) if isinstance(error, ClientError | AssertionError) else repr(error)
-            self._client.__exit__()
-            self._client = self._another_client()
+            state, why = "fails", _why(error)
+            self.__exit__()
+            self._subject.heal()
+            self.__enter__()
         return Outcome(self._name, feature, state, why, self._command.version, time.monotonic() - began)
+
+
+def _why(error: BaseException) -> str:
+    """The error, and the one before it: a cluster that did not come back hides why the check had failed."""
+    text = str(error) if isinstance(error, ClientError | AssertionError) else repr(error)
+    before = None if error.__suppress_context__ else error.__context__
+    return text if before is None else f"{text}; before that: {_why(before)}"
 
 
 def outcomes(subject: Subject, name: str, features: list[str]) -> Iterator[Outcome]:

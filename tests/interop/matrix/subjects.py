@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,12 +23,12 @@ class Subject(Protocol):
     login: Mapping[str, str]
     """Variables for the drivers (tests/interop/drivers/login.py); none for a cluster that is open."""
 
-    def kill(self, node_id: int) -> None:
-        """SIGKILL."""
+    def down(self, node_id: int) -> AbstractContextManager[None]:
+        """Within the block the node is dead, by SIGKILL; afterwards it takes part again."""
         ...
 
     def heal(self) -> None:
-        """Starts what was killed, and waits until it takes part."""
+        """Starts each node that is not running, and waits until all replicas are in sync."""
         ...
 
 
@@ -44,8 +44,9 @@ class Penstock:
         if self.login:
             self.name = "penstock over TLS with SCRAM"
 
-    def kill(self, node_id: int) -> None:
-        self._cluster.kill(node_id)
+    def down(self, node_id: int) -> AbstractContextManager[None]:
+        down: AbstractContextManager[None] = self._cluster.down(node_id)
+        return down
 
     def heal(self) -> None:
         self._cluster.heal()
@@ -62,16 +63,21 @@ class Kafka:
         self.bootstrap: str = peer.bootstrap
         self.login: Mapping[str, str] = {}
 
-    def kill(self, node_id: int) -> None:
+    @contextmanager
+    def down(self, node_id: int) -> Iterator[None]:
         self._killed.append(node_id - 1)
         self._peer.kill(node_id - 1)
+        try:
+            yield
+        finally:
+            self.heal()
 
     def heal(self) -> None:
         from confluent_kafka.admin import AdminClient
 
-        for node in self._killed:
-            self._peer.restart(node)
-        self._killed = []
+        while self._killed:
+            self._peer.restart(self._killed[-1])
+            self._killed.pop()
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         while not self._is_whole(admin):
             pass
