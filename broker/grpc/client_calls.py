@@ -1,7 +1,9 @@
 """The calls of clients, and those of brokers, by the table of APIs: each is one request of the channel and has one
 answer. An edge.
 
-Encodes, and decides nothing. Streams are client_door.py's.
+A client that has used its quota up is answered at once, and told in the trailer for how long it makes no call. A call
+that comes earlier is held BEFORE it is handled, as a connection would be left unread (KIP-219). Encodes, and decides
+nothing. Streams are client_door.py's.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Any, Final
 
 import grpc.aio
 
-from broker.grpc.errors import abort
+from broker.grpc.errors import NOT_THROTTLED, abort
 from broker.grpc.gate import Gate
 from broker.grpc.handlers import Call
 from broker.network.connection_loop import Quotas
@@ -20,10 +22,12 @@ from penstock.errors import ApiError
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.apis import APIS
 from penstock.wire.message_codec import response_codec
+from penstock.wire.throttle_trailer import Throttled, throttle_trailer
 
-HELD_MS_MAX: Final = 1_000
-"""The answer to a call that does not say how long its client waits is held no longer, whatever its client has taken:
-clients ask again after some seconds."""
+HELD_MS_MAX: Final = 15_000
+"""No call is held longer, whatever its client has taken and says: it holds memory that others need."""
+HELD_MS_UNSAID: Final = 1_000
+"""The same for one that does not say how long its client waits: clients ask again after some seconds."""
 
 
 class _OneShot:
@@ -69,22 +73,27 @@ def _call(
         sink = _OneShot()
         client_id = getattr(body, "client_id", "")
         request = Request(api.name, body, sink, caller, channel.now_ns, client_id=client_id)
+        if quotas is not None and quotas.is_active and (owed_ms := quotas.owed(request, channel.now_ns())):
+            await asyncio.sleep(_held_ms(body, owed_ms) / 1_000)  # it has no connection that could be left unread
         try:
             await channel.send(request)
             await sink.wait()
         except asyncio.CancelledError:  # the client gave the call up, or left: nobody waits for the answer
             request.abandoned()
             raise
-        if quotas is not None and quotas.is_active:  # a call has no connection that could be left unread
-            await asyncio.sleep(_held_ms(body, quotas.answered(request, request, 0, channel.now_ns())) / 1_000)
+        throttled = NOT_THROTTLED
+        if quotas is not None and quotas.is_active:
+            throttled = Throttled(quotas.answered(request, request, 0, channel.now_ns()), request.throttle_ms)
         channel.request_sent(request)
         if request.error is not None:
-            await abort(context, request.error)
+            await abort(context, request.error, throttled)
+        if any(throttled):
+            context.set_trailing_metadata(throttle_trailer(throttled))
         return request.encoded(encode)
 
     return call
 
 
-def _held_ms(body: Any, throttle_ms: int) -> int:
+def _held_ms(body: Any, owed_ms: int) -> int:
     """Half of the time that its client waits at most: after all of it, the client would ask again."""
-    return min(throttle_ms, getattr(body, "timeout_ms", 0) // 2 or HELD_MS_MAX)
+    return min(owed_ms, getattr(body, "timeout_ms", 0) // 2 or HELD_MS_UNSAID, HELD_MS_MAX)

@@ -28,9 +28,11 @@ from penstock.errors import (
     UnsupportedVersionError,
 )
 from penstock.wire.error_trailer import error_in_trailer, trailer_of
+from penstock.wire.throttle_trailer import Throttled, throttle_trailer
 
 DETAILS_CHARACTERS_MAX = 1_000
 """A status travels in HTTP/2 headers, which peers limit to 8 KiB: a longer text would cost the caller the error."""
+NOT_THROTTLED = Throttled()
 
 _STATUS: dict[type[ApiError], grpc.StatusCode] = {
     InvalidRequestError: grpc.StatusCode.INVALID_ARGUMENT,
@@ -50,10 +52,10 @@ _STATUS: dict[type[ApiError], grpc.StatusCode] = {
 }
 
 
-async def abort(context: grpc.aio.ServicerContext, error: ApiError) -> None:
-    """End the call with this error; does not return."""
+async def abort(context: grpc.aio.ServicerContext, error: ApiError, throttled: Throttled = NOT_THROTTLED) -> None:
+    """End the call with this error, and tell its client how long it waits then; does not return."""
     status = _STATUS.get(type(error), grpc.StatusCode.FAILED_PRECONDITION)
-    await context.abort(status, error.message[:DETAILS_CHARACTERS_MAX], trailer_of(error))
+    await context.abort(status, error.message[:DETAILS_CHARACTERS_MAX], trailer_of(error) + throttle_trailer(throttled))
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError, peer: str) -> ApiError:

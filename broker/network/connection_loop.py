@@ -80,7 +80,7 @@ class ByteConnection(Protocol[RawOut, MessageIn]):
 
 
 class Quotas(Protocol):
-    """Takes from the quotas of its client what each request needs. Both tell how long the client waits then (ms)."""
+    """Takes from the quotas of its client what each request needs, and tells how long the client waits then (ms)."""
 
     @property
     def is_active(self) -> bool:
@@ -90,7 +90,12 @@ class Quotas(Protocol):
     def came(self, request: Request, size_bytes: int, now_ns: int, /) -> int: ...
 
     def answered(self, request: Request, worked: Request, size_bytes: int, now_ns: int, /) -> int:
-        """`worked` is the request that the handlers had; `size_bytes` is the answer's."""
+        """`worked` is the request that the handlers had, whose own wait is not counted in; `size_bytes` is the
+        answer's."""
+        ...
+
+    def owed(self, request: Request, now_ns: int, /) -> int:
+        """How much of what its client was told to wait is left (ms), for a request that cannot be left unread."""
         ...
 
 
@@ -209,7 +214,8 @@ class ConnectionLoop(Generic[Raw, Message]):
         """The answer, with the time that its client must wait."""
         now_ns = self._channel.now_ns()
         told_ms = request.throttle_ms
-        self._mute(request, quotas.answered(request, self._way.worked_on(request), len(message), now_ns))
+        worked = self._way.worked_on(request)
+        self._mute(request, max(quotas.answered(request, worked, len(message), now_ns), worked.throttle_ms))
         if request.throttle_ms == told_ms:
             return message
         return request.encoded(lambda answer: self._wire.encode(request, answer))

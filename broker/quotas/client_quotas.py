@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from broker.quotas.quota_limits import QuotaLimits, QuotaOwner, address_limits_of, limits_of
+from broker.quotas.quota_limits import Limit, QuotaLimits, QuotaOwner, address_limits_of, limits_of
 from broker.quotas.sampled_rate import QuotaWindows, SampledRate
 from broker.quotas.token_bucket import TokenBucket
 from metadata.delta import MetadataDelta
@@ -48,6 +49,13 @@ class QuotaStatistics:
     )
 
 
+@dataclass(slots=True)
+class _Wait:
+    """Until when an owner was told to wait."""
+
+    until_ms: int = 0
+
+
 class ClientQuotas:
     """The quotas of one broker's clients. Used on the event loop."""
 
@@ -61,6 +69,7 @@ class ClientQuotas:
         self._rates = KeptByOwner(lambda: SampledRate(windows))
         self._buckets = KeptByOwner(lambda: TokenBucket(windows_of_changes))
         self._of_addresses = KeptByOwner(lambda: TokenBucket(windows_of_changes))
+        self._waits = KeptByOwner(_Wait)
         self._throttled = dict.fromkeys(ALL_KEYS, 0)
         self._throttle_ms = dict.fromkeys(ALL_KEYS, 0)
 
@@ -75,11 +84,11 @@ class ClientQuotas:
                 self._rates.clear()
                 self._buckets.clear()
                 self._of_addresses.clear()
+                self._waits.clear()
 
     def take(self, key: str, user: str, client_id: str, amount: float, now_ms: int) -> int:
         """A client has taken so much. How long it waits (ms): 0 within its quota, or without one."""
-        limits = self._limits.get(key)
-        limit = None if limits is None else limits.find(user, client_id)
+        limit = self._limit(key, user, client_id)
         if limit is None:
             return 0
         if key == CONTROLLER_MUTATION_RATE:
@@ -90,7 +99,21 @@ class ClientQuotas:
             throttle_ms = rate.throttle_ms(limit.per_second, now_ms)
         if key == REQUEST_PERCENTAGE:  # as in Kafka: a heavy request does not shut its client out for minutes
             throttle_ms = min(throttle_ms, self._windows.size_ms)
+        if throttle_ms:
+            wait = self._waits.of(key, limit.owner)
+            wait.until_ms = max(wait.until_ms, now_ms + throttle_ms)
         return self._counted(key, throttle_ms)
+
+    def owed(self, key: str, user: str, client_id: str, now_ms: int) -> int:
+        """How much is left of what the client was told to wait (ms). One that has waited owes nothing, even if its rate
+        is above the quota still: the next request counts again."""
+        limit = self._limit(key, user, client_id)
+        wait = None if limit is None else self._waits.known(key, limit.owner)
+        return 0 if wait is None else max(0, wait.until_ms - now_ms)
+
+    def _limit(self, key: str, user: str, client_id: str) -> Limit | None:
+        limits = self._limits.get(key)
+        return None if limits is None else limits.find(user, client_id)
 
     @property
     def has_addresses(self) -> bool:
@@ -133,7 +156,7 @@ class KeptByOwner(Generic[T]):
         self._of_users: OrderedDict[tuple[str, QuotaOwner], T] = OrderedDict()
 
     def of(self, key: str, owner: QuotaOwner) -> T:
-        kept = self._of_users if owner.client_id is None else self._of_clients
+        kept = self._kept(owner)
         found = kept.get((key, owner))
         if found is None:
             if len(kept) >= OWNERS_MAX:
@@ -142,6 +165,13 @@ class KeptByOwner(Generic[T]):
         else:
             kept.move_to_end((key, owner))
         return found
+
+    def known(self, key: str, owner: QuotaOwner) -> T | None:
+        """None: there is none. It does not count as use."""
+        return self._kept(owner).get((key, owner))
+
+    def _kept(self, owner: QuotaOwner) -> OrderedDict[tuple[str, QuotaOwner], T]:
+        return self._of_users if owner.client_id is None else self._of_clients
 
     def clear(self) -> None:
         self._of_clients.clear()

@@ -12,6 +12,7 @@ from typing import Final
 
 from broker.network.request_channel import Request
 from broker.quotas.client_quotas import ClientQuotas
+from broker.quotas.partition_changes import COUNTS
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from penstock.messages.security.quotas import (
@@ -48,15 +49,26 @@ class RequestQuotas:
         throttle_ms = self._take(REQUEST_PERCENTAGE, request, work_ns * _PERCENT_OF_NS, now_ns)
         if request.api in _FETCHES:
             throttle_ms = max(throttle_ms, self._take(CONSUMER_BYTE_RATE, request, size_bytes, now_ns))
-        return max(throttle_ms, worked.throttle_ms)
+        return throttle_ms
+
+    def owed(self, request: Request, now_ns: int) -> int:
+        """A quota of changes holds up changes alone: what else the client does goes on."""
+        user, now_ms = _user(request), now_ns // 1_000_000
+        owed_ms = self.clients.owed(REQUEST_PERCENTAGE, user, request.client_id, now_ms)
+        if request.api in COUNTS:
+            owed_ms = max(owed_ms, self.clients.owed(CONTROLLER_MUTATION_RATE, user, request.client_id, now_ms))
+        return owed_ms
 
     def changed(self, request: Request, changes: int) -> None:
         """It is a request of the node's own that asks for so many partitions to be made or deleted."""
         request.throttle_ms = self._take(CONTROLLER_MUTATION_RATE, request, changes, request.dequeued_ns)
 
     def _take(self, key: str, request: Request, amount: float, now_ns: int) -> int:
-        user = request.caller.principal.partition(":")[2]
-        return self.clients.take(key, user, request.client_id, amount, now_ns // 1_000_000)
+        return self.clients.take(key, _user(request), request.client_id, amount, now_ns // 1_000_000)
 
     def __repr__(self) -> str:
         return f"RequestQuotas({self.clients!r})"
+
+
+def _user(request: Request) -> str:
+    return request.caller.principal.partition(":")[2]

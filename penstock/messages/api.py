@@ -119,7 +119,8 @@ class Api(Generic[Q, A]):
     """It may be called by who has not said yet who it is, at every listener for clients: it is how a caller does."""
     is_for_brokers: bool = False
     """Brokers ask each other for what clients ask, too, at their own listener."""
-
+    changes_partitions: bool = False
+    """It makes or deletes partitions, of which a client may have a quota (`controller_mutation_rate`, KIP-599)."""
     of_administrators: Callable[[Q], bool] | None = None
     """Tells the requests of administrators from those of programs, where both ask for it."""
 

@@ -123,6 +123,7 @@ CREATE_TOPICS: Final = Api(
     lambda answer: answer.topics,
     repetitions.created_before,
     tells_offset=True,
+    changes_partitions=True,
 )
 CREATE_PARTITIONS: Final = Api(
     "CreatePartitions",
@@ -139,6 +140,7 @@ CREATE_PARTITIONS: Final = Api(
     lambda answer: answer.topics,
     repetitions.added_before,
     tells_offset=True,
+    changes_partitions=True,
 )
 DELETE_TOPICS: Final = Api(
     "DeleteTopics",
@@ -151,6 +153,7 @@ DELETE_TOPICS: Final = Api(
     lambda answer: answer.topics,
     repetitions.deleted_before,
     tells_offset=True,
+    changes_partitions=True,
 )
 INIT_PRODUCER_ID: Final = Api(
     "InitProducerId",

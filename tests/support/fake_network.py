@@ -15,10 +15,10 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from penstock.client.wire.tls_files import Tls
-from penstock.client.wire.transport import Metadata
+from penstock.client.wire.transport import Metadata, OnTrailer, unheard
 from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError
 from penstock.types import Endpoint
 from penstock.wire.error_trailer import error_in_trailer, trailer_of
@@ -35,12 +35,19 @@ class ServedStream(Protocol):
     async def write(self, message: bytes) -> None: ...
 
 
+class Trailed(NamedTuple):
+    """The answer to a call, or its error, and more in its trailer."""
+
+    end: bytes | ApiError
+    trailer: tuple[tuple[str, str], ...]
+
+
 class Service(Protocol):
     """A listener's code. The client gets an ApiError that it raises; a stream ends in order when `stream` returns."""
 
     def is_stream(self, method: str) -> bool: ...
 
-    async def call(self, method: str, request: bytes) -> bytes: ...
+    async def call(self, method: str, request: bytes) -> bytes | Trailed: ...
 
     async def stream(self, method: str, stream: ServedStream) -> None: ...
 
@@ -121,6 +128,7 @@ class _Exchange:
         self.down = _Pipe(network.delay, lambda: self._host.is_running)
         self._host.exchanges[self] = None
         self._task: asyncio.Task[None] | None = None
+        self.trailer: tuple[tuple[str, str], ...] | None = None
         if self._host.service is None:
             self.down.put(NetworkError(f"{endpoint}: UNAVAILABLE: nobody listens"))
         else:
@@ -130,7 +138,11 @@ class _Exchange:
         end: ApiError = NetworkError(f"{self._endpoint}: the broker closed the stream")
         try:
             if is_call:
-                self.down.put(await service.call(self._method, await self.up.get()))
+                answer = await service.call(self._method, await self.up.get())
+                told, self.trailer = answer if isinstance(answer, Trailed) else (answer, ())
+                if isinstance(told, ApiError):
+                    raise told
+                self.down.put(told)
             else:
                 await service.stream(self._method, _Served(self))
         except ApiError as error:  # what of it gets through a trailer
@@ -173,9 +185,10 @@ class _Served:
 class FakeChannel:
     """One client's way to one address."""
 
-    def __init__(self, network: FakeNetwork, endpoint: Endpoint) -> None:
+    def __init__(self, network: FakeNetwork, endpoint: Endpoint, on_trailer: OnTrailer) -> None:
         self._network = network
         self._endpoint = endpoint
+        self._on_trailer = on_trailer
         self._exchanges: dict[_Exchange, None] = {}
 
     def _begin(self, method: str, *, is_call: bool) -> _Exchange:
@@ -189,7 +202,10 @@ class FakeChannel:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await exchange.write(request)
-                return await exchange.read()
+                try:
+                    return await exchange.read()
+                finally:
+                    self._on_trailer(exchange.trailer)
         except TimeoutError:
             told = f"{self._endpoint}: DEADLINE_EXCEEDED: no answer within {timeout_ms} ms"
             raise RequestTimedOutError(told) from None
@@ -214,8 +230,8 @@ class FakeNetwork:
         self._hosts: dict[Endpoint, _Host] = {}
         self.asked: list[tuple[int, str]] = []
 
-    def connect(self, endpoint: Endpoint, tls: Tls | None = None) -> FakeChannel:
-        return FakeChannel(self, endpoint)
+    def connect(self, endpoint: Endpoint, tls: Tls | None = None, on_trailer: OnTrailer = unheard) -> FakeChannel:
+        return FakeChannel(self, endpoint, on_trailer)
 
     def delay(self) -> float:
         return self._random.randint(*self._latency_ms) / 1000

@@ -11,7 +11,7 @@ import grpc.aio
 from penstock.errors import ApiError
 from penstock.wire.error_trailer import trailer_of
 from tests.support.certificates import key_and_chain
-from tests.support.fake_network import Service
+from tests.support.fake_network import Service, Trailed
 
 MAX_MESSAGE_BYTES = 128 * 1024 * 1024
 OPTIONS = [
@@ -47,10 +47,16 @@ class _Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
         method: str = details.method
 
         async def call(request: bytes, context: Any) -> bytes:
+            more: tuple[tuple[str, str], ...] = ()
             try:
-                return await self._service.call(method, request)
+                answer = await self._service.call(method, request)
+                told, more = answer if isinstance(answer, Trailed) else (answer, ())
+                if isinstance(told, ApiError):
+                    raise told
+                context.set_trailing_metadata(more)
+                return told
             except ApiError as error:
-                await context.abort(grpc.StatusCode.INTERNAL, str(error), trailer_of(error))
+                await context.abort(grpc.StatusCode.INTERNAL, str(error), trailer_of(error) + more)
                 raise AssertionError from None
 
         async def stream(requests: Any, context: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ParamSpec, TypeVar, Unpack
 
 from penstock.client import forks
+from penstock.client.admin.admin_types import AdminStatistics
 from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.client.admin.groups.group_calls import GroupCalls
 from penstock.client.admin.log_dir_calls import LogDirCalls
@@ -96,15 +97,18 @@ class Admin:
     abort_hanging_transaction = blocking_awaited(TransactionAdminCalls.abort_hanging_transaction, "_transactions")
 
     def waiting_for(self) -> tuple[str, ...]:
-        """Brokers in service that do not answer now, with their addresses, for a person; a call may wait for them.
-
-        May be called in any thread.
+        """Brokers in service that do not answer now, or make the client wait for its quota, with their addresses, for a
+        person; a call may wait for them. May be called in any thread.
         """
 
         async def on_loop() -> tuple[str, ...]:
             return self._calls.waiting_for()
 
         return self._background.run(on_loop())
+
+    def statistics(self) -> AdminStatistics:
+        """Counts since the client was made. May be called in any thread."""
+        return self._calls.statistics()
 
     def close(self, timeout: float | None = None) -> None:
         """Closes every connection, within `timeout` seconds. Idempotent."""

@@ -52,10 +52,23 @@ class BrokerDescription:
     leaders: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class AdminStatistics:
+    """Counts since the client was made.
+
+    `throttle_time_ms`, `throttle_time_max_ms`: how long brokers told it to wait because its quota was used up, in all
+    and at most after one call.
+    """
+
+    throttle_time_ms: int = 0
+    throttle_time_max_ms: int = 0
+
+
 __all__ = [
     "AclBinding",
     "AclFilter",
     "AclJudgement",
+    "AdminStatistics",
     "BrokerDescription",
     "BrokerInfo",
     "ClientListener",

@@ -15,6 +15,7 @@ from penstock.client import forks
 from penstock.client.admin import brokers, cluster_views, configs, elections, reassignments, topic_views
 from penstock.client.admin.admin_core import AdminCore
 from penstock.client.admin.admin_types import (
+    AdminStatistics,
     BrokerDescription,
     ConfigEntry,
     ElectionResult,
@@ -275,8 +276,14 @@ class AsyncAdmin:
     abort_hanging_transaction = awaited(TransactionAdminCalls.abort_hanging_transaction, "_transactions")
 
     def waiting_for(self) -> tuple[str, ...]:
-        """Brokers in service that do not answer now, with their addresses, for a person; a call may wait for them."""
-        return self._cluster.connections.unreachable()
+        """Brokers in service that do not answer now, or make the client wait for its quota, with their addresses, for a
+        person; a call may wait for them."""
+        connections = self._cluster.connections
+        return (*connections.unreachable(), *connections.throttled())
+
+    def statistics(self) -> AdminStatistics:
+        """Counts since the client was made."""
+        return AdminStatistics(*self._cluster.connections.throttle_times_ms())
 
     async def close(self) -> None:
         """Closes every connection. Idempotent."""

@@ -13,6 +13,7 @@ from penstock.client.options.config import ConnectionConfig
 from penstock.client.wire.authenticated_channel import AuthenticatedChannel
 from penstock.client.wire.connection import Connection
 from penstock.client.wire.reachability import Reachability
+from penstock.client.wire.throttle import Throttle
 from penstock.client.wire.tls_files import tls_of
 from penstock.client.wire.transport import Channel, ClientTransport
 from penstock.errors import ClientClosedError
@@ -47,13 +48,14 @@ class ClientConnections:
             raise ClientClosedError(CLOSED)
         found = self._made.get(endpoint)
         if found is None:
+            throttle = Throttle(endpoint)
             found = self._made[endpoint] = Connection(
-                self._channel(endpoint), endpoint, self._origin(endpoint), self._client_id
+                self._channel(endpoint, throttle), endpoint, self._origin(endpoint), self._client_id, throttle
             )
         return found
 
-    def _channel(self, endpoint: Endpoint) -> Channel:
-        channel = self._transport.connect(endpoint, self._tls)
+    def _channel(self, endpoint: Endpoint, throttle: Throttle) -> Channel:
+        channel = self._transport.connect(endpoint, self._tls, throttle.told)
         if self._login is None:
             return channel
         return AuthenticatedChannel(channel, endpoint, self._login, self._login_timeout_ms)
@@ -69,6 +71,15 @@ class ClientConnections:
     def unreachable(self) -> tuple[str, ...]:
         """The address of each broker in service that does not answer now, and why."""
         return tuple(reach.trouble for reach in self._reaches() if reach.trouble)
+
+    def throttled(self) -> tuple[str, ...]:
+        """Each address whose broker wants no call of this client now, and until when."""
+        return tuple(words for connection in tuple(self._made.values()) if (words := connection.throttle.wait_words))
+
+    def throttle_times_ms(self) -> tuple[int, int]:
+        """The waits that brokers told, in all and at most after one call; may be called in any thread."""
+        throttles = [connection.throttle for connection in tuple(self._made.values())]
+        return sum(one.time_ms for one in throttles), max((one.time_max_ms for one in throttles), default=0)
 
     def are_foreign(self) -> bool:
         """True if no address that the brokers in service advertise was ever reached: waiting for them is in vain."""

@@ -26,7 +26,7 @@ import grpc.aio
 from penstock.client import descriptors, forks
 from penstock.client.wire.statuses import MAX_MESSAGE_BYTES, call_cancelled, closed_by_broker, error_of_status
 from penstock.client.wire.tls_files import Tls
-from penstock.client.wire.transport import ByteStream, Metadata
+from penstock.client.wire.transport import ByteStream, Metadata, OnTrailer, unheard
 from penstock.errors import ApiError, NetworkError
 from penstock.types import Endpoint
 
@@ -165,9 +165,10 @@ class GrpcChannel:
     collected in the child, so the process that uses gRPC counts as one user more, for ever.
     """
 
-    def __init__(self, endpoint: Endpoint, tls: Tls | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, tls: Tls | None = None, on_trailer: OnTrailer = unheard) -> None:
         self._endpoint = endpoint
         self._tls = tls
+        self._on_trailer = on_trailer
         self._is_tls = tls is not None
         self._channel: Any = None
         self._calls: dict[str, Any] = {}
@@ -190,9 +191,13 @@ class GrpcChannel:
         if known is None:
             known = self._calls[method] = self._opened().unary_unary(method)
         more = {"metadata": metadata} if metadata else {}
+        call = known(request, timeout=timeout_ms / 1000, **more)
         try:
-            return await known(request, timeout=timeout_ms / 1000, **more)  # type: ignore[no-any-return]
+            answer: bytes = await call
+            self._on_trailer(await call.trailing_metadata())
+            return answer
         except grpc.RpcError as error:
+            self._on_trailer(error.trailing_metadata())
             raise api_error(error, self._endpoint, self._is_tls) from None
         except asyncio.CancelledError:
             raise _cancelled(self._endpoint) from None
@@ -218,8 +223,8 @@ class GrpcChannel:
 class GrpcTransport:
     """Makes gRPC channels (penstock.client.wire.transport.ClientTransport)."""
 
-    def connect(self, endpoint: Endpoint, tls: Tls | None = None) -> GrpcChannel:
-        return GrpcChannel(endpoint, tls)
+    def connect(self, endpoint: Endpoint, tls: Tls | None = None, on_trailer: OnTrailer = unheard) -> GrpcChannel:
+        return GrpcChannel(endpoint, tls, on_trailer)
 
     def __repr__(self) -> str:
         return "GrpcTransport()"

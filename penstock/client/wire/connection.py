@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import DecodeError
 
 from penstock.client.wire.reachability import Reachability
+from penstock.client.wire.throttle import Throttle
 from penstock.client.wire.transport import ByteStream, Channel
 from penstock.errors import ApiError, NetworkError, UnknownServerError
 from penstock.messages import client_apis as apis
@@ -124,16 +125,26 @@ class ConsumerFetchStream(_MessageStream):
 class Connection:
     """The way to one endpoint. Made, used and closed on one event loop."""
 
-    def __init__(self, channel: Channel, endpoint: Endpoint, origin: str = "", client_id: str = "") -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        endpoint: Endpoint,
+        origin: str = "",
+        client_id: str = "",
+        throttle: Throttle | None = None,
+    ) -> None:
+        """`throttle` hears the trailers of the channel's calls."""
         self.endpoint = endpoint
+        self.throttle = Throttle(endpoint) if throttle is None else throttle
         self._client_id = client_id
         self.reach = Reachability(origin)
         self._channel = channel
 
     async def call(self, api: Api[Q, A], request: Q, timeout_ms: int) -> A:
-        """The answer of one call."""
+        """The answer of one call, which is made when the broker wants calls of this client again."""
+        left_ms = await self.throttle.wait(timeout_ms, is_change=api.changes_partitions)
         try:
-            raw = await self._channel.call(api.method, request_codec(api).encode(request), timeout_ms)
+            raw = await self._channel.call(api.method, request_codec(api).encode(request), left_ms)
         except ApiError as error:
             self.reach.failed(error)
             raise
@@ -208,6 +219,7 @@ class Connection:
         return ConsumerFetchStream(stream, self.endpoint, self.reach, self._client_id)
 
     async def close(self) -> None:
+        self.throttle.close()
         await self._channel.close()
 
     def __repr__(self) -> str:

@@ -18,7 +18,7 @@ from penstock.client.wire.http2_stream import Http2Stream
 from penstock.client.wire.shared_tasks import shared
 from penstock.client.wire.statuses import call_cancelled, closed_by_broker, error_of_status
 from penstock.client.wire.tls_files import Tls
-from penstock.client.wire.transport import Metadata
+from penstock.client.wire.transport import Metadata, OnTrailer, unheard
 from penstock.errors import ApiError
 from penstock.types import Endpoint
 
@@ -61,9 +61,10 @@ class Http2ByteStream:
 class Http2Channel:
     """The way to one address."""
 
-    def __init__(self, endpoint: Endpoint, tls: Tls | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, tls: Tls | None = None, on_trailer: OnTrailer = unheard) -> None:
         self._endpoint = endpoint
         self._tls = tls
+        self._on_trailer = on_trailer
         self._is_tls = tls is not None
         self._connection: Http2Connection | None = None
         self._connecting: asyncio.Task[Http2Connection] | None = None
@@ -86,6 +87,8 @@ class Http2Channel:
         finally:
             if stream is not None:
                 stream.cancel()
+        if stream.ended is not None:
+            self._on_trailer(stream.ended.trailer)
         if answer is None or stream.ended.status != "OK":
             raise _error_of(stream, self._endpoint, self._is_tls)
         return answer
@@ -164,8 +167,8 @@ class Http2Channel:
 class Http2Transport:
     """Makes channels in Python alone (penstock.client.wire.transport.ClientTransport)."""
 
-    def connect(self, endpoint: Endpoint, tls: Tls | None = None) -> Http2Channel:
-        return Http2Channel(endpoint, tls)
+    def connect(self, endpoint: Endpoint, tls: Tls | None = None, on_trailer: OnTrailer = unheard) -> Http2Channel:
+        return Http2Channel(endpoint, tls, on_trailer)
 
     def __repr__(self) -> str:
         return "Http2Transport()"

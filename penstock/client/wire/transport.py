@@ -11,10 +11,12 @@ its call with it. Not here: what the messages mean, and which peer to ask.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from penstock.client.wire.tls_files import Tls
 from penstock.types import Endpoint
+from penstock.wire.throttle_trailer import Trailer
 
 NO_CLIENT_LISTENER = "this is not a client listener"
 """In the text of the error where a process listens that is no broker, or at another listener than that for clients."""
@@ -38,6 +40,12 @@ class ByteStream(Protocol):
 
 Metadata = tuple[tuple[str, str], ...]
 """Names and values that go before the first message of a call or stream."""
+OnTrailer = Callable[[Trailer | None], object]
+"""Told the trailer of each call that the peer has ended, be it with an answer or with an error."""
+
+
+def unheard(trailer: Trailer | None) -> None:
+    """For who needs no trailer."""
 
 
 class Channel(Protocol):
@@ -59,6 +67,7 @@ class Channel(Protocol):
 class ClientTransport(Protocol):
     """Makes channels."""
 
-    def connect(self, endpoint: Endpoint, tls: Tls | None = None) -> Channel:
-        """A channel of its own for each caller, in plain text without `tls`. Never waits, and never fails."""
+    def connect(self, endpoint: Endpoint, tls: Tls | None = None, on_trailer: OnTrailer = unheard) -> Channel:
+        """A channel of its own for each caller, in plain text without `tls`. Never waits, and never fails.
+        `on_trailer`: see there."""
         ...

@@ -288,6 +288,8 @@ class Exchange:
         self.metadata, self.certificate = metadata, network.certificates.get(machine)
         self.channel: object = None
         """The channel of its client."""
+        self.trailing: Metadata = ()
+        """Set before the answer, with which the client has it."""
         self.server: Process | None = None
         self.listener: Listener | None = None
         there = network.machine_at(endpoint)

@@ -7,7 +7,7 @@ outgoing calls and its clients map every status. Messages have no flow control: 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Generator, Mapping
 from typing import Any, NoReturn
 
 import grpc
@@ -23,6 +23,7 @@ from broker.grpc.servers import STOP_GRACE_SECONDS, add_broker_apis, add_client_
 from broker.network.doors import BrokerService, ControllerService
 from penstock.client.wire.channel import GrpcChannel
 from penstock.client.wire.tls_files import Tls
+from penstock.client.wire.transport import OnTrailer, unheard
 from penstock.clock import Clock
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
@@ -68,6 +69,10 @@ class ServedContext:
 
     async def write(self, message: bytes) -> None:
         self._exchange.answer(message)
+
+    def set_trailing_metadata(self, trailing_metadata: Metadata) -> None:
+        """It reaches the client with the answer of a call."""
+        self._exchange.trailing = trailing_metadata
 
     async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()) -> NoReturn:
         raise _Aborted(Status(code, details, tuple(trailing_metadata)))
@@ -226,16 +231,16 @@ class AioChannel:
 
     def unary_unary(
         self, method: str, request_serializer: Any = None, response_deserializer: Any = None, **_: Any
-    ) -> Callable[..., Awaitable[Any]]:
+    ) -> Callable[..., AioCall]:
         serialize, deserialize = request_serializer or _as_is, response_deserializer or _as_is
 
-        async def call(request: Any, timeout: float | None = None, metadata: Metadata = ()) -> Any:
-            return deserialize(await self._call(method, serialize(request), timeout, metadata))
+        def call(request: Any, timeout: float | None = None, metadata: Metadata = ()) -> AioCall:
+            exchange = self.begin(method, metadata)
+            return AioCall(exchange, self._call(exchange, serialize(request), timeout), deserialize)
 
         return call
 
-    async def _call(self, method: str, request: bytes, timeout: float | None, metadata: Metadata) -> bytes:
-        exchange = self.begin(method, metadata)
+    async def _call(self, exchange: Exchange, request: bytes, timeout: float | None) -> bytes:
         exchange.send(request)
         try:
             async with asyncio.timeout(timeout):
@@ -260,6 +265,22 @@ class AioChannel:
         for exchange in tuple(self._open):
             exchange.cancel("Channel closed!")
         self._open.clear()
+
+
+class AioCall:
+    """A `grpc.aio.UnaryUnaryCall` that somebody awaits."""
+
+    def __init__(self, exchange: Exchange, answer: Coroutine[Any, Any, bytes], deserialize: Any) -> None:
+        self._exchange, self._answer, self._deserialize = exchange, answer, deserialize
+
+    async def _deserialized(self) -> Any:
+        return self._deserialize(await self._answer)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._deserialized().__await__()
+
+    async def trailing_metadata(self) -> grpc.aio.Metadata:
+        return grpc.aio.Metadata(*self._exchange.trailing)
 
 
 class AioStream:
@@ -346,17 +367,14 @@ class SimulatedTransport:
         """`known`: the only addresses that a client may have heard of."""
         self._way_out, self._known = (network, process, machine), known
 
-    def connect(self, endpoint: Endpoint, tls: Tls | None = None) -> GrpcChannel:
+    def connect(self, endpoint: Endpoint, tls: Tls | None = None, on_trailer: OnTrailer = unheard) -> GrpcChannel:
         assert endpoint in self._known, f"a client goes to {endpoint}; it may have heard of {self._known}"
         channel = AioChannel(*self._way_out, endpoint)
         channel.is_shared = self.is_shared
-        return _ClientChannel(endpoint, channel)
+        return _ClientChannel(endpoint, channel, on_trailer)
 
 
 class _ClientChannel(GrpcChannel):
-    def __init__(self, endpoint: Endpoint, channel: AioChannel) -> None:
-        self._endpoint = endpoint
-        self._is_tls = False
-        self._channel: Any = channel
-        self._calls: dict[str, Any] = {}
-        self._streams: dict[str, Any] = {}
+    def __init__(self, endpoint: Endpoint, channel: AioChannel, on_trailer: OnTrailer) -> None:
+        super().__init__(endpoint, None, on_trailer)
+        self._channel = channel

@@ -17,15 +17,21 @@ from broker.grpc.client_door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimi
 from broker.grpc.gate import Gate
 from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTimes
-from broker.network.request_channel import Caller, RequestChannel
+from broker.network.connection_loop import Quotas
+from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import RequestMemory
+from penstock.errors import ApiError, InvalidRequestError
 from penstock.messages.admin_apis import DESCRIBE_METADATA
-from penstock.messages.client_apis import LIST_OFFSETS, PRODUCE
+from penstock.messages.api import Api
+from penstock.messages.client_apis import CREATE_TOPICS, LIST_OFFSETS, PRODUCE
 from penstock.messages.offsets import ListOffsetsRequest
 from penstock.messages.produce import ProduceResponse
 from penstock.messages.quorum import DescribeMetadataRequest, DescribeMetadataResponse
+from penstock.messages.topics import CreateTopicsRequest
 from penstock.pb import broker_pb2 as pb
 from penstock.types import Endpoint
+from penstock.wire.error_trailer import error_in_trailer
+from penstock.wire.throttle_trailer import Throttled, throttle_in
 from tests.support.machine import NOW_NS
 from tests.support.virtual_time import run_virtual, virtual_clock
 
@@ -40,6 +46,7 @@ class Stream:
         self.may_read = asyncio.Event()
         self.answers: list[pb.ProduceResponse] = []
         self.status: tuple[grpc.StatusCode, str] | None = None
+        self.trailer: tuple[tuple[str, str], ...] = ()
 
     async def read(self) -> Any:
         return self.messages.pop(0) if self.messages else grpc.aio.EOF
@@ -48,8 +55,11 @@ class Stream:
         await self.may_read.wait()
         self.answers.append(pb.ProduceResponse.FromString(raw))
 
-    async def abort(self, code: grpc.StatusCode, details: str, _metadata: object) -> None:
-        self.status = (code, details)
+    def set_trailing_metadata(self, trailer: tuple[tuple[str, str], ...]) -> None:
+        self.trailer = trailer
+
+    async def abort(self, code: grpc.StatusCode, details: str, trailer: tuple[tuple[str, str], ...]) -> None:
+        self.status, self.trailer = (code, details), trailer
         raise grpc.aio.AbortError
 
     def peer(self) -> str:
@@ -59,13 +69,13 @@ class Stream:
 class Bench:
     """A door, with a handler that answers everything at once."""
 
-    def __init__(self, queued_max: int = 10, turns: PeerTurns | None = None) -> None:
+    def __init__(self, queued_max: int = 10, turns: PeerTurns | None = None, quotas: Quotas | None = None) -> None:
         self.channel = RequestChannel(queued_max, BusyTimes(NOW_NS), NOW_NS)
         self.memory = RequestMemory(1 << 30)
         limits = DoorLimits(RequestDecoders(1 << 20), StreamQuotas(9, 9), self.memory, self.memory)
         gate = Gate("BROKER", "INTERNAL", turns=turns)
         self.door = BrokerDoor(self.channel, cast(Any, None), limits, gate)
-        self.calls = client_calls(self.channel, gate)
+        self.calls = client_calls(self.channel, gate, quotas)
         gate.open()
 
     async def handle_one(self) -> None:
@@ -174,6 +184,72 @@ def test_streams_and_calls_of_a_connection_above_its_addresss_quota_wait_for_its
         assert 1.0 <= loop.time() - began < 1.1 and [one.correlation_id for one in stream.answers] == [1]
 
     run_virtual(main())
+
+
+class UsedUp:
+    """Makes a client wait so long after each call, and holds up each call that it owes."""
+
+    def __init__(self, answered_ms: int = 0, changes_ms: int = 0, owed_ms: int = 0) -> None:
+        self._answered_ms, self._changes_ms, self._owed_ms = answered_ms, changes_ms, owed_ms
+        self.is_active = True
+
+    def came(self, request: Request, size_bytes: int, now_ns: int) -> int:
+        raise AssertionError("only a stream's")
+
+    def answered(self, request: Request, worked: Request, size_bytes: int, now_ns: int) -> int:
+        request.throttle_ms = self._changes_ms
+        return self._answered_ms
+
+    def owed(self, request: Request, now_ns: int) -> int:
+        return self._owed_ms
+
+
+def called(
+    quotas: UsedUp, api: Api[Any, Any], asked: Any, error: ApiError | None = None
+) -> tuple[float, float, Stream]:
+    """After how many seconds a call is handled, and answered; and its far end."""
+    took: list[float] = []
+    far = Stream()
+
+    async def main() -> None:
+        bench, loop = Bench(quotas=quotas), asyncio.get_running_loop()
+        began = loop.time()
+        call = asyncio.ensure_future(bench.calls[api](asked, cast(Any, far), Caller(PEER)))
+        request = await bench.channel.receive()
+        took.append(loop.time() - began)
+        request.complete(api.response(()))
+        request.error = error
+        request.handled()
+        await asyncio.gather(call, return_exceptions=True)
+        took.append(loop.time() - began)
+
+    run_virtual(main())
+    return took[0], took[1], far
+
+
+def test_who_used_its_quota_up_is_answered_at_once_and_told_how_long_it_waits() -> None:
+    *took, far = called(UsedUp(answered_ms=60_000, changes_ms=7), LIST_OFFSETS, ListOffsetsRequest(()))
+    assert took == [0, 0] and throttle_in(far.trailer) == Throttled(60_000, 7)
+
+
+def test_whose_call_failed_is_told_so_too() -> None:
+    error = InvalidRequestError("no")
+    *_, far = called(UsedUp(answered_ms=60_000), LIST_OFFSETS, ListOffsetsRequest(()), error)
+    assert far.status == (grpc.StatusCode.INVALID_ARGUMENT, "no")
+    assert throttle_in(far.trailer) == Throttled(60_000) and error_in_trailer(far.trailer, "no") is not None
+
+
+@pytest.mark.parametrize(
+    ("owed_ms", "timeout_ms", "held_s"),
+    [(300, 10_000, 0.3), (60_000, 10_000, 5.0), (60_000, 2**31 - 1, 15.0), (60_000, 0, 1.0), (0, 10_000, 0)],
+)
+def test_a_call_that_comes_too_early_is_held_before_it_is_handled_for_half_of_its_time(
+    owed_ms: int, timeout_ms: int, held_s: float
+) -> None:
+    handled_s, answered_s, far = called(
+        UsedUp(owed_ms=owed_ms), CREATE_TOPICS, CreateTopicsRequest((), timeout_ms=timeout_ms)
+    )
+    assert handled_s == answered_s == pytest.approx(held_s) and far.trailer == ()
 
 
 def test_a_description_of_the_metadata_goes_through_the_request_channel() -> None:

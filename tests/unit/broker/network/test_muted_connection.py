@@ -68,6 +68,9 @@ class Quotas:
         self.sizes.append(size_bytes)
         return self.answered_ms
 
+    def owed(self, request: Request, now_ns: int) -> int:
+        raise AssertionError("a connection is left unread instead")
+
 
 def read_in(quotas: Quotas, answers: int) -> Far:
     """One connection, when nothing more moves without time."""

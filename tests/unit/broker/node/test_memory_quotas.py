@@ -8,7 +8,7 @@ import pytest
 
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
 from penstock.client.admin.admin_types import QuotaEntity
-from penstock.errors import InvalidRequestError
+from penstock.errors import InvalidRequestError, ResourceExhaustedError
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 
 EVERY_CLIENT = QuotaEntity(client_id="")
@@ -115,7 +115,7 @@ def test_a_wait_beyond_the_time_for_an_answer_is_no_silence_and_repeats_no_reque
     run_in_memory(6, story, nodes=1)
 
 
-def test_who_makes_many_partitions_is_answered_later_and_gets_them_all() -> None:
+def test_who_makes_many_partitions_gets_them_at_once_and_makes_the_next_ones_later() -> None:
     async def story(cluster: MemoryCluster) -> None:
         cluster.format()
         await cluster.start(1)
@@ -123,12 +123,31 @@ def test_who_makes_many_partitions_is_answered_later_and_gets_them_all() -> None
         async with AsyncAdmin(cluster.bootstrap(1), environment=cluster.clients()) as admin:
             await admin.alter_client_quotas({QuotaEntity("ANONYMOUS"): {"controller_mutation_rate": 2}})
             began = loop.time()
-            await admin.create_topic("burst", 20, replication_factor=1)
+            await admin.create_topic("burst", 62, replication_factor=1)
+            assert len((await admin.describe_topic("burst")).partitions) == 62, "questions do not wait"
             assert loop.time() - began < 3
-            began = loop.time()
-            await admin.create_topic("more", 10, replication_factor=1)
-            assert 3 < loop.time() - began < 6
-            assert len((await admin.describe_topic("more")).partitions) == 10
+            assert admin.statistics().throttle_time_max_ms == pytest.approx(20_000, abs=1_000)
+            (waiting,) = admin.waiting_for()
+            assert "its next change of partitions is in" in waiting
+            await admin.create_topic("more", 2, replication_factor=1)
+            assert 18 < loop.time() - began < 23
+            assert len((await admin.describe_topic("more")).partitions) == 2
+        await cluster.stop()
+
+    run_in_memory(5, story, nodes=1)
+
+
+def test_a_change_that_cannot_wait_so_long_is_refused_by_the_client_and_not_made() -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format()
+        await cluster.start(1)
+        options = {"environment": cluster.clients(), "default_api_timeout_ms": 5_000}
+        async with AsyncAdmin(cluster.bootstrap(1), **options) as admin:
+            await admin.alter_client_quotas({QuotaEntity("ANONYMOUS"): {"controller_mutation_rate": 2}})
+            await admin.create_topic("burst", 62, replication_factor=1)
+            with pytest.raises(ResourceExhaustedError, match="quota is used up there"):
+                await admin.create_topic("more", 2, replication_factor=1)
+            assert await admin.list_topics() == ["burst"]
         await cluster.stop()
 
     run_in_memory(5, story, nodes=1)

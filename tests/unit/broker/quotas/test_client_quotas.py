@@ -57,6 +57,20 @@ def test_time_makes_nobody_wait_longer_than_a_window() -> None:
     assert quotas.take(REQUEST_PERCENTAGE, "anna", "app", 500.0, 0) == 1_000
 
 
+def test_who_waited_as_told_owes_nothing_even_above_its_quota() -> None:
+    quotas = ClientQuotas(QuotaWindows())
+    image = told(quotas, ClientQuotaRecord(REQUEST_PERCENTAGE, "anna", value=1.0))
+    assert quotas.owed(REQUEST_PERCENTAGE, "anna", "app", 0) == 0
+    assert quotas.take(REQUEST_PERCENTAGE, "anna", "app", 500.0, 100) == 1_000
+    owed = [quotas.owed(REQUEST_PERCENTAGE, "anna", "another", now_ms) for now_ms in (100, 700, 1_100, 1_101)]
+    assert owed == [1_000, 400, 0, 0], "it is the user's quota, and its clients share it"
+    assert (
+        quotas.owed(PRODUCER_BYTE_RATE, "anna", "app", 100) == quotas.owed(REQUEST_PERCENTAGE, "ben", "app", 100) == 0
+    )
+    told(quotas, ClientQuotaRecord(REQUEST_PERCENTAGE, "anna"), below=image)
+    assert quotas.owed(REQUEST_PERCENTAGE, "anna", "app", 100) == 0, "without a quota nobody waits"
+
+
 def test_a_changed_quota_counts_at_once_for_what_was_taken_before() -> None:
     quotas = ClientQuotas(QuotaWindows())
     image = told(quotas, ClientQuotaRecord(PRODUCER_BYTE_RATE, "anna", value=1_000.0))

@@ -25,12 +25,13 @@ from penstock.errors import (
 )
 from penstock.types import Endpoint
 from tests.support.certificates import TestCa
-from tests.support.fake_network import FakeNetwork, ServedStream
+from tests.support.fake_network import FakeNetwork, ServedStream, Trailed
 from tests.support.grpc_service import serve, server_credentials
 from tests.support.virtual_time import run_virtual
 
 CALL, STREAM = "/penstock.v1.Test/Call", "/penstock.v1.Test/Stream"
 PATIENCE_MS = 60_000
+MORE = (("penstock-test", "more"),)
 SHORT_MS = 50
 
 
@@ -52,11 +53,15 @@ class Echo:
             self.given_up.set()
             raise
 
-    async def call(self, method: str, request: bytes) -> bytes:
+    async def call(self, method: str, request: bytes) -> bytes | Trailed:
         if request == b"fail":
             raise NotControllerError("ask another node")
         if request == b"hang":
             await self._hang()
+        if request == b"more":
+            return Trailed(request, MORE)
+        if request == b"fail and more":
+            return Trailed(NotControllerError("ask another node"), MORE)
         return request
 
     async def stream(self, method: str, stream: ServedStream) -> None:
@@ -77,6 +82,8 @@ class Bench:
     channel: Channel
     nowhere: Endpoint
     leave: Callable[[], Awaitable[None]]
+    trailers: list[dict[str, str | bytes]]
+    """The trailers of the channel's calls that have ended."""
 
 
 Story = Callable[[Bench], Awaitable[None]]
@@ -112,14 +119,15 @@ def over_a_port(story: Story, transport: ClientTransport, credentials: Any = Non
         server, port = await serve(echo, 0, credentials)
         gone, nowhere = await serve(Echo())
         await gone.stop(None)
-        channel = transport.connect(Endpoint("127.0.0.1", port), tls)
+        trailers: list[dict[str, str | bytes]] = []
+        channel = transport.connect(Endpoint("127.0.0.1", port), tls, lambda told: trailers.append(dict(told or ())))
 
         async def leave() -> None:
             await server.stop(None)
 
         try:
             async with asyncio.timeout(PATIENCE_MS / 1000):
-                await story(Bench(echo, transport, channel, Endpoint("127.0.0.1", nowhere), leave))
+                await story(Bench(echo, transport, channel, Endpoint("127.0.0.1", nowhere), leave, trailers))
         finally:
             await channel.close()
             await server.stop(None)
@@ -135,10 +143,11 @@ def over_the_fake(story: Story) -> None:
         async def leave() -> None:
             network.leave(here)
 
-        channel = network.connect(here)
+        trailers: list[dict[str, str | bytes]] = []
+        channel = network.connect(here, None, lambda told: trailers.append(dict(told or ())))
         try:
             async with asyncio.timeout(PATIENCE_MS / 1000):
-                await story(Bench(echo, network, channel, Endpoint("node", 2), leave))
+                await story(Bench(echo, network, channel, Endpoint("node", 2), leave, trailers))
         finally:
             await channel.close()
 
@@ -187,6 +196,16 @@ def test_the_peers_error_is_raised_with_its_type_and_message(told: Callable[[Sto
     async def story(bench: Bench) -> None:
         await raised_by(bench.channel.call(CALL, b"fail", PATIENCE_MS), NotControllerError, "ask another node")
         assert await bench.channel.call(CALL, b"a", PATIENCE_MS) == b"a", "the channel is as good as before"
+
+    told(story)
+
+
+def test_the_trailer_of_a_call_is_told_with_its_answer_and_with_its_error(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.channel.call(CALL, b"more", PATIENCE_MS)
+        await raised_by(bench.channel.call(CALL, b"fail and more", PATIENCE_MS), NotControllerError)
+        await bench.channel.call(CALL, b"a", PATIENCE_MS)
+        assert [trailer.get("penstock-test") for trailer in bench.trailers] == ["more", "more", None]
 
     told(story)
 

@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from broker.apis.security.charged_changes import COUNTS, charged
+from broker.apis.security.charged_changes import charged
 from broker.network.request_channel import Request
 from broker.quotas.client_quotas import ClientQuotas
+from broker.quotas.partition_changes import COUNTS
 from broker.quotas.request_quotas import RequestQuotas
 from broker.quotas.sampled_rate import QuotaWindows
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE
 from metadata.records import ClientQuotaRecord, PartitionRecord, TopicRecord
+from penstock.messages.apis import APIS
 from penstock.messages.topics import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -61,4 +63,11 @@ def test_a_change_above_the_quota_is_made_and_waited_for() -> None:
     quotas.published(delta, delta.apply(4, 0))
     request = asked()
     assert request.throttle_ms == 2_000 and handled == [body, body]
-    assert quotas.answered(request, request, 0, NOW_NS()) == 2_000
+    assert quotas.answered(request, request, 0, NOW_NS()) == 0, "told by itself"
+    describe = Request("DescribeConfigs", body, Sink(), CALLER, NOW_NS, client_id="app")
+    later_ns = request.dequeued_ns + 500_000_000
+    assert (quotas.owed(request, later_ns), quotas.owed(describe, later_ns)) == (1_500, 0), "changes wait, and no more"
+
+
+def test_every_api_that_changes_partitions_is_counted() -> None:
+    assert set(COUNTS) == {api.name for api in APIS.values() if api.changes_partitions}
