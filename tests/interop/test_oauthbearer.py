@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import ssl
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,23 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import KafkaConnectionError
-from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import KafkaError
-from confluent_kafka import Producer as ConfluentProducer
 
 from penstock import Admin, Consumer, Producer
 from penstock.certs.authority import CA_FILE, Authority
 from penstock.errors import SaslAuthenticationFailedError, TopicAuthorizationFailedError
 from penstock.testing import Cluster
+from tests.interop import round_trips
+from tests.interop.round_trips import REFUSED, REFUSED_MS, TIMEOUT_S, VALUES
 from tests.support.issuer import AUDIENCE, ISSUER, Issuer, ec_key, rsa_key
 from tests.support.waiting import wait_until
 
-TIMEOUT_S = 60
 LIFETIME_S = 4
-VALUES = [b"value %d" % number for number in range(10)]
 
 
 @dataclass
@@ -85,78 +78,27 @@ def rdkafka(stage: Stage, token: str, lifetime_s: float = 600) -> dict[str, Any]
     }
 
 
+def python(stage: Stage) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": stage.cluster.kafka_bootstrap,
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "OAUTHBEARER",
+    }
+
+
 def test_librdkafka(stage: Stage) -> None:
-    topic, how = stage.cluster.topic(), rdkafka(stage, stage.token())
-    producer = ConfluentProducer(how)
-    for value in VALUES:
-        producer.produce(topic, value)
-    assert producer.flush(TIMEOUT_S) == 0
-    consumer = ConfluentConsumer(how | {"group.id": topic, "auto.offset.reset": "earliest"})
-    consumer.subscribe([topic])
-    found: list[bytes | None] = []
-    deadline = time.monotonic() + TIMEOUT_S
-    while len(found) < len(VALUES) and time.monotonic() < deadline:
-        found += [message.value() for message in consumer.consume(len(VALUES), 1.0) if message.error() is None]
-    consumer.close()
-    assert found == VALUES
+    assert round_trips.by_confluent(rdkafka(stage, stage.token()), stage.cluster.topic()) == VALUES
 
 
 def test_librdkafka_is_told_of_a_token_that_does_not_count(stage: Stage) -> None:
-    errors: list[KafkaError] = []
-    how = rdkafka(stage, stage.token(aud="another")) | {"error_cb": errors.append}
-    producer = ConfluentProducer(how)
-    deadline = time.monotonic() + TIMEOUT_S
-    while not errors and time.monotonic() < deadline:
-        producer.poll(0.1)
-    assert errors[0].code() == KafkaError._AUTHENTICATION
-    producer.purge()
-
-
-KAFKA_PYTHON = """
-import json, logging, sys
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.net.sasl.oauth import AbstractTokenProvider
-logging.basicConfig()
-how, token, topic, values, within_ms = json.loads(sys.argv[1])
-class Tokens(AbstractTokenProvider):
-    def token(self):
-        return token
-how["sasl_oauth_token_provider"] = Tokens()
-try:
-    producer = KafkaProducer(**how, bootstrap_timeout_ms=within_ms)
-    for value in values:
-        producer.send(topic, value.encode()).get(60)
-    producer.close()
-    reader = KafkaConsumer(topic, auto_offset_reset="earliest", group_id=topic, **how)
-    found = []
-    while len(found) < len(values):
-        found += [record.value.decode() for records in reader.poll(1000).values() for record in records]
-    reader.close()
-    print(json.dumps(found))
-except Exception as error:
-    print(json.dumps(repr(error)))
-"""
-
-
-def kafka_python(stage: Stage, token: str, topic: str, within_ms: int = 30_000) -> tuple[Any, str]:
-    """Returns what it has read of what it has written, or its error; and its log."""
-    how = {
-        "bootstrap_servers": stage.cluster.kafka_bootstrap,
-        "security_protocol": "SASL_SSL",
-        "ssl_cafile": stage.ca,
-        "sasl_mechanism": "OAUTHBEARER",
-    }
-    asked = json.dumps((how, token, topic, [value.decode() for value in VALUES], within_ms))
-    command = [sys.executable, "-W", "ignore", "-c", KAFKA_PYTHON, asked]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    return json.loads(done.stdout), done.stderr
+    told = round_trips.error_of_confluent(rdkafka(stage, stage.token(aud="another")))
+    assert told.code() == KafkaError._AUTHENTICATION
 
 
 def test_kafka_python(stage: Stage) -> None:
-    found, _ = kafka_python(stage, stage.token(), stage.cluster.topic())
-    assert found == [value.decode() for value in VALUES]
-    refused, log = kafka_python(stage, stage.token(lifetime_s=-3_600), "t", 5_000)
-    assert isinstance(refused, str) and "SaslAuthenticationFailedError" in log
+    how = {**python(stage), "ssl_cafile": stage.ca}
+    assert round_trips.by_kafka_python(how, stage.cluster.topic(), stage.token()) == VALUES
+    assert round_trips.by_kafka_python(how, "t", stage.token(lifetime_s=-3_600), REFUSED_MS) == REFUSED
 
 
 class Tokens(AbstractTokenProvider):
@@ -168,39 +110,14 @@ class Tokens(AbstractTokenProvider):
 
 
 def test_aiokafka(stage: Stage) -> None:
-    topic = stage.cluster.topic()
+    how = {**python(stage), "ssl_context": ssl.create_default_context(cafile=stage.ca)}
 
-    def how(token: str) -> dict[str, Any]:
-        return {
-            "bootstrap_servers": stage.cluster.kafka_bootstrap,
-            "security_protocol": "SASL_SSL",
-            "ssl_context": ssl.create_default_context(cafile=stage.ca),
-            "sasl_mechanism": "OAUTHBEARER",
-            "sasl_oauth_token_provider": Tokens(token),
-        }
+    def holding(token: str) -> dict[str, Any]:
+        return {**how, "sasl_oauth_token_provider": Tokens(token)}
 
-    async def work() -> list[bytes | None]:
-        async with AIOKafkaProducer(**how(stage.token())) as producer:
-            for value in VALUES:
-                await producer.send_and_wait(topic, value)
-        reading = {"auto_offset_reset": "earliest", "group_id": topic, **how(stage.token())}
-        async with AIOKafkaConsumer(topic, **reading) as consumer:
-            return [(await consumer.getone()).value for _ in VALUES]
-
-    async def refused() -> None:
-        producer = AIOKafkaProducer(**how(stage.token(iss="https://another.example")))
-        try:
-            await producer.start()
-        finally:
-            await producer.stop()
-
-    async def within() -> None:
-        async with asyncio.timeout(TIMEOUT_S):
-            assert await work() == VALUES
-            with pytest.raises(KafkaConnectionError):  # it does not look into the answer, and goes on
-                await refused()
-
-    asyncio.run(within())
+    assert round_trips.by_aiokafka(holding(stage.token()), stage.cluster.topic()) == VALUES
+    with pytest.raises(KafkaConnectionError):  # it does not look into the answer, and goes on
+        round_trips.start_aiokafka(holding(stage.token(iss="https://another.example")))
 
 
 def test_our_clients_log_in_and_are_who_the_token_says(stage: Stage) -> None:

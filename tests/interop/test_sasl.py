@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import AuthenticationFailedError
-from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import Producer as ConfluentProducer
 from confluent_kafka.admin import (
@@ -29,15 +23,13 @@ from penstock import Admin
 from penstock.certs.authority import CA_FILE, Authority
 from penstock.client.admin import admin_types
 from penstock.testing import Cluster
+from tests.interop import round_trips
+from tests.interop.round_trips import REFUSED, REFUSED_MS, TIMEOUT_S, VALUES
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 REAUTH_MS = 4_000
 USER, ODD_USER, PASSWORD = "anna", "anna, of =sales", "päss=wörd,1"
 """kafka-python does not escape an odd name."""
-TIMEOUT_S = 60
-REFUSED_MS = 5_000
-"""How long a client of kafka-python tries to log in with what is wrong."""
-VALUES = [b"value %d" % number for number in range(10)]
 
 
 @pytest.fixture(scope="module")
@@ -94,75 +86,19 @@ def python(cluster: Cluster, mechanism: str, user: str = USER, password: str = P
     }
 
 
-def by_confluent(cluster: Cluster, topic: str, mechanism: str) -> list[bytes | None]:
-    producer = ConfluentProducer(rdkafka(cluster, mechanism))
-    for value in VALUES:
-        producer.produce(topic, value)
-    assert producer.flush(TIMEOUT_S) == 0
-    group = {"group.id": topic, "auto.offset.reset": "earliest"}
-    consumer = ConfluentConsumer(rdkafka(cluster, mechanism) | group)
-    consumer.subscribe([topic])
-    found: list[bytes | None] = []
-    deadline = time.monotonic() + TIMEOUT_S
-    while len(found) < len(VALUES) and time.monotonic() < deadline:
-        found += [message.value() for message in consumer.consume(len(VALUES), 1.0) if message.error() is None]
-    consumer.close()
-    return found
+def by_confluent(cluster: Cluster, topic: str, mechanism: str) -> object:
+    return round_trips.by_confluent(rdkafka(cluster, mechanism), topic)
 
 
-KAFKA_PYTHON = """
-import json, logging, sys
-from kafka import KafkaConsumer, KafkaProducer
-logging.basicConfig()
-how, topic, values, within_ms = json.loads(sys.argv[1])
-try:
-    producer = KafkaProducer(**how, bootstrap_timeout_ms=within_ms)
-    for value in values:
-        producer.send(topic, value.encode()).get(60)
-    producer.close()
-    reader = KafkaConsumer(topic, auto_offset_reset="earliest", group_id=topic, **how)
-    found = []
-    while len(found) < len(values):
-        found += [record.value.decode() for records in reader.poll(1000).values() for record in records]
-    reader.close()
-    print(json.dumps(found))
-except Exception as error:
-    print(json.dumps(repr(error)))
-"""
-REFUSED = "refused"
+def by_kafka_python(cluster: Cluster, topic: str, mechanism: str) -> object:
+    return round_trips.by_kafka_python(python(cluster, mechanism), topic)
 
 
-def kafka_python(how: dict[str, Any], topic: str, within_ms: int = 30_000) -> list[str] | str:
-    """Returns what it has read of what it has written, REFUSED if it was told that it is not who it says, or its error.
-    It has a process of its own: refused, it leaves sockets open. It tries again until its time is over."""
-    asked = json.dumps((how, topic, [value.decode() for value in VALUES], within_ms))
-    command = [sys.executable, "-W", "ignore", "-c", KAFKA_PYTHON, asked]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    found: list[str] | str = json.loads(done.stdout)
-    return REFUSED if isinstance(found, str) and "[Error 58] SaslAuthenticationFailedError" in done.stderr else found
+def by_aiokafka(cluster: Cluster, topic: str, mechanism: str) -> object:
+    return round_trips.by_aiokafka(python(cluster, mechanism), topic)
 
 
-def by_kafka_python(cluster: Cluster, topic: str, mechanism: str) -> list[bytes | None]:
-    return [value.encode() for value in kafka_python(python(cluster, mechanism), topic)]
-
-
-def by_aiokafka(cluster: Cluster, topic: str, mechanism: str) -> list[bytes | None]:
-    async def work() -> list[bytes | None]:
-        async with AIOKafkaProducer(**python(cluster, mechanism)) as producer:
-            for value in VALUES:
-                await producer.send_and_wait(topic, value)
-        how = {"auto_offset_reset": "earliest", "group_id": topic, **python(cluster, mechanism)}
-        async with AIOKafkaConsumer(topic, **how) as consumer:
-            return [(await consumer.getone()).value for _ in VALUES]
-
-    async def within() -> list[bytes | None]:
-        async with asyncio.timeout(TIMEOUT_S):
-            return await work()
-
-    return asyncio.run(within())
-
-
-Work = Callable[[Cluster, str, str], list[bytes | None]]
+Work = Callable[[Cluster, str, str], object]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -181,30 +117,18 @@ def test_a_client_logs_in_over_tls(secure: tuple[Cluster, str], mechanism: str) 
     assert producer.flush(TIMEOUT_S) == 0
     if mechanism == "PLAIN":
         over_tls = python(cluster, mechanism) | {"security_protocol": "SASL_SSL", "ssl_cafile": ca}
-        assert kafka_python(over_tls, topic) == [value.decode() for value in VALUES]
+        assert round_trips.by_kafka_python(over_tls, topic) == VALUES
 
 
 def test_a_wrong_password_is_told_to_each_client_in_its_own_words(cluster: Cluster) -> None:
-    errors: list[KafkaError] = []
-    producer = ConfluentProducer(
-        rdkafka(cluster, MECHANISMS[0], password="wrong") | {"error_cb": errors.append}  # type: ignore[operator]
+    told = round_trips.error_of_confluent(rdkafka(cluster, MECHANISMS[0], password="wrong"))
+    assert told.code() == KafkaError._AUTHENTICATION
+    assert (
+        round_trips.by_kafka_python(python(cluster, MECHANISMS[0], password="wrong"), "t", within_ms=REFUSED_MS)
+        == REFUSED
     )
-    deadline = time.monotonic() + TIMEOUT_S
-    while not errors and time.monotonic() < deadline:
-        producer.poll(0.1)
-    assert errors[0].code() == KafkaError._AUTHENTICATION
-    producer.purge()
-    assert kafka_python(python(cluster, MECHANISMS[0], password="wrong"), "t", REFUSED_MS) == REFUSED
-
-    async def work() -> None:
-        producer = AIOKafkaProducer(**python(cluster, MECHANISMS[0], user="nobody"))
-        try:
-            await producer.start()
-        finally:
-            await producer.stop()
-
     with pytest.raises(Exception, match=r"(?i)auth|bootstrap") as refusal:
-        asyncio.run(work())
+        round_trips.start_aiokafka(python(cluster, MECHANISMS[0], user="nobody"))
     assert isinstance(refusal.value, AuthenticationFailedError) or "bootstrap" in str(refusal.value)
 
 
@@ -220,10 +144,10 @@ def test_users_that_a_client_of_kafka_sets_log_in_and_those_that_it_deletes_do_n
     everybody = admin.describe_user_scram_credentials().result(TIMEOUT_S)
     assert sorted(everybody) == sorted([USER, ODD_USER, "carl"])
     carl = python(cluster, MECHANISMS[1], "carl", "carls")
-    assert kafka_python(carl, cluster.topic()) == [value.decode() for value in VALUES]
+    assert round_trips.by_kafka_python(carl, cluster.topic()) == VALUES
     deletion = UserScramCredentialDeletion("carl", ScramMechanism.SCRAM_SHA_512)
     admin.alter_user_scram_credentials([deletion])["carl"].result(TIMEOUT_S)
-    assert kafka_python(carl, "t", REFUSED_MS) == REFUSED
+    assert round_trips.by_kafka_python(carl, "t", within_ms=REFUSED_MS) == REFUSED
     with pytest.raises(KafkaException) as refusal:
         admin.alter_user_scram_credentials([deletion])["carl"].result(TIMEOUT_S)
     assert refusal.value.args[0].code() == KafkaError.RESOURCE_NOT_FOUND
