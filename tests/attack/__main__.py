@@ -1,9 +1,9 @@
 """Everybody without a key against a secured cluster: python -m tests.attack [--nodes 3].
 
 Every RPC of every gRPC listener, and every API of Kafka's protocol in every version, is asked by strangers, clients
-without rights, and nodes that are not what they say; below them TLS is attacked, and passwords are guessed. A client
-with rights works meanwhile. Prints a table RPC × attacker and a verdict; exit code 1 for a hole. Loopback only, bounded
-in count and in time (two minutes).
+without rights, and nodes that are not what they say; tokens are forged; below them TLS is attacked, and passwords are
+guessed. A client with rights works meanwhile. Prints a table RPC × attacker and a verdict; exit code 1 for a hole.
+Loopback only, bounded in count and in time (two minutes).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.attack import grpc_door, guesses, kafka_door, transports
+from tests.attack import grpc_door, guesses, kafka_door, tokens, transports
 from tests.attack.honest import Honest
 from tests.attack.stage import MEMORY_MIB, Stage
 from tests.attack.verdict import KINDS, Table
@@ -20,6 +20,7 @@ ATTACKERS = (
     "no-rights",
     "forged-token",
     "replayed-token",
+    tokens.ATTACKER,
     "client-cert",
     "other-CA",
     "other-cluster",
@@ -96,6 +97,8 @@ def _attack(stage: Stage, size: Size, report: Report, tell: Callable[[str], None
     asyncio.run(grpc_door.attack(stage, report.table))
     tell("every API of Kafka's protocol")
     kafka_door.attack(stage, report.table, every_version=size.every_version)
+    tell("tokens")
+    report.add(tokens.attack(stage, report.table))
     tell("TLS")
     if not transports.old_tls_can_be_spoken_here():
         report.lines.append("TLS 1.1 is not spoken by this machine's OpenSSL: its refusal proves nothing here")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +23,9 @@ from tests.attack.requests import Names
 from tests.attack.verdict import Secrets
 from tests.overload.standing import rss_mib
 from tests.support.certificates import TestCa
+from tests.support.issuer import AUDIENCE, ISSUER, Issuer, rsa_key
 
+ADMIN = "admin"
 MALLORY, MALLORYS = "mallory", "a password that is right"
 KNOWN_USER, UNKNOWN_USER = "sesame-user", "nobody-user"
 TOPIC, HIDDEN_TOPIC = "sesame-orders", "zebra-orders"
@@ -34,11 +37,22 @@ CHANGING = {"isr", "leader", "leader_id", "leader_epoch", "partition_epoch", "el
 """Fields of a partition, whose ISR may change on a busy machine by itself."""
 
 
+def tokens_of(issuer: Issuer, directory: Path) -> dict[str, Any]:
+    """The keys of nodes whose listeners take the issuer's tokens beside passwords."""
+    return {
+        "sasl.enabled.mechanisms": ["SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"],
+        "sasl.oauthbearer.jwks.endpoint.url": issuer.publish(directory / "keys.json"),
+        "sasl.oauthbearer.expected.audience": [AUDIENCE],
+        "sasl.oauthbearer.expected.issuer": ISSUER,
+    }
+
+
 class Stage:
     """See the module. `with` starts and ends the cluster."""
 
     def __init__(self, nodes: int, directory: Path) -> None:
-        self.cluster = Cluster(nodes, secure=True)
+        self.issuer = Issuer(rsa_key("first"), now_s=int(time.time()))
+        self.cluster = Cluster(nodes, secure=True, config=tokens_of(self.issuer, directory))
         self.directory = directory
         self.names = self.missing = Names("", "", "", "", "", "", 0)
         self.secrets = Secrets((), (), ())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 LOGIN, RIGHTS, SENDER, TLS, NO_SUCH = "login", "rights", "node", "tls", "absent"
-OLD, TOLD, HOLE = "old", "told", "HOLE"
+OLD, LARGE, TOLD, HOLE = "old", "large", "told", "HOLE"
 KINDS: Final = {
     LOGIN: "refused: the caller has not logged in, or could not",
     RIGHTS: "refused: the caller has no right to it",
@@ -16,6 +16,7 @@ KINDS: Final = {
     TLS: "there is no connection on which to ask",
     NO_SUCH: "the listener does not have it",
     OLD: "refused for its version, before anything is looked at",
+    LARGE: "refused for its size, before anything is looked at",
     TOLD: "answered, without anything of what the attacker may not know",
 }
 CODES: Final = {1000: LOGIN, 58: LOGIN, 34: LOGIN, 29: RIGHTS, 30: RIGHTS, 31: RIGHTS, 53: RIGHTS, 54: RIGHTS}
