@@ -63,7 +63,10 @@ def shares(how: str) -> Callable[[Stage], None]:
             other.begin("share", **asked)
             halves = _settled(members)
             for partition in range(PARTITIONS):
-                _fill(stage, topic, partition, [f"{n}" for n in range(SOME)] + [LAST])
+                _fill(stage, topic, partition, [f"{n}" for n in range(SOME)])
+            for both in zip(*halves, strict=True):  # by turns: who is done leaves, and the other one begins anew
+                for partition in both:
+                    _fill(stage, topic, partition, [LAST])
             seen = [_records(member) for member in members]
         for half, records in zip(halves, seen, strict=True):
             equal(sorted({partition for partition, _, _ in records}), half)
