@@ -37,6 +37,7 @@ from tests.support.fake_network import FakeNetwork, Service
 from tests.support.fake_node import FakeNode, encode_error
 from tests.support.fake_transactions import FakeTransactions, marker
 from tests.support.grpc_service import serve
+from tests.support.loop_ends import end_tasks
 
 
 class Host(Protocol):
@@ -72,7 +73,7 @@ class GrpcHost:
         self._loop.run_forever()
 
     def _wait(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     def start(self, services: Mapping[int, Service]) -> dict[int, Endpoint]:
         self._thread.start()
@@ -85,8 +86,9 @@ class GrpcHost:
     def stop(self) -> None:
         for server in self._servers.values():
             self._wait(server.stop(None))
+        self._wait(end_tasks())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join()
         self._loop.close()
 
     def start_node(self, node_id: int, endpoint: Endpoint, service: Service) -> None:

@@ -31,6 +31,7 @@ from storage.disk.file_system import OsFileSystem
 from storage.log_config import LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.loop_ends import end_tasks
 from tests.support.machine import IDS
 
 START_TIMEOUT_S = 60.0
@@ -83,7 +84,8 @@ class NodesHere:
         self._end()
 
     def _end(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(START_TIMEOUT_S)
+        for work in (self._stop(), end_tasks()):
+            asyncio.run_coroutine_threadsafe(work, self._loop).result(START_TIMEOUT_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
