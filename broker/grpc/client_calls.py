@@ -26,8 +26,9 @@ from penstock.wire.throttle_trailer import Throttled, throttle_trailer
 
 HELD_MS_MAX: Final = 15_000
 """No call is held longer, whatever its client has taken and says: it holds memory that others need."""
-HELD_MS_UNSAID: Final = 1_000
-"""The same for one that does not say how long its client waits: clients ask again after some seconds."""
+HELD_MS_MIN: Final = 1_000
+"""A call whose client owes as much is held so long, however short its own time is: a client that waited 2 ms, and asked
+again, would not be held at all."""
 
 
 class _OneShot:
@@ -96,4 +97,4 @@ def _call(
 
 def _held_ms(body: Any, owed_ms: int) -> int:
     """Half of the time that its client waits at most: after all of it, the client would ask again."""
-    return min(owed_ms, getattr(body, "timeout_ms", 0) // 2 or HELD_MS_UNSAID, HELD_MS_MAX)
+    return min(owed_ms, max(getattr(body, "timeout_ms", 0) // 2, HELD_MS_MIN), HELD_MS_MAX)

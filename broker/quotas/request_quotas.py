@@ -15,12 +15,14 @@ from broker.quotas.client_quotas import ClientQuotas
 from broker.quotas.partition_changes import COUNTS
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
+from penstock.errors import ResourceExhaustedError
 from penstock.messages.security.quotas import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
 )
+from penstock.types import ListenerType
 
 _FETCHES: Final = frozenset(("FetchConsumer", "Fetch"))
 """The name at gRPC's door, and at that of Kafka's protocol."""
@@ -60,7 +62,18 @@ class RequestQuotas:
         return owed_ms
 
     def changed(self, request: Request, changes: int) -> None:
-        """It is a request of the node's own that asks for so many partitions to be made or deleted."""
+        """It is a request of the node's own that asks for so many partitions to be made or deleted. A call of gRPC has
+        no connection that is left unread, and its client says how long it waits: ResourceExhaustedError while its
+        client's wait for earlier changes lasts."""
+        if changes and request.caller.listener_type is ListenerType.GRPC:
+            now_ms = request.dequeued_ns // 1_000_000
+            owed_ms = self.clients.owed(CONTROLLER_MUTATION_RATE, _user(request), request.client_id, now_ms)
+            if owed_ms:
+                request.throttle_ms = owed_ms
+                raise ResourceExhaustedError(
+                    f"{request.api}: the client's {CONTROLLER_MUTATION_RATE} is used up for another "
+                    f"{owed_ms / 1_000:.1f} s: try again after that, or raise the quota"
+                )
         request.throttle_ms = self._take(CONTROLLER_MUTATION_RATE, request, changes, request.dequeued_ns)
 
     def _take(self, key: str, request: Request, amount: float, now_ns: int) -> int:

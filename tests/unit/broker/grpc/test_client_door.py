@@ -241,7 +241,14 @@ def test_whose_call_failed_is_told_so_too() -> None:
 
 @pytest.mark.parametrize(
     ("owed_ms", "timeout_ms", "held_s"),
-    [(300, 10_000, 0.3), (60_000, 10_000, 5.0), (60_000, 2**31 - 1, 15.0), (60_000, 0, 1.0), (0, 10_000, 0)],
+    [
+        (300, 10_000, 0.3),
+        (60_000, 10_000, 5.0),
+        (60_000, 0, 1.0),
+        (0, 10_000, 0),
+        (60_000, 2, 1.0),
+        (60_000, 2**31 - 1, 15.0),
+    ],
 )
 def test_a_call_that_comes_too_early_is_held_before_it_is_handled_for_half_of_its_time(
     owed_ms: int, timeout_ms: int, held_s: float

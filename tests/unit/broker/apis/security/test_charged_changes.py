@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from broker.apis.security.charged_changes import charged
-from broker.network.request_channel import Request
+from broker.network.request_channel import Caller, Request
 from broker.quotas.client_quotas import ClientQuotas
 from broker.quotas.partition_changes import COUNTS
 from broker.quotas.request_quotas import RequestQuotas
@@ -15,6 +15,7 @@ from broker.quotas.sampled_rate import QuotaWindows
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE
 from metadata.records import ClientQuotaRecord, PartitionRecord, TopicRecord
+from penstock.errors import ResourceExhaustedError
 from penstock.messages.apis import APIS
 from penstock.messages.topics import (
     CreatePartitionsRequest,
@@ -23,6 +24,7 @@ from penstock.messages.topics import (
     NewPartitions,
     NewTopic,
 )
+from penstock.types import ListenerType
 from tests.support.machine import NOW_NS
 from tests.support.sinks import CALLER, Sink
 
@@ -46,27 +48,52 @@ def test_partitions_are_counted(api: str, body: Any, count: int) -> None:
     assert COUNTS[api](body, IMAGE) == count
 
 
-def test_a_change_above_the_quota_is_made_and_waited_for() -> None:
-    handled: list[Any] = []
-    quotas = RequestQuotas(ClientQuotas(QuotaWindows()))
-    handlers = charged(dict.fromkeys(COUNTS, lambda request, body: handled.append(body)), quotas, lambda: IMAGE)
-    body = CreateTopicsRequest((NewTopic("a", 13),))
+class Charged:
+    """A broker's handlers, with a quota of one change a second for whoever is `app`."""
 
-    def asked() -> Request:
-        request = Request("CreateTopics", body, Sink(), CALLER, NOW_NS, client_id="app")
-        handlers["CreateTopics"](request, body)
+    def __init__(self) -> None:
+        self.handled: list[Any] = []
+        self.quotas = RequestQuotas(ClientQuotas(QuotaWindows()))
+        handlers = dict.fromkeys(COUNTS, lambda request, body: self.handled.append(body))
+        self._handlers = charged(handlers, self.quotas, lambda: IMAGE)
+
+    def begin(self) -> None:
+        delta = MetadataDelta(IMAGE)
+        delta.replay(ClientQuotaRecord("controller_mutation_rate", client_id="app", value=1.0))
+        self.quotas.published(delta, delta.apply(4, 0))
+
+    def ask(self, partitions: int = 13, caller: Caller = CALLER, *, validate_only: bool = False) -> Request:
+        body = CreateTopicsRequest((NewTopic("a", partitions),), validate_only=validate_only)
+        request = Request("CreateTopics", body, Sink(), caller, NOW_NS, client_id="app")
+        self._handlers["CreateTopics"](request, body)
         return request
 
-    assert asked().throttle_ms == 0
-    delta = MetadataDelta(IMAGE)
-    delta.replay(ClientQuotaRecord("controller_mutation_rate", client_id="app", value=1.0))
-    quotas.published(delta, delta.apply(4, 0))
-    request = asked()
-    assert request.throttle_ms == 2_000 and handled == [body, body]
-    assert quotas.answered(request, request, 0, NOW_NS()) == 0, "told by itself"
-    describe = Request("DescribeConfigs", body, Sink(), CALLER, NOW_NS, client_id="app")
+
+def test_a_change_above_the_quota_is_made_and_waited_for() -> None:
+    broker = Charged()
+    assert broker.ask().throttle_ms == 0
+    broker.begin()
+    request = broker.ask()
+    assert request.throttle_ms == 2_000 and len(broker.handled) == 2
+    assert broker.quotas.answered(request, request, 0, NOW_NS()) == 0, "told by itself"
+    describe = Request("DescribeConfigs", request.body, Sink(), CALLER, NOW_NS, client_id="app")
     later_ns = request.dequeued_ns + 500_000_000
-    assert (quotas.owed(request, later_ns), quotas.owed(describe, later_ns)) == (1_500, 0), "changes wait, and no more"
+    assert (broker.quotas.owed(request, later_ns), broker.quotas.owed(describe, later_ns)) == (1_500, 0), (
+        "changes wait, and no more"
+    )
+
+
+def test_a_call_that_does_not_wait_changes_nothing_and_is_told_how_long() -> None:
+    """A client says how long it waits for an answer: one that says a moment, and asks again, would have no quota."""
+    broker = Charged()
+    broker.begin()
+    assert broker.ask().throttle_ms == 2_000
+    with pytest.raises(ResourceExhaustedError, match=r"is used up for another 2\.0 s: try again"):
+        broker.ask(1)
+    assert len(broker.handled) == 1
+    broker.ask(1, validate_only=True)
+    of_kafkas = broker.ask(1, CALLER._replace(listener_type=ListenerType.KAFKA))
+    assert of_kafkas.throttle_ms == 3_000 and len(broker.handled) == 3, "its connection is left unread instead"
 
 
 def test_every_api_that_changes_partitions_is_counted() -> None:
