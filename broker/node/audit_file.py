@@ -40,10 +40,38 @@ def audit_file(config: NodeConfig) -> AuditFile | None:
     try:
         return AuditFile(path, config.node_id)
     except OSError as error:
-        raise ConfigError(
-            f"audit.log.location = {path}: cannot be written ({error.strerror}); name a file in a directory of the "
-            "node's user, or leave it out"
-        ) from None
+        raise _refusal(path, error) from None
+
+
+def check_audit_file(config: NodeConfig) -> None:
+    """ConfigError where `audit_file` would raise it. Makes and changes nothing."""
+    path = config.audit_log_location
+    if not path:
+        return
+    try:
+        try:
+            _check_kind(os.stat(path))
+            at, needed = path, os.R_OK | os.W_OK
+        except FileNotFoundError:
+            at, needed = os.path.dirname(path), os.W_OK | os.X_OK
+            os.stat(at)
+        if not os.access(at, needed):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise _refusal(path, error) from None
+
+
+def _check_kind(found: os.stat_result) -> None:
+    """OSError for what is no file: a pipe would hold the node up, and a device would lose its mode."""
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
+
+
+def _refusal(path: str, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"audit.log.location = {path}: cannot be written ({error.strerror}); name a file in a directory of the "
+        "node's user, or leave it out"
+    )
 
 
 class AuditFile(logging.Handler):
@@ -137,12 +165,10 @@ class _Files:
             self._fd = fd
 
     def _open(self) -> int:
-        """OSError for what is no file: a pipe would hold the node up, and a device would lose its mode."""
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, MODE)
         try:
             found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
-                raise OSError(errno.EINVAL, "it is no regular file")
+            _check_kind(found)
             os.fchmod(fd, MODE)  # of one that was there
             self._is_torn = found.st_size > 0 and os.pread(fd, 1, found.st_size - 1) != b"\n"
         except BaseException:

@@ -1,10 +1,10 @@
 """`penstock node check`: all that a start checks before it opens a log, without starting, and without a change.
 
-The file and its keys; the certificates; the listeners' ports; the log dirs: whose they are, whether they belong
-together, whether another process holds them; the voters among whom this one has promised, and its vote. What would
-refuse the start is raised as the start raises it (exit code 2); what the start would only warn of is printed. Where the
-node runs, its ports are its own. Not here: recovery, which reads the logs (`penstock log verify`), and what the
-controller says to a registration.
+The file and its keys; the certificates; the file of the audit log; the listeners' ports; the log dirs: whose they are,
+whether they belong together, whether another process holds them; the voters among whom this one has promised, and its
+vote. What would refuse the start is raised as the start raises it (exit code 2); what the start would only warn of is
+printed. Where the node runs, its ports are its own. Not here: recovery, which reads the logs (`penstock log verify`),
+and what the controller says to a registration.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from broker.authentication.tokens.own_tokens import own_tokens, token_warnings
 from broker.config.config import load_config
 from broker.config.exposed_listeners import exposed_listeners
 from broker.config.node_config import NodeConfig
+from broker.node.audit_file import check_audit_file
 from broker.node.commands.recover_quorum import node_stopped
 from broker.node.descriptors import open_files_limit, plan_descriptors, raise_open_files_limit
 from broker.node.own_certificates import certificate_warnings, own_certificates
@@ -36,6 +37,7 @@ def main(config_path: str) -> int:
     fs = OsFileSystem()
     warnings = [*exposed_listeners(config), *certificate_warnings(config, own_certificates(config))]
     own_tokens(config, SystemClock(), random.Random())
+    check_audit_file(config)
     warnings += [*token_warnings(config), *check_log_dirs(config, fs)]
     raise_open_files_limit()
     descriptors = plan_descriptors(open_files_limit())

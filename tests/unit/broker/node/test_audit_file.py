@@ -165,8 +165,10 @@ def test_what_is_no_file_is_refused_and_left_as_it_is(
         reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK) if kind == "pipe that is read" else -1
     monkeypatch.setattr(audit_file.os, "fchmod", lambda *_: pytest.fail("the mode of a device is not ours"))
     given = new_layout(tmp_path / "node", 1, None).node_config(0)
-    with pytest.raises(ConfigError, match=r"cannot be written \(it is no regular file\); name a file"):
-        audit_file.audit_file(parse_config({**given, "audit.log.location": str(path)}))
+    config = parse_config({**given, "audit.log.location": str(path)})
+    for refused in (audit_file.check_audit_file, audit_file.audit_file):
+        with pytest.raises(ConfigError, match=r"cannot be written \(it is no regular file\); name a file"):
+            refused(config)
     if reader >= 0:
         os.close(reader)
 
@@ -174,6 +176,25 @@ def test_what_is_no_file_is_refused_and_left_as_it_is(
 def test_a_file_that_cannot_be_written_is_refused_at_the_start(tmp_path: Path) -> None:
     given = new_layout(tmp_path, 1, None).node_config(0)
     config = parse_config({**given, "audit.log.location": str(tmp_path / "none" / "audit.log")})
-    with pytest.raises(ConfigError, match=r"audit\.log\.location = .*/none/audit\.log: cannot be written \(No such"):
-        audit_file.audit_file(config)
+    for refused in (audit_file.check_audit_file, audit_file.audit_file):
+        with pytest.raises(
+            ConfigError, match=r"audit\.log\.location = .*/none/audit\.log: cannot be written \(No such"
+        ):
+            refused(config)
+    audit_file.check_audit_file(parse_config(given))
     assert audit_file.audit_file(parse_config(given)) is None
+
+
+def test_a_file_that_can_be_written_is_not_made_by_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "audit.log"
+    given = new_layout(tmp_path / "node", 1, None).node_config(0)
+    config = parse_config({**given, "audit.log.location": str(path)})
+    audit_file.check_audit_file(config)
+    assert not path.exists()
+    path.write_text("")
+    path.chmod(0o644)
+    audit_file.check_audit_file(config)
+    assert path.stat().st_mode & 0o777 == 0o644
+    monkeypatch.setattr(audit_file.os, "access", lambda *_: False)
+    with pytest.raises(ConfigError, match="Permission denied"):
+        audit_file.check_audit_file(config)

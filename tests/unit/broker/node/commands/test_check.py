@@ -73,7 +73,11 @@ def test_what_a_start_refuses_is_refused(layout: Layout) -> None:
     config.write_text(config.read_text().replace("node.id = 0", "node.id = 3").replace('"0@', '"3@'))
     with pytest.raises(MetaPropertiesError, match=r"belongs to node 0, but node\.id = 3"):
         main(str(config))
-    config.write_text(config.read_text() + "log.segment.bytes = 1\n")
+    written = config.read_text().replace("node.id = 3", "node.id = 0").replace('"3@', '"0@')
+    config.write_text(f'{written}audit.log.location = "{layout.directory}/none/audit.log"\n')
+    with pytest.raises(ConfigError, match=r"audit\.log\.location"):
+        main(str(config))
+    config.write_text(written + "log.segment.bytes = 1\n")
     with pytest.raises(ConfigError, match=r"log\.segment\.bytes"):
         main(str(config))
 
