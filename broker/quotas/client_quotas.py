@@ -80,11 +80,11 @@ class ClientQuotas:
             self._limits = limits_of(image.quotas)
             self._addresses = address_limits_of(image.quotas)
             self.is_active = bool(self._limits)
+            self._waits.clear()  # a quota that was a mistake made them, perhaps: the next request counts anew
             if not self.is_active and not self._addresses:
                 self._rates.clear()
                 self._buckets.clear()
                 self._of_addresses.clear()
-                self._waits.clear()
 
     def take(self, key: str, user: str, client_id: str, amount: float, now_ms: int) -> int:
         """A client has taken so much. How long it waits (ms): 0 within its quota, or without one."""

@@ -79,6 +79,16 @@ def test_a_changed_quota_counts_at_once_for_what_was_taken_before() -> None:
     assert quotas.take(PRODUCER_BYTE_RATE, "anna", "app", 1_000, 0) == 250
 
 
+def test_a_corrected_quota_ends_the_waits_that_the_wrong_one_made() -> None:
+    quotas = ClientQuotas(QuotaWindows())
+    image = told(quotas, ClientQuotaRecord(CONTROLLER_MUTATION_RATE, "anna", value=0.001))
+    assert quotas.take(CONTROLLER_MUTATION_RATE, "anna", "app", 10, 0) == THROTTLE_MS_MAX
+    assert quotas.owed(CONTROLLER_MUTATION_RATE, "anna", "app", 0) == THROTTLE_MS_MAX
+    told(quotas, ClientQuotaRecord(CONTROLLER_MUTATION_RATE, "anna", value=100.0), below=image)
+    assert quotas.owed(CONTROLLER_MUTATION_RATE, "anna", "app", 0) == 0
+    assert quotas.take(CONTROLLER_MUTATION_RATE, "anna", "app", 10, 1_000) == 0
+
+
 def test_who_makes_up_names_does_not_get_rid_of_its_users_wait() -> None:
     quotas = ClientQuotas(QuotaWindows())
     of_user = ClientQuotaRecord(PRODUCER_BYTE_RATE, "anna", value=1_000.0)
