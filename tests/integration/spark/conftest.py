@@ -12,6 +12,7 @@ from penstock.client.admin.admin import Admin
 from penstock.client.producer.producer import Producer
 from penstock.spark.session import spark_session
 from penstock.testing import Cluster
+from tests.support.python_nursery import python_nursery, pythons
 
 FillTopic = Callable[..., str]
 
@@ -23,10 +24,12 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("tests", "local[2,2]", quick=True)  # a task that fails is tried once more
-    yield session
-    session.stop()
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with python_nursery(tmp_path_factory.mktemp("nursery")) as command:
+        with pythons(command):
+            session = spark_session("tests", "local[2,2]", quick=True)  # a task that fails is tried once more
+        yield session
+        session.stop()
 
 
 @pytest.fixture(scope="session")
