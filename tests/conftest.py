@@ -18,8 +18,8 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 SPARK = "tests/integration/spark/"
-SPARK_ALONE = SPARK + "test_connect.py"
-"""Starts servers of its own, and needs no session."""
+SPARK_ALONE = SPARK + "test_connect_artifacts.py"
+"""Starts a server of its own, and needs no session."""
 
 SLOW_FIRST = (
     SPARK,

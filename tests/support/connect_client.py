@@ -1,14 +1,17 @@
-"""A program of Spark Connect, for test_connect.py: starts a local server and uses the format "penstock" through it.
+"""A program of Spark Connect that uses the format "penstock", and `ask`, which runs it.
 
-    python -m tests.support.connect_client BOOTSTRAP TOPIC DIRECTORY [CODE]
+    python -m tests.support.connect_client SERVER BOOTSTRAP TOPIC DIRECTORY [CODE]
 
-Prints one JSON object. With CODE the server has no Penstock of its own: the code sends it there, and has the name
-`spark`. This is a process of its own because one process cannot have both kinds of Spark sessions.
+The server is a URL sc://…, or local[1]: then the program starts one. It prints one JSON object. With CODE the server
+has no Penstock of its own: the code sends it there, and has the name `spark`. This is a process of its own because one
+process cannot have both kinds of Spark sessions.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,16 +24,33 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
-"""The Java options are those of `penstock.spark.session`, which this program may not import."""
+"""The settings of a server that this program starts. The Java options are those of `penstock.spark.session`, which it
+may not import."""
+MISTAKE = "no option 'subscrib'; did you mean 'subscribe'?"
+ROOT = Path(__file__).parents[2]
+
+
+def ask(server: str, bootstrap: str, topic: str, place: Path, code: str = "", **environment: str) -> dict[str, Any]:
+    """Runs the program, in an environment that is ready for Spark; its answer."""
+    command = [sys.executable, "-m", "tests.support.connect_client", server, bootstrap, topic, str(place)]
+    # SPARK_TESTING: a server that it starts takes a free port
+    known = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_TESTING": "1", **environment}
+    told = subprocess.run(
+        [*command, *filter(None, [code])], cwd=place, env=known, capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 0, told.stderr
+    answer: dict[str, Any] = json.loads(told.stdout)
+    assert answer["session"] == "pyspark.sql.connect.session"
+    return answer
 
 
 def first_line(error: PySparkException) -> str:
     return str(error).splitlines()[0]
 
 
-def main(bootstrap: str, topic: str, directory: Path, code: str) -> dict[str, Any]:
-    builder = SparkSession.builder.remote("local[1]")
-    for key, value in SETTINGS.items():
+def main(server: str, bootstrap: str, topic: str, directory: Path, code: str) -> dict[str, Any]:
+    builder = SparkSession.builder.remote(server)
+    for key, value in SETTINGS.items() if server.startswith("local") else ():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     told: dict[str, Any] = {"session": type(spark).__module__}
@@ -85,4 +105,4 @@ def total(stream: DataFrame, options: dict[str, str], checkpoint: Path) -> int:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), "".join(sys.argv[4:]))))
+    print(json.dumps(main(*sys.argv[1:4], Path(sys.argv[4]), "".join(sys.argv[5:]))))

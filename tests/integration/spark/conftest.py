@@ -23,13 +23,29 @@ def cluster() -> Iterator[Cluster]:
         yield running
 
 
+CONNECT = {
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": "0",
+}
+"""The session's JVM is a server of Spark Connect as well, for test_connect.py: another takes 40 s of a processor."""
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with python_nursery(tmp_path_factory.mktemp("nursery")) as command:
         with pythons(command):
-            session = spark_session("tests", "local[2,2]", quick=True)  # a task that fails is tried once more
+            session = spark_session("tests", "local[2,2]", CONNECT, quick=True)  # a task that fails is tried once more
         yield session
         session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect_url(spark: SparkSession) -> str:
+    """The address of that server."""
+    assert spark._jvm is not None
+    service = getattr(spark._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    return f"sc://127.0.0.1:{getattr(service, 'MODULE$').localPort()}"
 
 
 @pytest.fixture(scope="session")
