@@ -346,6 +346,8 @@ class World:
         clients.whole_ms = clients.time.now_ms()
         self._run_to(self.scheduler.now_s + WHOLE_SECONDS)
         clients.is_over = True
+        if self.plan.byte_rate is not None:
+            clients.spawn(clients.lift_quotas())
         self._until(lambda: not self._led_elsewhere(), HEAL_SECONDS, "I40: the preferred leaders lead")
         self._until(lambda: not self._replicas_apart(), HEAL_SECONDS, "I44: brokers have equally many replicas")
         self._until(lambda: not self._on_the_move(), HEAL_SECONDS, "I42: what moved is where it should be, alone")
