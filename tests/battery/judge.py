@@ -2,7 +2,8 @@
 
 Nothing here was damaged, only lost: so a refusal is wrong. What must hold: everything that was flushed is there;
 nothing is there that was never written, or that was durably taken away; offsets and epochs say what the batches say;
-what the start shows is durable, because a second power cut right after it changes nothing; the log takes new records.
+what the start shows is durable, because a second power cut right after it changes nothing; the log takes new records,
+and once they are flushed a third one leaves them.
 Damaged bytes are judged elsewhere (`damage.py`).
 """
 
@@ -130,25 +131,37 @@ def _judge_strays(fs: LosingFileSystem, manager: LogManager, history: History) -
 
 
 def _second_start(fs: LosingFileSystem) -> dict[TopicPartition, Shown]:
-    """The power was cut once more; then the logs are written, and stopped in order."""
+    """The power was cut once more; then the logs are written, the power is cut again, and they are stopped in order."""
     manager = start(fs)
     found = {log.topic_partition: Shown.of(log) for log in manager.logs()}
+    wanted = {}
     for log in manager.logs():
-        end = log.log_end_offset
+        end, shown = log.log_end_offset, found[log.topic_partition]
         after = build_batch([b"after"], keys=[b"after"], timestamps_ms=NOW_MS)
         log.append.as_leader(after, NEW_EPOCH, NOW_MS)
         if log.flush() != end + 1:
             raise Wrong(f"{log!r}: cannot be flushed")
+        wanted[log.topic_partition] = shown._replace(records=[*shown.records, Written(end, b"after", b"after")])
+    fs = fs.after_crash()
+    manager = start(fs)
+    _must_show(manager, wanted)
     manager.close(True, 77)
     manager = start(fs.after_crash())
-    for log in manager.logs():
-        shown = Shown.of(log)
-        if shown._replace(records=shown.records[:-1]) != found[log.topic_partition]:
-            raise Wrong(f"{log!r}: an append after the start changed it")
+    _must_show(manager, wanted)
     if manager.previous_broker_epoch != 77:
         raise Wrong("a clean stop was not seen")
     manager.close(False)
     return found
+
+
+def _must_show(manager: LogManager, wanted: dict[TopicPartition, Shown]) -> None:
+    shown = {log.topic_partition: Shown.of(log) for log in manager.logs()}
+    for topic_partition in wanted:
+        if shown.get(topic_partition) != wanted[topic_partition]:
+            raise Wrong(
+                f"{topic_partition}: an append after the start was lost, or changed {wanted[topic_partition]} to"
+                f" {shown.get(topic_partition)}"
+            )
 
 
 def judge_log(log: Log, found: list[Written], history: LogHistory) -> None:
