@@ -190,9 +190,9 @@ class Driver:
         return {"records": self._consumed(*self._consumer(topic, count, *how))}
 
     def tail(self, topic: str, partition: int, count: int) -> dict[str, Any]:
-        how = self._consumer(topic, count, "--partition", str(partition), "--offset", "latest")
+        end = self.offsets(topic, partition, 0)["latest"]  # told, because the tool does not say when it stands there
+        how = self._consumer(topic, count, "--partition", str(partition), "--offset", str(end))
         with subprocess.Popen([*self._java, *how], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
-            threading.Event().wait(4)  # the tool does not say when it stands at the end
             tell({"ready": True})
             out, _ = run.communicate(timeout=2 * WAIT_S)
         return {"records": [_shown(line) for line in out.splitlines()]}

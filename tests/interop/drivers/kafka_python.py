@@ -8,6 +8,7 @@ from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
+from kafka.cluster import ClusterMetadata
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.structs import OffsetAndMetadata
@@ -15,6 +16,21 @@ from kafka.structs import OffsetAndMetadata
 from tests.interop.drivers import login
 from tests.interop.drivers.kafka_python_transactions import Transactions
 from tests.interop.drivers.serve import RESET_TO, WAIT_S, NotOffered, Progress, Shared, answers, paced, serve, tell
+
+_refresh_loop = ClusterMetadata._refresh_loop
+
+
+async def _refresh_for_ever(self: ClusterMetadata) -> None:
+    """kafka-python 3.0.12 asks for metadata never again after a connection that was reset while it asked: its loop ends
+    with any error but a KafkaError. The rows with a dead node are to tell of the nodes."""
+    while not self.closed:
+        try:
+            await _refresh_loop(self)
+        except Exception:
+            await self._wakeup(0.1)
+
+
+ClusterMetadata._refresh_loop = _refresh_for_ever
 
 MEMBERS = {"eager": [RangePartitionAssignor], "cooperative": [CooperativeStickyAssignor]}
 

@@ -51,6 +51,8 @@ RELAYED = 10
 """Records that are sent on in one transaction."""
 WAIT_S = 40
 """How long a driver waits for records that should be there."""
+_ANSWERS = [1]
+"""The last one is the descriptor for answers; its own one once this process serves."""
 
 
 class NotOffered(Exception):
@@ -59,11 +61,13 @@ class NotOffered(Exception):
 
 def tell(answer: dict[str, Any]) -> None:
     """One line of the driver's own stdout. What the client prints itself goes to stderr."""
-    os.write(_stdout, json.dumps(answer).encode() + b"\n")
+    os.write(_ANSWERS[-1], json.dumps(answer).encode() + b"\n")
 
 
 def serve(*drivers: Any) -> None:
     """Answers until stdin ends, by the first driver that has the verb."""
+    _ANSWERS.append(os.dup(1))
+    os.dup2(2, 1)
     for line in sys.stdin:
         request = json.loads(line)
         name = request.pop("do")
@@ -139,7 +143,3 @@ class Progress:
         self._acked += 1
         if self._acked == self._at:
             tell({"progress": self._acked})
-
-
-_stdout = os.dup(1)
-os.dup2(2, 1)

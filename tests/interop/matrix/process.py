@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-ANSWER_S = 90.0
-"""More than a driver waits for anything itself."""
+from tests.interop.drivers.serve import WAIT_S
+
+ANSWER_S = 4.0 * WAIT_S
+"""More than a driver waits for anything itself, which is three times WAIT_S."""
 MESSAGE_MAX = 400
 
 
