@@ -36,9 +36,11 @@ def test_a_replica_moves_to_another_log_dir_with_an_open_transaction(tmp_path: P
     with several_log_dirs(tmp_path, "ab") as (cluster, dirs), Admin(cluster.bootstrap) as admin:
         admin.create_topic("t", 1, 1)
 
-        def place() -> str:
-            return next(one.path for one in admin.describe_log_dirs([0])[0].log_dirs if tp in one.replicas)
+        def place() -> str | None:
+            """None while the broker has not made the log yet."""
+            return next((one.path for one in admin.describe_log_dirs([0])[0].log_dirs if tp in one.replicas), None)
 
+        wait_until(lambda: place() is not None)
         (target,) = set(dirs) - {place()}
         with Producer(cluster.bootstrap, transactional_id="mover") as producer:
             producer.begin_transaction()

@@ -114,11 +114,12 @@ def test_replicas_and_the_cluster_by_kafka_python(cluster: Cluster, kafka_python
     brokers = [broker["broker_id"] for broker in described["brokers"]]
     assert (described["cluster_id"], len(brokers)) == (cluster.cluster_id, NODES)
     admin.create_topics({name: {"num_partitions": 1, "replication_factor": 2}})
-    eventually(lambda: len(partitions_of(admin, name)), 1)
-    before = partitions_of(admin, name)[0]
+    seen: dict[int, list[int]] = {}
+    eventually(lambda: len(seen.update(partitions_of(admin, name)) or seen), 1)  # another broker may be behind still
+    before = seen[0]
     after = [next(broker for broker in brokers if broker not in before), before[0]]
     admin.alter_partition_reassignments({TopicPartition(name, 0): after})
-    eventually(lambda: (partitions_of(admin, name)[0], admin.list_partition_reassignments()), (after, {}))
+    eventually(lambda: (partitions_of(admin, name).get(0), admin.list_partition_reassignments()), (after, {}))
     (cancelled,) = admin.alter_partition_reassignments({TopicPartition(name, 0): None}).values()
     assert cancelled.__name__ == "NoReassignmentInProgressError"
     results = admin.elect_leaders(0, {name: [0]}, raise_errors=False).replica_election_results
