@@ -252,7 +252,10 @@ class Workload:
             return
         history.truncating(_batch_base(log, offset))
         history.may_forget_producers |= log.config.is_compacted
-        if self.attempt("truncate_to", lambda: self._cut(log, offset)):
+        self._cuts += 1
+        if self._cuts % 2 and not self.attempt("prepare_cut", lambda: self._prepare_cut(log, offset), raw=True):
+            return
+        if self.attempt("truncate_to", lambda: log.truncate_to(offset)):
             history.truncated(offset)
             history.log_start = min(history.log_start, log.log_start_offset)
             if self.attempt("read", lambda: self._judge_cut(log, history)):
@@ -262,13 +265,13 @@ class Workload:
         judge_producers(log, history)
         judge_transactions(log, read_whole(log), history)
 
-    def _cut(self, log: Log, offset: int) -> None:
-        """Every other time as a follower does: a thread reads first what is known of producers below the cut."""
-        self._cuts += 1
-        prepared = log.producers.prepare_cut(offset) if self._cuts % 2 else None
+    @staticmethod
+    def _prepare_cut(log: Log, offset: int) -> None:
+        """A follower has a thread read first what is known of producers below the cut; here every other time. Of a
+        disk that fails this tells the OSError itself."""
+        prepared = log.producers.prepare_cut(offset)
         if prepared is not None:
             prepared.run(lambda: True)
-        log.truncate_to(offset)
 
     def start_over(self, topic_partition: TopicPartition, offset: int) -> None:
         log, history = self._log(topic_partition)
