@@ -96,5 +96,6 @@ def _call(
 
 
 def _held_ms(body: Any, owed_ms: int) -> int:
-    """Half of the time that its client waits at most: after all of it, the client would ask again."""
+    """Half of the time that its client waits at most, for after all of it the client would ask again; but see
+    HELD_MS_MIN."""
     return min(owed_ms, max(getattr(body, "timeout_ms", 0) // 2, HELD_MS_MIN), HELD_MS_MAX)
