@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
@@ -86,6 +86,16 @@ def pytest_collection_finish() -> None:
     """From here on a collection walks what tests make, and not 16,000 tests with all their modules each time."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """The garbage of a file is collected at its end, and what it leaves (caches, large lists) is not walked again."""
+    is_done = yield
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+    return is_done
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

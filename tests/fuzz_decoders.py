@@ -137,6 +137,7 @@ def run(decoders: Sequence[Decoder], seed: int, numbers: Iterable[int], until: f
             with suppress(Exception):  # the campaign finds it too
                 decoder.decode(decoder.sample(Random(number)))
     gc.collect()
+    gc.freeze()  # the collections below walk what decoders leave, and nothing else of this process
     gc.disable()  # a collection would land on whoever is running
     tracemalloc.start()
     usual_pool = pa.default_memory_pool()
