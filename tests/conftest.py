@@ -1,7 +1,6 @@
-"""How the suite is spread over workers (`pytest -n auto`): file by file, and the slow files first.
+"""All tests have this in common: the order (slow files first), the workers, the garbage, how nodes are started.
 
-The tests of one file stay together, because they share a cluster or a cache; so do those that share a Spark session. A
-slow file that came last would leave the other workers idle. Without `-n` only the order is different.
+A slow file that came last would leave the other workers idle. Without `-n` only the order is different.
 """
 
 from __future__ import annotations
@@ -15,11 +14,8 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
-SPARK = "tests/integration/spark/"
-SPARK_ALONE = SPARK + "test_connect_artifacts.py"
-"""Starts a server of its own, and needs no session."""
+from tests.support.files_scheduling import SPARK, pytest_xdist_make_scheduler  # noqa: F401 (a hook)
 
 SLOW_FIRST = (
     SPARK,
@@ -58,20 +54,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 gc.disable()  # while modules are loaded and tests are found; none of it goes away
-
-
-class FilesScheduling(LoadScopeScheduling):
-    """A worker gets a whole file, in the order in which the files were collected."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        path = nodeid.split("::", 1)[0]
-        shares_the_session = path.startswith(SPARK) and path != SPARK_ALONE
-        return SPARK if shares_the_session else path
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FilesScheduling:
-    config.option.loadscopereorder = False
-    return FilesScheduling(config, log)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -1,0 +1,31 @@
+"""A run of tests ends, and runs every test, also when a worker dies."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+CONFTEST = "from tests.support.files_scheduling import pytest_xdist_make_scheduler"
+FILE = """
+import os, signal
+import pytest
+
+@pytest.mark.parametrize("case", range({tests}))
+def test_case(case):
+    if case == {dies_in}:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_worker_that_dies_fails_one_test_and_the_others_run(tmp_path: Path) -> None:
+    dying = {"a": 0, "b": 4, "d": 9, "f": 9}
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    for name in "abcdef":
+        (tmp_path / f"test_{name}.py").write_text(FILE.format(tests=1 if name == "e" else 10, dies_in=dying.get(name)))
+    command = [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", "-c", "/dev/null", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    died = re.findall(r"FAILED \S*test_(\w)\.py::test_case\[(\d)\]", done.stdout)
+    assert {name: int(case) for name, case in died} == dying
+    assert "4 failed, 47 passed" in done.stdout
