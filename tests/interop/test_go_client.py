@@ -1,6 +1,6 @@
-"""A client in another language, `examples/go`, built from the protos, against real nodes; and grpcurl's commands.
+"""A client in another language, `examples/go`, built from the protos, against real nodes.
 
-Skipped, with the reason, where Go or its modules or grpcurl cannot be had.
+Skipped, with the reason, where Go or its modules cannot be had.
 """
 
 from __future__ import annotations
@@ -241,17 +241,3 @@ def test_go_is_told_why_it_is_not_let_in(client: str, tmp_path: Path) -> None:
         )
         assert "AUTHENTICATION_REQUIRED" in refusal(PENSTOCK_TLS_CA=ca)
         assert "give its password with -password-file" in refusal(PENSTOCK_TLS_CA=ca, PENSTOCK_USERNAME="admin")
-
-
-def test_the_commands_of_grpcurl_are_answered(cluster: Cluster) -> None:
-    if shutil.which("grpcurl") is None:
-        pytest.skip("grpcurl is not installed")
-    page = (ROOT / "docs" / "grpc.md").read_text(encoding="utf-8")
-    script = "\n".join(re.findall(r"(?s)```bash\n(.*?)```", page))
-    script = re.sub(r"(?m)^BOOTSTRAP=.*$", f"BOOTSTRAP={cluster.bootstrap}", script)
-
-    done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, timeout=TIMEOUT_S)
-
-    assert done.returncode == 0, done.stderr
-    assert "SERVING" in done.stdout
-    assert '"records": "' in done.stdout
