@@ -43,11 +43,11 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # else each of hundreds of pr
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # BEFORE a test imports gRPC (penstock/client/forks.py)
 
 from penstock.testing import process  # noqa: E402
-from tests.support import nursery  # noqa: E402
+from tests.support import grpc_log, nursery  # noqa: E402
 
 if nursery.is_wanted():
     process.start_process = nursery.start_process
-
+grpc_log.keep_text_alone()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     # A shell starts what it puts into the background so, and every process of a test would ignore Ctrl-C in its turn.
