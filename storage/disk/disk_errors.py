@@ -27,11 +27,13 @@ _REMEDIES = {
 
 
 def storage_error(action: str, path: str, error: OSError, *, is_tried_again: bool = False) -> KafkaStorageError:
-    """The typed error for a failed file operation; raise it `from error`. `is_tried_again`: of one that a full disk
+    """The typed error for a failed file operation, with `error` as its cause. `is_tried_again`: of one that a full disk
     only puts off."""
     remedy = _REMEDIES.get(error.errno or 0, "read the kernel log and check the disk")
     hope = "; the broker goes on by itself once there is room" if is_tried_again and is_disk_full(error) else ""
-    return KafkaStorageError(f"{path}: cannot {action}: {error.strerror or error}; {remedy}{hope}")
+    failure = KafkaStorageError(f"{path}: cannot {action}: {error.strerror or error}; {remedy}{hope}")
+    failure.__cause__ = error  # also of an error that is returned, or kept: a caller may ask what it comes from
+    return failure
 
 
 def offline_error(path: str, error: Exception) -> ApiError:

@@ -27,7 +27,6 @@ class LogHealth:
     def fail(self, action: str, error: OSError, path: str | None = None) -> KafkaStorageError:
         """From now on refuse everything but reads, because the content of the disk is not known. The error to raise."""
         self.failure = storage_error(action, path or self.path, error)
-        self.failure.__cause__ = error
         return self.failure
 
     def refuse(self, action: str, error: OSError) -> KafkaStorageError:

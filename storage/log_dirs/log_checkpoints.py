@@ -134,9 +134,7 @@ class LogCheckpoints:
         try:
             write(directory)
         except OSError as error:
-            failure = storage_error("write a checkpoint", log_dir, error)
-            failure.__cause__ = error
-            return failure
+            return storage_error("write a checkpoint", log_dir, error)
         return None
 
     def __repr__(self) -> str:

@@ -217,9 +217,7 @@ class LogLoader:
         except OSError as error:
             path = f"{found.directory.path}/{found.topic_partition}"
             refuse_without_descriptors("open the log", path, error)
-            failure = storage_error("open the log", path, error)
-            failure.__cause__ = error
-            return failure
+            return storage_error("open the log", path, error)
 
 
 class _Reporter:

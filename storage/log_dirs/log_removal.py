@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
-from storage.disk.disk_errors import storage_error
+from storage.disk.disk_errors import is_shortage, storage_error
 from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, ROTTEN_DIRECTORY_SUFFIX, STRAY_DIRECTORY_SUFFIX
 from storage.disk.machine import Machine
 from storage.log.log_types import OfflineLog
@@ -68,7 +68,16 @@ class Removal:
     @property
     def error(self) -> KafkaStorageError | None:
         """Why not all of it has left."""
-        return next((outcome for outcome in self.outcomes.values() if not isinstance(outcome, str)), None)
+        return next(iter(self._errors), None)
+
+    @property
+    def _errors(self) -> list[KafkaStorageError]:
+        return [outcome for outcome in self.outcomes.values() if not isinstance(outcome, str)]
+
+    @property
+    def is_put_off(self) -> bool:
+        """A disk had no room or no descriptor for it. It may succeed later, if it is begun again."""
+        return any(map(is_shortage, self._errors))
 
 
 class LogRemoval:
@@ -179,8 +188,8 @@ class LogRemoval:
                 directory.cleaner_checkpoint.remove(removal.topic_partition)
 
     def end(self, removal: Removal) -> None:
-        """Take the result, once every directory has its outcome: the log has left, or it stays, and the next start sets
-        it aside as stray."""
+        """Take the result, once every directory has its outcome: the log has left, or it stays and is offline. One that
+        is put off may be begun again; any other waits for the next start."""
         topic_partition, topic_id = removal.topic_partition, removal.topic_id
         self._under_way.pop(topic_partition, topic_id)
         for target in removal.targets:
@@ -193,7 +202,8 @@ class LogRemoval:
         error = removal.error
         if error is None:
             return
-        _log.error("%s could not be set aside, and its files stay where they are: %s", topic_partition, error)
+        if before is None or str(before.error) != str(error):  # not once more for each time it is begun again
+            _log.error("%s could not be set aside, and its files stay where they are: %s", topic_partition, error)
         rest = tuple(path for path in removal.directories if not isinstance(removal.outcomes[path], str))
         stays = self._table.offline if any(map(self._in_use, rest)) else self._table.left_behind
         point = before.recovery_point if before is not None else None

@@ -52,7 +52,9 @@ class SetAside:
             try:
                 outcomes[path] = self._begun.pop(path, "") or self._rename(path, aside)
             except OSError as error:
-                outcomes[path] = storage_error("set aside", path, error)
+                outcomes[path] = storage_error("set aside", path, error, is_tried_again=True)
+        if not any(isinstance(outcome, str) for outcome in outcomes.values()):
+            return outcomes
         try:
             self._fs.fsync_dir(log_dir)
         except OSError as error:

@@ -3,8 +3,10 @@
 A removal waits for the work under way in the log's directory, renames it, and syncs the log dir. On a disk that hangs
 this takes for ever, and it must not hold up another log dir. So a log goes out of use at once, and the rest is done in
 a thread of its dir. Logs of the same dir that are removed meanwhile are the next batch, with one sync. Until a log's
-directory has another name, no log of the same name is created: `holds_up` says so. The renaming, and what happens
-if it fails, are in `storage/log_dirs/log_removal.py`.
+directory has another name, no log of the same name is created: `holds_up` says so.
+
+A removal that a full disk or a lack of descriptors refuses has ended for now: its log is offline, its name may be used
+in another log dir, and `try_again` begins it anew. The renaming is in `storage/log_dirs/log_removal.py`.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from functools import partial
 
 from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
-from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, STRAY_DIRECTORY_SUFFIX
+from storage.disk.file_names import DELETE_DIRECTORY_SUFFIX, ROTTEN_DIRECTORY_SUFFIX, STRAY_DIRECTORY_SUFFIX
 from storage.disk.log_dir_threads import InLogDir
 from storage.disk.stop_wait import StopWait
 from storage.log_dirs.log_removal import LogRemoval, Outcome, Removal
+from storage.log_dirs.log_table import LogId
 
 _log = logging.getLogger(__name__)
 
@@ -41,14 +44,18 @@ class LogDeletions:
         self._under_way: dict[str, list[Removal]] = {}
         self._failed: set[str] = set()
         self._ended: dict[Removal, Ended] = {}
+        self._put_off: dict[LogId, str] = {}
+        """The suffixes of logs that are to be deleted or set aside, and whose disk had no room for it."""
 
     def delete(self, partition: TopicPartition, topic_id: str) -> None:
         """Take the log out of use, and delete it; nothing if it is not here, or on its way out already."""
         self._submit(self._removal.begin(partition, topic_id, DELETE_DIRECTORY_SUFFIX))
 
     def set_aside(self, partition: TopicPartition, topic_id: str) -> None:
-        """Take the log out of use under a name that nothing uses; a person deletes it."""
-        self._submit(self._removal.begin(partition, topic_id, STRAY_DIRECTORY_SUFFIX))
+        """Take the log out of use under a name that nothing uses; a person deletes it. One whose deletion was put off
+        is deleted."""
+        suffix = self._put_off.get(LogId(partition, topic_id), STRAY_DIRECTORY_SUFFIX)
+        self._submit(self._removal.begin(partition, topic_id, suffix))
 
     def set_aside_rotten(self, partition: TopicPartition, topic_id: str, ended: Ended) -> bool:
         """See `LogRemoval.begin_rotten`; False if there is nothing to do, and `ended` is not called."""
@@ -57,6 +64,12 @@ class LogDeletions:
             self._ended[removal] = ended
             self._submit(removal)
         return removal is not None
+
+    def try_again(self) -> None:
+        """Begin again what a shortage has put off; called on schedule. A rotten log's replica does that by itself."""
+        put_off, self._put_off = self._put_off, {}
+        for (partition, topic_id), suffix in put_off.items():
+            self._submit(self._removal.begin(partition, topic_id, suffix))
 
     def is_under_way(self, partition: TopicPartition) -> bool:
         """A log of that name is on its way out."""
@@ -120,6 +133,10 @@ class LogDeletions:
     def _end(self, removals: Iterable[Removal]) -> None:
         for removal in removals:
             self._removal.end(removal)
+            log_id = LogId(removal.topic_partition, removal.topic_id)
+            self._put_off.pop(log_id, None)
+            if removal.is_put_off and removal.suffix != ROTTEN_DIRECTORY_SUFFIX:
+                self._put_off[log_id] = removal.suffix
             if (ended := self._ended.pop(removal, None)) is not None:
                 ended(removal)
         for removal in removals:

@@ -54,7 +54,9 @@ class ReplicaRevival:
         self.revive_all()
 
     def revive_all(self) -> None:
-        """Take every lost replica into service that may be served now; called on schedule and after a registration."""
+        """Take every lost replica into service that may be served now; called on schedule and after a registration.
+        Logs whose removal was put off go first: they may have the names."""
+        self._deletions.try_again()
         for replica in self._hosted.replicas():
             self.revive(replica)
 

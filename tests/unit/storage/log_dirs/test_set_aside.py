@@ -11,6 +11,7 @@ from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.types import TopicPartition
 from storage.disk.checkpoint_file import read_offsets
+from storage.disk.disk_errors import is_shortage
 from storage.log_dirs.deleted_logs import DIRECTORIES_PER_CALL
 from storage.log_dirs.log_manager import LogManager
 from storage.log_dirs.log_removal import LogRemoval
@@ -151,6 +152,22 @@ def test_a_log_that_cannot_be_set_aside_is_offline_and_no_other_takes_its_place(
 
 
 TAKERS = [LogRemoval.set_aside_for_deletion, LogRemoval.stray]
+
+
+@pytest.mark.parametrize("take", TAKERS)
+def test_a_log_for_whose_rename_there_was_no_room_leaves_when_it_is_tried_again(
+    fs: LosingFileSystem, take: Callable[[LogRemoval, TopicPartition, str], str | None]
+) -> None:
+    manager = filled(fs)
+    fs.fail_at[fs.operations + 1] = errno.ENOSPC
+    with pytest.raises(KafkaStorageError, match="once there is room") as refused:
+        take(manager.removal, TP, TOPIC_ID)
+    assert is_shortage(refused.value), "a caller can tell that it may try again"
+    with pytest.raises(KafkaStorageError, match="offline") as creation:
+        manager.get_or_create(TP, OTHER_ID, SMALL)
+    assert is_shortage(creation.value)
+    assert take(manager.removal, TP, TOPIC_ID) is not None and manager.statistics().offline_logs == 0
+    assert manager.get_or_create(TP, OTHER_ID, SMALL).log_end_offset == 0
 
 
 @pytest.mark.parametrize("why", [errno.EMFILE, errno.EIO])
