@@ -4,7 +4,7 @@
 
 BROKER is for clients and CONTROLLER for the quorum. inter.broker.listener.name names the one for brokers. Any other is
 one more listener for clients (KIP-103), which speaks gRPC or Kafka's protocol. Not here: which listeners a node needs
-(broker/config/config_check.py), and what a registration may say (controller/registration.py).
+(broker/config/config_check.py), and what a registration may say (controller/brokers/registration.py).
 """
 
 from __future__ import annotations

@@ -13,26 +13,17 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from metadata.controller import (
-    acls,
-    directories,
-    liveness,
-    partitions,
-    producer_ids,
-    quotas,
-    reassignments,
-    registration,
-    unregistration,
-)
+from metadata.controller import acls, partitions, producer_ids, quotas, reassignments
 from metadata.controller.balance.replica_balance import ReplicaBalance
 from metadata.controller.balance.replica_counts import spread_of
+from metadata.controller.brokers import directories, liveness, registration, unregistration
+from metadata.controller.brokers.eligibility import ended_cleanly
 from metadata.controller.config import ControllerConfig
 from metadata.controller.configuration.alter_configs import alter_configs
 from metadata.controller.configuration.cluster_defaults import ClusterDefaults
 from metadata.controller.context import DecisionContext
 from metadata.controller.elections import ordered_elections
 from metadata.controller.elections.leader_balance import LeaderBalance
-from metadata.controller.eligibility import ended_cleanly
 from metadata.controller.result import ControllerResult, TickResponse
 from metadata.controller.sessions import BrokerSessions
 from metadata.controller.state import ControllerState, LeaderChange

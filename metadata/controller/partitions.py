@@ -12,9 +12,9 @@ learns of an epoch: a request of the epoch before is refused without one.
 
 from __future__ import annotations
 
+from metadata.controller.brokers.liveness import registered_broker
 from metadata.controller.context import DecisionContext
 from metadata.controller.election import changed
-from metadata.controller.liveness import registered_broker
 from metadata.controller.reassignments import completion
 from metadata.controller.result import ControllerResult
 from metadata.records import PartitionChangeRecord, Record

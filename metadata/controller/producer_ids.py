@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from metadata.controller.brokers.liveness import registered_broker
 from metadata.controller.context import DecisionContext
-from metadata.controller.liveness import registered_broker
 from metadata.controller.result import ControllerResult
 from metadata.records import ProducerIdsRecord
 from penstock.errors import UnknownServerError

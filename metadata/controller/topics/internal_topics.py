@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from metadata.controller.brokers.liveness import registered_broker
 from metadata.controller.context import NAME_SHOWN, DecisionContext
-from metadata.controller.liveness import registered_broker
 from metadata.controller.result import ControllerResult
 from metadata.controller.topics.topics import NewRecords, add_topic
 from metadata.internal_topics import INTERNAL_TOPICS

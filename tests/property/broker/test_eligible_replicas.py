@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from broker.replication.leader.leader_state import LeaderState
-from metadata.controller import election, eligibility, partitions
+from metadata.controller import election, partitions
+from metadata.controller.brokers import eligibility
 from metadata.controller.configuration import topic_configs
 from metadata.controller.elections import broker_elections
 from penstock.errors import InvariantViolation

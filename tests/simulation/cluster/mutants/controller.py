@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from broker.node.standing.broker_lifecycle import BrokerLifecycle
 from broker.quorum.metadata_publisher import MetadataPublisher
-from metadata.controller import (
-    directories,
-    election,
-    eligibility,
-    liveness,
-    partitions,
-    producer_ids,
-    registration,
-)
+from metadata.controller import election, partitions, producer_ids
+from metadata.controller.brokers import directories, eligibility, liveness, registration
+from metadata.controller.brokers.log_dirs import log_dirs_after
 from metadata.controller.configuration import topic_configs
 from metadata.controller.controller import Controller
 from metadata.controller.elections import broker_elections, leader_balance, preferred_election
 from metadata.controller.elections.leader_balance import LeaderBalance
-from metadata.controller.log_dirs import log_dirs_after
 from metadata.controller.sessions import BrokerSessions
 from metadata.image import image_records
 from storage.log_dirs.clean_shutdown import take_marker

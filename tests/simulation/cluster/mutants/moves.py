@@ -10,9 +10,10 @@ from broker.quorum.metadata_publisher import MetadataPublisher
 from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.partition import Partition
-from metadata.controller import partitions, reassignments, unregistration
+from metadata.controller import partitions, reassignments
 from metadata.controller.balance.replica_balance import ReplicaBalance
 from metadata.controller.balance.replica_counts import ReplicaCounts
+from metadata.controller.brokers import unregistration
 from metadata.controller.state import ControllerState
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed, late

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from metadata.controller.brokers.registration import register_broker
 from metadata.controller.config import ControllerConfig
-from metadata.controller.registration import register_broker
 from metadata.records import RegisterBrokerRecord
 from penstock.errors import (
     DuplicateBrokerRegistrationError,

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from metadata.controller.brokers.log_dirs import dead_log_dirs, held_replicas
 from metadata.controller.context import DecisionContext
-from metadata.controller.log_dirs import dead_log_dirs, held_replicas
 from metadata.registrations import BrokerRegistration, PartitionRegistration
 from metadata.topic_config import FLUSH_POLICY
 from penstock.messages.brokers import RegisterBrokerRequest

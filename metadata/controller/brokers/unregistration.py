@@ -10,7 +10,7 @@ same id stays one: `controller.quorum.voters` names the voters, and they are ano
 
 from __future__ import annotations
 
-from metadata.controller.broker_state import BrokerState, state_of
+from metadata.controller.brokers.broker_state import BrokerState, state_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.result import ControllerResult
 from metadata.records import BROKER_RESOURCE, ConfigRecord, UnregisterBrokerRecord

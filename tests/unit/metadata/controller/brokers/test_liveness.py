@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from metadata.controller.broker_state import TRANSITIONS, BrokerState, HeartbeatEvent, bits_of
+from metadata.controller.brokers.broker_state import TRANSITIONS, BrokerState, HeartbeatEvent, bits_of
 from metadata.controller.sessions import STANDSTILL_SESSIONS
 from metadata.records import BrokerRegistrationChangeRecord
 from penstock.errors import BrokerIdNotRegisteredError, InconsistentClusterIdError, StaleBrokerEpochError

@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from metadata.controller.broker_state import BrokerState, state_of
-from metadata.controller.context import DecisionContext
-from metadata.controller.elections.broker_elections import changes_when_dirs_fail, changes_when_leaving
-from metadata.controller.eligibility import doubts_about, ended_cleanly
-from metadata.controller.log_dirs import (
+from metadata.controller.brokers.broker_state import BrokerState, state_of
+from metadata.controller.brokers.eligibility import doubts_about, ended_cleanly
+from metadata.controller.brokers.log_dirs import (
     changes_of_last_copies,
     check_replica_count,
     check_replica_dirs,
@@ -24,6 +22,8 @@ from metadata.controller.log_dirs import (
     log_dirs_after,
     with_directories,
 )
+from metadata.controller.context import DecisionContext
+from metadata.controller.elections.broker_elections import changes_when_dirs_fail, changes_when_leaving
 from metadata.controller.result import ControllerResult
 from metadata.listeners import CLIENT_LISTENERS_MAX, NAME_LENGTH_MAX, RESERVED, is_listener_name, survives_a_record
 from metadata.records import PartitionChangeRecord, RegisterBrokerRecord

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from metadata.controller.broker_state import TRANSITIONS, BrokerState, HeartbeatEvent, bits_of, state_of
+from metadata.controller.brokers.broker_state import TRANSITIONS, BrokerState, HeartbeatEvent, bits_of, state_of
 from metadata.controller.context import DecisionContext
 from metadata.controller.election import changed
 from metadata.controller.elections.broker_elections import (

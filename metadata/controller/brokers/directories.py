@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from metadata.controller.brokers.liveness import registered_broker
 from metadata.controller.context import DecisionContext
 from metadata.controller.elections.broker_elections import elected
-from metadata.controller.liveness import registered_broker
 from metadata.controller.result import ControllerResult
 from metadata.records import PartitionChangeRecord, Record
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
