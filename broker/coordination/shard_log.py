@@ -101,7 +101,7 @@ class ShardLog:
             self._append(records)
 
     def append_marker(self, marker: Marker, transaction_version: int) -> bool:
-        """Append a marker. False: it is in the log already. Raises if the log refuses it; nothing was written then.
+        """Append a marker. False: the log does not need it. Raises if the log refuses it; nothing was written then.
         Everything that was decided before must be in the log."""
         partition = self._partition
         there = partition.log.transactions.answer_marker(marker, transaction_version)

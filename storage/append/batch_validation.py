@@ -45,7 +45,8 @@ def check_produced(
     batches = list(whole_batches(records))
     stamps, offsets = config.message_timestamp_type == "LogAppendTime", 0
     for position, header in batches:
-        check_size(header, config)
+        if not header.is_control:  # a limit below the size of a marker would keep its transaction open for ever
+            check_size(header, config)
         if not verify_crc(records, position, header):
             raise CorruptMessageError(f"the batch at byte {position} {WRONG_CHECKSUM}")
         check_produced_batch(header, records, position, stamps=stamps, origin=origin)
@@ -62,7 +63,7 @@ def check_produced(
 
 
 def check_size(header: BatchHeader, config: LogConfig, when: str = "") -> None:
-    """max.message.bytes, which counts a batch as it is stored."""
+    """max.message.bytes, which counts a batch as it is stored, and is a limit for data."""
     if header.size_bytes > config.max_message_bytes:
         raise MessageTooLargeError(
             f"a batch of {header.size_bytes} bytes{when} is larger than max.message.bytes = {config.max_message_bytes}"

@@ -9,10 +9,11 @@
     a transaction is open                    INVALID_TXN_STATE for a batch that is not transactional. Or has a higher
                                              epoch: it would be committed or aborted with batches that nobody ended
 
-A marker of a lower coordinator epoch is TRANSACTION_COORDINATOR_FENCED: that coordinator has lost its partition. One of
-a lower epoch than the producer's is INVALID_PRODUCER_EPOCH. One that is there already, with nothing open behind it, is
-not written again, whoever asks for it once more. With transaction version 2 a marker has the epoch above that of its
-batches (KIP-890): a transaction that is open with the marker's own epoch is a later one, which it must not end.
+A marker of a lower coordinator epoch is TRANSACTION_COORDINATOR_FENCED: that coordinator has lost its partition. One
+that the log does not need is not written, and counts as written, or its coordinator would ask for ever: one that is
+there already, with nothing open behind it, and one that the log is past. The log is past a lower epoch than the
+producer's, because none begins while a transaction is open. With transaction version 2 a marker has the epoch above
+that of its batches (KIP-890): what is open with the marker's own epoch is a later transaction, which it must not end.
 
 Not here: whether a transactional batch may come in at all (the broker asks the coordinator).
 """
@@ -31,7 +32,7 @@ from penstock.errors import (
 )
 from penstock.record.batch import BatchHeader
 from penstock.record.markers import Marker, read_marker
-from penstock.types import NO_OFFSET
+from penstock.types import NO_EPOCH, NO_OFFSET
 from storage.append.producer_state import KnownProducers, ProducerEntry
 from storage.append.transaction_state import NO_TRANSACTION, ProducerTransaction
 from storage.disk.file_system import Bytes
@@ -107,32 +108,40 @@ def must_fit_coordinators(
         marker = read_marker(records, position)
         if marker is None:
             raise InvalidRecordError(f"the control batch at byte {position} has a producer id, and is no marker")
-        must_fit_marker(marker, known, BUMPING_VERSION - 1)
+        _must_fit_marker(marker, known)
         ended.add(header.producer_id)
 
 
-def must_fit_marker(marker: Marker, known: ProducerEntry | None, transaction_version: int) -> int | None:
-    """Raises unless the marker may be written; the offset of the marker that is there already if it is the same."""
+def _must_fit_marker(marker: Marker, known: ProducerEntry | None) -> None:
+    """Raises unless the marker may be written."""
+    must_be_newest_coordinator(marker, known)
+    if known is not None and marker.producer_epoch < known.epoch:
+        raise _epoch_is_over(marker.producer_id, marker.producer_epoch, known.epoch)
+
+
+def needless_marker(marker: Marker, known: ProducerEntry | None, transaction_version: int) -> int | None:
+    """The offset with whose commit the marker counts as written, without being written; None if it is to be written.
+    Raises for a marker of an earlier coordinator."""
+    must_be_newest_coordinator(marker, known)
     if known is None:
         return None
+    if marker.producer_epoch < known.epoch:
+        return known.newest_offset
+    if marker.producer_epoch > known.epoch:
+        return None
     transaction = known.transaction or NO_TRANSACTION
-    if marker.coordinator_epoch < transaction.coordinator_epoch:
+    if transaction.first_offset != NO_OFFSET:
+        return transaction.first_offset if transaction_version >= BUMPING_VERSION else None
+    return transaction.unnumbered_offset if marker.coordinator_epoch == transaction.coordinator_epoch else None
+
+
+def must_be_newest_coordinator(marker: Marker, known: ProducerEntry | None) -> None:
+    newest = NO_EPOCH if known is None or known.transaction is None else known.transaction.coordinator_epoch
+    if marker.coordinator_epoch < newest:
         raise TransactionCoordinatorFencedError(
             f"producer id {marker.producer_id}: coordinator epoch {marker.coordinator_epoch} is over, epoch "
-            f"{transaction.coordinator_epoch} has written a marker"
+            f"{newest} has written a marker"
         )
-    is_open = transaction.first_offset != NO_OFFSET
-    if marker.producer_epoch < known.epoch:
-        raise _epoch_is_over(marker.producer_id, marker.producer_epoch, known.epoch)
-    if marker.producer_epoch == known.epoch:
-        if is_open and transaction_version >= BUMPING_VERSION:
-            raise InvalidProducerEpochError(
-                f"producer id {marker.producer_id}: the transaction of epoch {known.epoch} is the one after that of "
-                "the marker, which was ended"
-            )
-        if not is_open and marker.coordinator_epoch == transaction.coordinator_epoch:
-            return transaction.unnumbered_offset
-    return None
 
 
 def _epoch_is_over(producer_id: int, epoch: int, known_epoch: int) -> InvalidProducerEpochError:

@@ -1,7 +1,7 @@
 """Tells of the transactions in one log: what readers of committed records wait for, and what they leave out.
 
     read_committed    ends below `first_undecided`, and leaves out the records of the `aborted` transactions
-    a marker          `answer_marker` BEFORE it is appended: it is refused, or there already
+    a marker          `answer_marker` BEFORE it is appended: it is refused, or not needed
 
 What is told is the log's, up to its end: whether a marker is committed depends on the high watermark, which the caller
 knows. After a truncation that no thread has prepared, the first question waits for the disk, as the next append would.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from penstock.record.markers import Marker
 from penstock.types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP
 from storage.append.append_info import AppendInfo
-from storage.append.producer_rules import must_fit_marker
+from storage.append.producer_rules import needless_marker
 from storage.log.producers.producer_log import ProducerLog
 from storage.segment.transaction_index import AbortedRange
 
@@ -58,13 +58,13 @@ class LogTransactions:
         return NO_EPOCH if known is None or known.transaction is None else known.transaction.coordinator_epoch
 
     def answer_marker(self, marker: Marker, transaction_version: int) -> AppendInfo | None:
-        """The answer to a marker that is there already, like that to a duplicate; None if it is to be appended.
+        """The answer to a marker that is not needed, like that to a duplicate; None if it is to be appended.
 
-        INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED if it is of an earlier producer epoch or coordinator.
+        TRANSACTION_COORDINATOR_FENCED if it is of an earlier coordinator.
         """
         self._producers.must_be_writable()
         known = self._producers.known_now().get(marker.producer_id)
-        at = must_fit_marker(marker, known, transaction_version)
+        at = needless_marker(marker, known, transaction_version)
         if at is None or at == NO_OFFSET:
             return None
         return AppendInfo(at, at, NO_TIMESTAMP, NO_TIMESTAMP, 1, 0, is_duplicate=True)

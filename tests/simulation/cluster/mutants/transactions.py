@@ -289,7 +289,7 @@ TRANSACTIONS = (
     Mutant(
         "a marker of a coordinator that was replaced is taken",
         "KIP-98: the coordinator's epoch",
-        (Edit(producer_rules.must_fit_marker, "marker.coordinator_epoch < transaction.coordinator_epoch", "False"),),
+        (Edit(producer_rules.must_be_newest_coordinator, "marker.coordinator_epoch < newest", "False"),),
         stories=transacted(
             *LATE_MARKERS,
             kind=TransactorKind.KAFKA,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from penstock.errors import (
     InvalidRecordError,
     InvalidTxnStateError,
     KafkaStorageError,
+    MessageTooLargeError,
     OutOfOrderSequenceError,
     TransactionCoordinatorFencedError,
 )
@@ -176,19 +178,45 @@ def test_a_marker_that_is_there_is_not_written_again() -> None:
     assert not moved.is_duplicate, "the new coordinator's epoch must be known"
     with pytest.raises(TransactionCoordinatorFencedError):
         end(node, marker_of(epoch=1), 2)
-    with pytest.raises(InvalidProducerEpochError):
-        end(node, marker_of(epoch=0, coordinator_epoch=4))
 
 
 def test_with_version_2_a_late_marker_does_not_end_the_next_transaction() -> None:
     node = Node()
     write(node, 0)
     end(node, marker_of(epoch=1), 2)
-    write(node, 0, epoch=1)
+    newest = write(node, 0, epoch=1)
 
-    with pytest.raises(InvalidProducerEpochError):
-        end(node, marker_of(epoch=1), 2)
+    late = end(node, marker_of(epoch=1), 2)
+
+    assert late.is_duplicate and late.last_offset == newest.last_offset
     assert node.log.transactions.is_open(ME, 1)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_marker_that_the_log_is_past_counts_as_written_with_the_producers_newest_batch(version: int) -> None:
+    """Refused, it would be asked for as long as the producer is known, and its transaction would have no end."""
+    node = Node()
+    node.log.append.as_leader(sent(0), 0, NOW_MS)
+    newer = build_batch([b"v"], timestamps_ms=NOW_MS, producer_id=ME, producer_epoch=9, base_sequence=0)
+    at = node.log.append.as_leader(newer, 0, NOW_MS).last_offset
+
+    past = end(node, marker_of(False, epoch=1), version)
+
+    assert past.is_duplicate and past.last_offset == at and node.log.log_end_offset == at + 1
+    with pytest.raises(InvalidProducerEpochError):
+        node.log.append.as_leader(build_marker(marker_of(epoch=1), NOW_MS), 0, NOW_MS, COORDINATOR)
+
+
+def test_a_marker_is_taken_whatever_the_largest_batch_may_be() -> None:
+    node = Node()
+    write(node, 0)
+    node.log.update_config(replace(node.log.config, max_message_bytes=1))
+
+    end(node, marker_of())
+
+    assert undecided(node) is None
+    with pytest.raises(MessageTooLargeError):
+        write(node, 1)
 
 
 @pytest.mark.parametrize(
