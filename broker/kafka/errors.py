@@ -182,6 +182,12 @@ def code_of(error: ApiError | None, api: str = "", version: int = 0) -> int:
     return _SUBSTITUTES.get(error.code, error.code)
 
 
+def is_known(error: type[ApiError], api: str, version: int) -> bool:
+    """True if clients of the API in that version are sent the code of the error itself."""
+    older = _OLDER.get((api, error.code))
+    return error.code not in _SUBSTITUTES if older is None else version >= older[0]
+
+
 def message_of(error: ApiError | None) -> str | None:
     """The text, for versions that have a field for it."""
     return None if error is None else error.message[:MESSAGE_CHARS_MAX]

@@ -78,6 +78,7 @@ class Request:
         "failures",
         "handled_ns",
         "is_abandoned",
+        "is_strict",
         "number",
         "parts",
         "prepared",
@@ -126,6 +127,8 @@ class Request:
         """Once a part of the answer was ready before the whole."""
         self.number = self.throttle_ms = 0
         """Its place among the requests of its connection, and how long that is not read for its client's quota."""
+        self.is_strict = False
+        """A change above its client's quota is refused, and its client knows the error (KIP-599)."""
         self._now_ns, self.received_ns = now_ns, now_ns()
         self.dequeued_ns = self.handled_ns = self.completed_ns = 0
         self.waiting: Counter[str] | None = None
@@ -254,8 +257,7 @@ class RequestChannel:
         now_ns: Callable[[], int],
         on_sent: Callable[[Request, int], None] = lambda request, sent_ns: None,
     ) -> None:
-        """`now_ns` is monotonic; `on_sent` is called with every request whose answer has left the node, and the
-        time."""
+        """`now_ns` is monotonic; `on_sent` gets each request whose answer has left the node, and the time."""
         self.now_ns = now_ns
         self._queue: asyncio.Queue[Request] = asyncio.Queue(queued_requests_max)
         self.busy = busy
@@ -290,10 +292,7 @@ class RequestChannel:
 
     def statistics(self) -> RequestChannelStatistics:
         return RequestChannelStatistics(
-            request_queue_size=self._queue.qsize(),
-            response_queue_size=self.response_queue_size,
-            connections=self.connections,
-            waiting=dict(self._waiting),
+            self._queue.qsize(), self.response_queue_size, self.connections, dict(self._waiting)
         )
 
     def __repr__(self) -> str:

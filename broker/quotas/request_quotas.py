@@ -62,10 +62,13 @@ class RequestQuotas:
         return owed_ms
 
     def changed(self, request: Request, changes: int) -> None:
-        """It is a request of the node's own that asks for so many partitions to be made or deleted. A call of gRPC has
-        no connection that is left unread, and its client says how long it waits: ResourceExhaustedError while its
-        client's wait for earlier changes lasts."""
-        if changes and request.caller.listener_type is ListenerType.GRPC:
+        """The request is one of the node's own that asks for so many partitions to be made or deleted. While its
+        client's wait for earlier changes lasts, a call of gRPC and a strict request of Kafka's get
+        ResourceExhaustedError. A call has no connection that could be left unread; a strict client waits after a
+        refusal, and not after a change that was made (KIP-599). Other requests are always let through, and their
+        connections are left unread after them."""
+        is_of_grpc = request.caller.listener_type is ListenerType.GRPC
+        if changes and (is_of_grpc or request.is_strict):
             now_ms = request.dequeued_ns // 1_000_000
             owed_ms = self.clients.owed(CONTROLLER_MUTATION_RATE, _user(request), request.client_id, now_ms)
             if owed_ms:
@@ -74,7 +77,9 @@ class RequestQuotas:
                     f"{request.api}: the client's {CONTROLLER_MUTATION_RATE} is used up for another "
                     f"{owed_ms / 1_000:.1f} s: try again after that, or raise the quota"
                 )
-        request.throttle_ms = self._take(CONTROLLER_MUTATION_RATE, request, changes, request.dequeued_ns)
+        throttle_ms = self._take(CONTROLLER_MUTATION_RATE, request, changes, request.dequeued_ns)
+        if is_of_grpc or not request.is_strict:
+            request.throttle_ms = throttle_ms
 
     def _take(self, key: str, request: Request, amount: float, now_ns: int) -> int:
         return self.clients.take(key, _user(request), request.client_id, amount, now_ns // 1_000_000)

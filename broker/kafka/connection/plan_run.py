@@ -18,11 +18,13 @@ from typing import Any, cast
 
 from broker.kafka.api_row import ApiRow
 from broker.kafka.connection.element_room import ElementRoom
+from broker.kafka.errors import is_known
 from broker.kafka.plan import Ask, Asked, ConnectionEnds, MakePlan, Plan
 from broker.network.connection_loop import Prepare
 from broker.network.failed_requests import FailRequest
 from broker.network.memory_budget import Lease
 from broker.network.request_channel import Request, RequestChannel
+from penstock.errors import ResourceExhaustedError
 
 
 class KafkaCall:
@@ -126,8 +128,12 @@ class PlanRun:
         request = Request(
             ask.api, ask.body, self, theirs.caller, channel.now_ns, ask.session, theirs.correlation_id, theirs.client_id
         )
-        if self._call.asked_last is None:
+        before = self._call.asked_last
+        if before is None:
             request.received_ns = theirs.received_ns
+        else:
+            request.throttle_ms = before.throttle_ms  # its client waits for what the first question took, too
+        request.is_strict = is_known(ResourceExhaustedError, theirs.api, self._call.asked.version)
         lease = theirs.body_lease
         if lease is not None and lease.size != self._body_bytes:  # an earlier question has given it back
             lease.resize(self._body_bytes)
