@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from broker.apis.router import Handle
 from broker.network.request_channel import Request
-from penstock.messages import group_apis as rows
+from penstock.messages.groups import group_apis as rows
 from penstock.messages.groups.coordinators import FindCoordinatorRequest
 
 OF_ONE_GROUP = (

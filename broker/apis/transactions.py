@@ -16,8 +16,8 @@ from broker.network.request_channel import Request
 from broker.transactions.atomic_batches.batch_checks import check_application
 from penstock.errors import InvalidRequestError
 from penstock.messages.client_apis import INIT_PRODUCER_ID
-from penstock.messages.group_apis import FIND_COORDINATOR
 from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorRequest
+from penstock.messages.groups.group_apis import FIND_COORDINATOR
 from penstock.messages.produce import InitProducerIdRequest
 from penstock.messages.transactions import transaction_apis as rows
 from penstock.messages.transactions.producers import AddOffsetsToTxnRequest, TxnOffsetCommitRequest

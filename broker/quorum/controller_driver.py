@@ -25,10 +25,10 @@ from penstock.clock import Clock
 from penstock.errors import ApiError, InvalidRequestError, InvariantViolation, NotControllerError, RequestTimedOutError
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.apis import BY_REQUEST
-from penstock.messages.brokers import (
+from penstock.messages.nodes.brokers import (
     UnregisterBrokerResponse,
 )
-from penstock.messages.node_apis import ALLOCATE_PRODUCER_IDS, BROKER_HEARTBEAT, REGISTER_BROKER
+from penstock.messages.nodes.node_apis import ALLOCATE_PRODUCER_IDS, BROKER_HEARTBEAT, REGISTER_BROKER
 from penstock.metric_fields import counter, measured
 from penstock.tasks import watch
 from penstock.types import LeaderHint

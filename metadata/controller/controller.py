@@ -33,7 +33,14 @@ from metadata.image import MetadataImage
 from metadata.records import Record, UserScramCredentialRecord
 from metadata.registrations import BrokerRegistration, PartitionRegistration
 from penstock.ids import Ids, RandomIds
-from penstock.messages.brokers import (
+from penstock.messages.configs import AlterConfigsRequest, AlterConfigsResponse
+from penstock.messages.elections import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+)
+from penstock.messages.nodes.brokers import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     BrokerHeartbeatRequest,
@@ -43,14 +50,7 @@ from penstock.messages.brokers import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from penstock.messages.configs import AlterConfigsRequest, AlterConfigsResponse
-from penstock.messages.elections import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-)
-from penstock.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
+from penstock.messages.nodes.partitions import AlterPartitionRequest, AlterPartitionResponse
 from penstock.messages.produce import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from penstock.messages.security.acls import CreateAclsRequest, CreateAclsResponse, DeleteAclsRequest, DeleteAclsResponse
 from penstock.messages.security.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse

@@ -29,7 +29,7 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from penstock.messages.partitions import (
+from penstock.messages.nodes.partitions import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResponse,

@@ -9,18 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.messages import (
-    brokers,
-    configs,
-    elections,
-    fetch,
-    metadata,
-    offsets,
-    produce,
-    repetitions,
-    topics,
-)
+from penstock.messages import configs, elections, fetch, metadata, offsets, produce, repetitions, topics
 from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Resource
+from penstock.messages.nodes import brokers
 from penstock.messages.security import authentication
 
 PARTITIONS_MAX: Final = 2_000

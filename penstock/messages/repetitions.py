@@ -16,8 +16,8 @@ from penstock.errors import (
     TopicExistsError,
     UnknownTopicIdError,
 )
-from penstock.messages.brokers import UnregisterBrokerResponse
 from penstock.messages.elections import AlterPartitionReassignmentsResponse, ElectLeadersResponse
+from penstock.messages.nodes.brokers import UnregisterBrokerResponse
 from penstock.messages.security.users import AlterUserScramCredentialsResponse
 from penstock.messages.topics import (
     CreatePartitionsResponse,

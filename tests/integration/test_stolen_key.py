@@ -13,10 +13,10 @@ from broker.grpc.outgoing_calls import Peers
 from penstock import Admin, Producer
 from penstock.certs.authority import CA_FILE
 from penstock.errors import ClusterAuthorizationFailedError
-from penstock.messages.brokers import BrokerHeartbeatRequest, RegisterBrokerRequest
 from penstock.messages.fetch import FetchPartition, FetchRequest
+from penstock.messages.nodes.brokers import BrokerHeartbeatRequest, RegisterBrokerRequest
+from penstock.messages.nodes.partitions import AlterPartitionRequest
 from penstock.messages.offsets import ListOffsetsRequest
-from penstock.messages.partitions import AlterPartitionRequest
 from penstock.messages.produce import AllocateProducerIdsRequest
 from penstock.types import Endpoint, EpochEndOffset, TopicPartition
 from raft import messages as raft

@@ -22,8 +22,8 @@ from broker.kafka.schemas.groups.classic import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from penstock.messages.group_apis import JOIN_GROUP
 from penstock.messages.groups import classic_protocol as ours
+from penstock.messages.groups.group_apis import JOIN_GROUP
 from penstock.testing import Cluster
 from penstock.wire.error_trailer import error_in_trailer
 from penstock.wire.message_codec import request_codec

@@ -26,7 +26,7 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
     UnreleasedInstanceIdError,
 )
-from penstock.messages import group_apis
+from penstock.messages.groups import group_apis
 from penstock.messages.groups.consumer_protocol import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

@@ -17,9 +17,8 @@ from penstock.errors import (
     NotCoordinatorError,
     UnknownMemberIdError,
 )
-from penstock.messages import group_apis
 from penstock.messages.api import Api
-from penstock.messages.groups import coordinators, listing, offsets
+from penstock.messages.groups import coordinators, group_apis, listing, offsets
 from penstock.types import TopicPartition
 from penstock.wire.message_codec import request_codec, response_codec
 

@@ -22,8 +22,8 @@ from penstock.errors import (
     ProducerFencedError,
 )
 from penstock.messages.client_apis import INIT_PRODUCER_ID
-from penstock.messages.group_apis import FIND_COORDINATOR
 from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorResponse, FoundCoordinator
+from penstock.messages.groups.group_apis import FIND_COORDINATOR
 from penstock.messages.groups.offsets import OffsetCommitResult
 from penstock.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 from penstock.messages.transactions.producers import (

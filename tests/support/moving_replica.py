@@ -20,7 +20,7 @@ from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
 from penstock.clock import ManualClock
 from penstock.errors import ApiError
-from penstock.messages.brokers import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from penstock.messages.nodes.brokers import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from penstock.types import TopicPartition
 from storage.log.group_commit import GroupCommit
 from storage.log_config import LogConfig

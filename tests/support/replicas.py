@@ -29,7 +29,7 @@ from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import Record
 from metadata.registrations import PartitionRegistration
 from penstock.clock import Clock
-from penstock.messages.brokers import AssignReplicasToDirsRequest
+from penstock.messages.nodes.brokers import AssignReplicasToDirsRequest
 from penstock.types import LeaderHint, TopicPartition
 from storage.disk.dir_threads import OnDone
 from storage.disk.log_dir_threads import InLogDir

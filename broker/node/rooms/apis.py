@@ -44,7 +44,7 @@ from broker.transactions.leader.transaction_markers import TransactionMarkersApi
 from broker.transactions.verification.held_batches import HeldBatches
 from metadata.image import MetadataImage
 from penstock.messages.client_apis import INIT_PRODUCER_ID
-from penstock.messages.node_apis import WRITE_TXN_MARKERS
+from penstock.messages.nodes.node_apis import WRITE_TXN_MARKERS
 from penstock.messages.security.quota_apis import DESCRIBE_CLIENT_QUOTAS
 from penstock.messages.security.user_apis import DESCRIBE_USER_SCRAM_CREDENTIALS
 from penstock.messages.transactions.transaction_apis import END_HANGING_TRANSACTION

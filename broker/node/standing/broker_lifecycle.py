@@ -45,7 +45,7 @@ from penstock.errors import (
     StaleBrokerEpochError,
 )
 from penstock.ids import Ids
-from penstock.messages.brokers import (
+from penstock.messages.nodes.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     HostedReplicas,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from broker.config.node_config import NodeConfig
 from broker.quorum.metadata_log import METADATA_PARTITION
 from penstock.errors import InconsistentClusterIdError, InvalidRegistrationError, MetaPropertiesError
-from penstock.messages.brokers import HostedReplicas, RegisterBrokerRequest
+from penstock.messages.nodes.brokers import HostedReplicas, RegisterBrokerRequest
 from storage.log_dirs.log_manager import LogManager
 
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from penstock.errors import ApiError
-from penstock.messages.brokers import BrokerHeartbeatResponse
+from penstock.messages.nodes.brokers import BrokerHeartbeatResponse
 
 _log = logging.getLogger(__name__)
 

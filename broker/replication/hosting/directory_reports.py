@@ -26,7 +26,7 @@ from broker.replication.partition import Partition
 from metadata.registrations import PartitionKey, PartitionRegistration
 from penstock.backoff import Backoff
 from penstock.errors import ApiError
-from penstock.messages.brokers import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse, HostedReplicas
+from penstock.messages.nodes.brokers import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse, HostedReplicas
 from penstock.types import NO_EPOCH, TopicPartition
 
 _log = logging.getLogger(__name__)

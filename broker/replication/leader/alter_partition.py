@@ -20,7 +20,7 @@ from broker.replication.leader.leader_state import ProposedIsr
 from broker.replication.partition import Partition
 from penstock.backoff import Backoff
 from penstock.errors import ApiError, IneligibleReplicaError, NotControllerError
-from penstock.messages.partitions import (
+from penstock.messages.nodes.partitions import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResponse,

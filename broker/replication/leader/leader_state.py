@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from metadata.registrations import PartitionRegistration
-from penstock.messages.partitions import IsrMember
+from penstock.messages.nodes.partitions import IsrMember
 from penstock.types import NO_EPOCH, NO_OFFSET
 
 

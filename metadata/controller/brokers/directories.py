@@ -26,7 +26,7 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from penstock.messages.brokers import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from penstock.messages.nodes.brokers import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 
 _SHOWN_CHARACTERS = 64
 

@@ -24,7 +24,7 @@ from metadata.controller.brokers.log_dirs import dead_log_dirs, held_replicas
 from metadata.controller.context import DecisionContext
 from metadata.registrations import BrokerRegistration, PartitionRegistration
 from metadata.topic_config import FLUSH_POLICY
-from penstock.messages.brokers import RegisterBrokerRequest
+from penstock.messages.nodes.brokers import RegisterBrokerRequest
 from penstock.types import NO_EPOCH
 
 FLUSHED_BEFORE_ACK = "fsync"

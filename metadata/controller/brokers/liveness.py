@@ -25,7 +25,7 @@ from metadata.controller.result import ControllerResult, TickResponse
 from metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord, Record
 from metadata.registrations import BrokerRegistration
 from penstock.errors import BrokerIdNotRegisteredError, StaleBrokerEpochError
-from penstock.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from penstock.messages.nodes.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from penstock.types import NO_OFFSET
 
 _FENCED_STATES = (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)

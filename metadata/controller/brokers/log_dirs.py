@@ -27,7 +27,7 @@ from metadata.controller.context import DecisionContext
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
 from penstock.errors import InvalidRegistrationError, InvalidRequestError
-from penstock.messages.brokers import RegisterBrokerRequest
+from penstock.messages.nodes.brokers import RegisterBrokerRequest
 from penstock.types import NO_LEADER
 
 

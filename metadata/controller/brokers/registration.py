@@ -34,7 +34,7 @@ from penstock.errors import (
     InvalidRequestError,
     ResourceExhaustedError,
 )
-from penstock.messages.brokers import RegisterBrokerRequest, RegisterBrokerResponse
+from penstock.messages.nodes.brokers import RegisterBrokerRequest, RegisterBrokerResponse
 from penstock.types import Endpoint, ListenerEndpoint
 
 MAX_TEXT_LENGTH: Final = 255

@@ -16,8 +16,8 @@ from metadata.controller.result import ControllerResult
 from metadata.records import BROKER_RESOURCE, ConfigRecord, UnregisterBrokerRecord
 from metadata.registrations import BrokerRegistration
 from penstock.errors import ApiError, BrokerIdNotRegisteredError, PolicyViolationError
-from penstock.messages.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
 from penstock.messages.configs import ConfigResource
+from penstock.messages.nodes.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
 def unregister_broker(

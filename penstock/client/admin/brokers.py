@@ -13,8 +13,8 @@ from penstock.client.admin.changes import change
 from penstock.client.admin.cluster_views import newest_view
 from penstock.client.admin.configs import wait_heard
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.messages.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
 from penstock.messages.client_apis import UNREGISTER_BROKER
+from penstock.messages.nodes.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
 async def describe_brokers(cluster: ClusterClient, deadline_ms: int) -> tuple[BrokerDescription, ...]:

@@ -28,8 +28,8 @@ from penstock.errors import (
     UnknownServerError,
 )
 from penstock.messages.api import Api
-from penstock.messages.group_apis import FIND_COORDINATOR
 from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
+from penstock.messages.groups.group_apis import FIND_COORDINATOR
 
 IDS_PER_CALL_MAX = 100
 """Limit for one call; a coordinator is asked about more in several calls at the same time."""

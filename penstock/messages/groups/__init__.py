@@ -1,1 +1,1 @@
-"""The requests of consumer groups, by protocol and subject."""
+"""The messages of consumer groups, by protocol and subject, and their APIs as rows."""

@@ -1,8 +1,8 @@
 """The APIs of transactions, at a broker's listeners: of producers, of the leaders of their partitions, and of
 administrators. The coordinator of a transactional id answers, so all of them may wait for its log.
 
-FindCoordinator is group_apis.py's, InitProducerId client_apis.py's, and WriteTxnMarkers node_apis.py's. Not here: what
-a row has (api.py), and what limits are for (client_apis.py).
+FindCoordinator is groups/group_apis.py's, InitProducerId client_apis.py's, and WriteTxnMarkers nodes/node_apis.py's.
+Not here: what a row has (api.py), and what limits are for (client_apis.py).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from metadata.controller.context import effective_min_isr
 from metadata.image import MetadataImage
 from metadata.registrations import PartitionRegistration
 from penstock.errors import ApiError
-from penstock.messages.partitions import AlterPartitionData, AlterPartitionResult
+from penstock.messages.nodes.partitions import AlterPartitionData, AlterPartitionResult
 from penstock.types import NO_LEADER
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
 

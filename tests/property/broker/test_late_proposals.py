@@ -16,7 +16,7 @@ import pytest
 from broker.replication.leader.leader_state import LeaderState, ProposedIsr
 from metadata.controller import partitions
 from penstock.errors import IneligibleReplicaError, NotControllerError
-from penstock.messages.partitions import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult
+from penstock.messages.nodes.partitions import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
 from tests.unit.metadata.harness import Cluster
 

@@ -27,8 +27,8 @@ from metadata.image import EMPTY_IMAGE, image_records
 from metadata.registrations import PartitionKey, PartitionRegistration
 from metadata.topic_config import effective_value
 from penstock.errors import ApiError
-from penstock.messages.brokers import HostedReplicas
-from penstock.messages.partitions import AlterPartitionData, IsrMember
+from penstock.messages.nodes.brokers import HostedReplicas
+from penstock.messages.nodes.partitions import AlterPartitionData, IsrMember
 from penstock.messages.topics import NewPartitions, ReplicaAssignment
 from tests.unit.metadata.harness import CLUSTER_ID, EPOCH, SESSION_TIMEOUT_MS, Cluster
 

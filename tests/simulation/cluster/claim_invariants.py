@@ -16,7 +16,7 @@ from broker.replication.partition import Partition
 from metadata.image import MetadataImage
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
 from penstock import epochs
-from penstock.messages.partitions import (
+from penstock.messages.nodes.partitions import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResponse,

@@ -12,7 +12,7 @@ from broker.node.environment import Probe
 from broker.node.node import Node
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from penstock.errors import ApiError
-from penstock.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
+from penstock.messages.nodes.partitions import AlterPartitionRequest, AlterPartitionResponse
 from raft.messages import Request as QuorumRequest
 from raft.messages import Response, VoteRequest
 from tests.simulation.cluster.claim_invariants import ClaimInvariants

@@ -8,7 +8,7 @@ import pytest
 
 from metadata.controller.sessions import BrokerSessions
 from penstock.errors import KafkaStorageError
-from penstock.messages.partitions import AlterPartitionData, AlterPartitionResult, IsrMember
+from penstock.messages.nodes.partitions import AlterPartitionData, AlterPartitionResult, IsrMember
 from storage.disk.file_names import CLEAN_SHUTDOWN, RECOVERY_POINT_CHECKPOINT
 from tests.simulation.cluster import test_invariants
 from tests.simulation.cluster.claim_invariants import ClaimInvariants

@@ -17,9 +17,9 @@ from penstock.messages.apis import APIS
 from penstock.messages.client_apis import FETCH, METADATA
 from penstock.messages.configs import ConfigSource, DescribeConfigsResponse
 from penstock.messages.fields import none_if, on_wire
-from penstock.messages.group_apis import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT
 from penstock.messages.groups.classic_protocol import HeartbeatRequest
 from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest, TopicIdPartitions
+from penstock.messages.groups.group_apis import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT
 from penstock.messages.metadata import MetadataRequest, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2, controller_pb2, quorum_pb2, replication_pb2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.errors import BrokerIdNotRegisteredError, PolicyViolationError
-from penstock.messages.brokers import UnregisterBrokerResponse
+from penstock.messages.nodes.brokers import UnregisterBrokerResponse
 from penstock.messages.repetitions import unregistered_before
 
 

@@ -22,14 +22,6 @@ from metadata.records import ALL_BROKERS, BROKER_RESOURCE, Record
 from metadata.registrations import PartitionKey, PartitionRegistration
 from penstock.config_keys import ConfigValue
 from penstock.errors import ApiError
-from penstock.messages.brokers import (
-    AssignReplicasToDirsRequest,
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    HostedReplicas,
-    RegisterBrokerRequest,
-    UnregisterBrokerRequest,
-)
 from penstock.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -38,7 +30,20 @@ from penstock.messages.configs import (
     ConfigResource,
 )
 from penstock.messages.elections import AlterPartitionReassignmentsRequest, ReassignedPartition, ReassignmentResult
-from penstock.messages.partitions import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult, IsrMember
+from penstock.messages.nodes.brokers import (
+    AssignReplicasToDirsRequest,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    HostedReplicas,
+    RegisterBrokerRequest,
+    UnregisterBrokerRequest,
+)
+from penstock.messages.nodes.partitions import (
+    AlterPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionResult,
+    IsrMember,
+)
 from penstock.messages.produce import AllocateProducerIdsRequest
 from penstock.messages.security.acls import AclBinding, AclDeletion, AclFilter, CreateAclsRequest, DeleteAclsRequest
 from penstock.messages.security.quotas import AlterClientQuotasRequest, QuotaAlteration

@@ -11,7 +11,7 @@ from metadata.listeners import is_listener_name, parse_listener
 from metadata.records import RegisterBrokerRecord
 from metadata.registrations import BrokerRegistration
 from penstock.errors import InvalidRegistrationError, InvalidRequestError, InvariantViolation
-from penstock.messages.brokers import RegisterBrokerRequest
+from penstock.messages.nodes.brokers import RegisterBrokerRequest
 from penstock.types import Endpoint, LeaderHint, ListenerEndpoint
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error, raised_by
 

@@ -22,7 +22,8 @@ from broker.kafka.schemas.cluster import (
     UnregisterBrokerResponse,
 )
 from penstock.errors import ApiError
-from penstock.messages import brokers, cluster
+from penstock.messages import cluster
+from penstock.messages.nodes import brokers
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2

@@ -30,8 +30,8 @@ from broker.kafka.schemas.groups.classic import (
 )
 from penstock.errors import ApiError, InconsistentGroupProtocolError
 from penstock.messages.client_apis import NAMES_MAX
-from penstock.messages.group_apis import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
 from penstock.messages.groups import classic_protocol as messages
+from penstock.messages.groups.group_apis import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
 
 FIRST_WITH_REBALANCE_TIMEOUT: Final = 1
 FIRST_WITH_KNOWN_IDS: Final = 4

@@ -16,8 +16,8 @@ from broker.kafka.schemas.groups.consumer import (
     ConsumerGroupHeartbeatResponseAssignment,
     ConsumerGroupHeartbeatResponseTopicPartitions,
 )
-from penstock.messages.group_apis import CONSUMER_GROUP_HEARTBEAT
 from penstock.messages.groups import consumer_protocol as messages
+from penstock.messages.groups.group_apis import CONSUMER_GROUP_HEARTBEAT
 
 FIRST_WITH_OWN_IDS: Final = 1
 

@@ -15,8 +15,8 @@ from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.groups.coordinators import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from penstock.errors import ApiError, CoordinatorNotAvailableError, InvalidRequestError
 from penstock.messages.client_apis import NAMES_MAX
-from penstock.messages.group_apis import FIND_COORDINATOR
 from penstock.messages.groups import coordinators as messages
+from penstock.messages.groups.group_apis import FIND_COORDINATOR
 
 KINDS: Final[Mapping[int, messages.CoordinatorType]] = {
     0: messages.CoordinatorType.GROUP,

@@ -18,9 +18,9 @@ from broker.kafka.schemas.groups import classic, consumer
 from penstock.errors import ApiError, GroupIdNotFoundError
 from penstock.messages.api import Api
 from penstock.messages.client_apis import NAMES_MAX
-from penstock.messages.group_apis import DELETE_GROUPS, DESCRIBE_GROUPS, DESCRIBED_MAX, LIST_GROUPS
 from penstock.messages.groups import listing as messages
 from penstock.messages.groups.consumer_protocol import TopicIdPartitions
+from penstock.messages.groups.group_apis import DELETE_GROUPS, DESCRIBE_GROUPS, DESCRIBED_MAX, LIST_GROUPS
 from penstock.messages.groups.listing import GroupType
 
 DEAD: Final = "Dead"

@@ -29,8 +29,8 @@ from broker.kafka.schemas.groups.offsets import (
 from metadata.image import TopicImage
 from penstock.errors import ApiError
 from penstock.messages.client_apis import PARTITIONS_MAX
-from penstock.messages.group_apis import OFFSET_COMMIT
 from penstock.messages.groups import offsets as messages
+from penstock.messages.groups.group_apis import OFFSET_COMMIT
 from penstock.messages.security.acls import Operation
 from penstock.types import TopicPartition
 

@@ -17,8 +17,8 @@ from broker.kafka.schemas.groups.offsets import (
 )
 from penstock.errors import ApiError, UnknownTopicOrPartitionError
 from penstock.messages.client_apis import PARTITIONS_MAX
-from penstock.messages.group_apis import OFFSET_DELETE
 from penstock.messages.groups import offsets as messages
+from penstock.messages.groups.group_apis import OFFSET_DELETE
 from penstock.messages.security.acls import Operation
 from penstock.types import TopicPartition
 

@@ -32,8 +32,8 @@ from broker.kafka.schemas.groups.offsets import (
 )
 from penstock.errors import ApiError, UnknownTopicIdError, UnstableOffsetCommitError
 from penstock.messages.client_apis import ASKED_MAX, NAMES_MAX
-from penstock.messages.group_apis import OFFSET_FETCH
 from penstock.messages.groups import offsets as messages
+from penstock.messages.groups.group_apis import OFFSET_FETCH
 from penstock.types import NO_EPOCH, NO_OFFSET, TopicPartition
 
 FIRST_WITH_ERROR: Final = 2

@@ -18,7 +18,7 @@ from broker.kafka.apis.groups import (
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import MakePlan
 from broker.kafka.schemas.table import REQUESTS, RESPONSES
-from penstock.messages.group_apis import JOIN_GROUP
+from penstock.messages.groups.group_apis import JOIN_GROUP
 
 ITEMS_MAX: Final = 20_000
 MANY: Final = 50_000

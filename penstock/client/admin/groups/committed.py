@@ -14,7 +14,7 @@ from penstock.client.cluster.coordinators import Coordinators
 from penstock.client.cluster.error_meaning import outcome_unknown
 from penstock.client.wire.connection import Connection
 from penstock.errors import ApiError, GroupIdNotFoundError, NonEmptyGroupError, UnknownMemberIdError, UnknownServerError
-from penstock.messages.group_apis import DELETE_GROUPS, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
+from penstock.messages.groups.group_apis import DELETE_GROUPS, OFFSET_COMMIT, OFFSET_DELETE, OFFSET_FETCH
 from penstock.messages.groups.listing import DeleteGroupsRequest
 from penstock.messages.groups.offsets import (
     GroupOffsets,

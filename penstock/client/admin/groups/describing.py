@@ -13,8 +13,8 @@ from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.coordinators import Coordinators
 from penstock.client.wire.connection import Connection
 from penstock.errors import ApiError
-from penstock.messages.group_apis import DESCRIBE_GROUPS, LIST_GROUPS
 from penstock.messages.groups.consumer_protocol import TopicIdPartitions
+from penstock.messages.groups.group_apis import DESCRIBE_GROUPS, LIST_GROUPS
 from penstock.messages.groups.listing import (
     DescribedGroup,
     DescribeGroupsRequest,

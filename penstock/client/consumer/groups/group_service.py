@@ -12,12 +12,12 @@ from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.coordinators import Coordinators
 from penstock.client.wire.connection import Connection
 from penstock.errors import ApiError, BootstrapError, RequestTimedOutError, TimedOutError, UnknownServerError
-from penstock.messages.group_apis import CONSUMER_GROUP_HEARTBEAT, OFFSET_COMMIT, OFFSET_FETCH
 from penstock.messages.groups.consumer_protocol import (
     JOINS,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from penstock.messages.groups.group_apis import CONSUMER_GROUP_HEARTBEAT, OFFSET_COMMIT, OFFSET_FETCH
 from penstock.messages.groups.offsets import (
     GroupOffsets,
     OffsetCommitRequest,

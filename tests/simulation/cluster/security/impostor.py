@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ApiError, ClusterAuthorizationFailedError, NetworkError, RequestTimedOutError
-from penstock.messages.brokers import BrokerHeartbeatRequest, RegisterBrokerRequest
 from penstock.messages.fetch import FetchPartition, FetchRequest
+from penstock.messages.nodes.brokers import BrokerHeartbeatRequest, RegisterBrokerRequest
+from penstock.messages.nodes.partitions import AlterPartitionRequest
 from penstock.messages.offsets import ListOffsetsRequest
-from penstock.messages.partitions import AlterPartitionRequest
 from penstock.messages.produce import AllocateProducerIdsRequest
 from penstock.types import EpochEndOffset, TopicPartition
 from raft import messages as raft

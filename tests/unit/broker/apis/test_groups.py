@@ -8,8 +8,8 @@ import pytest
 
 from broker.apis.groups import OF_MANY_GROUPS, OF_ONE_GROUP, group_handlers
 from broker.network.request_channel import Request
-from penstock.messages import group_apis
 from penstock.messages.api import Api
+from penstock.messages.groups import group_apis
 from penstock.messages.groups.classic_protocol import HeartbeatRequest
 from penstock.messages.groups.coordinators import FindCoordinatorRequest
 from penstock.messages.groups.listing import DescribeGroupsRequest

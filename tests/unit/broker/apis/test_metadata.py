@@ -5,8 +5,8 @@ from __future__ import annotations
 from broker.apis.metadata import MetadataApi
 from broker.apis.topic_views import TopicViews
 from broker.network.request_channel import Request
-from penstock.messages.brokers import HostedReplicas
 from penstock.messages.metadata import MetadataRequest, TopicInfo
+from penstock.messages.nodes.brokers import HostedReplicas
 from penstock.types import Endpoint, ListenerEndpoint
 from tests.support.machine import NOW_NS
 from tests.support.received import as_received

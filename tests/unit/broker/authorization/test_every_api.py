@@ -28,7 +28,7 @@ from penstock.errors import (
     TransactionalIdAuthorizationFailedError,
     UnknownTopicIdError,
 )
-from penstock.messages import brokers, cluster, configs, elections, log_dirs, metadata, offsets, produce, topics
+from penstock.messages import cluster, configs, elections, log_dirs, metadata, offsets, produce, topics
 from penstock.messages.api import ApiKind
 from penstock.messages.apis import APIS
 from penstock.messages.client_apis import FETCH
@@ -39,6 +39,7 @@ from penstock.messages.groups import classic_protocol as classic
 from penstock.messages.groups import consumer_protocol as consumer
 from penstock.messages.groups import coordinators, listing
 from penstock.messages.groups import offsets as group_offsets
+from penstock.messages.nodes import brokers
 from penstock.messages.quorum import DescribeMetadataRequest, DescribeQuorumRequest
 from penstock.messages.security import acls, quotas
 from penstock.messages.security.acls import AclBinding, Need, Operation, PatternType, Permission, ResourceType

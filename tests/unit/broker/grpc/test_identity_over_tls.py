@@ -19,8 +19,8 @@ from broker.network.request_channel import Caller
 from broker.tls.certificates import NodeCertificates
 from penstock.clock import SystemClock
 from penstock.errors import ApiError, ClusterAuthorizationFailedError, SaslAuthenticationFailedError
-from penstock.messages import brokers
 from penstock.messages.api import Api
+from penstock.messages.nodes import brokers
 from penstock.pb import quorum_pb2
 from penstock.testing.ports import free_ports
 from penstock.types import Endpoint

@@ -23,7 +23,7 @@ from broker.jobs.log_dir_moves.moves import Move
 from broker.replication.hosting.directory_reports import DirectoryReports
 from broker.replication.partition import Partition
 from penstock.errors import NotControllerError, RequestTimedOutError
-from penstock.messages.brokers import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from penstock.messages.nodes.brokers import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from penstock.types import TopicPartition
 from storage.log_dirs.future_directories import MoveDirectory
 from tests.support.machine import stop_wait

@@ -13,7 +13,6 @@ import pytest
 from broker.metrics.metrics_text import metrics_text
 from penstock.errors import ApiError
 from penstock.messages.apis import APIS
-from penstock.messages.brokers import UnregisterBrokerRequest
 from penstock.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -31,6 +30,7 @@ from penstock.messages.groups.classic_protocol import LeaveGroupRequest, Leaving
 from penstock.messages.groups.listing import DeleteGroupsRequest
 from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitRequest, OffsetDeleteRequest
 from penstock.messages.log_dirs import AlterReplicaLogDir, AlterReplicaLogDirsRequest
+from penstock.messages.nodes.brokers import UnregisterBrokerRequest
 from penstock.messages.offsets import DeleteRecordsPartition, DeleteRecordsRequest
 from penstock.messages.quorum import DescribeMetadataRequest
 from penstock.messages.security.acls import (

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection
 from broker.metrics.quorum_readings import quorum_readings
 from penstock import AsyncAdmin, AsyncProducer, TopicPartition
 from penstock.errors import BrokerIdNotRegisteredError, PenstockError, PolicyViolationError
-from penstock.messages.brokers import BrokerHeartbeatResponse
+from penstock.messages.nodes.brokers import BrokerHeartbeatResponse
 from storage.log.log import Log
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 

@@ -22,7 +22,7 @@ from penstock.errors import (
     TopicExistsError,
     UnknownTopicIdError,
 )
-from penstock.messages.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
+from penstock.messages.nodes.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
 from penstock.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,

@@ -17,7 +17,7 @@ from metadata.controller.state import LeaderChange
 from metadata.records import TopicRecord
 from metadata.registrations import PartitionRegistration
 from penstock.errors import KafkaStorageError, RequestTimedOutError
-from penstock.messages.brokers import RegisterBrokerRequest, RegisterBrokerResponse
+from penstock.messages.nodes.brokers import RegisterBrokerRequest, RegisterBrokerResponse
 from penstock.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 from penstock.types import NO_LEADER
 from raft.driver.driver import RaftDriver

@@ -13,8 +13,8 @@ from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.lost_replicas import LostReplicas
 from metadata.offline import OfflineReason, offline_reason
 from penstock.errors import CorruptFileError, LeaderNotAvailableError
-from penstock.messages.brokers import HostedReplicas
 from penstock.messages.metadata import MetadataRequest
+from penstock.messages.nodes.brokers import HostedReplicas
 from penstock.types import TopicPartition
 from tests.support.machine import NOW_NS
 from tests.support.received import as_received

@@ -21,7 +21,7 @@ from penstock.errors import (
     UnknownMemberIdError,
     UnknownServerError,
 )
-from penstock.messages.group_apis import DESCRIBE_GROUPS, OFFSET_COMMIT
+from penstock.messages.groups.group_apis import DESCRIBE_GROUPS, OFFSET_COMMIT
 from penstock.messages.groups.listing import DescribedGroup, DescribeGroupsRequest
 from penstock.messages.groups.offsets import OffsetCommitRequest
 from tests.support.client_environment import fake_environment

@@ -18,7 +18,7 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from penstock.messages.partitions import AlterPartitionData, AlterPartitionRequest, IsrMember
+from penstock.messages.nodes.partitions import AlterPartitionData, AlterPartitionRequest, IsrMember
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error, raised_by
 
 

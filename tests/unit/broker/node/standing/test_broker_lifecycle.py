@@ -21,7 +21,7 @@ from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from metadata.image import MetadataImage
 from penstock.errors import ApiError, DuplicateBrokerRegistrationError, InvalidRegistrationError, RequestTimedOutError
-from penstock.messages.brokers import (
+from penstock.messages.nodes.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     HostedReplicas,

@@ -13,7 +13,7 @@ from broker.node.standing.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from penstock.errors import ApiError, RequestTimedOutError, StaleBrokerEpochError
-from penstock.messages.brokers import (
+from penstock.messages.nodes.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     RegisterBrokerRequest,

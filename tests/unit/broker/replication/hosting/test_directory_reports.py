@@ -14,7 +14,7 @@ from broker.replication.hosting.directory_reports import REPLICAS_MAX, Directory
 from broker.replication.partition import Partition
 from metadata.registrations import PartitionRegistration
 from penstock.errors import ApiError, RequestTimedOutError, UnknownTopicIdError
-from penstock.messages.brokers import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
+from penstock.messages.nodes.brokers import AssignedReplica, AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from penstock.types import TopicPartition
 from tests.support.virtual_time import run_virtual
 

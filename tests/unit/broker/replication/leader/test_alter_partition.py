@@ -14,7 +14,12 @@ from broker.replication.leader.alter_partition import PARTITIONS_MAX, AlterParti
 from broker.replication.leader.leader_state import ProposedIsr
 from broker.replication.partition import Partition
 from penstock.errors import ApiError, IneligibleReplicaError, NotControllerError, RequestTimedOutError
-from penstock.messages.partitions import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult, IsrMember
+from penstock.messages.nodes.partitions import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    IsrMember,
+)
 from penstock.types import TopicPartition
 from tests.support.virtual_time import run_virtual, virtual_clock
 

@@ -19,8 +19,8 @@ from penstock.errors import (
     NonEmptyGroupError,
     UnknownTopicOrPartitionError,
 )
-from penstock.messages.group_apis import LIST_GROUPS
 from penstock.messages.groups.consumer_protocol import TopicIdPartitions
+from penstock.messages.groups.group_apis import LIST_GROUPS
 from penstock.messages.groups.listing import GroupMember, GroupType
 from penstock.types import CommittedOffset
 from tests.support.client_environment import fake_environment

@@ -15,8 +15,8 @@ from penstock.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from penstock.messages.brokers import AssignReplicasToDirsRequest, HostedReplicas
 from penstock.messages.elections import ElectionType, ElectLeadersRequest, NamedPartitions
+from penstock.messages.nodes.brokers import AssignReplicasToDirsRequest, HostedReplicas
 from penstock.messages.topics import NewTopic, ReplicaAssignment
 from penstock.types import NO_LEADER
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error, raised_by

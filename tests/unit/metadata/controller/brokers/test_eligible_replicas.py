@@ -11,7 +11,7 @@ from metadata.controller.election import Circumstances, ElectedLeader, elect, el
 from metadata.records import ConfigRecord, PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
 from penstock.errors import InvariantViolation
-from penstock.messages.brokers import HostedReplicas
+from penstock.messages.nodes.brokers import HostedReplicas
 from penstock.types import NO_LEADER
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
 

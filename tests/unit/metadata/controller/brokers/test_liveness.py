@@ -8,7 +8,7 @@ from metadata.controller.brokers.broker_state import TRANSITIONS, BrokerState, H
 from metadata.controller.sessions import STANDSTILL_SESSIONS
 from metadata.records import BrokerRegistrationChangeRecord
 from penstock.errors import BrokerIdNotRegisteredError, InconsistentClusterIdError, StaleBrokerEpochError
-from penstock.messages.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from penstock.messages.nodes.brokers import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from penstock.messages.topics import NewTopic, ReplicaAssignment
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster, is_error, raised_by
 

@@ -6,7 +6,7 @@ import pytest
 
 from metadata.controller.config import ControllerConfig
 from penstock.errors import InvalidRegistrationError, InvalidRequestError
-from penstock.messages.brokers import HostedReplicas, RegisterBrokerRequest
+from penstock.messages.nodes.brokers import HostedReplicas, RegisterBrokerRequest
 from penstock.types import NO_LEADER
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster, is_error, raised_by
 

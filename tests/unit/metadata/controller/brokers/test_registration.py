@@ -16,7 +16,7 @@ from penstock.errors import (
     InvariantViolation,
     ResourceExhaustedError,
 )
-from penstock.messages.brokers import RegisterBrokerRequest
+from penstock.messages.nodes.brokers import RegisterBrokerRequest
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster, is_error, raised_by
 
 GOOD = RegisterBrokerRequest(CLUSTER_ID, 1, "process", "host", 9192, log_dirs=("dir-1",))

@@ -9,7 +9,7 @@ import pytest
 
 from metadata.controller.config import ControllerConfig
 from metadata.records import PartitionRecord
-from penstock.messages.brokers import HostedReplicas
+from penstock.messages.nodes.brokers import HostedReplicas
 from penstock.messages.topics import NewPartitions
 from penstock.types import NO_LEADER
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster

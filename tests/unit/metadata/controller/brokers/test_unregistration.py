@@ -18,9 +18,9 @@ from penstock.errors import (
     InvariantViolation,
     PolicyViolationError,
 )
-from penstock.messages.brokers import BrokerHeartbeatRequest, HostedReplicas
 from penstock.messages.configs import ConfigResource
-from penstock.messages.partitions import AlterPartitionRequest
+from penstock.messages.nodes.brokers import BrokerHeartbeatRequest, HostedReplicas
+from penstock.messages.nodes.partitions import AlterPartitionRequest
 from penstock.messages.topics import NewTopic, ReplicaAssignment
 from tests.unit.metadata.harness import CLUSTER_ID, EPOCH, SESSION_TIMEOUT_MS, Cluster, is_error, raised_by
 

@@ -8,7 +8,7 @@ import pytest
 
 from metadata.controller.config import ControllerConfig
 from metadata.controller.elections import leader_balance
-from penstock.messages.brokers import HostedReplicas
+from penstock.messages.nodes.brokers import HostedReplicas
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
 
 INTERVAL_MS = 300_000

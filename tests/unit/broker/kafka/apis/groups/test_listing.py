@@ -17,9 +17,9 @@ from penstock.errors import (
     NonEmptyGroupError,
     NotCoordinatorError,
 )
-from penstock.messages.group_apis import DESCRIBED_MAX
 from penstock.messages.groups import listing as messages
 from penstock.messages.groups.consumer_protocol import TopicIdPartitions
+from penstock.messages.groups.group_apis import DESCRIBED_MAX
 from penstock.messages.groups.listing import GroupType
 from tests.support.kafka_plans import asked, ended, first_ask, parts_of, read_by_client
 

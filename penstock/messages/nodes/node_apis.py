@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from types import NoneType
 from typing import Any, Final
 
-from penstock.messages import brokers, partitions, produce, topics
+from penstock.messages import produce, topics
 from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Outcome
+from penstock.messages.nodes import brokers, partitions
 from penstock.messages.transactions import markers
 
 
