@@ -16,13 +16,12 @@ as the one before that. Pure. Not here: what a decision is (ending.py).
 
 from __future__ import annotations
 
-from broker.transactions.transaction_metadata import EPOCH_MAX, TransactionMetadata
+from broker.transactions.transaction_metadata import EPOCH_MAX, NO_PRODUCER_EPOCH, TransactionMetadata
 from broker.transactions.transactional_ids import check_not_reserved, check_transactional_id
 from penstock.errors import (
     ConcurrentTransactionsError,
     InvalidProducerIdMappingError,
     InvalidTxnStateError,
-    ProducerFencedError,
 )
 from penstock.messages.transactions.listing import TransactionState
 from penstock.messages.transactions.producers import EndTxnRequest
@@ -50,12 +49,7 @@ def check_end(found: TransactionMetadata | None, request: EndTxnRequest) -> Tran
             known.add(found.previous_producer_id)
         if request.producer_id not in known:
             raise _no_mapping(request)
-        was_its_own = request.producer_epoch == found.last_producer_epoch
-        why = f"; its transaction: {found.why_aborted}" if was_its_own and found.why_aborted else ""
-        raise ProducerFencedError(
-            f"producer {request.producer_id} has epoch {request.producer_epoch}, and that of"
-            f" {request.transactional_id!r} is {found.producer_epoch} now{why}"
-        )
+        raise found.fenced(request.producer_id, request.producer_epoch)
     if found.state is TransactionState.ONGOING:
         return found
     if is_repeated:
@@ -86,7 +80,7 @@ def _is_repeated(found: TransactionMetadata, request: EndTxnRequest) -> bool:
     of_request = request.producer_id, request.producer_epoch
     if not request.bumps_epoch:
         return of_request == (found.producer_id, found.producer_epoch)
-    if of_request[1] != found.last_producer_epoch:
+    if request.producer_epoch == NO_PRODUCER_EPOCH or request.producer_epoch != found.last_producer_epoch:
         return False
     is_first_of_new_id = found.producer_epoch == 0
     return of_request[0] == (found.previous_producer_id if is_first_of_new_id else found.producer_id)

@@ -18,7 +18,13 @@ from broker.coordination.turn import Ticket, Turn
 from broker.transactions.ending import TransactionEnding
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import HeldTransactions, TransactionCounters
-from broker.transactions.transaction_metadata import NO_PRODUCER_EPOCH, VERSION_1, VERSION_2, TransactionMetadata
+from broker.transactions.transaction_metadata import (
+    EPOCH_MAX,
+    NO_PRODUCER_EPOCH,
+    VERSION_1,
+    VERSION_2,
+    TransactionMetadata,
+)
 from broker.transactions.transaction_records import RECORDS, TransactionLogKey, log_value
 from broker.transactions.transactional_ids import check_not_reserved, check_transactional_id
 from broker.transactions.waiting_adds import WaitingAdds
@@ -31,7 +37,6 @@ from penstock.errors import (
     InvalidProducerIdMappingError,
     InvalidRequestError,
     OperationNotAttemptedError,
-    ProducerFencedError,
     TransactionAbortableError,
     UnknownTopicOrPartitionError,
 )
@@ -137,11 +142,8 @@ class TransactionsPartitions:
             raise InvalidProducerIdMappingError(
                 f"transactional id {transactional_id!r} does not belong to producer {producer_id}"
             )
-        if found.producer_epoch != producer_epoch:
-            raise ProducerFencedError(
-                f"producer {producer_id} has epoch {producer_epoch}, and that of {transactional_id!r} is"
-                f" {found.producer_epoch} now"
-            )
+        if found.producer_epoch != producer_epoch or producer_epoch == EPOCH_MAX:
+            raise found.fenced(producer_id, producer_epoch)
         return found
 
     def _add(

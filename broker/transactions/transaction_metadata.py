@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from broker.transactions.transaction_states import MOVES, PREPARED
-from penstock.errors import InvariantViolation
+from penstock.errors import InvariantViolation, ProducerFencedError
 from penstock.messages.transactions.listing import TransactionState
 from penstock.types import NO_TIMESTAMP, TopicPartition
 
@@ -58,6 +58,15 @@ class TransactionMetadata(NamedTuple):
         if not is_aborted or self.start_ms == NO_TIMESTAMP or self.update_ms - self.start_ms < self.timeout_ms:
             return ""
         return f"it was open for longer than its time-out of {self.timeout_ms} ms, and was aborted"
+
+    def fenced(self, producer_id: int, producer_epoch: int) -> ProducerFencedError:
+        """The error of a producer whose epoch is over, or is one that no producer has."""
+        was_its_own = producer_epoch == self.last_producer_epoch
+        why = f"; its transaction: {self.why_aborted}" if was_its_own and self.why_aborted else ""
+        return ProducerFencedError(
+            f"producer {producer_id} has epoch {producer_epoch}, and that of {self.transactional_id!r} is"
+            f" {self.producer_epoch} now{why}"
+        )
 
     def moved(self, state: TransactionState, wall_ms: int, **changes: Any) -> TransactionMetadata:
         """As the next record has it. Invariant: `update_ms` rises, also where the calendar is set back: it tells two

@@ -223,6 +223,7 @@ def test_a_commit_after_its_time_says_that_the_time_was_up(version: int) -> None
         with pytest.raises(ApiError, match=why):
             here.end(producer, version=version)
         here.markers_written()
+    assert why in str(here.add(producer, P1, version=version)[0]), "a batch may be what finds out"
     here = TransactionsHere()
     producer = opened(here, version)
     with pytest.raises(ConcurrentTransactionsError):
@@ -232,6 +233,17 @@ def test_a_commit_after_its_time_says_that_the_time_was_up(version: int) -> None
     with pytest.raises(ApiError) as fenced:
         here.end(producer, version=version)
     assert "time-out" not in str(fenced.value), "another producer has come"
+
+
+def test_an_epoch_that_no_producer_has_repeats_no_end() -> None:
+    here = TransactionsHere()
+    with_no_epoch = opened(here, 1)[0], -1
+    with pytest.raises(ConcurrentTransactionsError):
+        here.init()
+    for _ in range(2):
+        with pytest.raises(ProducerFencedError):
+            here.end(with_no_epoch, False)
+        here.markers_written()
 
 
 def test_a_producer_may_go_on_after_a_time_out() -> None:
@@ -267,6 +279,10 @@ def test_one_whose_epochs_are_used_up_is_fenced_by_its_time_out() -> None:
             here.end((1000, epoch), False)
         with pytest.raises(ProducerFencedError):
             here.init(named=(1000, EPOCH_MAX - 1))
+    (refused,) = here.add((1000, EPOCH_MAX))
+    assert isinstance(refused, ProducerFencedError), "its time-out would have an epoch that no record can have"
+    with pytest.raises(ProducerFencedError):
+        here.add_group((1000, EPOCH_MAX), "group")
     assert here.init() == (1001, 0)
 
 
