@@ -1,15 +1,20 @@
-"""IP addresses in the metadata: of an ACL's host, and of a quota. They are compared as they are written.
+"""IP addresses: how they are written in the metadata, and which of them are one machine's.
 
-So only the form that a connection's address has ever counts. Not here: where an address may stand.
+Those of an ACL's host and of a quota are compared as they are written, so only the form that a connection's address has
+ever counts. Not here: where an address may stand.
 """
 
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
+from typing import Final
 
 from penstock.errors import InvalidRequestError
 
-_SHOWN = 64
+_SHOWN: Final = 64
+_NETWORK_BITS: Final = 64
+_NETWORKS_KEPT: Final = 4_096
 
 
 def check_address(text: str, remedy: str) -> None:
@@ -20,3 +25,18 @@ def check_address(text: str, remedy: str) -> None:
         raise InvalidRequestError(f"{text[:_SHOWN]!r} is no address: {remedy}") from None
     if written != text:
         raise InvalidRequestError(f"write the address {text!r} as {written!r}: it is compared as it is written")
+
+
+@lru_cache(_NETWORKS_KEPT)
+def network_of(host: str) -> str:
+    """The host as whoever is one of many is counted by it: an address of IPv4 by itself, and one of IPv6 by its network
+    of 64 bits, of which one machine has as many as it likes. What is no address stays as it is."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))

@@ -10,31 +10,16 @@ An address of IPv6 stands for its network of 64 bits: one machine has as many as
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter
-from functools import lru_cache
 from typing import Final
+
+from metadata.addresses import network_of
 
 OF_HOST_MAX: Final = 16
 SHARED_MAX: Final = 256
 ALL_MAX: Final = 4_096
 PROVEN_MAX: Final = 4_096
 """Addresses that are remembered by a log-in; the one whose last is longest ago is forgotten first."""
-_NETWORK_BITS: Final = 64
-
-
-@lru_cache(PROVEN_MAX)
-def network_of(host: str) -> str:
-    """The address that attempts are counted by."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if isinstance(address, ipaddress.IPv4Address):
-        return host
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))
 
 
 class Attempts:

@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from broker.authentication.attempts import network_of
 from broker.authentication.logins import Dialogue
+from metadata.addresses import network_of
 from penstock.errors import IllegalSaslStateError
 from penstock.types import Endpoint
 

@@ -14,6 +14,7 @@ from typing import Final, Generic, TypeVar
 from broker.quotas.quota_limits import Limit, QuotaLimits, QuotaOwner, address_limits_of, limits_of
 from broker.quotas.sampled_rate import QuotaWindows, SampledRate
 from broker.quotas.token_bucket import TokenBucket
+from metadata.addresses import network_of
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.quotas import Quotas
@@ -125,12 +126,16 @@ class ClientQuotas:
         limit = self._addresses.get(host) or self._addresses.get(DEFAULT_NAME)
         if limit is None:
             return 0
-        bucket = self._of_addresses.of(CONNECTION_CREATION_RATE, QuotaOwner(host, None))
+        bucket = self._of_addresses.of(CONNECTION_CREATION_RATE, self._counted_as(host))
         return self._counted(CONNECTION_CREATION_RATE, bucket.take(1, limit, now_ms))
 
     def left(self, host: str) -> None:
         """See AddressQuotas."""
-        self._of_addresses.of(CONNECTION_CREATION_RATE, QuotaOwner(host, None)).give_back(1)
+        self._of_addresses.of(CONNECTION_CREATION_RATE, self._counted_as(host)).give_back(1)
+
+    def _counted_as(self, host: str) -> QuotaOwner:
+        """One that has a quota of its own counts by itself, also where its network is counted as one."""
+        return QuotaOwner(host if host in self._addresses else network_of(host), None)
 
     def _counted(self, key: str, throttle_ms: int) -> int:
         if throttle_ms:

@@ -60,3 +60,14 @@ def test_an_address_of_its_own_has_its_own_and_without_quotas_nobody_waits() -> 
     assert not quotas.is_active, "no request is charged for it"
     none = quotas_of()
     assert not none.has_addresses and none.connected(HOST, 0) == 0
+
+
+def test_a_machine_with_a_network_of_ipv6_has_the_rate_of_one_and_a_named_address_its_own() -> None:
+    named = "2001:db8::5"
+    quotas = quotas_of(rate("", 1), rate(named, 1))
+    waits = [quotas.connected(f"2001:db8::1:{number:x}", 0) for number in range(12)]
+    assert waits == [0] * 10 + [1_000, 2_000]
+    quotas.left("2001:db8::ffff")
+    assert quotas.connected("2001:db8::abcd", 0) == 2_000
+    assert [quotas.connected(other, 0) for other in ("2001:db8:0:1::1", named, "10.0.0.1", "10.0.0.2")] == [0] * 4
+    assert [quotas.connected("::ffff:10.0.0.1", 0) for _ in range(10)][-1] == 1_000, "mapped, it is 10.0.0.1"
