@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from penstock.client.consumer.fetch_buffer import FetchBuffer
+from penstock.client.consumer.fetching.fetch_buffer import FetchBuffer
 from penstock.client.environment import ClientEnvironment
 from penstock.client.producer.memory import MemoryPool
 from penstock.clock import ManualClock

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.client.cluster.arguments import checked_number
 from penstock.client.consumer.consumer_core import ConsumerCore
-from penstock.client.consumer.effects import Deliver
+from penstock.client.consumer.fetching.effects import Deliver
 from penstock.errors import MissingDependencyError
 from penstock.types import TopicPartition
 

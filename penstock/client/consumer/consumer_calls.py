@@ -21,6 +21,7 @@ from penstock.client.cluster.offsets import OffsetInfo, list_offsets
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.consumer_core import ConsumerCore
 from penstock.client.consumer.consumer_metrics import ConsumerStatistics, consumer_metrics
+from penstock.client.consumer.fetching.partition_state import PartitionState
 from penstock.client.consumer.groups.arguments import checked_offsets
 from penstock.client.consumer.groups.auto_commit import user_positions
 from penstock.client.consumer.groups.commits import ToCommit
@@ -29,7 +30,6 @@ from penstock.client.consumer.groups.joined_group import JoinedGroup
 from penstock.client.consumer.groups.member_report import member_waits, not_assigned
 from penstock.client.consumer.groups.steps import OnCommitted
 from penstock.client.consumer.groups.subscription import Mode, checked_subscription
-from penstock.client.consumer.partition_state import PartitionState
 from penstock.errors import SubscriptionError, TimedOutError, TopicRecreatedError, UnknownTopicOrPartitionError
 from penstock.position import Position
 from penstock.types import (

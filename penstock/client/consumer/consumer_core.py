@@ -16,12 +16,12 @@ from penstock.client.cluster.arguments import checked_number, checked_partition
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.consumer.consumer_metrics import ConsumerStatistics
 from penstock.client.consumer.consumer_record import ConsumerRecord, make_records
-from penstock.client.consumer.effects import Deliver
-from penstock.client.consumer.fetch_buffer import FetchBuffer
-from penstock.client.consumer.fetcher import Fetcher
+from penstock.client.consumer.fetching.effects import Deliver
+from penstock.client.consumer.fetching.fetch_buffer import FetchBuffer
+from penstock.client.consumer.fetching.fetcher import Fetcher
+from penstock.client.consumer.fetching.positions import Positions
 from penstock.client.consumer.groups.joined_group import JoinedGroup
 from penstock.client.consumer.groups.subscription import Mode
-from penstock.client.consumer.positions import Positions
 from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.client.consumer.raw.raw_fetch import RawFetch
 from penstock.client.consumer.reader import Reader

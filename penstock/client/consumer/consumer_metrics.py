@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from penstock.client.consumer.fetching.partition_state import PartitionState
 from penstock.client.consumer.groups.member_report import GroupStatistics
-from penstock.client.consumer.partition_state import PartitionState
 from penstock.types import TopicPartition
 
 

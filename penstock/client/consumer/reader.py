@@ -16,10 +16,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from penstock.client.consumer.decode import Decoder, decode_good
-from penstock.client.consumer.effects import Deliver, ReportError
-from penstock.client.consumer.fetch_buffer import FetchBuffer, FetchRefusal, Item
-from penstock.client.consumer.partition_state import GenerationOffset, PartitionState, ReadFailure
-from penstock.client.consumer.positions import Positions
+from penstock.client.consumer.fetching.effects import Deliver, ReportError
+from penstock.client.consumer.fetching.fetch_buffer import FetchBuffer, FetchRefusal, Item
+from penstock.client.consumer.fetching.partition_state import GenerationOffset, PartitionState, ReadFailure
+from penstock.client.consumer.fetching.positions import Positions
 from penstock.errors import UndecodableBatchError
 from penstock.types import TopicPartition
 

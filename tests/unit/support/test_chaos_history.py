@@ -13,7 +13,7 @@ from tests.support.virtual_time import run_virtual
 
 
 def test_the_history_has_what_the_clients_log_while_it_is_open(tmp_path: Path) -> None:
-    log = logging.getLogger("penstock.client.consumer.fetcher")
+    log = logging.getLogger("penstock.client.consumer.fetching.fetcher")
     with History(tmp_path / "history.jsonl") as history:
         log.debug("node %d is silent", 1)
         history.write("fault", kind="kill")

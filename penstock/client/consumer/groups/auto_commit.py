@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from penstock.client.consumer.fetching.partition_state import PartitionState
 from penstock.client.consumer.groups.commits import ToCommit
-from penstock.client.consumer.partition_state import PartitionState
 from penstock.types import TopicPartition
 
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from penstock.client.cluster.arguments import checked_partitions
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.consumer.fetcher import Fetcher
+from penstock.client.consumer.fetching.fetcher import Fetcher
+from penstock.client.consumer.fetching.positions import Positions
 from penstock.client.consumer.groups.auto_commit import AutoCommit
 from penstock.client.consumer.groups.commits import Commits, MemberStamp, ToCommit
 from penstock.client.consumer.groups.group_service import GroupService
@@ -26,7 +27,6 @@ from penstock.client.consumer.groups.membership_state import LOST, Identity, Mem
 from penstock.client.consumer.groups.preparation import Preparation
 from penstock.client.consumer.groups.steps import Committed, CommittedPlaces, OnCommitted, RebalanceStep, StepKind
 from penstock.client.consumer.groups.subscription import GroupSubscription, Mode
-from penstock.client.consumer.positions import Positions
 from penstock.client.options.config import ConsumerConfig
 from penstock.errors import CommitFailedError, PenstockError, SubscriptionError
 from penstock.types import CommittedOffset, TopicPartition

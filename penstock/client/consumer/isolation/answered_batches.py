@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from penstock.client.consumer.partition_state import PartitionState
+from penstock.client.consumer.fetching.partition_state import PartitionState
 from penstock.errors import CorruptMessageError, PenstockError
 from penstock.messages.fetch import AbortedTransaction
 from penstock.record.batch import BatchHeader, iter_headers

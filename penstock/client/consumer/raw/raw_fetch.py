@@ -13,10 +13,10 @@ import asyncio
 from collections.abc import AsyncGenerator
 
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.consumer.effects import Deliver
-from penstock.client.consumer.fetch_buffer import FetchBuffer
-from penstock.client.consumer.fetcher import Fetcher
-from penstock.client.consumer.positions import Positions
+from penstock.client.consumer.fetching.effects import Deliver
+from penstock.client.consumer.fetching.fetch_buffer import FetchBuffer
+from penstock.client.consumer.fetching.fetcher import Fetcher
+from penstock.client.consumer.fetching.positions import Positions
 from penstock.client.consumer.raw.raw_buffer import RawBuffer, RawRange
 from penstock.client.consumer.reader import Reader
 from penstock.client.options.config import ConsumerConfig

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.consumer.fetch_link import FetchLink
-from penstock.client.consumer.fetch_session_view import FetchSessionView
-from penstock.client.consumer.positions import Positions
+from penstock.client.consumer.fetching.fetch_link import FetchLink
+from penstock.client.consumer.fetching.fetch_session_view import FetchSessionView
+from penstock.client.consumer.fetching.positions import Positions
 from penstock.client.consumer.raw.raw_fetch import RawFetch
 from penstock.client.consumer.reader import Reader
 from penstock.client.producer.partition_queue import PartitionQueue

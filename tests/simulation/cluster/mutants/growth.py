@@ -6,7 +6,7 @@ from broker.quorum.metadata_publisher import MetadataPublisher
 from metadata import replay
 from metadata.controller.topics import assignments, new_partitions
 from metadata.delta import MetadataDelta
-from penstock.client.consumer.positions import Positions
+from penstock.client.consumer.fetching.positions import Positions
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import TOGETHER, directed
 from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, ReaderPlan, Task, WriterPlan

@@ -13,10 +13,10 @@ from penstock import AsyncConsumer
 from penstock.backoff import Backoff
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
-from penstock.client.consumer.effects import ReportError
-from penstock.client.consumer.fetcher import Fetcher
-from penstock.client.consumer.look_ups import PLACED_MS
-from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions
+from penstock.client.consumer.fetching.effects import ReportError
+from penstock.client.consumer.fetching.fetcher import Fetcher
+from penstock.client.consumer.fetching.look_ups import PLACED_MS
+from penstock.client.consumer.fetching.positions import UNKNOWN_PARTITION_GRACE_MS, Positions
 from penstock.client.consumer.reader import Reader
 from penstock.client.options.config import ConnectionConfig, consumer_config
 from penstock.errors import UnknownTopicOrPartitionError

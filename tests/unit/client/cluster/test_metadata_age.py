@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.consumer.fetcher import Fetcher
-from penstock.client.consumer.positions import Positions
+from penstock.client.consumer.fetching.fetcher import Fetcher
+from penstock.client.consumer.fetching.positions import Positions
 from penstock.client.options.config import ConsumerConfig, consumer_config
 from penstock.types import TopicPartition
 from tests.support.client_environment import buffer_of, fake_environment, nothing

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from penstock.client.cluster.cluster import UNKNOWN_TOPIC_GRACE_MS, ClusterClient
-from penstock.client.consumer.effects import ReportError
-from penstock.client.consumer.fetcher import Fetcher
-from penstock.client.consumer.positions import Positions
+from penstock.client.consumer.fetching.effects import ReportError
+from penstock.client.consumer.fetching.fetcher import Fetcher
+from penstock.client.consumer.fetching.positions import Positions
 from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.client.options.config import ConnectionConfig, consumer_config
 from penstock.errors import TopicRecreatedError

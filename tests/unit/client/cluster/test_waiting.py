@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from penstock.client.cluster.metadata_cache import Leader, MetadataCache
 from penstock.client.cluster.waiting import Waiting
-from penstock.client.consumer.partition_state import PartitionState
-from penstock.client.consumer.stalled import consumer_waits
+from penstock.client.consumer.fetching.partition_state import PartitionState
+from penstock.client.consumer.fetching.stalled import consumer_waits
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.stalled import producer_waits

@@ -359,7 +359,7 @@ def test_what_does_not_exist_is_named(cluster: FakeCluster, monkeypatch: pytest.
 
 
 def test_a_topic_deleted_under_its_reader_is_told(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.client.consumer.positions.UNKNOWN_PARTITION_GRACE_MS", 50)
+    monkeypatch.setattr("penstock.client.consumer.fetching.positions.UNKNOWN_PARTITION_GRACE_MS", 50)
     fill(cluster, 0, 1)
     with Consumer(cluster.bootstrap, auto_offset_reset="earliest", retry_backoff_ms=5) as consumer:
         consumer.assign([T0])

@@ -11,9 +11,9 @@ import pytest
 from penstock import AsyncConsumer, Consumer, TopicPartition
 from penstock.backoff import Backoff
 from penstock.cli.console import consume
-from penstock.client.consumer.effects import Deliver
+from penstock.client.consumer.fetching.effects import Deliver
+from penstock.client.consumer.fetching.positions import Positions
 from penstock.client.consumer.origin import Origin
-from penstock.client.consumer.positions import Positions
 from penstock.errors import UndecodableBatchError
 from penstock.messages.fetch import PartitionFetchResult
 from penstock.record.builder import build_batch

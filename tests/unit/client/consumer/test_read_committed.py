@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from penstock import AsyncConsumer, AsyncProducer
+from penstock.client.consumer.fetching.partition_state import PartitionState
 from penstock.client.consumer.isolation.answered_batches import read_answer
-from penstock.client.consumer.partition_state import PartitionState
 from penstock.client.options.config import consumer_config
 from penstock.errors import ConfigError
 from penstock.messages.fetch import AbortedTransaction

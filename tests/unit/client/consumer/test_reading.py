@@ -15,7 +15,7 @@ from penstock import AsyncConsumer
 from penstock.client.consumer.arrow_table import ArrowOptions, take_table
 from penstock.client.consumer.consumer_core import ConsumerCore
 from penstock.client.consumer.decode import decode_good
-from penstock.client.consumer.effects import Deliver, ReportError
+from penstock.client.consumer.fetching.effects import Deliver, ReportError
 from penstock.errors import InvalidRequestError, MessageTooLargeError, UndecodableBatchError
 from penstock.messages.fetch import FetchResponse, PartitionFetchResult
 from penstock.record.builder import build_batch

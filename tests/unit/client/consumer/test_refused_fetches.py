@@ -15,9 +15,9 @@ import pytest
 from penstock import AsyncConsumer, Consumer, TopicPartition
 from penstock.client.consumer.arrow_table import ArrowOptions, take_table
 from penstock.client.consumer.consumer_core import ConsumerCore
-from penstock.client.consumer.effects import Deliver
-from penstock.client.consumer.fetch_buffer import FetchRefusal
-from penstock.client.consumer.fetch_link import UNKNOWN_ERRORS_MAX
+from penstock.client.consumer.fetching.effects import Deliver
+from penstock.client.consumer.fetching.fetch_buffer import FetchRefusal
+from penstock.client.consumer.fetching.fetch_link import UNKNOWN_ERRORS_MAX
 from penstock.client.consumer.raw.raw_buffer import RawBuffer
 from penstock.client.wire.channel import GrpcStream
 from penstock.errors import (

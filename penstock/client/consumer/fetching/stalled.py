@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.cluster.waiting import Waiting, broker_name, error_text, grouped, no_leader
-from penstock.client.consumer.partition_state import PartitionState
+from penstock.client.consumer.fetching.partition_state import PartitionState
 from penstock.types import TopicPartition
 
 

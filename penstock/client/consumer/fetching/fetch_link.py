@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from penstock.backoff import Backoff
-from penstock.client.consumer.fetch_buffer import FetchRefusal
-from penstock.client.consumer.fetch_session_view import FetchSessionView, SessionDelta
+from penstock.client.consumer.fetching.fetch_buffer import FetchRefusal
+from penstock.client.consumer.fetching.fetch_session_view import FetchSessionView, SessionDelta
 from penstock.client.wire.connection import Connection, ConsumerFetchStream
 from penstock.errors import ApiError, NetworkError, RequestTimedOutError, UnknownServerError
 from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetchResult

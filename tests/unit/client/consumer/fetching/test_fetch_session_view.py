@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import cast
 
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.client.consumer.effects import Deliver
-from penstock.client.consumer.fetch_buffer import FetchBuffer
-from penstock.client.consumer.fetch_session_view import FetchSessionView
-from penstock.client.consumer.fetcher import Fetcher
-from penstock.client.consumer.positions import Positions
+from penstock.client.consumer.fetching.effects import Deliver
+from penstock.client.consumer.fetching.fetch_buffer import FetchBuffer
+from penstock.client.consumer.fetching.fetch_session_view import FetchSessionView
+from penstock.client.consumer.fetching.fetcher import Fetcher
+from penstock.client.consumer.fetching.positions import Positions
 from penstock.client.options.config import consumer_config
 from penstock.messages.fetch import FetchPartition
 from penstock.types import TopicPartition

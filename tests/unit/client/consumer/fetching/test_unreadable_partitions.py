@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import Consumer, TopicPartition
-from penstock.client.consumer.fetcher import TOLD_AT_FAILURES
+from penstock.client.consumer.fetching.fetcher import TOLD_AT_FAILURES
 from penstock.errors import KafkaStorageError
 from penstock.record.builder import build_batch
 from tests.support.fake_broker import FakeCluster

@@ -16,15 +16,15 @@ from penstock.client.cluster.by_leader import check_partitions
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.consumer_metrics import FetchStatistics
-from penstock.client.consumer.effects import Deliver, Effect, FindLeader, ReportError
-from penstock.client.consumer.fetch_buffer import FetchBuffer, FetchRefusal
-from penstock.client.consumer.fetch_link import FetchLink, Wanted
-from penstock.client.consumer.fetch_session_view import SessionDelta
-from penstock.client.consumer.look_ups import LookUps
-from penstock.client.consumer.partition_state import PartitionState
-from penstock.client.consumer.positions import Positions
+from penstock.client.consumer.fetching.effects import Deliver, Effect, FindLeader, ReportError
+from penstock.client.consumer.fetching.fetch_buffer import FetchBuffer, FetchRefusal
+from penstock.client.consumer.fetching.fetch_link import FetchLink, Wanted
+from penstock.client.consumer.fetching.fetch_session_view import SessionDelta
+from penstock.client.consumer.fetching.look_ups import LookUps
+from penstock.client.consumer.fetching.partition_state import PartitionState
+from penstock.client.consumer.fetching.positions import Positions
+from penstock.client.consumer.fetching.stalled import consumer_waits
 from penstock.client.consumer.raw.raw_buffer import RawRange
-from penstock.client.consumer.stalled import consumer_waits
 from penstock.client.options.config import ConsumerConfig
 from penstock.errors import ApiError, LeaderNotAvailableError, UnknownTopicOrPartitionError
 from penstock.messages.fetch import FetchRequest, FetchResponse

@@ -15,11 +15,11 @@ from itertools import count
 
 from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.consumer.effects import Deliver, Effect, FindLeader, LookUpReset, ReportError
+from penstock.client.consumer.fetching.effects import Deliver, Effect, FindLeader, LookUpReset, ReportError
+from penstock.client.consumer.fetching.later_partitions import LaterPartitions
+from penstock.client.consumer.fetching.partition_state import PartitionState
 from penstock.client.consumer.isolation.answered_batches import read_answer
-from penstock.client.consumer.later_partitions import LaterPartitions
 from penstock.client.consumer.origin import Origin
-from penstock.client.consumer.partition_state import PartitionState
 from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.errors import (
     ApiError,

@@ -12,9 +12,9 @@ import pytest
 
 from penstock.backoff import Backoff
 from penstock.client.cluster.metadata_cache import MetadataCache
-from penstock.client.consumer.effects import Deliver, FindLeader, LookUpReset, ReportError
-from penstock.client.consumer.partition_state import GenerationOffset
-from penstock.client.consumer.positions import UNKNOWN_PARTITION_GRACE_MS, Positions
+from penstock.client.consumer.fetching.effects import Deliver, FindLeader, LookUpReset, ReportError
+from penstock.client.consumer.fetching.partition_state import GenerationOffset
+from penstock.client.consumer.fetching.positions import UNKNOWN_PARTITION_GRACE_MS, Positions
 from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.errors import (
     ApiError,

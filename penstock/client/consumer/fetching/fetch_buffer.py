@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from penstock.client.consumer.effects import Deliver, ReportError
+from penstock.client.consumer.fetching.effects import Deliver, ReportError
 from penstock.errors import ApiError
 from penstock.threads import Threads
 

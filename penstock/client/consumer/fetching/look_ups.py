@@ -13,9 +13,9 @@ from typing import Protocol
 
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.offsets import list_offsets_once
-from penstock.client.consumer.effects import Effect
-from penstock.client.consumer.partition_state import PartitionState
-from penstock.client.consumer.positions import Positions
+from penstock.client.consumer.fetching.effects import Effect
+from penstock.client.consumer.fetching.partition_state import PartitionState
+from penstock.client.consumer.fetching.positions import Positions
 from penstock.errors import ApiError
 from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
 
