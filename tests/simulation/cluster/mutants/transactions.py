@@ -165,7 +165,7 @@ TRANSACTIONS = (
         "KIP-360: zombies",
         (
             Edit(producer_rules.must_fit, "elif epoch < known.epoch:", "elif False:"),
-            Edit(TransactionsPartitions._known, "if found.producer_epoch != producer_epoch:", "if False:"),
+            Edit(TransactionsPartitions._known, "if found.producer_epoch != producer_epoch or", "if False or"),
         ),
         stories=(*CALM, *LATE),
     ),
