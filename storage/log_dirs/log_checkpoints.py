@@ -50,6 +50,13 @@ class LogCheckpoints:
             points, lambda: self._offline_in(directory).keys() | self._vanished_from(directory)
         )
 
+    def write_recovered(self, directory: LogDirectory) -> None:
+        """Its logs were recovered, and none was appended to since. A power cut takes records that a follower had not
+        flushed, also below its high watermark; what gets their offsets next is not committed by that."""
+        logs = self._table.logs_in(directory.path)
+        directory.lower_high_watermarks({log.topic_partition: log.log_end_offset for log in logs})
+        self.write_recovery_points_of(directory)
+
     def write_log_starts(self) -> None:
         self._for_each_directory(self.write_log_starts_of)
 

@@ -6,7 +6,8 @@
     cleaner-offset-checkpoint          how far compacted logs were cleaned (cleaner_checkpoint.py)
 
 Every line is a claim that may be too low, never too high. A truncation therefore lowers the lines BEFORE any record is
-cut; otherwise the next start would take the missing records for rot. A missing or damaged checkpoint claims nothing,
+cut; otherwise the next start would take the missing records for rot. A start after a crash lowers the high watermarks
+that are above what is left, BEFORE other records get these offsets. A missing or damaged checkpoint claims nothing,
 and costs time: every record is checked, and high watermarks rise with the first fetches. A log then starts where its
 first epoch does; at worst at its first segment, and deleted records can be read again until that segment is deleted.
 
@@ -161,6 +162,11 @@ class LogDirectory:
     def checkpoint_high_watermarks(self, read: Callable[[], Offsets], offline: Callable[[], Names]) -> None:
         with self._mutex:
             self._write_keeping(self._high_watermarks, offline, read)
+
+    def lower_high_watermarks(self, log_ends: Offsets) -> None:
+        """Make durable that no high watermark is above the end of its log; writes only if one is."""
+        with self._mutex:
+            self._high_watermarks.lower(log_ends)
 
     def _write_keeping(
         self, checkpoint: OffsetCheckpoint, offline: Callable[[], Names], read: Callable[[], Offsets]

@@ -149,7 +149,7 @@ class LogManager:
     def _checkpoint_after_recovery(self, directory: LogDirectory) -> None:
         """A crash soon after the start then need not check everything again. A full disk does not prevent the start."""
         try:
-            self.checkpoints.write_recovery_points_of(directory)
+            self.checkpoints.write_recovered(directory)
         except OSError as error:
             refuse_without_descriptors("write a checkpoint", directory.path, error)
             if not is_disk_full(error):

@@ -13,6 +13,7 @@ from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.disk.checkpoint_file import read_offsets
 from storage.disk.file_system import OsFileSystem
 from storage.disk.sealed_text import seal
+from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.log_table import LogId
 from storage.log_dirs.meta_properties import format_directory, read_meta_properties
@@ -31,9 +32,13 @@ def fs() -> LosingFileSystem:
 
 def some_log(manager: LogManager, tp: TopicPartition = TP, count: int = 20) -> None:
     log = manager.get_or_create(tp, TOPIC_ID, SMALL)
+    append(log, count)
+    log.flush()
+
+
+def append(log: Log, count: int) -> None:
     for n in range(count):
         log.append.as_leader(batch(b"value-%02d" % n), 0, NOW_MS)
-    log.flush()
 
 
 # -- whose the dirs are ------------------------------------------------------------------------------------------------
@@ -211,6 +216,52 @@ def test_a_high_watermark_is_never_above_the_log_end(fs: LosingFileSystem) -> No
     manager.logs()[0].truncate_to(10)
 
     assert manager.checkpoints.high_watermarks() == {LogId(TP, TOPIC_ID): 10}
+
+
+def power_cut_below_the_high_watermark(fs: LosingFileSystem) -> LosingFileSystem:
+    """The disk of a follower: 20 records were flushed, 5 more were not, and its leader had committed them all."""
+    manager = open_manager(fs)
+    some_log(manager)
+    append(manager.logs()[0], 5)
+    manager.checkpoints.write_high_watermarks(lambda: {LogId(TP, TOPIC_ID): 25})
+    return fs.after_crash()
+
+
+def test_records_that_follow_a_power_cut_are_not_committed_by_the_high_watermark_before_it(
+    fs: LosingFileSystem,
+) -> None:
+    fs = power_cut_below_the_high_watermark(fs)
+    manager = open_manager(fs)
+    assert manager.checkpoints.high_watermarks() == {LogId(TP, TOPIC_ID): 20}
+    append(manager.logs()[0], 9)
+    manager.logs()[0].flush()
+    for survivor in (fs.after_kill(), fs.after_crash()):  # before any checkpoint of high watermarks
+        manager = open_manager(survivor)
+        assert manager.logs()[0].log_end_offset == 29
+        assert manager.checkpoints.high_watermarks() == {LogId(TP, TOPIC_ID): 20}
+
+
+def test_a_line_of_a_log_that_is_not_hosted_yet_is_not_above_what_a_power_cut_left(fs: LosingFileSystem) -> None:
+    """Such a log keeps its line in each checkpoint."""
+    manager = open_manager(power_cut_below_the_high_watermark(fs))
+    append(manager.logs()[0], 9)
+    manager.checkpoints.write_high_watermarks(dict)
+
+    assert manager.checkpoints.high_watermarks() == {LogId(TP, TOPIC_ID): 20}
+
+
+def test_a_full_disk_does_not_prevent_that_start_and_the_next_checkpoint_is_right(fs: LosingFileSystem) -> None:
+    fs = power_cut_below_the_high_watermark(fs)
+    fs.fail_on = dict.fromkeys(("create", "write"), errno.ENOSPC)
+    manager = open_manager(fs)
+    known = manager.checkpoints.high_watermarks()
+    assert known == {LogId(TP, TOPIC_ID): 20} and not manager.offline_log_dirs
+    fs.fail_on.clear()
+    append(manager.logs()[0], 9)
+    manager.checkpoints.write_high_watermarks(lambda: known)
+    manager.logs()[0].flush()
+
+    assert open_manager(fs.after_crash()).checkpoints.high_watermarks() == known
 
 
 def test_a_truncation_lowers_the_checkpoint_before_records_go(fs: LosingFileSystem) -> None:
