@@ -26,6 +26,8 @@ class LogSpan:
     end: int
     claims_below: int = NO_LIMIT
     """While a truncation is under way, where it cuts: no checkpoint may claim more."""
+    starts_below: int = NO_LIMIT
+    """While the log is emptied, where it will begin: no checkpoint may claim a later log start."""
     written_start: int = 0
     """A log start that is durable: a checkpoint has it, and no cut has lowered it since."""
     cuts: int = 0
@@ -53,7 +55,7 @@ class WrittenStart:
     @property
     def claimed(self) -> int:
         """The log start that a checkpoint may hold. In any thread, so the bound is read BEFORE the value."""
-        return min(self._span.claims_below, self._span.start)
+        return min(self._span.starts_below, self._span.start)
 
     @property
     def durable(self) -> int:

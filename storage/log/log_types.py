@@ -18,11 +18,12 @@ from storage.recovery.recovery import BeforeDoubtfulCut, LastKnown
 from storage.segment.open_files import OpenFiles
 from storage.segment.transaction_index import AbortedRange
 
-LowerCheckpoints = Callable[[TopicPartition, int], None]
-"""Lowers every checkpoint of the log dir to at most this offset for the partition, durably."""
+LowerCheckpoints = Callable[[TopicPartition, int, int], None]
+"""Lowers the checkpoints of the log dir to at most the first offset for the partition, durably, and its log start to at
+most the second."""
 
 
-def _keep_checkpoints(topic_partition: TopicPartition, offset: int) -> None:
+def _keep_checkpoints(topic_partition: TopicPartition, offset: int, log_start: int) -> None:
     """For a log outside a log dir: it has no line in any checkpoint."""
 
 

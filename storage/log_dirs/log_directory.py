@@ -192,10 +192,11 @@ class LogDirectory:
             with self._claims:
                 self._under_way = {}
 
-    def _is_claimed_above(self, topic_partition: TopicPartition, offset: int) -> bool:
+    def _is_claimed_above(self, topic_partition: TopicPartition, offset: int, log_start: int) -> bool:
         with self._claims:
-            claims = [checkpoint.claim(topic_partition) for checkpoint in self._checkpoints()]
-            return max(self._under_way.get(topic_partition, 0), *claims) > offset
+            claims = self._recovery_points, self._high_watermarks
+            above = max(self._under_way.get(topic_partition, 0), *(one.claim(topic_partition) for one in claims))
+            return above > offset or self._log_starts.claim(topic_partition) > log_start
 
     def expect_cut(self, topic_partition: TopicPartition, offset: int, is_wanted: Callable[[], bool]) -> None:
         """The log will be cut at `offset`: the next write for a cut lowers its lines too, if that is still wanted then.
@@ -203,18 +204,21 @@ class LogDirectory:
         with self._claims:
             self._expected_cuts[topic_partition] = offset, is_wanted
 
-    def lower_checkpoints(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Make durable that no checkpoint claims more than `offset` for the log: it is truncated, or created anew.
+    def lower_checkpoints(self, topic_partition: TopicPartition, offset: int, log_start: int | None = None) -> None:
+        """Make durable that no checkpoint claims more than `offset` for the log: it is truncated, or created anew. Of a
+        log that is emptied and begins at `log_start`, the log start may be as high as that.
 
         What the log itself claims is bounded BEFORE this, or it is not here: no later checkpoint claims more.
         """
+        log_start = offset if log_start is None else log_start
         with self._claims:
             self._expected_cuts.pop(topic_partition, None)
-        if self._is_claimed_above(topic_partition, offset):
+        if self._is_claimed_above(topic_partition, offset, log_start):
             with self._mutex:
-                bounds = self._take_expected_cuts() | {topic_partition: offset}
-                for checkpoint in self._checkpoints():
-                    checkpoint.lower(bounds)
+                expected = self._take_expected_cuts()
+                for checkpoint in (self._recovery_points, self._high_watermarks):
+                    checkpoint.lower(expected | {topic_partition: offset})
+                self._log_starts.lower(expected | {topic_partition: log_start})
         self.cleaner_checkpoint.lower(topic_partition, offset)
 
     def _take_expected_cuts(self) -> dict[TopicPartition, int]:

@@ -87,7 +87,7 @@ class CompactedLog:
             THREADS,
             topic_id=TOPIC_ID,
             last_known=LastKnown(recovery_point=flushed),
-            lower_checkpoints=self.checkpoint.lower,
+            lower_checkpoints=lambda tp, offset, _log_start: self.checkpoint.lower(tp, offset),
         )
         opened = self.fs.exists(DIRECTORY)
         make = Log if opened else Log.create

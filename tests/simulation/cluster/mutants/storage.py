@@ -77,13 +77,13 @@ STORAGE = (
     Mutant(
         "checkpoints are not lowered before a cut",
         "fault 10",
-        (Edit(LogCut._cutting, "self._lower_checkpoints(offset)", "pass"),),
+        (Edit(LogCut._cutting, "self._lower_checkpoints(offset, log_start)", "pass"),),
         (*POWERS, Kind.ISOLATE, Kind.KILL),
     ),
     Mutant(
         "a checkpoint comes between lowering and cutting",
         "fault 10",
-        (Edit(LogCut._cutting, "span.claims_below = offset", "pass"),),
+        (Edit(LogCut._cutting, "span.claims_below, span.starts_below = offset, log_start", "pass"),),
         (*POWERS, Kind.ISOLATE, Kind.KILL),
         stories=stories.CHECKPOINTS_DURING_CUTS,
     ),

@@ -293,8 +293,8 @@ def test_no_checkpoint_claims_more_than_a_truncation_under_way_leaves(fs: Losing
     checkpoints()
     lower, steps = log._cut._lower_checkpoints, []
 
-    def lowered(offset: int) -> None:
-        lower(offset)
+    def lowered(offset: int, log_start: int) -> None:
+        lower(offset, log_start)
         checkpoints()
         steps.append(manager.logs()[0].recovery_point)
 

@@ -5,8 +5,12 @@ That is a replica outside of the ISR: its leader has deleted records that it hol
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
+from penstock.errors import KafkaStorageError
+from storage.disk.disk_errors import is_disk_full
 from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
 from tests.support.losing_fs import LosingFileSystem
@@ -86,6 +90,46 @@ def test_a_power_cut_at_any_operation_of_that_start_refuses_nothing(flushed: int
     assert len(disks) > 5
     for disk in [*disks, fs.after_crash()]:
         _, log = started(disk)
-        assert log.log_start_offset == log.log_end_offset
+        assert log.log_start_offset == log.log_end_offset == START, "a second power cut does not take it back"
         append(log, 1)
         assert log.flush() == log.log_start_offset + 1
+
+
+GROWING = ("create", "mkdir", "write", "rename")
+
+
+def full_from(disk: LosingFileSystem, number: int) -> LosingFileSystem:
+    """The disk has no room from an operation of the start on."""
+    fs = disk.snapshot()
+
+    def fill(now: LosingFileSystem) -> None:
+        if now.operations >= number:
+            now.fail_on = dict.fromkeys(GROWING, errno.ENOSPC)
+
+    fs.watch = fill
+    return fs
+
+
+@pytest.mark.parametrize("flushed", [0, 2])
+def test_a_disk_that_is_full_takes_only_that_log_offline_and_the_next_start_with_room_heals_it(flushed: int) -> None:
+    disk = deleted_before_the_flush(flushed)
+    counted = disk.snapshot()
+    started(counted)
+    refused = 0
+    for number in range(counted.operations):
+        fs = full_from(disk, number)
+        manager = open_manager(fs)
+        assert not manager.offline_log_dirs, "others in the log dir go on"
+        for offline in manager.table.offline.values():
+            refused += 1
+            assert isinstance(offline.error, KafkaStorageError) and is_disk_full(offline.error)
+            assert offline.error.args[0].startswith("/d/orders-0: cannot ") and "free space" in str(offline.error)
+        fs.watch, fs.fail_on = None, {}
+        manager.checkpoints.write_recovery_points()
+        manager.checkpoints.write_log_starts()
+        for survivor in (fs.after_kill().snapshot(), fs.after_crash()):
+            _, log = started(survivor)
+            assert (log.log_start_offset, log.log_end_offset, log.written_start.durable) == (START, START, START)
+            append(log, 1)
+            assert log.flush() == START + 1
+    assert refused >= 3
