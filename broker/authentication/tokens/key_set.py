@@ -23,6 +23,8 @@ KEYS_MAX: Final = 100
 RSA_BITS_MIN: Final = 2_048
 RSA_BITS_MAX: Final = 8_192
 """A larger one takes milliseconds to verify with."""
+NAMESAKES_MAX: Final = 4
+"""Keys of one name that a token is verified by, the first of the set: each costs a log-in as much again."""
 CURVES: Final = {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}
 RSA_ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 ALGORITHMS: Final = (*RSA_ALGORITHMS, *CURVES.values())
@@ -39,12 +41,12 @@ class KeySet:
     def __init__(self, keys: list[PublicKey]) -> None:
         self._keys = keys
 
-    def of(self, kid: str | None, algorithm: str) -> PublicKey | None:
-        """The key that has signed a token by its header; None if there is none, or if it does not say which of several
-        it is."""
+    def of(self, kid: str | None, algorithm: str) -> list[PublicKey]:
+        """The keys of which one has signed the token, by its header. Keys of one kind should have names of their own,
+        and need not (RFC 7517, 4.5). Without a name in the header, a key must be the only one that fits."""
         named = [key for key in self._keys if kid is None or key.kid == kid]
         fitting = [key for key in named if algorithm in _algorithms_of(key)]
-        return fitting[0] if len(fitting) == 1 or (fitting and kid is not None) else None
+        return fitting[:NAMESAKES_MAX] if kid is not None or len(fitting) == 1 else []
 
     def __len__(self) -> int:
         return len(self._keys)

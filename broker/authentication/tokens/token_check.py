@@ -16,7 +16,7 @@ from joserfc import jws
 from joserfc.errors import ExpiredTokenError, InvalidClaimError, MissingClaimError
 from joserfc.jwt import ClaimsOption, JWTClaimsRegistry, decode
 
-from broker.authentication.tokens.key_set import ALGORITHMS, KeySet
+from broker.authentication.tokens.key_set import ALGORITHMS, KeySet, PublicKey
 from broker.authentication.tokens.ports import TokenSettings
 from penstock.messages.security.acls import ANONYMOUS_USER
 from penstock.sasl.credentials import USERNAME_BYTES_MAX
@@ -54,17 +54,24 @@ def check_token(token: str, keys: KeySet | None, settings: TokenSettings, now_ms
     kid, algorithm = _header_of(token)
     if keys is None:
         raise UnknownKeyError("the node has no public keys yet to verify tokens by; its log says why")
-    key = keys.of(kid, algorithm)
-    if key is None and kid is None:
+    named = keys.of(kid, algorithm)
+    if not named and kid is None:
         raise SaslRefusedError(f"the token does not name its key (kid), and not exactly one of {len(keys)} fits")
-    if key is None:
+    if not named:
         raise UnknownKeyError(f"the token is signed by a key (kid {kid!r:.100}) that the issuer does not publish")
-    try:
-        claims = decode(token, key, ALGORITHMS, _REGISTRY).claims
-    except Exception:  # of any kind: a stranger chooses what the library reads
-        raise SaslRefusedError("the token's signature is not that of the key that it names") from None
+    claims = next((found for key in named if (found := _signed_claims(token, key)) is not None), None)
+    if claims is None:
+        raise SaslRefusedError("the token's signature is not that of the key that it names")
     _check_claims(claims, settings, now_ms)
     return TokenOwner(_subject_of(claims, settings.subject_claim), int(claims["exp"] * 1000))
+
+
+def _signed_claims(token: str, key: PublicKey) -> dict[str, Any] | None:
+    """None if the key has not signed it."""
+    try:
+        return decode(token, key, ALGORITHMS, _REGISTRY).claims
+    except Exception:  # of any kind: a stranger chooses what the library reads
+        return None
 
 
 def _header_of(token: str) -> tuple[str | None, str]:

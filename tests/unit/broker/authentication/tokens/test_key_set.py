@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.authentication.tokens.key_set import KEYS_MAX, read_key_set
+from broker.authentication.tokens.key_set import KEYS_MAX, NAMESAKES_MAX, read_key_set
 from broker.authentication.tokens.ports import SET_BYTES_MAX
 from penstock.errors import ConfigError
 from tests.support.issuer import ec_key, key_set, rsa_key
@@ -19,22 +19,25 @@ PRIVATE: dict[str, Any] = dict(ec_key("first").as_dict(private=True))
 def test_a_key_is_found_by_its_name_and_what_it_can_verify() -> None:
     keys = read_key_set(key_set(EC, RSA))
     assert len(keys) == 2
-    assert keys.of("first", "ES256") is not None and keys.of("second", "PS512") is not None
-    assert (
-        keys.of("first", "RS256") is None and keys.of("second", "ES256") is None and keys.of("third", "ES256") is None
-    )
-    assert keys.of("first", "ES384") is None, "of another curve"
+    assert len(keys.of("first", "ES256")) == 1 and len(keys.of("second", "PS512")) == 1
+    assert not keys.of("first", "RS256") and not keys.of("second", "ES256") and not keys.of("third", "ES256")
+    assert not keys.of("first", "ES384"), "of another curve"
 
 
 def test_a_token_need_not_name_its_key_if_one_alone_fits() -> None:
-    assert read_key_set(key_set(EC, RSA)).of(None, "ES256") is not None
-    assert read_key_set(key_set(EC, EC | {"kid": "other"})).of(None, "ES256") is None
+    assert len(read_key_set(key_set(EC, RSA)).of(None, "ES256")) == 1
+    assert not read_key_set(key_set(EC, EC | {"kid": "other"})).of(None, "ES256")
 
 
 def test_an_algorithm_that_a_key_names_is_its_only_one() -> None:
     keys = read_key_set(key_set(RSA | {"alg": "PS256"}, RSA | {"alg": "RS256"}))
-    assert keys.of("second", "PS256") is not keys.of("second", "RS256")
-    assert keys.of("second", "RS512") is None
+    assert [len(keys.of("second", algorithm)) for algorithm in ("PS256", "RS256", "RS512")] == [1, 1, 0]
+    assert keys.of("second", "PS256") != keys.of("second", "RS256")
+
+
+def test_keys_of_one_name_are_all_meant_but_no_more_than_a_log_in_can_bear() -> None:
+    keys = read_key_set(key_set(*[EC] * (NAMESAKES_MAX + 1), RSA | {"kid": "first"}))
+    assert len(keys.of("first", "ES256")) == NAMESAKES_MAX and len(keys.of("first", "RS256")) == 1
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ class Stage:
         return self.answer
 
     def knows(self, kid: str) -> bool:
-        return self.source.keys is not None and self.source.keys.of(kid, "ES256") is not None
+        return self.source.keys is not None and bool(self.source.keys.of(kid, "ES256"))
 
 
 def told(story: Callable[[Stage], Awaitable[None]], url: str = PAGE) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from joserfc.jwk import ECKey
 
 from broker.authentication.tokens.key_set import read_key_set
 from broker.authentication.tokens.ports import TokenSettings
@@ -49,6 +50,15 @@ def unsigned(header: Any, payload: Any = None, signature: bytes = b"x" * 64) -> 
 def test_a_token_of_rsa_counts(algorithm: str) -> None:
     token = HERE.token({"alg": algorithm}, rsa_key("rsa"))
     assert check(token) == TokenOwner("anna", (NOW_S + HOUR_S) * 1_000)
+
+
+def test_a_token_of_any_key_of_its_name_counts_and_of_no_other() -> None:
+    old, new, strange = (ECKey.generate_key("P-256", {"kid": "same"}) for _ in range(3))
+    issuer = Issuer(old, rsa_key("same"), new)
+    for signer in issuer.keys:
+        assert check(issuer.token(key=signer), issuer=issuer).username == "anna"
+    with pytest.raises(SaslRefusedError, match="is not that of the key that it names"):
+        check(issuer.token(key=strange), issuer=issuer)
 
 
 @pytest.mark.parametrize("key", [ec_key("first"), ec_key("p384", "P-384")])
