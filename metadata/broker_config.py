@@ -1,7 +1,7 @@
 """The configuration of brokers that the metadata has (KIP-226): the keys that it may have, and the rules of a change.
 
 A resource of type `broker` is one broker, under its id, or all brokers, under the name "". The table of the keys is the
-node's (broker/config/config_table.py), which metadata/ does not see: the controller is given a `BrokerConfigs`. A
+node's (broker/config/keys/config_table.py), which metadata/ does not see: the controller is given a `BrokerConfigs`. A
 record with a key that is not in it comes from a newer release: it is kept, and does nothing.
 """
 

@@ -5,7 +5,8 @@ The value of a topic's key is the topic's own (DYNAMIC_TOPIC_CONFIG), else the n
 the default. Another node may have another file, and so give another answer. For all brokers, under the name "", the
 answer is what the metadata has, and nothing else.
 
-alter_configs.py changes values; `metadata/topic_config.py` and `broker/config/config_table.py` say what a key means.
+alter_configs.py changes values; `metadata/topic_config.py` and `broker/config/keys/config_table.py` say what a key
+means.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from broker.config.config_table import KEYS
 from broker.config.dynamic_config import DynamicBrokerConfig
+from broker.config.keys.config_table import KEYS
 from broker.config.listener_keys import listener_keys
 from broker.network.request_channel import Request
 from broker.quorum.metadata_publisher import topic_defaults

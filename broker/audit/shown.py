@@ -16,7 +16,7 @@ from math import isfinite
 from typing import Any, Final, NamedTuple
 
 from broker.audit.audit_log import NAME_SHOWN
-from broker.config.config_table import KEYS
+from broker.config.keys.config_table import KEYS
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.errors import ApiError
 from penstock.messages.configs import ConfigChange, ConfigOperation

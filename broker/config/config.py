@@ -15,7 +15,6 @@ from typing import Any
 
 from broker.config.config_check import check_config
 from broker.config.config_file import config_values, read_config_file
-from broker.config.config_table import KEYS
 from broker.config.endpoint_texts import (
     check_inter_broker_name,
     parse_advertised,
@@ -26,7 +25,9 @@ from broker.config.endpoint_texts import (
     parse_voter_list,
     shown,
 )
-from broker.config.kafka_keys import hint
+from broker.config.keys.config_table import KEYS
+from broker.config.keys.kafka_keys import hint
+from broker.config.keys.security_keys import FILE_ATTRIBUTES
 from broker.config.listener_keys import (
     is_listener_key,
     listener_keys,
@@ -35,7 +36,6 @@ from broker.config.listener_keys import (
     security_by_listener,
 )
 from broker.config.node_config import NodeConfig
-from broker.config.security_keys import FILE_ATTRIBUTES
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.config_keys import GIB, KIB, MIB, REQUIRED, ConfigKey, Kind, nearest
 from penstock.errors import ConfigError

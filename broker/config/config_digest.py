@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 
-from broker.config.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER
+from broker.config.keys.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER
+from broker.config.keys.security_keys import FILE_ATTRIBUTES, FILE_KEYS
 from broker.config.listener_keys import is_listener_key
 from broker.config.node_config import NodeConfig
-from broker.config.security_keys import FILE_ATTRIBUTES, FILE_KEYS
 from penstock.config_keys import ConfigKey
 
 DIGITS = 12

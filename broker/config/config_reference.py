@@ -8,22 +8,22 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from broker.config.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER, QUORUM, REPLICATION, REQUESTS
-from broker.config.group_keys import GROUPS
-from broker.config.kafka_keys import KAFKA_KEYS
+from broker.config.keys.config_table import DIRECTORIES, IDENTITY, KEYS, LOGGER, QUORUM, REPLICATION, REQUESTS
+from broker.config.keys.group_keys import GROUPS
+from broker.config.keys.kafka_keys import KAFKA_KEYS
+from broker.config.keys.security_keys import AUDIT, AUTHORIZATION, SECURITY
+from broker.config.keys.storage_keys import LOG, RETENTION, TOPICS
+from broker.config.keys.transaction_keys import TRANSACTIONS
 from broker.config.listener_keys import OF_ONE_LISTENER, PREFIX
-from broker.config.security_keys import AUDIT, AUTHORIZATION, SECURITY
-from broker.config.storage_keys import LOG, RETENTION, TOPICS
-from broker.config.transaction_keys import TRANSACTIONS
 from metadata.internal_topics import INTERNAL_TOPICS, InternalTopic
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.config_keys import INT32_MAX, INT64_MAX, REQUIRED, ConfigKey, Kind, Update, config_text
 
 INTRODUCTION = """# Configuration of a node
 
-Made from `broker/config/config_table.py` and `metadata/topic_config.py` by `python -m broker.config.config_reference`;
-do not edit by hand. First the keys of a node, then those of a listener and of a topic, then the names of topics, then
-Kafka's keys that a node does not have.
+Made from `broker/config/keys/` and `metadata/topic_config.py` by `python -m broker.config.config_reference`; do not
+edit by hand. First the keys of a node, then those of a listener and of a topic, then the names of topics, then Kafka's
+keys that a node does not have.
 
 A node has one TOML file: `penstock node start --config FILE`. Names are Kafka's; a key that Kafka does not have says
 so. Dotted names and tables mean the same (`log.segment.bytes = 1` or, under `[log]`, `segment.bytes = 1`). A list is a

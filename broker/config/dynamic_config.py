@@ -25,8 +25,8 @@ from typing import Any, Final, cast
 
 from broker.config.config_check import conflicts
 from broker.config.config_digest import changed_keys
-from broker.config.config_table import KEYS
 from broker.config.dynamic_keys import BROKER_CONFIGS, DYNAMIC
+from broker.config.keys.config_table import KEYS
 from broker.config.node_config import NodeConfig
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from broker.config.config_table import KEYS
+from broker.config.keys.config_table import KEYS
 from broker.config.log_levels import parse_log_levels
 from metadata.broker_config import BrokerConfigs, ConfigRule
 from penstock.config_keys import ConfigKey, ConfigValue, Update

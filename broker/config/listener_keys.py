@@ -13,10 +13,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from broker.config.config_table import KEYS
+from broker.config.keys.config_table import KEYS
+from broker.config.keys.security_keys import METRICS_LISTENER, OF_METRICS
+from broker.config.keys.security_keys import OF_ONE_LISTENER as SECURITY_OF_ONE_LISTENER
 from broker.config.node_config import ListenerOverrides
-from broker.config.security_keys import METRICS_LISTENER, OF_METRICS
-from broker.config.security_keys import OF_ONE_LISTENER as SECURITY_OF_ONE_LISTENER
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.config_keys import ConfigKey
 from penstock.errors import ConfigError

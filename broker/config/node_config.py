@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.config.security_keys import METRICS_LISTENER, ClientAuth, TlsSettings
+from broker.config.keys.security_keys import METRICS_LISTENER, ClientAuth, TlsSettings
 from metadata.listeners import CONTROLLER_LISTENER, KAFKA_LISTENER
 from penstock.errors import ConfigError
 from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint, ListenerType, SecurityProtocol

@@ -10,8 +10,7 @@ import ipaddress
 import re
 
 from broker.config.endpoint_texts import shown
-from broker.config.node_config import NodeConfig
-from broker.config.security_keys import (
+from broker.config.keys.security_keys import (
     ALLOW_PLAINTEXT_NODES,
     AUDIENCE,
     ISSUER,
@@ -20,6 +19,7 @@ from broker.config.security_keys import (
     PROTOCOL_MAP,
     ClientAuth,
 )
+from broker.config.node_config import NodeConfig
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import ConfigError
 from penstock.messages.security.acls import USER_TYPE, WILDCARD

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import grpc
 
-from broker.config.security_keys import ClientAuth
+from broker.config.keys.security_keys import ClientAuth
 from broker.tls.material import ListenerCertificates, Material
 from penstock.certs.node_identity import NodeIdentity
 

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
 from broker.config.config_digest import settings_digest
+from broker.config.keys.security_keys import METRICS_LISTENER
 from broker.config.node_config import NodeConfig
-from broker.config.security_keys import METRICS_LISTENER
 from broker.metrics.exposition import Page, process_registry, serve_pages
 from broker.metrics.metrics import Reading, Readings
 from broker.node.node import Node

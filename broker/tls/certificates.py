@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
+from broker.config.keys.security_keys import TlsSettings
 from broker.config.node_config import NodeConfig
-from broker.config.security_keys import TlsSettings
 from broker.tls.material import FILE_BYTES_MAX, CertificateStatistics, Material, Owner
 from broker.tls.pem import read_keystore, read_truststore
 from broker.tls.principals import PrincipalRules, owner_of

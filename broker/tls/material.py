@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from broker.config.security_keys import TlsSettings
+from broker.config.keys.security_keys import TlsSettings
 from penstock.certs.node_identity import NodeIdentity
 
 FILE_BYTES_MAX: Final = 1 << 20

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from broker.config.security_keys import ClientAuth
+from broker.config.keys.security_keys import ClientAuth
 from broker.tls.material import ListenerCertificates, Material
 
 CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"

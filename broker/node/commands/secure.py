@@ -20,9 +20,9 @@ from typing import Final
 
 from broker.config.config import parse_config, parse_config_file
 from broker.config.config_file import config_values, read_config_file
+from broker.config.keys.security_keys import AUTHORIZATION, METRICS_LISTENER, PROTOCOL_MAP, ClientAuth
 from broker.config.node_config import NodeConfig
 from broker.config.security_check import ALLOW_ALL, is_loopback
-from broker.config.security_keys import AUTHORIZATION, METRICS_LISTENER, PROTOCOL_MAP, ClientAuth
 from broker.node.commands.add_scram import OPTION
 from broker.node.format import format_and_tell, formatted_dirs, users_of
 from broker.node.own_certificates import own_certificates

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import Final, TextIO
 
-from broker.config.config_table import KEYS
+from broker.config.keys.config_table import KEYS
 from broker.config.log_levels import AUDIT_LOG, parse_log_levels, without_module
 from broker.config.node_config import NodeConfig
 from broker.node.audit_file import audit_file

@@ -5,8 +5,8 @@ Reckoned here anew, key by key, from the texts in the image: this broker's own, 
 
 from __future__ import annotations
 
-from broker.config.config_table import KEYS
 from broker.config.dynamic_keys import DYNAMIC
+from broker.config.keys.config_table import KEYS
 from broker.config.node_config import NodeConfig
 from broker.node.node import Node
 from metadata.image import MetadataImage

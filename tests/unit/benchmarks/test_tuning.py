@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.tuning import FLUSH, KEYS, STARVED, STORIES, Step, print_table
 from broker.config.config import parse_config
-from broker.config.config_table import KEYS as KNOWN
+from broker.config.keys.config_table import KEYS as KNOWN
 
 ROOT = Path(__file__).resolve().parents[3]
 NODE = {

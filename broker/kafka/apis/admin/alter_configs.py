@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Container, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from broker.config.config_table import KEYS
+from broker.config.keys.config_table import KEYS
 from broker.kafka.apis.admin.broker_loggers import LOGGER_KEY, with_changes
 from broker.kafka.apis.admin.config_codes import OURS, ConfigOwner
 from broker.kafka.apis.asked_topics import each_once

@@ -9,9 +9,9 @@ import pytest
 
 from broker.apis.describe_configs import RESOURCES_MAX, DescribeConfigsApi
 from broker.config.config import parse_config
-from broker.config.config_table import KEYS
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.dynamic_keys import BROKER_CONFIGS
+from broker.config.keys.config_table import KEYS
 from broker.network.request_channel import Request
 from metadata.controller.config import ControllerConfig
 from metadata.controller.result import ControllerResult

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from broker.audit.shown import HIDDEN, VALUES_MAX, audit_view
-from broker.config.config_table import KEYS
+from broker.config.keys.config_table import KEYS
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.messages.configs import AlterConfigsRequest, AlterConfigsResource, ConfigChange
 from penstock.messages.elections import ElectLeadersRequest, NamedPartitions

@@ -11,8 +11,8 @@ import pytest
 
 from broker.config.config import load_config, parse_config
 from broker.config.config_reference import reference
-from broker.config.config_table import KEYS
-from broker.config.kafka_keys import KAFKA_KEYS, hint
+from broker.config.keys.config_table import KEYS
+from broker.config.keys.kafka_keys import KAFKA_KEYS, hint
 from broker.config.node_config import NodeConfig
 from broker.quorum.metadata_publisher import topic_defaults
 from metadata.topic_config import TOPIC_CONFIGS

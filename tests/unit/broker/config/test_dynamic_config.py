@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from broker.config.config import parse_config
-from broker.config.config_table import KEYS
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.dynamic_keys import DYNAMIC
+from broker.config.keys.config_table import KEYS
 from broker.config.node_config import NodeConfig
 from broker.node.configuration.node_log import OF_NODES_LOG, NodeLog
 from metadata.delta import MetadataDelta

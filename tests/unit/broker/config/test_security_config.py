@@ -10,8 +10,8 @@ import pytest
 from broker.config.config import parse_config
 from broker.config.config_digest import changed_keys, settings_digest
 from broker.config.exposed_listeners import exposed_listeners
+from broker.config.keys.security_keys import ClientAuth, TlsSettings
 from broker.config.node_config import NodeConfig
-from broker.config.security_keys import ClientAuth, TlsSettings
 from penstock.errors import ConfigError
 from penstock.types import SecurityProtocol
 

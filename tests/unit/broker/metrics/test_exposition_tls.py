@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from broker.config.security_keys import METRICS_LISTENER
+from broker.config.keys.security_keys import METRICS_LISTENER
 from broker.metrics import exposition
 from broker.metrics.exposition import serve_pages
 from broker.tls.certificates import NodeCertificates

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from broker.config.config_table import KEYS
 from broker.config.dynamic_keys import DYNAMIC
+from broker.config.keys.config_table import KEYS
 from broker.node.configuration.node_log import OF_NODES_LOG
 from broker.node.configuration.told_parts import OF_CLEANER, OF_THROTTLES, OF_TOPICS
 from broker.node.node import Node

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from broker.config.config_table import KEYS
 from broker.config.dynamic_keys import BROKER_CONFIGS
+from broker.config.keys.config_table import KEYS
 from metadata.controller.config import ControllerConfig
 from metadata.controller.configuration.cluster_defaults import ClusterDefaults
 from metadata.controller.state import ControllerState

@@ -8,10 +8,10 @@ not Kafka's. Rules between two keys are in config_check.py. The keys of `for_one
 
 from __future__ import annotations
 
-from broker.config.group_keys import GROUPS
-from broker.config.security_keys import AUDIT, AUTHORIZATION, SECURITY
-from broker.config.storage_keys import LOG, RETENTION, TOPICS
-from broker.config.transaction_keys import TRANSACTIONS
+from broker.config.keys.group_keys import GROUPS
+from broker.config.keys.security_keys import AUDIT, AUTHORIZATION, SECURITY
+from broker.config.keys.storage_keys import LOG, RETENTION, TOPICS
+from broker.config.keys.transaction_keys import TRANSACTIONS
 from penstock.config_keys import (
     INT32_MAX,
     INT64_MAX,
