@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from broker.apis.produce_conversion import ProduceConverter
+from broker.apis.producing.produce_conversion import ProduceConverter
 from broker.audit.audit_log import AuditLog
 from broker.authentication.authentication import Authentication
 from broker.authentication.tokens.ports import Tokens

@@ -3,9 +3,9 @@
 The only check of an append that looks into the records, so it is made for compacted topics only, as in Kafka
 (INVALID_RECORD). Compressed batches are unpacked for it, within a budget for the whole append. Values are stepped over.
 
-That takes long for a large batch, so if possible a thread does it earlier (broker/apis/produce_conversion.py):
-`KeyedRecords` are bytes that have passed, and are not checked again. Checksums are verified BEFORE, so a batch that
-cannot be decoded here was written so by its producer.
+That takes long for a large batch, so if possible a thread does it earlier
+(broker/apis/producing/produce_conversion.py): `KeyedRecords` are bytes that have passed, and are not checked again.
+Checksums are verified BEFORE, so a batch that cannot be decoded here was written so by its producer.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ The memory of a small compressed request is bounded. The compressed batches of o
 readers would not unpack. `max.message.bytes` holds for a batch as it came (batch_validation.py) and, as in Kafka, for
 the stored one.
 
-Threads beside the loop use `is_due` and `prepared` (broker/apis/produce_conversion.py). The log itself uses
+Threads beside the loop use `is_due` and `prepared` (broker/apis/producing/produce_conversion.py). The log itself uses
 `in_topic_codec`, which then finds nothing to do, unless the topic's configuration has changed in between.
 """
 

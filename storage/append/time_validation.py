@@ -3,7 +3,7 @@
 The header's two times are checked, which costs nothing. Only if they are refused, and only for the answer, the records
 are looked at: it names those whose times are out of range (KIP-467), so a producer can send the others again. Naming
 unpacks the batch. The event loop does that for small ones only; a thread does it for others, before the append
-(broker/apis/produce_conversion.py). A batch that nobody could name the records of is refused as a whole.
+(broker/apis/producing/produce_conversion.py). A batch that nobody could name the records of is refused as a whole.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from broker.apis.produce import ProduceApi
-from broker.apis.produce_conversion import ProduceConverter
+from broker.apis.producing.produce import ProduceApi
+from broker.apis.producing.produce_conversion import ProduceConverter
 from broker.kafka.apis.produce import produce_plan
 from broker.kafka.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from broker.network.request_channel import Request

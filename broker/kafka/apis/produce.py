@@ -14,7 +14,7 @@ A producer of transaction version 2 (KIP-890), from version 12 on, adds no parti
 it with the first batch. Below that the leader looks whether the producer has. Everything else is the log's to say. A
 partition that is named twice is appended twice, in order, and answered twice.
 With acks=0 nothing is answered. If something failed then, the connection ends, as in Kafka: its client learns by that
-that it must look for the leaders anew. Not here: appending and acks (`broker/apis/produce.py`).
+that it must look for the leaders anew. Not here: appending and acks (`broker/apis/producing/produce.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from broker.apis.produce import TIMEOUT_MS_MAX
+from broker.apis.producing.produce import TIMEOUT_MS_MAX
 from broker.kafka.apis.asked_topics import add_leader, no_partition, topic_named, topic_with_id, unless_elsewhere
 from broker.kafka.errors import Code, code_of, leader_of, message_of
 from broker.kafka.parts import DoorParts

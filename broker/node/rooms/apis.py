@@ -5,26 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from broker.apis.alter_replica_log_dirs import log_dir_apis
+from broker.apis.cluster.describe_cluster import DescribeClusterApi, Standing
+from broker.apis.cluster.describe_quorum import DescribeQuorumApi
+from broker.apis.cluster.metadata import MetadataApi
+from broker.apis.cluster.topic_views import TopicViews
 from broker.apis.delete_records import DeleteRecordsApi
-from broker.apis.describe_cluster import DescribeClusterApi, Standing
 from broker.apis.describe_configs import DescribeConfigsApi
 from broker.apis.describe_producers import DescribeProducersApi
-from broker.apis.describe_quorum import DescribeQuorumApi
 from broker.apis.fetch import FetchApi
 from broker.apis.forwarding import ForwardedRequests
 from broker.apis.groups import group_handlers
 from broker.apis.init_producer_id import InitProducerIdApi
 from broker.apis.list_offsets import ListOffsetsApi
-from broker.apis.metadata import MetadataApi
 from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
-from broker.apis.produce import ProduceApi
+from broker.apis.producing.produce import ProduceApi
 from broker.apis.router import Handle, Router
 from broker.apis.security.acls import acl_handlers
 from broker.apis.security.charged_changes import charged
 from broker.apis.security.describe_quotas import DescribeQuotasApi
 from broker.apis.security.describe_users import DescribeUsersApi
 from broker.apis.security.sasl_authenticate import SaslAuthenticateApi
-from broker.apis.topic_views import TopicViews
 from broker.apis.transactions import transaction_handlers
 from broker.audit.acts import Acts
 from broker.config.dynamic_config import DynamicBrokerConfig

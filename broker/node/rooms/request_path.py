@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from broker.apis.fetch_sessions.fetch_session import FetchSession, SessionMemory
-from broker.apis.produce_conversion import ProduceConverter, threads_for
+from broker.apis.producing.produce_conversion import ProduceConverter, threads_for
 from broker.audit.audit_log import AuditLog
 from broker.authentication.authentication import Authentication
 from broker.authorization.gatekeeper import Gatekeeper

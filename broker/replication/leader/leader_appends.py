@@ -1,8 +1,8 @@
 """Appends to partitions that this broker leads, and word of when their records are as durable as was asked for.
 
-The only way of new records into a led partition: of clients (apis/produce.py), and of the parts of this broker that
-keep their state in a log. An append that is refused raises, and nothing was written. After one that was made, `told` is
-called once:
+The only way of new records into a led partition: of clients (apis/producing/produce.py), and of the parts of this
+broker that keep their state in a log. An append that is refused raises, and nothing was written. After one that was
+made, `told` is called once:
 
     None     acks=1: this broker's disk has the records; acks=all: they are committed, which no clean election undoes
     error    nobody knows yet whether they will be. The lead was lost, or the topic deleted: NOT_ENOUGH_REPLICAS_AFTER_

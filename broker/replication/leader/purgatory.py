@@ -3,7 +3,7 @@
 `OffsetWaiters` keeps the waiters for one partition's high watermark or flushed offset, in the order of their offsets:
 the waiters below a reached offset are at the left. `LowWatermarkWaiters` keeps deletions, whose offsets have no
 order. `DelayedOperation` is one delete-records request waiting for all its partitions. A produce request waits in its
-answer (apis/delayed_produce.py), a delayed fetch in its session (fetch_session.py). Source: Kafka's
+answer (apis/producing/delayed_produce.py), a delayed fetch in its session (fetch_session.py). Source: Kafka's
 DelayedOperationPurgatory, reduced to what an event loop needs.
 """
 

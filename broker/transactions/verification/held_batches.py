@@ -5,7 +5,7 @@ producer sends to the same partition meanwhile wait behind it, and are appended 
 came: their sequences follow each other. One of another transaction of the producer has its own question, when it is the
 first. The batches together are bounded, in number and in bytes, because their requests' memory is free by then.
 
-Not here: the append itself (`apis/transactional/transactional_produce.py`).
+Not here: the append itself (`apis/producing/transactional_produce.py`).
 """
 
 from __future__ import annotations

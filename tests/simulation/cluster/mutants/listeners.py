@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from broker.apis.metadata import node_view
+from broker.apis.cluster.metadata import node_view
 from broker.grpc.callers import AnonymousCallers
 from broker.node.standing.broker_registration import registration
 from penstock.types import LeaderHint

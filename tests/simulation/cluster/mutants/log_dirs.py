@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.apis.delayed_produce import DelayedProduce
+from broker.apis.producing.delayed_produce import DelayedProduce
 from broker.jobs.log_dir_moves.move_announcement import MoveAnnouncements
 from broker.jobs.log_dir_moves.move_copy import MoveCopy
 from broker.jobs.log_dir_moves.move_swap import MoveSwap

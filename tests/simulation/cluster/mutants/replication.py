@@ -5,10 +5,10 @@ from __future__ import annotations
 from errno import ENOSPC
 from itertools import permutations
 
-from broker.apis.delayed_produce import DelayedProduce
 from broker.apis.fetch_sessions.session_partitions import SessionPartitions
 from broker.apis.fetch_sessions.session_reads import SessionReads
-from broker.apis.produce import _check_is_wanted
+from broker.apis.producing.delayed_produce import DelayedProduce
+from broker.apis.producing.produce import _check_is_wanted
 from broker.replication.follower.effect_runner import EffectRunner
 from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.follower.fetcher_driver import ReplicaFetcher

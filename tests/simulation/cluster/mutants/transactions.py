@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from broker.apis.fetch_sessions.session_reads import SessionReads
-from broker.apis.transactional.transactional_produce import TransactionalProduce
+from broker.apis.producing.transactional_produce import TransactionalProduce
 from broker.replication import partition_reads
 from broker.transactions import end_checks
 from broker.transactions.coordinator.marker_sender import MarkerSender

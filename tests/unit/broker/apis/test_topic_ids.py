@@ -14,7 +14,7 @@ from broker.apis.fetch import FetchApi
 from broker.apis.fetch_sessions.fetch_session import FetchSession
 from broker.apis.list_offsets import ListOffsetsApi
 from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
-from broker.apis.produce import ProduceApi
+from broker.apis.producing.produce import ProduceApi
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.replication.hosting.replica_parts import ReplicaParts

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from broker.apis.describe_cluster import DescribeClusterApi
-from broker.apis.metadata import MetadataApi
-from broker.apis.topic_views import TopicViews
+from broker.apis.cluster.describe_cluster import DescribeClusterApi
+from broker.apis.cluster.metadata import MetadataApi
+from broker.apis.cluster.topic_views import TopicViews
 from broker.audit.audit_log import AuditLog
 from broker.authorization.authorizer import Authorizer
 from broker.authorization.gatekeeper import Gatekeeper

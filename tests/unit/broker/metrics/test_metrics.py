@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker.apis.list_offsets import ListOffsetsApi
-from broker.apis.produce import ProduceApi
+from broker.apis.producing.produce import ProduceApi
 from broker.metrics.metrics import Metrics
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request

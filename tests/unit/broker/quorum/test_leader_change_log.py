@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from broker.apis.metadata import MetadataApi
-from broker.apis.topic_views import TopicViews
+from broker.apis.cluster.metadata import MetadataApi
+from broker.apis.cluster.topic_views import TopicViews
 from broker.network.request_channel import Request
 from broker.quorum.leader_change_log import NAMED_MAX, Line, leader_change_lines
 from broker.replication.hosting.hosted_partitions import HostedPartitions

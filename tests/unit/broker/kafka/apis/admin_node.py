@@ -10,10 +10,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
-from broker.apis.describe_cluster import DescribeClusterApi
+from broker.apis.cluster.describe_cluster import DescribeClusterApi
+from broker.apis.cluster.metadata import MetadataApi
+from broker.apis.cluster.topic_views import TopicViews
 from broker.apis.describe_configs import DescribeConfigsApi
-from broker.apis.metadata import MetadataApi
-from broker.apis.topic_views import TopicViews
 from broker.config.config import parse_config
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.dynamic_keys import BROKER_CONFIGS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.apis.produce import TIMEOUT_MS_MAX
+from broker.apis.producing.produce import TIMEOUT_MS_MAX
 from broker.kafka.apis.produce import produce_failed, produce_plan
 from broker.kafka.apis.producer_rows import producer_rows
 from broker.kafka.plan import ConnectionEnds, Plan

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from broker.apis.delayed_produce import PART_AFTER_MS
-from broker.apis.produce import ProduceApi
+from broker.apis.producing.delayed_produce import PART_AFTER_MS
+from broker.apis.producing.produce import ProduceApi
 from broker.load.busy_time import BusyTimes
 from broker.network import processor as processors
 from broker.network.processor import Processor

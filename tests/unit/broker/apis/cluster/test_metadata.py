@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker.apis.metadata import MetadataApi
-from broker.apis.topic_views import TopicViews
+from broker.apis.cluster.metadata import MetadataApi
+from broker.apis.cluster.topic_views import TopicViews
 from broker.network.request_channel import Request
 from penstock.messages.metadata import MetadataRequest, TopicInfo
 from penstock.messages.nodes.brokers import HostedReplicas

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker.apis.produce import ProduceApi
+from broker.apis.producing.produce import ProduceApi
 from broker.network.request_channel import Request
 from broker.replication.hosting.assignment import TopicSettings
 from penstock.errors import ApiError, MessageTooLargeError, NotEnoughReplicasError, NotLeaderOrFollowerError

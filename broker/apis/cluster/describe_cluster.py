@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from broker.apis.metadata import node_view
+from broker.apis.cluster.metadata import node_view
 from broker.network.request_channel import Request
 from broker.replication.replica_troubles import NAMED_MAX
 from metadata.image import MetadataImage, TopicImage

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker.apis.produce import ProduceApi
+from broker.apis.producing.produce import ProduceApi
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.replication.hosting.assignment import TopicSettings

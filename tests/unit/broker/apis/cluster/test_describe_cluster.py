@@ -6,7 +6,7 @@ from collections.abc import ValuesView
 from dataclasses import replace
 from typing import cast
 
-from broker.apis.describe_cluster import DescribeClusterApi
+from broker.apis.cluster.describe_cluster import DescribeClusterApi
 from broker.network.request_channel import Request
 from metadata.image import MetadataImage, TopicImage
 from metadata.registrations import BrokerRegistration, PartitionRegistration

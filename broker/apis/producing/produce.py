@@ -9,8 +9,8 @@ A request that its client has given up is not appended: the client may have sent
 would come first in the log. A request counts as given up when its stream is gone, or when its time-out passed while it
 was queued. Time that its bytes waited in the connection before they were read is not counted.
 
-A batch of a transaction may have to wait for its coordinator before it is appended (apis/transactional/); the other
-partitions of its request are appended meanwhile.
+A batch of a transaction may have to wait for its coordinator before it is appended (transactional_produce.py); the
+other partitions of its request are appended meanwhile.
 
 A duplicate of an idempotent producer's batch is not appended. It is answered with the offsets of that batch, as if that
 had just been appended: it waits for the same acks. Not here: appending, and acks (leader_appends.py).
@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.apis.delayed_produce import DelayedProduce
-from broker.apis.transactional.transactional_produce import (
+from broker.apis.producing.delayed_produce import DelayedProduce
+from broker.apis.producing.transactional_produce import (
     TransactionalProduce,
     check_producers,
     is_transactional,

@@ -14,9 +14,9 @@ from typing import Any, cast
 import grpc.aio
 import pytest
 
-from broker.apis import produce_conversion
-from broker.apis.produce import ProduceApi
-from broker.apis.produce_conversion import ProduceConversionStatistics, ProduceConverter
+from broker.apis.producing import produce_conversion
+from broker.apis.producing.produce import ProduceApi
+from broker.apis.producing.produce_conversion import ProduceConversionStatistics, ProduceConverter
 from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from broker.apis.produce import ProduceApi
+from broker.apis.producing.produce import ProduceApi
 from broker.network.request_channel import Request
 from broker.replication.hosting.assignment import TopicSettings
 from broker.transactions.verification.held_batches import HeldBatches

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.apis.topic_views import TopicViews
+from broker.apis.cluster.topic_views import TopicViews
 from broker.network.request_channel import Request
 from metadata.image import MetadataImage
 from metadata.registrations import BrokerRegistration

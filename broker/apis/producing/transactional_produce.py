@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 
-from broker.apis.delayed_produce import DelayedProduce
+from broker.apis.producing.delayed_produce import DelayedProduce
 from broker.network.request_channel import Request
 from broker.replication.leader.leader_appends import LeaderAppends, waiters_of
 from broker.replication.leader.purgatory import Waiter

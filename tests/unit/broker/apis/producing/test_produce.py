@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from broker.apis.produce import ProduceApi
+from broker.apis.producing.produce import ProduceApi
 from broker.network.request_channel import Request
 from broker.replication.partition import Partition, PartitionReports
 from broker.replication.replica_statistics import Traffic

@@ -1,1 +1,0 @@
-"""The part of transactions in what leaders of partitions are asked."""
