@@ -44,8 +44,19 @@ def _check(what: str, key: ConfigKey, value: Any) -> None:
     wanted, words = _TYPES.get(key.kind, (object, ""))
     if not isinstance(value, wanted) or (key.kind is Kind.INT and isinstance(value, bool)):
         raise ConfigError(f"{what}={value!r} must be {words}, not {type(value).__name__}")
+    if isinstance(value, str) and not _is_unicode(value):
+        raise ConfigError(f"{what}={value!r} has a lone surrogate, which UTF-8 cannot carry; decode its bytes anew")
     if not key.fits(value):
         raise ConfigError(f"{what}={value} must be from {key.low} to {key.high}")
+
+
+def _is_unicode(text: str) -> bool:
+    """False for a text with lone surrogates, as Python makes them of bytes that are not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 _TYPES = {Kind.INT: (int, "a whole number"), Kind.BOOL: (bool, "True or False"), Kind.STRING: (str, "a str")}

@@ -57,6 +57,8 @@ def test_a_bad_address_is_named(bootstrap: object, says: str) -> None:
     [
         ({"linger": 5}, "did you mean 'linger_ms'?"),
         ({"acks": 2}, "acks=2 must be 0, 1 or 'all' (-1)"),
+        ({"client_id": "a\udcff"}, "client_id='a\\udcff' has a lone surrogate"),
+        ({"transactional_id": "\ud800"}, "has a lone surrogate, which UTF-8 cannot carry"),
         ({"acks": "some"}, "acks='some'"),
         ({"acks": True}, "acks=True must be 0, 1 or 'all' (-1)"),
         ({"acks": 1.0}, "acks=1.0 must be 0, 1 or 'all' (-1)"),
