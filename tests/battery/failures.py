@@ -19,7 +19,7 @@ from storage.disk.disk_errors import is_shortage
 from tests.battery.judge import Judge
 from tests.battery.nodes import DIR
 from tests.battery.outcome import Outcome, Result, Size
-from tests.battery.scripts import Script, every_change
+from tests.battery.scripts import Script, every_change, removals
 from tests.battery.workload import Workload
 from tests.support.losing_fs import LosingFileSystem
 
@@ -89,13 +89,18 @@ def of_flushes(size: Size) -> Iterator[Result]:
     yield from of_script(size, every_change, ("fdatasync",))
 
 
+def of_removals(size: Size) -> Iterator[Result]:
+    """Renames fail while logs are set aside and deleted."""
+    yield from of_script(size, removals, ("rename",))
+
+
 def of_script(size: Size, script: Script, only: Container[str] | None = None) -> Iterator[Result]:
     """One failure at each call, of these kinds if any are named; in the small battery at some, with one error each."""
     calls = _calls(script)
     numbers = [at for at, call in enumerate(calls) if only is None or call in only]
     for at in (numbers[index] for index in size.of(len(numbers), SMALL_CALLS)):
         kinds = [kind for kind in (*CODES, SHORT) if _can_happen(calls[at], kind)]
-        for kind in kinds if size.whole else [kinds[at % len(kinds)]]:
+        for kind in kinds if size.whole else [kinds[(at + size.seed) % len(kinds)]]:
             name = errno.errorcode.get(kind, "a short write")
             what = f"call {at + 1} ({calls[at]}) fails with {name}"
             must_go_on = calls[at] in {errno.ENOSPC: GROWING, errno.EMFILE: OPENING, SHORT: GROWING}.get(kind, ())

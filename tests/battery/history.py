@@ -77,6 +77,8 @@ class LogHistory:
     """Behind the newest record that was handed to the log."""
     flushed_end: int = 0
     """Every record below it was flushed."""
+    written_start: int = 0
+    """A log start that was written: no crash takes it back."""
 
     def copy(self) -> LogHistory:
         return LogHistory(
@@ -97,6 +99,7 @@ class LogHistory:
             self.may_forget_producers,
             self.end,
             self.flushed_end,
+            self.written_start,
         )
 
     def appending(self, records: list[Written], sent: dict[int, Sent] | None = None) -> None:
@@ -180,6 +183,7 @@ class LogHistory:
             for offset in [offset for offset in records if offset >= cut_at]:
                 del records[offset]
         self.end, self.flushed_end = min(self.end, cut_at), min(self.flushed_end, cut_at)
+        self.written_start = min(self.written_start, cut_at)
         self.latest_epoch = self.unflushed_epoch = -1  # which epoch ends the log now is not worth a second bookkeeping
 
     def truncated(self, cut_at: int) -> None:
@@ -195,6 +199,10 @@ class LogHistory:
         for records in (self.kept, self.unflushed):
             for offset in [offset for offset in records if offset < log_start]:
                 del records[offset]
+
+    def start_written(self, log_start: int) -> None:
+        """A checkpoint has this log start; after a truncation that was interrupted, it may be below the one here."""
+        self.written_start = max(self.written_start, min(self.log_start, log_start))
 
     def gone_below(self, offset: int) -> None:
         """Durably: a start that shows any of it shows what was deleted."""

@@ -3,7 +3,8 @@
 Nothing here was damaged, only lost: so a refusal is wrong. What must hold: everything that was flushed is there;
 nothing is there that was never written, or that was durably taken away; offsets and epochs say what the batches say;
 what the start shows is durable, because a second power cut right after it changes nothing; the log takes new records,
-and once they are flushed a third one leaves them.
+and once they are flushed a third one leaves them, and does not take them for committed; no log start that was written
+is ever forgotten.
 Damaged bytes are judged elsewhere (`damage.py`).
 """
 
@@ -134,6 +135,7 @@ def _second_start(fs: LosingFileSystem) -> dict[TopicPartition, Shown]:
     """The power was cut once more; then the logs are written, the power is cut again, and they are stopped in order."""
     manager = start(fs)
     found = {log.topic_partition: Shown.of(log) for log in manager.logs()}
+    committed_below = manager.checkpoints.high_watermarks()
     wanted = {}
     for log in manager.logs():
         end, shown = log.log_end_offset, found[log.topic_partition]
@@ -145,6 +147,9 @@ def _second_start(fs: LosingFileSystem) -> dict[TopicPartition, Shown]:
     fs = fs.after_crash()
     manager = start(fs)
     _must_show(manager, wanted)
+    for log_id, offset in manager.checkpoints.high_watermarks().items():
+        if offset > committed_below[log_id]:
+            raise Wrong(f"{log_id}: a power cut raised the high watermark from {committed_below[log_id]} to {offset}")
     manager.close(True, 77)
     manager = start(fs.after_crash())
     _must_show(manager, wanted)
@@ -175,6 +180,8 @@ def judge_log(log: Log, found: list[Written], history: LogHistory) -> None:
         raise Wrong(f"{log!r}: nobody wrote {sorted(made_up)}, or it was deleted")
     if log.log_start_offset > min(history.kept, default=log.log_start_offset):
         raise Wrong(f"{log!r}: begins above {min(history.kept)}")
+    if log.log_start_offset < history.written_start:
+        raise Wrong(f"{log!r}: the log start {history.written_start} was written")
     if log.topic_id not in (history.topic_id, ""):
         raise Wrong(f"{log!r}: topic id {log.topic_id}")
     for tombstone in history.buried.values():

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.errors import CorruptFileError
+from penstock.errors import CorruptFileError, KafkaStorageError
+from penstock.types import TopicPartition
 from storage.append import producer_state
 from storage.append.producer_state import KnownProducers
 from storage.cleaner import batch_filter
@@ -21,13 +22,15 @@ from storage.cleaner.cleaned_transactions import AbortedBatches
 from storage.cleaner.cleaner_log_view import Candidate
 from storage.disk import checkpoint_file
 from storage.disk.atomic_file import read_text
+from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import CLEAN_SHUTDOWN, CLEANED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from storage.log.file_changes import FileChanges
 from storage.log.flush import FlushTracker, PendingFlush
+from storage.log.log import Log
 from storage.log.producers import producer_cut, producer_log
 from storage.log.producers.producer_log import ProducerLog
 from storage.log.producers.producer_snapshots import ProducerSnapshots
-from storage.log_dirs import log_directory
+from storage.log_dirs import log_directory, set_aside
 from storage.log_dirs.clean_shutdown import CleanStop, _parse
 from storage.log_dirs.log_directory import LogDirectory
 from storage.log_dirs.log_removal import LogRemoval
@@ -214,6 +217,18 @@ def _no_offsets(self: KnownProducers) -> frozenset[int]:
     return frozenset()
 
 
+def _error_without_cause(action: str, path: str, error: OSError, **hope: bool) -> KafkaStorageError:
+    return KafkaStorageError(str(storage_error(action, path, error, **hope)))
+
+
+_lower_checkpoints = LogDirectory.lower_checkpoints
+
+
+def _lower_log_start_too(self: Any, topic_partition: TopicPartition, offset: int, log_start: int = 0) -> None:
+    """The line of a log that begins anew goes before the log does."""
+    _lower_checkpoints(self, topic_partition, offset, min(offset, log_start))
+
+
 MUTANTS = {
     "truncates at rot": Mutant(
         "rot below the recovery point is cut like a torn tail",
@@ -241,6 +256,26 @@ MUTANTS = {
         failures.of_flushes,
         ((PendingFlush, "run", _retrying_run),),
         is_late=True,
+    ),
+    "takes a shortage for a broken disk": Mutant(
+        "a log that found no room to be set aside stays",
+        failures.of_removals,
+        ((set_aside, "storage_error", _error_without_cause),),
+    ),
+    "forgets a written log start": Mutant(
+        "a log that a power cut left below it begins where it ends",
+        crashes.of_deletion,
+        ((Log, "_begin_at_written_start", _nothing),),
+    ),
+    "lowers the log start before a log begins there": Mutant(
+        "a second power cut takes it back",
+        crashes.of_deletion,
+        ((LogDirectory, "lower_checkpoints", _lower_log_start_too),),
+    ),
+    "believes a high watermark above the log end": Mutant(
+        "records that follow a power cut count as committed",
+        crashes.of_deletion,
+        ((LogDirectory, "lower_high_watermarks", _nothing),),
     ),
     "deletes a stray directory": Mutant(
         "what nobody asks for is taken for deleted",

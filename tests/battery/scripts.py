@@ -139,6 +139,37 @@ def _compact_again(node: Workload) -> None:
     node.change_files(KEYED)
 
 
+def deletion_before_the_flush(node: Workload) -> None:
+    """A replica outside of the ISR: its leader deletes records that it has not flushed yet."""
+    node.open()
+    node.create(ONE, IDS[ONE])
+    node.append(ONE, 2, 0)
+    node.flush(ONE)
+    node.append(ONE, 4, 0)
+    node.advance_log_start(ONE, 5)
+    node.checkpoint()
+    node.append(ONE, 1, 0)
+    node.flush(ONE)
+    node.close(9)
+
+
+def removals(node: Workload) -> None:
+    """A log is set aside as stray, another is deleted, and a third gets its name."""
+    node.open()
+    node.create(OLD, IDS[OLD])
+    node.append(OLD, 2, 2)
+    node.flush(OLD)
+    node.stray(OLD)
+    node.create(TWO, IDS[TWO])
+    node.append(TWO, 1, 0)
+    node.flush(TWO)
+    node.delete(TWO)
+    node.create(TWO, NEW_ID)
+    node.append(TWO, 3, 0)
+    node.flush(TWO)
+    node.close(9)
+
+
 def drawn(seed: int, steps: int = 60) -> Script:
     """A script of random steps on three logs."""
 

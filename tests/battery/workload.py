@@ -365,7 +365,9 @@ class Workload:
         if self.attempt("checkpoint_log_starts", manager.checkpoints.write_log_starts):
             for log in self.history.logs.values():
                 log.gone_below(log.log_start)
-        high_watermarks = {LogId.of(log): log.flushed_offset for log in manager.logs()}
+            for one in manager.logs():
+                self.history.logs[one.topic_partition].start_written(one.log_start_offset)
+        high_watermarks = {LogId.of(log): log.log_end_offset for log in manager.logs()}  # a follower flushes later
         self.attempt(
             "checkpoint_high_watermarks", lambda: manager.checkpoints.write_high_watermarks(lambda: high_watermarks)
         )
