@@ -27,6 +27,7 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
 )
+from penstock.tracebacks import without_frames
 from penstock.wire.error_trailer import error_in_trailer, trailer_of
 from penstock.wire.throttle_trailer import Throttled, throttle_trailer
 
@@ -53,7 +54,9 @@ _STATUS: dict[type[ApiError], grpc.StatusCode] = {
 
 
 async def abort(context: grpc.aio.ServicerContext, error: ApiError, throttled: Throttled = NOT_THROTTLED) -> None:
-    """End the call with this error, and tell its client how long it waits then; does not return."""
+    """End the call with this error, and tell its client how long it waits then; does not return. The error keeps no
+    frame alive, for those of a refused request have its bytes: they would stay until the cycle collector comes."""
+    without_frames(error)
     status = _STATUS.get(type(error), grpc.StatusCode.FAILED_PRECONDITION)
     await context.abort(status, error.message[:DETAILS_CHARACTERS_MAX], trailer_of(error) + throttle_trailer(throttled))
 

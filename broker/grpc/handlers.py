@@ -1,10 +1,11 @@
 """Registers calls with a gRPC server so that their requests arrive as bytes and pass their limits first. An edge.
 
 Who makes a call is judged BEFORE its message is read: gRPC reads one whole, so whoever may not ask would take memory
-by asking. To gRPC a call is therefore a stream that sends one message, and has one answer; on the wire that is the
-same. Its bytes go through the decoder of its API (request_decoder.py) and count in memory until the call is answered; a
-refusal is a typed error. The loop's time that a call takes is counted: decoding, encoding and the work between them. A
-stream's behaviour reads, decodes (`RequestDecoder.decode`), writes and counts by itself.
+by asking; and few calls of a connection are read at once (read_turns.py). To gRPC a call is therefore a stream that
+sends one message, and has one answer; on the wire that is the same. Its bytes go through the decoder of its API
+(request_decoder.py) and count in memory until the call is answered; a refusal is a typed error. The loop's time that a
+call takes is counted: decoding, encoding and the work between them. A stream's behaviour reads, decodes
+(`RequestDecoder.decode`), writes and counts by itself.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ import grpc.aio
 from broker.grpc.errors import abort
 from broker.grpc.lobby import read_at_once
 from broker.grpc.open_services import ReadUnproven
+from broker.grpc.read_turns import ReadTurns
 from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
 from broker.load.busy_time import BusyTime
+from broker.network.memory_budget import Lease
 from broker.network.request_channel import Caller
 from broker.network.request_memory import RequestMemory
 from penstock.errors import ApiError, InvalidRequestError
 from penstock.messages.api import Api
+from penstock.types import Endpoint
 
 Call = Callable[[Any, grpc.aio.ServicerContext, Caller], Awaitable[bytes]]
 """Takes the decoded request of a call, and who makes it; the bytes of its answer."""
@@ -44,6 +48,7 @@ def add_calls(
 ) -> None:
     """Serve these APIs under the full name of a service; `busy` counts the time of its calls. `caller_of` tells who
     makes one, or refuses it; `read_unproven` reads what may come before that is known."""
+    turns = ReadTurns()
     handlers = {
         api.name: grpc.stream_unary_rpc_method_handler(
             _bounded(
@@ -53,6 +58,7 @@ def add_calls(
                 memory,
                 busy,
                 caller_of,
+                turns,
                 read_unproven if api.before_authentication else None,
             ),
             None,
@@ -72,19 +78,24 @@ def _bounded(
     memory: RequestMemory,
     busy: BusyTime,
     caller_of: CallerOf,
+    turns: ReadTurns,
     read_unproven: ReadUnproven | None,
 ) -> Callable[[Any, grpc.aio.ServicerContext], Awaitable[bytes]]:
+    read = read_at_once if read_unproven is None else read_unproven
+
+    async def received(context: grpc.aio.ServicerContext, peer: Endpoint) -> tuple[Any, Lease]:
+        """The request. Its bytes are in no other frame: a large message would be kept until the call is answered."""
+        raw: Any = await turns.read(peer, lambda: read(context, peer))
+        if raw is grpc.aio.EOF:
+            raise InvalidRequestError(f"{api.name}: the call has no message")
+        return decoder.decode(raw), memory.admit(peer.host, len(raw))
+
     async def answer(context: grpc.aio.ServicerContext) -> bytes:
         try:
             caller = caller_of(context, api)  # BEFORE any work for who may not ask
-            raw: Any = await (context.read() if read_unproven is None else read_unproven(context, caller.peer))
-            if raw is grpc.aio.EOF:
-                raise InvalidRequestError(f"{api.name}: the call has no message")
-            request = decoder.decode(raw)
-            lease = memory.admit(caller.peer.host, len(raw))
+            request, lease = await received(context, caller.peer)
         except ApiError as error:
             await abort(context, error)
-        del raw  # a large message would be kept until the call is answered
         try:
             return await call(request, context, caller)
         finally:
