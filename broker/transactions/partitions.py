@@ -28,7 +28,7 @@ from broker.transactions.transaction_metadata import (
 from broker.transactions.transaction_records import RECORDS, TransactionLogKey, log_value
 from broker.transactions.transactional_ids import check_not_reserved, check_transactional_id
 from broker.transactions.waiting_adds import WaitingAdds
-from metadata.internal_topics import CONSUMER_OFFSETS
+from metadata.internal_topics import CONSUMER_OFFSETS, check_write
 from penstock.errors import (
     ApiError,
     ConcurrentTransactionsError,
@@ -121,6 +121,9 @@ class TransactionsPartitions:
     def _errors(self, turn: Turn, asked: TransactionPartitions) -> dict[TopicPartition, ApiError]:
         """The errors of partitions that have one; an error that is raised is that of all."""
         check_transactional_id(asked.transactional_id)
+        for one in asked.partitions:
+            if one.topic != CONSUMER_OFFSETS:  # where a group's coordinator has it added, and writes its marker
+                check_write(one.topic)
         unknown = {one for one in asked.partitions if not _exists(turn, one)}
         if unknown:
             return {one: _unknown(one) if one in unknown else _not_attempted(asked) for one in asked.partitions}

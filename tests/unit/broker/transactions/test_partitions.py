@@ -12,6 +12,7 @@ from penstock.errors import (
     InvalidGroupIdError,
     InvalidProducerIdMappingError,
     InvalidRequestError,
+    InvalidTopicError,
     OperationNotAttemptedError,
     ProducerFencedError,
     TransactionAbortableError,
@@ -100,6 +101,17 @@ def test_a_group_is_added_as_the_partition_that_holds_it() -> None:
         here.add_group(producer, "g", name="new")
     with pytest.raises(InvalidRequestError):
         here.add_group(producer, "g", name="")
+
+
+@pytest.mark.parametrize("verify_only", [False, True])
+def test_the_state_of_transactions_is_part_of_none(verify_only: bool) -> None:
+    """A marker there would be a second writer of a coordinator's log."""
+    here = TransactionsHere()
+    here.topics.make("__transaction_state", 50)
+    producer = here.init()
+    partitions = P0, TopicPartition("__transaction_state", 0)
+    assert kinds(here.add(producer, *partitions, verify_only=verify_only)) == [InvalidTopicError] * 2
+    assert here.state() == "Empty"
 
 
 def test_a_group_cannot_be_added_before_its_topic_is_there() -> None:
