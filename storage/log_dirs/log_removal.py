@@ -174,6 +174,10 @@ class LogRemoval:
                     self._forget_lines(directory, removal, path)
         return {removal: {path: outcomes[path] for path in removal.in_log_dir(log_dir)} for removal in removals}
 
+    def failure(self, log_dir: str) -> OSError | None:
+        """The error with which the disk of the log dir has failed in `carry_out`: it is not to be used any more."""
+        return self._aside.failures.get(log_dir)
+
     def _forget_lines(self, directory: LogDirectory, removal: Removal, path: str) -> None:
         """The checkpoints forget a rotten log AFTER the rename: without its recovery point, rot would be cut off like a
         torn tail."""

@@ -8,13 +8,14 @@ One sync of the log dir makes the renames durable. If the disk refuses it, a cra
 deleted or a stray log that is no harm: the next start finds it once more, and the creation of a log in that dir syncs
 as well. A rotten log has not left before that is durable, because its recovery point goes next. If the sync found no
 descriptor, its rename is remembered, and the next call for that directory only makes it durable. Any other error is
-final: a failed sync is not repeated.
+final: a failed sync is not repeated, and the log dir is not to be used any more (`failures`).
 
 Not here: the form of the names (`file_names.py`), which log is renamed and when (`log_removal.py`).
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from collections.abc import Mapping
@@ -44,6 +45,8 @@ class SetAside:
         self._fs, self._ids = fs, ids
         self._begun: dict[str, str] = {}
         """Rotten logs' old paths to new ones: renames that are not durable yet."""
+        self.failures: dict[str, OSError] = {}
+        """By log dir, the error with which its disk failed here."""
 
     def take(self, paths: Mapping[str, Aside], log_dir: str) -> dict[str, str | KafkaStorageError]:
         """Rename directories of one log dir, with one sync. The new path of each, or why it has not left."""
@@ -53,12 +56,14 @@ class SetAside:
                 outcomes[path] = self._begun.pop(path, "") or self._rename(path, aside)
             except OSError as error:
                 outcomes[path] = storage_error("set aside", path, error, is_tried_again=True)
+                self._note(log_dir, error)
         if not any(isinstance(outcome, str) for outcome in outcomes.values()):
             return outcomes
         try:
             self._fs.fsync_dir(log_dir)
         except OSError as error:
             _log.error("%s: a crash may bring back logs that were set aside: %s", log_dir, error)
+            self._note(log_dir, error)
             self._stay(outcomes, paths, error)
         for path, target in outcomes.items():
             if isinstance(target, str) and paths[path].suffix != DELETE_DIRECTORY_SUFFIX:
@@ -71,6 +76,11 @@ class SetAside:
         )
         self._fs.rename(path, target)
         return target
+
+    def _note(self, log_dir: str, error: OSError) -> None:
+        """Not of a directory that somebody has removed: the disk is good."""
+        if not is_shortage(error) and error.errno != errno.ENOENT:
+            self.failures.setdefault(log_dir, error)
 
     def _stay(self, outcomes: dict[str, str | KafkaStorageError], paths: Mapping[str, Aside], error: OSError) -> None:
         """The sync was refused."""

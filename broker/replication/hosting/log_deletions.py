@@ -35,10 +35,16 @@ Ended = Callable[[Removal], None]
 class LogDeletions:
     """One per node; all methods are called on the event loop."""
 
-    def __init__(self, removal: LogRemoval, has_left: Callable[[TopicPartition], None], threads: InLogDir) -> None:
-        """`has_left` is told of each name that may be used again."""
+    def __init__(
+        self,
+        removal: LogRemoval,
+        has_left: Callable[[TopicPartition], None],
+        threads: InLogDir,
+        disk_failed: Callable[[str, Exception], None],
+    ) -> None:
+        """`has_left` is told of each name that may be used again, `disk_failed` of a log dir whose disk failed."""
         self._removal = removal
-        self._has_left = has_left
+        self._has_left, self._disk_failed = has_left, disk_failed
         self._threads = threads
         self._waiting: dict[str, list[Removal]] = {}
         self._under_way: dict[str, list[Removal]] = {}
@@ -114,6 +120,8 @@ class LogDeletions:
         removals = self._under_way.pop(log_dir)
         for removal in removals:
             removal.outcomes |= outcomes.get(removal, {})
+        if (failure := self._removal.failure(log_dir)) is not None:
+            self._disk_failed(log_dir, failure)  # BEFORE another log of these names may be created there
         self._end_in(log_dir, removals, repr(bug))
         self._start(log_dir)
 

@@ -48,12 +48,13 @@ class ReplicaCreation:
         removing: InLogDir,
         creating: InLogDir,
         leave_isrs: Callable[[PartitionRegistration], None],
+        disk_failed: Callable[[str, Exception], None],
         on_fatal: Callable[[BaseException], None],
     ) -> None:
         """`leave_isrs` is called for a replica that could not be created, if others in the ISR, or clients, rely on
-        it."""
+        it; `disk_failed` for a log dir."""
         self.to_create = HostingSlices(self._create, clock.now_ms, on_fatal)
-        self.deletions = LogDeletions(removal, self._name_is_free, removing)
+        self.deletions = LogDeletions(removal, self._name_is_free, removing, disk_failed)
         self.creations = LogCreations(creation, creating, self._created)
         self._hosted = hosted
         self._opener = opener

@@ -162,6 +162,7 @@ def replica_parts(
         known.removing,
         creating or LogDirThreads(threads, "log-creation"),
         failures.leave_isrs,
+        failures.directory_failed,
         ports.on_fatal,
     )
     failures.listen(creation.log_dir_failed)

@@ -137,6 +137,35 @@ def test_a_stop_gives_up_a_deletion_that_hangs(tmp_path: Path) -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize(("operation", "part"), [("rename", "-delete"), ("fsync_dir", "/a")])
+def test_a_disk_that_fails_under_a_deletion_fails_its_log_dir(tmp_path: Path, operation: str, part: str) -> None:
+    """A failed sync is told once: the next one of that directory would succeed, and prove nothing."""
+
+    async def scenario() -> None:
+        async with started(tmp_path) as broker:
+            await broker.produce(ORDERS, OLD)
+            with broker.fs.failing(operation, part, errno.EIO):
+                broker.publish(RemoveTopicRecord(OLD))
+                await broker.replicas.logs_have_left()
+            assert broker.replicas.failed_log_dirs == [broker.dirs[0]]
+            broker.publish(*made(ORDERS, NEW))
+            await broker.produce(ORDERS, NEW)
+            assert broker.replicas.get(ORDERS, NEW).log.log_dir == broker.dirs[1]
+
+    run(scenario)
+
+
+def test_a_directory_that_somebody_has_removed_fails_no_log_dir(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with started(tmp_path) as broker:
+            with broker.fs.failing("rename", "-delete", errno.ENOENT):
+                broker.publish(RemoveTopicRecord(OLD))
+                await broker.replicas.logs_have_left()
+            assert not broker.replicas.failed_log_dirs
+
+    run(scenario)
+
+
 # -- without room ------------------------------------------------------------------------------------------------------
 
 
