@@ -254,7 +254,7 @@ class ConsumerCalls:
     def group_positions(self, positions: Offsets | None = None) -> GroupPositions:
         """Where the user stands, or the given positions, as `producer.send_offsets(consumer)` needs them."""
         group = self._group("send_offsets")
-        return group_positions(group, self._to_commit(group, positions), self._core.call_soon)
+        return group_positions(group, self._to_commit(group, positions), self._core)
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset | None]:
         """The offset that the group has committed of each partition, whichever member did; None where there is none."""

@@ -6,6 +6,7 @@ Not here: which positions (consumer_calls.py), and the producer (producer/transa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from penstock.client.cluster.group_positions import CommittingMember, GroupPositions
 from penstock.client.consumer.groups.commits import ToCommit
@@ -15,15 +16,26 @@ from penstock.messages.groups.offsets import OffsetCommitPartition
 from penstock.types import TopicPartition
 
 
+class ConsumerHere(Protocol):
+    """The consumer. `call_soon` does work on its loop; `check_open` raises ClientClosedError."""
+
+    def call_soon(self, work: Callable[..., object], *args: Any) -> None: ...
+
+    def check_open(self) -> None: ...
+
+
 def group_positions(
-    group: JoinedGroup, to_commit: Mapping[TopicPartition, ToCommit], call_soon: Callable[..., object]
+    group: JoinedGroup, to_commit: Mapping[TopicPartition, ToCommit], consumer: ConsumerHere
 ) -> GroupPositions:
-    """SubscriptionError for a consumer that commits by itself, too. `call_soon` does work on the consumer's loop."""
+    """SubscriptionError for a consumer that commits by itself, too; ClientClosedError for one that has given up its
+    partitions in its close. It has no positions any more, and none would be taken for all that it has read."""
     if group.auto_commit.enabled:
         raise SubscriptionError(
             "send_offsets needs a consumer with enable_auto_commit=False: this one also commits by itself, whatever"
             " becomes of the transaction"
         )
+    if not to_commit:
+        consumer.check_open()
     parts = tuple(
         OffsetCommitPartition(tp, to.offset, to.leader_epoch, to.metadata, to.topic_id) for tp, to in to_commit.items()
     )
@@ -32,4 +44,4 @@ def group_positions(
         stamp = group.stamp()
         return CommittingMember(stamp.member_id, stamp.member_epoch, stamp.instance_id or "")
 
-    return GroupPositions(group.identity.group_id, parts, member, lambda: call_soon(group.on_stale_epoch))
+    return GroupPositions(group.identity.group_id, parts, member, lambda: consumer.call_soon(group.on_stale_epoch))

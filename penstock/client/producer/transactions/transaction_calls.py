@@ -10,7 +10,7 @@ import contextlib
 
 from penstock.client.cluster.group_positions import Offsets, PositionsSource
 from penstock.client.producer.transactions.transactions import Opening, Transactions
-from penstock.errors import ClientClosedError, TransactionStateError
+from penstock.errors import ClientClosedError, PenstockError, TransactionStateError
 
 
 class TransactionCalls:
@@ -63,9 +63,16 @@ class TransactionCalls:
         when the transaction is committed.
 
         The consumer has a `group_id` and `enable_auto_commit=False`. TransactionAbortedError where it is no member any
-        more.
+        more. Once it has raised, the transaction can only be aborted.
         """
-        await self.checked("send_offsets").send_offsets(consumer.group_positions(positions))
+        transactions = self.checked("send_offsets")
+        try:
+            taken = consumer.group_positions(positions)
+        except Exception as error:
+            misuse = TransactionStateError(f"send_offsets has raised {error!r}")
+            transactions.offsets_failed(error if isinstance(error, PenstockError) else misuse)
+            raise
+        await transactions.send_offsets(taken)
 
     def leave(self, opening: Opening) -> None:
         """The block of a transaction was interrupted while it began or ended. In any thread; nobody waits."""

@@ -134,11 +134,15 @@ class Transactions:
                 await self._offsets.commit(positions, core.identity, deadline_ms)
             except BaseException as error:
                 interrupted = TimedOutError("send_offsets was interrupted: the group may have the offsets, or not")
-                core.on_failed(error if isinstance(error, PenstockError) else interrupted)
-                self._sender.wake()
+                self.offsets_failed(error if isinstance(error, PenstockError) else interrupted)
                 if isinstance(error, PenstockError):
                     core.check_takes()
                 raise
+
+    def offsets_failed(self, error: PenstockError) -> None:
+        """The open transaction lacks positions of what it was made of: it can only be aborted. In any thread."""
+        self._core.on_failed(error)
+        self._sender.wake()
 
     # -- end -----------------------------------------------------------------------------------------------------------
 

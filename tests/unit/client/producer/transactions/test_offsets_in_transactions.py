@@ -10,6 +10,7 @@ import pytest
 
 from penstock import AsyncConsumer, AsyncProducer, TopicPartition
 from penstock.errors import (
+    ClientClosedError,
     CommitFailedError,
     CoordinatorLoadInProgressError,
     FencedMemberEpochError,
@@ -220,6 +221,29 @@ def test_offsets_that_were_interrupted_cannot_be_committed() -> None:
         with pytest.raises(TransactionAbortedError, match="send_offsets was interrupted"):
             await producer.commit_transaction()
         await producer.abort_transaction()
+
+    run(story)
+
+
+def test_a_transaction_whose_positions_were_refused_cannot_be_committed_without_them() -> None:
+    async def story(stage: GroupStage, transactions: FakeTransactions, producer: AsyncProducer) -> None:
+        consumer = await member(stage)
+        lost = TopicPartition("t", 2)
+        for refuse, error in (
+            (lambda: producer.send_offsets(consumer, {lost: 5}), CommitFailedError),
+            (lambda: producer.send_offsets(consumer, {T0: -1}), ValueError),
+            (lambda: producer.send_offsets(consumer), ClientClosedError),
+        ):
+            await producer.begin_transaction()
+            await producer.send("out", b"made of the records")
+            with pytest.raises(error):
+                await refuse()
+            with pytest.raises(TransactionAbortedError):
+                await producer.commit_transaction()
+            await producer.abort_transaction()
+            if error is ValueError:
+                await consumer.close()
+        assert transactions.commits == []
 
     run(story)
 
