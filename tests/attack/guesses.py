@@ -4,12 +4,13 @@ for one that there is not."""
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import ssl
 import statistics
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import grpc.aio
@@ -32,7 +33,9 @@ GUESSERS: Final = 32
 DELAY_S: Final = 0.1
 """connection.failed.authentication.delay.ms"""
 NOISE_MS: Final = 5.0
-"""Between the medians. The delay is on top of what a refusal takes."""
+"""Between a known and an unknown user. The delay is on top of what a refusal takes."""
+NOISE_ERRORS: Final = 3.0
+"""Also so many standard errors of the difference: on a busy machine refusals spread by more than NOISE_MS."""
 RATE_SLACK: Final = 1.2
 
 
@@ -49,11 +52,18 @@ def times(stage: Stage, count: int) -> tuple[list[str], list[str]]:
             f"{door}: a refusal takes {known:.1f} ms for a user that there is, {unknown:.1f} ms for another "
             f"(medians of {count})"
         )
-        if abs(known - unknown) > NOISE_MS:
+        if differ(*took.values()):
             holes.append(f"{door}: refusals tell who is a user: {known:.1f} and {unknown:.1f} ms")
         if min(known, unknown) < DELAY_S * 1_000:
             holes.append(f"{door}: a refusal takes {min(known, unknown):.1f} ms only")
     return lines, holes
+
+
+def differ(known: Sequence[float], unknown: Sequence[float]) -> bool:
+    """True if the times (s) of turns tell the two users apart, beyond what the turns differ among themselves."""
+    each_ms = [(other - one) * 1_000 for one, other in zip(known, unknown, strict=True)]
+    error_ms = statistics.stdev(each_ms) / math.sqrt(len(each_ms))
+    return abs(statistics.median(each_ms)) > max(NOISE_MS, NOISE_ERRORS * error_ms)
 
 
 def _kafka_guess(stage: Stage) -> Callable[[str], float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.attack.campaign import ATTACKERS, Size, run
+from tests.attack.guesses import differ
 from tests.attack.verdict import HOLE, LOGIN, RIGHTS, TOLD, Outcome, Secrets, Table
 
 SMALL = Size(nodes=1, every_version=False, timed_refusals=0, guess_s=0.5, half_handshakes=0)
@@ -40,3 +41,12 @@ def test_what_is_refused_alike_is_none() -> None:
     outcomes = {"there": Outcome(RIGHTS, b"not sesame"), "missing": Outcome(RIGHTS, b"not nobody")}
     table.judge("Rpc", "somebody", outcomes | {"wide": Outcome(TOLD, b"")}, EYES, may_be_told=False)
     assert table.holes == [] and table.lines(["somebody"])[1].split() == ["Rpc", RIGHTS]
+
+
+def test_times_that_tell_users_apart_are_seen_and_the_noise_of_a_busy_machine_is_none() -> None:
+    steady = [0.150 + 0.0005 * (turn % 3) for turn in range(30)]
+    busy = [0.150 + 0.040 * (turn * 7 % 11) for turn in range(30)]
+    assert differ(steady, [one + 0.006 for one in reversed(steady)])
+    assert differ(busy, [one + 0.006 for one in busy]), "the same noise in both turns is none between them"
+    assert not differ(steady, [one + 0.004 for one in steady])
+    assert not differ(busy, [one + 0.006 for one in reversed(busy)])
