@@ -16,7 +16,7 @@ from pathlib import Path
 import uvloop
 
 from broker.config.config import load_config
-from broker.node.format import format_node
+from broker.node.commands.format import format_node
 from broker.node.server import open_log_dirs, run_node
 from broker.node.system_environment import system_environment
 from storage.disk.file_system import OsFileSystem

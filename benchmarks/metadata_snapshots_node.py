@@ -23,8 +23,8 @@ import uvloop
 
 from broker.config.config import load_config
 from broker.config.node_config import NodeConfig
+from broker.node.commands.format import format_node
 from broker.node.environment import Environment
-from broker.node.format import format_node
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
 from broker.node.system_environment import system_environment

@@ -27,7 +27,7 @@ from crc32c import crc32c
 
 from benchmarks.storage_log import BATCHES, NOW_MS, batch_of
 from benchmarks.storage_rows import Row, Scale
-from broker.node.descriptors import open_files_limit
+from broker.node.process.descriptors import open_files_limit
 from penstock.clock import SystemClock
 from penstock.ids import system_ids
 from penstock.threads import SystemThreads

@@ -126,17 +126,17 @@ def _run(options: argparse.Namespace) -> int:
         command = importlib.import_module("broker.node.commands.recover_quorum")
         return int(command.main(options.config, options.survivor, options.lost_voters, options.dry_run))
     if options.action == "start":
-        preflight = _loaded("broker.node.preflight")
+        preflight = _loaded("broker.node.process.preflight")
         lost = preflight.parse_lost_log_dirs(options.lost_log_dirs)
         preflight.preflight(options.config)
         if options.cluster_id:
-            importlib.import_module("broker.node.format").format_if_empty(options.config, options.cluster_id)
+            importlib.import_module("broker.node.commands.format").format_if_empty(options.config, options.cluster_id)
         server = _loaded("broker.node.server")
         return int(server.main(options.config, lost, options.log_level, options.log_format))
     if options.secure:
         command = importlib.import_module("broker.node.commands.secure")
         return int(command.main(options.config, options.cluster_id, options.rejoin, options.add_scram, options.ca))
-    command = importlib.import_module("broker.node.format")
+    command = importlib.import_module("broker.node.commands.format")
     return int(command.main(options.config, options.cluster_id, options.rejoin, options.add_scram))
 
 

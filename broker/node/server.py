@@ -27,19 +27,19 @@ from broker.authentication.tokens.ports import NO_TOKENS
 from broker.config.config import load_config
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.exposed_listeners import exposed_listeners
-from broker.node.banner import banner
 from broker.node.configuration.config_reload import ConfigReload
 from broker.node.configuration.node_log import OF_NODES_LOG, NodeLog, with_log_options
-from broker.node.descriptors import plan_descriptors, raise_open_files_limit
 from broker.node.environment import Environment
-from broker.node.malloc_arenas import keep_freed_memory, limit_malloc_arenas
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
 from broker.node.operator_pages import OperatorPages
 from broker.node.own_certificates import certificate_warnings, own_certificates
-from broker.node.start_status import StartStatus
+from broker.node.process.banner import banner
+from broker.node.process.descriptors import plan_descriptors, raise_open_files_limit
+from broker.node.process.malloc_arenas import keep_freed_memory, limit_malloc_arenas
+from broker.node.process.start_status import StartStatus
+from broker.node.process.systemd import Notifier
 from broker.node.system_environment import system_environment
-from broker.node.systemd import Notifier
 from broker.tls.material import NO_CERTIFICATES
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError

@@ -16,8 +16,8 @@ from broker.grpc.outgoing_calls import Peers
 from broker.kafka.kafka_doors import KafkaListeners
 from broker.load.thread_times import read_idle_processors, read_thread_times
 from broker.node.both_doors import BothDoors
-from broker.node.descriptors import open_files_limit
 from broker.node.environment import Environment
+from broker.node.process.descriptors import open_files_limit
 from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.clock import SystemClock
 from penstock.ids import system_ids

@@ -2,7 +2,7 @@
 and a line for each failure would flood the log.
 
 Pure: the caller writes the line. Not here: the other effects of a failure (`refused_appends.py`, the fetcher), and
-lines that are equal to the letter (`broker/node/log_output.py`).
+lines that are equal to the letter (`broker/node/process/log_output.py`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """One node as a child process: started, watched until it is ready, killed, stopped, paused.
 
-A node sends READY=1 to the datagram socket in NOTIFY_SOCKET (the protocol of systemd, see broker/node/systemd.py), so
-nothing polls. A node dies with this process, even if this process is killed. The kernel's parent-death signal is bound
-to the *thread* that made the child, so one thread that lives as long as the process makes all nodes. cluster.py and
-layout.py have the set of nodes and their configurations.
+A node sends READY=1 to the datagram socket in NOTIFY_SOCKET (the protocol of systemd, see
+broker/node/process/systemd.py), so nothing polls. A node dies with this process, even if this process is killed. The
+kernel's parent-death signal is bound to the *thread* that made the child, so one thread that lives as long as the
+process makes all nodes. cluster.py and layout.py have the set of nodes and their configurations.
 """
 
 from __future__ import annotations

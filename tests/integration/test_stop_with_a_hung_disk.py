@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from broker.config.config import load_config
-from broker.node.format import format_node
+from broker.node.commands.format import format_node
 from penstock.testing.layout import new_layout
 from storage.disk.file_names import CLEAN_SHUTDOWN
 from storage.disk.file_system import OsFileSystem

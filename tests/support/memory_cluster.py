@@ -25,8 +25,8 @@ from typing import Any, TypeVar, cast
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
 from broker.network.transport import MakeTransport
+from broker.node.commands.format import format_node
 from broker.node.environment import Environment
-from broker.node.format import format_node
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
 from metadata.records import UserScramCredentialRecord

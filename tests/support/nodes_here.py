@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import TypeVar
 
 from broker.config.config import load_config
+from broker.node.commands.format import format_node
 from broker.node.environment import Environment
-from broker.node.format import format_node
 from broker.node.node import Node
 from broker.node.system_environment import system_environment
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION

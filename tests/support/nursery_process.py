@@ -23,7 +23,7 @@ MESSAGE_BYTES_MAX = 256 * 1024
 def main() -> int:
     gc.disable()  # nothing that is loaded goes away
     node.prepare_path()
-    for name in ("preflight", "format", "server"):
+    for name in ("process.preflight", "commands.format", "server"):
         importlib.import_module(f"broker.node.{name}")
     gc.collect()
     gc.freeze()  # in a node, a collection would copy the pages of all that it walks

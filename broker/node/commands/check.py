@@ -17,11 +17,11 @@ from broker.authentication.tokens.own_tokens import own_tokens, token_warnings
 from broker.config.config import load_config
 from broker.config.exposed_listeners import exposed_listeners
 from broker.config.node_config import NodeConfig
-from broker.node.audit_file import check_audit_file
 from broker.node.commands.recover_quorum import node_stopped
-from broker.node.descriptors import open_files_limit, plan_descriptors, raise_open_files_limit
 from broker.node.own_certificates import certificate_warnings, own_certificates
-from broker.node.preflight import check_ports
+from broker.node.process.audit_file import check_audit_file
+from broker.node.process.descriptors import open_files_limit, plan_descriptors, raise_open_files_limit
+from broker.node.process.preflight import check_ports
 from broker.quorum.metadata_log import METADATA_PARTITION, QuorumStateFile
 from broker.quorum.voter_memory import VoterMemory
 from penstock.clock import SystemClock

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from broker.config.config import load_config
 from broker.config.node_config import NodeConfig
-from broker.node.format import format_node
+from broker.node.commands.format import format_node
 from broker.quorum.metadata_log import METADATA_PARTITION, QuorumStateFile
 from broker.quorum.metadata_reader import read_metadata
 from broker.quorum.voter_memory import VOTER_FILE

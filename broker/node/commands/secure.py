@@ -7,7 +7,7 @@
 Said again, it goes on where it was interrupted, and changes nothing that is there. Everything is checked before
 anything is written. A CA is made for a cluster whose controllers are all on this machine; for one of several machines
 there must be one CA, so it is made once, by `penstock certs init`. The files are those of `penstock dev --secure`
-(penstock/certs/secured.py). Not here: formatting (broker/node/format.py); securing a cluster that has data.
+(penstock/certs/secured.py). Not here: formatting (broker/node/commands/format.py); securing a cluster that has data.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from broker.config.keys.security_keys import AUTHORIZATION, METRICS_LISTENER, PR
 from broker.config.node_config import NodeConfig
 from broker.config.security_check import ALLOW_ALL, is_loopback
 from broker.node.commands.add_scram import OPTION
-from broker.node.format import format_and_tell, formatted_dirs, users_of
+from broker.node.commands.format import format_and_tell, formatted_dirs, users_of
 from broker.node.own_certificates import own_certificates
 from metadata.listeners import CONTROLLER_LISTENER
 from metadata.records import UserScramCredentialRecord

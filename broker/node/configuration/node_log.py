@@ -9,8 +9,8 @@ from typing import Final, TextIO
 from broker.config.keys.config_table import KEYS
 from broker.config.log_levels import AUDIT_LOG, parse_log_levels, without_module
 from broker.config.node_config import NodeConfig
-from broker.node.audit_file import audit_file
-from broker.node.log_output import LogOutput
+from broker.node.process.audit_file import audit_file
+from broker.node.process.log_output import LogOutput
 from penstock.errors import ConfigError
 
 _log = logging.getLogger(__name__)

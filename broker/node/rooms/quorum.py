@@ -13,8 +13,8 @@ from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.load.busy_time import BusyTimes
 from broker.network.doors import ControllerService, Listener
-from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment
+from broker.node.process.descriptors import plan_descriptors
 from broker.node.rooms.consensus import make_controller, make_raft
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.controller_driver import ControllerDriver

@@ -25,8 +25,8 @@ from broker.network.memory_budget import MemoryBudget
 from broker.network.named_sessions import ID_MAX, NamedSessions
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
-from broker.node.descriptors import plan_descriptors
 from broker.node.environment import Environment
+from broker.node.process.descriptors import plan_descriptors
 from broker.node.rooms.authentication import make_authentication
 from broker.node.rooms.authorization import make_gatekeeper
 from broker.node.rooms.quorum import QuorumParts

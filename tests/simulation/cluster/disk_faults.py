@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from broker.node.format import format_node
+from broker.node.commands.format import format_node
 from metadata.registrations import PartitionRegistration
 from penstock.types import NO_LEADER, TopicPartition
 from raft.quorum_state import Forgotten

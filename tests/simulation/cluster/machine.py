@@ -15,8 +15,8 @@ from pathlib import PurePosixPath
 from broker.config.node_config import NodeConfig
 from broker.kafka.kafka_doors import KafkaListeners
 from broker.node.both_doors import BothDoors
+from broker.node.commands.format import format_node
 from broker.node.environment import UNHEARD, Environment, Probe
-from broker.node.format import format_node
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
 from metadata.records import UserScramCredentialRecord

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from broker.node.log_output import LogOutput
+from broker.node.process.log_output import LogOutput
 from tests.simulation.cluster.scheduler import Scheduler
 
 NOBODY = "nobody"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from broker.node.preflight import check_ports
+from broker.node.process.preflight import check_ports
 from penstock.cli.dev import (
     PORT_IN_USE,
     _opened,

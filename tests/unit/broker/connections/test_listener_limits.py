@@ -17,7 +17,7 @@ from broker.load.busy_time import BusyTimes
 from broker.network.doors import BrokerService
 from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import RequestMemory
-from broker.node.descriptors import plan_descriptors
+from broker.node.process.descriptors import plan_descriptors
 from penstock.errors import NotLeaderOrFollowerError, ResourceExhaustedError
 from penstock.types import Endpoint, LeaderHint, ListenerEndpoint
 from tests.support.machine import NOW_NS

@@ -8,9 +8,9 @@ import pytest
 
 from broker.config.config import load_config
 from broker.node.commands import check
-from broker.node.format import format_node
+from broker.node.commands.format import format_node
 from broker.node.own_certificates import certificate_warnings, own_certificates
-from broker.node.preflight import preflight
+from broker.node.process.preflight import preflight
 from penstock.errors import ConfigError
 from penstock.ids import system_ids
 from penstock.testing.ports import free_ports

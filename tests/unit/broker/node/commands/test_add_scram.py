@@ -10,7 +10,7 @@ import pytest
 
 from broker.config.config import parse_config
 from broker.node.commands.add_scram import ask_for_password, user_of
-from broker.node.format import format_node, users_of
+from broker.node.commands.format import format_node, users_of
 from broker.quorum.bootstrap_users import BOOTSTRAP_FILE, read_bootstrap_users
 from metadata.scram import credential_of
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError

@@ -10,7 +10,7 @@ from broker.config.config import load_config
 from broker.config.exposed_listeners import exposed_listeners, node_listeners
 from broker.config.node_config import NodeConfig
 from broker.node.commands.check import main
-from broker.node.format import format_node
+from broker.node.commands.format import format_node
 from penstock.client.admin.cluster_views import ClusterViews
 from penstock.client.admin.health.health_check import HealthCheck
 from penstock.client.admin.health.judge import judge

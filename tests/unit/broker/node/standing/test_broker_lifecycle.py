@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from broker.node.log_output import LogOutput
+from broker.node.process.log_output import LogOutput
 from broker.node.standing.broker_lifecycle import BrokerLifecycle
 from broker.node.standing.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel

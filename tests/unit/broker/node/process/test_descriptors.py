@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.node.descriptors import plan_descriptors
+from broker.node.process.descriptors import plan_descriptors
 from penstock.errors import ConfigError
 from storage.disk.spare_descriptors import SpareDescriptors
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from broker.config.config import parse_config
-from broker.node import audit_file
-from broker.node.audit_file import AuditFile
+from broker.node.process import audit_file
+from broker.node.process.audit_file import AuditFile
 from penstock.errors import ConfigError
 from penstock.testing.layout import new_layout
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.node.systemd import Notifier
+from broker.node.process.systemd import Notifier
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from broker.config.config import parse_config
-from broker.node.preflight import check_ports, parse_lost_log_dirs
+from broker.node.process.preflight import check_ports, parse_lost_log_dirs
 from penstock.errors import ConfigError
 from penstock.testing.ports import free_ports
 

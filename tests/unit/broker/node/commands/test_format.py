@@ -8,7 +8,7 @@ import pytest
 
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
-from broker.node.format import format_node, main
+from broker.node.commands.format import format_node, main
 from penstock.config_keys import to_toml
 from penstock.errors import ConfigError, MetaPropertiesError
 from storage.disk.file_system import OsFileSystem

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker.config.log_levels import LogLevels, parse_log_levels, without_module
-from broker.node.log_output import LINES_MAX, LogOutput
+from broker.node.process.log_output import LINES_MAX, LogOutput
 from penstock.errors import ConfigError
 
 INFO = LogLevels(logging.INFO)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from broker.node.process.start_status import ASK_MS, SEGMENT_SECONDS, StartStatus
 from broker.node.server import MORE_SECONDS, STATUS_SECONDS, ask_for_time
-from broker.node.start_status import ASK_MS, SEGMENT_SECONDS, StartStatus
 from penstock.clock import ManualClock
 from storage.log.log import Log
 from storage.log.log_types import LogOptions

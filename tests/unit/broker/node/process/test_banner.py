@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.config.config import parse_config
 from broker.config.config_digest import changed_keys, settings_digest
-from broker.node.banner import banner
+from broker.node.process.banner import banner
 
 GIVEN: dict[str, object] = {
     "node.id": 1,

@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from broker.node.malloc_arenas import keep_freed_memory
+from broker.node.process.malloc_arenas import keep_freed_memory
 
 COUNT_ARENAS = """
 import ctypes, re, tempfile, threading
-from broker.node.malloc_arenas import limit_malloc_arenas
+from broker.node.process.malloc_arenas import limit_malloc_arenas
 if {limited}:
     assert limit_malloc_arenas()
 libc = ctypes.CDLL(None)
@@ -37,7 +37,7 @@ with tempfile.NamedTemporaryFile() as file:
 
 COUNT_FAULTS = """
 import resource
-from broker.node.malloc_arenas import keep_freed_memory
+from broker.node.process.malloc_arenas import keep_freed_memory
 if {kept}:
     assert keep_freed_memory()
 def answer():
@@ -67,7 +67,7 @@ def test_threads_that_allocate_at_once_share_two_arenas(limited: bool) -> None:
     "environment", [{"MALLOC_ARENA_MAX": "4"}, {"GLIBC_TUNABLES": "glibc.malloc.perturb=0:glibc.malloc.arena_max=4"}]
 )
 def test_the_number_that_an_operator_has_set_stays(environment: dict[str, str]) -> None:
-    script = "from broker.node.malloc_arenas import limit_malloc_arenas; print(limit_malloc_arenas())"
+    script = "from broker.node.process.malloc_arenas import limit_malloc_arenas; print(limit_malloc_arenas())"
     done = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
