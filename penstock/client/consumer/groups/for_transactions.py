@@ -11,7 +11,9 @@ from typing import Any, Protocol
 from penstock.client.cluster.group_positions import CommittingMember, GroupPositions
 from penstock.client.consumer.groups.commits import ToCommit
 from penstock.client.consumer.groups.joined_group import JoinedGroup
-from penstock.errors import SubscriptionError
+from penstock.client.consumer.groups.membership_state import MembershipState
+from penstock.client.consumer.groups.subscription import Mode
+from penstock.errors import CommitFailedError, SubscriptionError
 from penstock.messages.groups.offsets import OffsetCommitPartition
 from penstock.types import TopicPartition
 
@@ -27,8 +29,8 @@ class ConsumerHere(Protocol):
 def group_positions(
     group: JoinedGroup, to_commit: Mapping[TopicPartition, ToCommit], consumer: ConsumerHere
 ) -> GroupPositions:
-    """SubscriptionError for a consumer that commits by itself, too; ClientClosedError for one that has given up its
-    partitions in its close. It has no positions any more, and none would be taken for all that it has read."""
+    """SubscriptionError for a consumer that commits by itself, too. ClientClosedError or CommitFailedError for one that
+    has given up its partitions: it has no positions any more, and none would be taken for all that it has read."""
     if group.auto_commit.enabled:
         raise SubscriptionError(
             "send_offsets needs a consumer with enable_auto_commit=False: this one also commits by itself, whatever"
@@ -36,6 +38,8 @@ def group_positions(
         )
     if not to_commit:
         consumer.check_open()
+        if group.mode is not Mode.SUBSCRIBED or group.member.state is MembershipState.LEAVING:
+            raise CommitFailedError("this consumer has unsubscribed, or never subscribed: it has no positions")
     parts = tuple(
         OffsetCommitPartition(tp, to.offset, to.leader_epoch, to.metadata, to.topic_id) for tp, to in to_commit.items()
     )

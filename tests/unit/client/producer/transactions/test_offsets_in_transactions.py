@@ -227,9 +227,11 @@ def test_offsets_that_were_interrupted_cannot_be_committed() -> None:
 
 def test_a_transaction_whose_positions_were_refused_cannot_be_committed_without_them() -> None:
     async def story(stage: GroupStage, transactions: FakeTransactions, producer: AsyncProducer) -> None:
-        consumer = await member(stage)
-        lost = TopicPartition("t", 2)
+        gone = await member(stage)
+        await gone.unsubscribe()
+        consumer, lost = await member(stage), TopicPartition("t", 2)
         for refuse, error in (
+            (lambda: producer.send_offsets(gone), CommitFailedError),
             (lambda: producer.send_offsets(consumer, {lost: 5}), CommitFailedError),
             (lambda: producer.send_offsets(consumer, {T0: -1}), ValueError),
             (lambda: producer.send_offsets(consumer), ClientClosedError),
