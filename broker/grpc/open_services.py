@@ -1,7 +1,8 @@
 """Health and reflection, at every listener, for callers who have not shown who they are. An edge.
 
-They tell nothing of the data. Their requests are a name: they are read in the lobby (lobby.py), and one of more than
-`REQUEST_BYTES_MAX` is refused. gRPC's own servicers answer; here their handlers get what they ask for.
+They tell nothing of the data. Their requests are a name: they are read in the lobby (lobby.py), few of a connection at
+once, and one of more than `REQUEST_BYTES_MAX` is refused. gRPC's own servicers answer; here their handlers get what
+they ask for.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import grpc.aio
 
 from broker.connections.accepted_sockets import peer_of
 from broker.grpc.errors import abort
+from broker.grpc.read_turns import ReadTurns
 from penstock.errors import ApiError, InvalidRequestError
 from penstock.types import Endpoint
 
@@ -28,6 +30,8 @@ class OpenServices:
     def __init__(self, server: Any, read: ReadUnproven) -> None:
         """Nothing is read but by `read`."""
         self._server, self._read = server, read
+        self._calls, self._streams = ReadTurns(), ReadTurns()
+        """A stream is read for as long as it is open: those of a connection hold up no call of it."""
 
     def add_generic_rpc_handlers(self, handlers: Any) -> None:
         """Each is registered by its name."""
@@ -52,14 +56,14 @@ class OpenServices:
 
     def _one(self, answer: Any, parse: Any) -> Any:
         async def answered(messages: Any, context: grpc.aio.ServicerContext) -> Any:
-            request = await self._next(context, parse)
+            request = await self._next(context, parse, self._calls)
             return None if request is grpc.aio.EOF else await answer(request, context)
 
         return answered
 
     def _many(self, answers: Any, parse: Any) -> Any:
         async def requests(context: grpc.aio.ServicerContext) -> AsyncIterator[Any]:
-            while (request := await self._next(context, parse)) is not grpc.aio.EOF:
+            while (request := await self._next(context, parse, self._streams)) is not grpc.aio.EOF:
                 yield request
 
         async def answered(messages: Any, context: grpc.aio.ServicerContext) -> None:
@@ -68,16 +72,20 @@ class OpenServices:
 
         return answered
 
-    async def _next(self, context: grpc.aio.ServicerContext, parse: Any) -> Any:
+    async def _next(self, context: grpc.aio.ServicerContext, parse: Any, turns: ReadTurns) -> Any:
         try:
-            raw = await self._read(context, peer_of(context.peer()))
-            if raw is grpc.aio.EOF:
-                return raw
-            if len(raw) > REQUEST_BYTES_MAX:
-                raise InvalidRequestError(f"the request has {len(raw)} bytes; at most {REQUEST_BYTES_MAX} are allowed")
+            raw = await self._small(context, turns)
         except ApiError as error:
             await abort(context, error)
-        return parse(raw)
+        return raw if raw is grpc.aio.EOF else parse(raw)
+
+    async def _small(self, context: grpc.aio.ServicerContext, turns: ReadTurns) -> Any:
+        """The next message, or EOF; a large one is in no frame that its refusal keeps."""
+        peer = peer_of(context.peer())
+        raw = await turns.read(peer, lambda: self._read(context, peer))
+        if raw is not grpc.aio.EOF and len(raw) > REQUEST_BYTES_MAX:
+            raise InvalidRequestError(f"the request has {len(raw)} bytes; at most {REQUEST_BYTES_MAX} are allowed")
+        return raw
 
     def __repr__(self) -> str:
         return f"OpenServices({self._server!r})"

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
+from typing import Any, cast
 
+import grpc
 import pytest
 
 from broker.grpc.handlers import add_calls
+from broker.grpc.lobby import read_at_once
+from broker.grpc.open_services import OpenServices
 from broker.grpc.read_turns import READS_MAX, ReadTurns
 from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTime
@@ -40,6 +43,9 @@ class Call:
     async def abort(self, *status: object) -> None:
         raise Aborted(*status)
 
+    def peer(self) -> str:
+        return f"ipv4:{HERE.host}:{HERE.port}"
+
 
 class Server:
     """Takes the handlers as gRPC's does."""
@@ -51,8 +57,13 @@ class Server:
             self, "service", {API: self._call}, {}, RequestDecoders(LARGE_BYTES * 2), self.memory,
             BusyTime(NOW_NS), lambda context, api: CALLER,
         )  # fmt: skip
+        health = grpc.unary_unary_rpc_method_handler(cast(Any, self._check))
+        OpenServices(self, read_at_once).add_registered_method_handlers("health", {"Check": health})
 
     async def _call(self, request: Any, context: Any, caller: Any) -> bytes:
+        raise AssertionError("it is refused before")
+
+    async def _check(self, request: object, context: object) -> bytes:
         raise AssertionError("it is refused before")
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
@@ -61,20 +72,27 @@ class Server:
     def add_registered_method_handlers(self, service: str, handlers: dict[str, Any]) -> None:
         self.handlers |= handlers
 
-    async def refusal(self, call: Call) -> Aborted:
+    async def refusal(self, method: str, call: Call) -> Aborted:
         with pytest.raises(Aborted) as caught:
-            await self.handlers[API.name].stream_unary(None, call)
+            await self.handlers[method].stream_unary(None, call)
         return caught.value
 
 
-@pytest.mark.parametrize("size", [LARGE_BYTES, 100_000], ids=["too large for its API", "no message"])
-def test_the_bytes_of_a_refused_call_are_free_at_once_though_the_refusal_lives_on(size: int) -> None:
+@pytest.mark.parametrize(
+    ("method", "size"),
+    [
+        pytest.param(API.name, LARGE_BYTES, id="too large for its API"),
+        pytest.param(API.name, 100_000, id="no message"),
+        pytest.param("Check", 100_000, id="too large for a health check"),
+    ],
+)
+def test_the_bytes_of_a_refused_call_are_free_at_once_though_the_refusal_lives_on(method: str, size: int) -> None:
     """Only the cycle collector would free them, which counts objects and not megabytes."""
 
     async def story() -> None:
         server, call = Server(), Call(b"\xff" * size)
         before = sys.getrefcount(call.message)
-        refusal = await server.refusal(call)
+        refusal = await server.refusal(method, call)
         after = sys.getrefcount(call.message)
         assert after == before, "a frame that the refusal has passed holds them"
         assert refusal.args and server.memory.statistics().used_bytes == 0
