@@ -4,38 +4,38 @@ The wire table is the set of `ApiError` subclasses below. Numbers and names are 
 codes") and never change, so that a listener for Kafka's protocol can send them as they are; AUTHENTICATION_REQUIRED
 alone is our own. An error that crosses a wire is a code, a sentence, and at most a leader hint or a pair of offset
 bounds. Foreign exceptions (gRPC, OSError) are mapped to these once, at the edge. An invariant that does not hold
-raises `InvariantViolation`, never `assert`. What an error with a wire code has is api_error.py's. Names of
-base_error.py, client_errors.py … stand here too.
+raises `InvariantViolation`, never `assert`. What an error with a wire code has is wire_errors/api_error.py's. Names
+of base_error.py, local_errors/ and wire_errors/ stand here too.
 """
 
 from __future__ import annotations
 
-from penstock.api_error import ERRORS as ERRORS
-from penstock.api_error import RECORD_ERRORS_MAX as RECORD_ERRORS_MAX
-from penstock.api_error import ApiError as ApiError
-from penstock.api_error import RecordError as RecordError
-from penstock.api_error import error_for as error_for
 from penstock.base_error import InvariantViolation as InvariantViolation
 from penstock.base_error import PenstockError as PenstockError
-from penstock.client_errors import AtomicBatchVersionError as AtomicBatchVersionError
-from penstock.client_errors import BootstrapError as BootstrapError
-from penstock.client_errors import BufferExhaustedError as BufferExhaustedError
-from penstock.client_errors import CalledInCallbackError as CalledInCallbackError
-from penstock.client_errors import ClientClosedError as ClientClosedError
-from penstock.client_errors import CommitFailedError as CommitFailedError
-from penstock.client_errors import FatalProducerError as FatalProducerError
-from penstock.client_errors import ForkedClientError as ForkedClientError
-from penstock.client_errors import GreenThreadsError as GreenThreadsError
-from penstock.client_errors import MissingDependencyError as MissingDependencyError
-from penstock.client_errors import PositionsTakenError as PositionsTakenError
-from penstock.client_errors import ProcessingError as ProcessingError
-from penstock.client_errors import SubscriptionError as SubscriptionError
-from penstock.client_errors import TimedOutError as TimedOutError
-from penstock.client_errors import TransactionAbortedError as TransactionAbortedError
-from penstock.client_errors import TransactionStateError as TransactionStateError
-from penstock.position_errors import LogTruncationError as LogTruncationError
-from penstock.position_errors import TopicRecreatedError as TopicRecreatedError
-from penstock.position_errors import UndecodableBatchError as UndecodableBatchError
+from penstock.local_errors.client_errors import AtomicBatchVersionError as AtomicBatchVersionError
+from penstock.local_errors.client_errors import BootstrapError as BootstrapError
+from penstock.local_errors.client_errors import BufferExhaustedError as BufferExhaustedError
+from penstock.local_errors.client_errors import CalledInCallbackError as CalledInCallbackError
+from penstock.local_errors.client_errors import ClientClosedError as ClientClosedError
+from penstock.local_errors.client_errors import CommitFailedError as CommitFailedError
+from penstock.local_errors.client_errors import FatalProducerError as FatalProducerError
+from penstock.local_errors.client_errors import ForkedClientError as ForkedClientError
+from penstock.local_errors.client_errors import GreenThreadsError as GreenThreadsError
+from penstock.local_errors.client_errors import MissingDependencyError as MissingDependencyError
+from penstock.local_errors.client_errors import PositionsTakenError as PositionsTakenError
+from penstock.local_errors.client_errors import ProcessingError as ProcessingError
+from penstock.local_errors.client_errors import SubscriptionError as SubscriptionError
+from penstock.local_errors.client_errors import TimedOutError as TimedOutError
+from penstock.local_errors.client_errors import TransactionAbortedError as TransactionAbortedError
+from penstock.local_errors.client_errors import TransactionStateError as TransactionStateError
+from penstock.local_errors.position_errors import LogTruncationError as LogTruncationError
+from penstock.local_errors.position_errors import TopicRecreatedError as TopicRecreatedError
+from penstock.local_errors.position_errors import UndecodableBatchError as UndecodableBatchError
+from penstock.wire_errors.api_error import ERRORS as ERRORS
+from penstock.wire_errors.api_error import RECORD_ERRORS_MAX as RECORD_ERRORS_MAX
+from penstock.wire_errors.api_error import ApiError as ApiError
+from penstock.wire_errors.api_error import RecordError as RecordError
+from penstock.wire_errors.api_error import error_for as error_for
 from penstock.wire_errors.elections import ElectionNotNeededError as ElectionNotNeededError
 from penstock.wire_errors.elections import EligibleLeadersNotAvailableError as EligibleLeadersNotAvailableError
 from penstock.wire_errors.elections import IneligibleReplicaError as IneligibleReplicaError

@@ -5,7 +5,7 @@ Users import the names from penstock.errors.
 
 from __future__ import annotations
 
-from penstock.api_error import ApiError
+from penstock.wire_errors.api_error import ApiError
 
 
 class PreferredLeaderNotAvailableError(ApiError, code=80, name="PREFERRED_LEADER_NOT_AVAILABLE"):

@@ -5,7 +5,7 @@ Users import the names from penstock.errors.
 
 from __future__ import annotations
 
-from penstock.api_error import ApiError
+from penstock.wire_errors.api_error import ApiError
 
 
 class OffsetMetadataTooLargeError(ApiError, code=12, name="OFFSET_METADATA_TOO_LARGE", nothing_written=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.api_error import ApiError
+from penstock.wire_errors.api_error import ApiError
 
 
 class OutOfOrderSequenceError(ApiError, code=45, name="OUT_OF_ORDER_SEQUENCE_NUMBER", nothing_written=True):

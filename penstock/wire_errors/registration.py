@@ -5,7 +5,7 @@ Users import the names from penstock.errors.
 
 from __future__ import annotations
 
-from penstock.api_error import ApiError
+from penstock.wire_errors.api_error import ApiError
 
 
 class DuplicateBrokerRegistrationError(ApiError, code=101, name="DUPLICATE_BROKER_REGISTRATION", retriable=True):

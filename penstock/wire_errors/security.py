@@ -7,9 +7,9 @@ codes begin at 1,000, far above Kafka's, and never leave by Kafka's door.
 
 from __future__ import annotations
 
-from penstock.api_error import ApiError
 from penstock.base_error import PenstockError
-from penstock.client_errors import FatalProducerError
+from penstock.local_errors.client_errors import FatalProducerError
+from penstock.wire_errors.api_error import ApiError
 
 
 class AuthenticationFailedError(PenstockError):

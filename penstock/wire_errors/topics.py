@@ -5,7 +5,7 @@ Users import the names from penstock.errors.
 
 from __future__ import annotations
 
-from penstock.api_error import ApiError
+from penstock.wire_errors.api_error import ApiError
 
 
 class InvalidTopicError(ApiError, code=17, name="INVALID_TOPIC_EXCEPTION", nothing_written=True):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.api_error import ApiError
-from penstock.client_errors import FatalProducerError, TransactionAbortedError
+from penstock.local_errors.client_errors import FatalProducerError, TransactionAbortedError
+from penstock.wire_errors.api_error import ApiError
 
 
 class InvalidTxnStateError(ApiError, code=48, name="INVALID_TXN_STATE", nothing_written=True):

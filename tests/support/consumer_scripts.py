@@ -28,9 +28,9 @@ from broker.kafka.schemas.groups.consumer import (
 )
 from broker.kafka.schemas.groups.coordinators import FindCoordinatorRequest, FindCoordinatorResponse
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from penstock.api_error import ERRORS
 from penstock.errors import ApiError
 from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest, TopicIdPartitions
+from penstock.wire_errors.api_error import ERRORS
 from tests.support.consumer_groups import ConsumerShard, TopicsHere
 from tests.support.kafka_socket import KafkaSocket
 

@@ -38,7 +38,7 @@ from broker.kafka.schemas.groups.offsets import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from penstock.api_error import ERRORS
+from penstock.wire_errors.api_error import ERRORS
 from tests.support.classic_scripts import REBALANCE_MS, SCRIPTS, Step
 from tests.support.classic_transcript import (
     Answer,

@@ -28,7 +28,7 @@ from broker.kafka.schemas.transactions import (
     EndTxnResponse,
 )
 from broker.transactions.transaction_metadata import EPOCH_MAX
-from penstock.api_error import ERRORS
+from penstock.wire_errors.api_error import ERRORS
 from tests.support.kafka_socket import KafkaSocket
 from tests.support.transaction_scripts import SCRIPTS, TIMEOUT_MS, Step, Told, transcript
 

@@ -19,7 +19,7 @@ from broker.kafka.schemas.transactions import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from penstock.api_error import ERRORS
+from penstock.wire_errors.api_error import ERRORS
 from tests.support.kafka_socket import KafkaSocket
 from tests.support.txn_offset_scripts import Step, transcript
 

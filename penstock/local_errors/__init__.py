@@ -1,0 +1,1 @@
+"""Errors that never cross a wire, by subject. Users import the names from penstock.errors, where the others are."""
