@@ -18,6 +18,7 @@ from broker.coordination.turn import Ticket, Turn
 from broker.transactions.ending import TransactionEnding
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import HeldTransactions, TransactionCounters
+from broker.transactions.transaction_memory import TransactionMemory
 from broker.transactions.transaction_metadata import (
     EPOCH_MAX,
     NO_PRODUCER_EPOCH,
@@ -67,12 +68,13 @@ class TransactionsPartitions:
         self,
         config: TransactionConfig,
         held: HeldTransactions,
+        memory: TransactionMemory,
         ending: TransactionEnding,
         waiting: WaitingAdds,
         counters: TransactionCounters,
     ) -> None:
-        self._config, self._held, self._ending, self._counters = config, held, ending, counters
-        self._waiting = waiting
+        self._config, self._held, self._memory, self._ending = config, held, memory, ending
+        self._waiting, self._counters = waiting, counters
 
     def add(self, turn: Turn, ticket: Ticket, request: AddPartitionsToTxnRequest) -> None:
         if request.waits and len(request.transactions) == 1:
@@ -156,6 +158,7 @@ class TransactionsPartitions:
         wanted = transaction.partitions.union(partitions) if is_open else frozenset(partitions)
         if not wanted or (is_open and len(wanted) == len(transaction.partitions)):
             return
+        self._memory.must_have_room_for_partitions()
         added = transaction.moved(
             TransactionState.ONGOING,
             turn.wall_ms,

@@ -71,7 +71,7 @@ class TransactionShard:
         self._held = held = HeldTransactions(memory)
         self._waiting = WaitingAdds(self.timers)
         self._ending = TransactionEnding(held, self.timers, markers, self._waiting, counters)
-        self._partitions = TransactionsPartitions(config, held, self._ending, self._waiting, counters)
+        self._partitions = TransactionsPartitions(config, held, memory, self._ending, self._waiting, counters)
         self._listings = TransactionListings(held)
         self._expiry = TransactionalIdExpiry(config, held, self.timers, counters)
         self._init = ProducerInit(config, held, memory, self._ending, counters)

@@ -60,8 +60,8 @@ TRANSACTIONS = (
     byte_count(
         "transaction.coordinator.memory.max.bytes",
         256 * MIB,
-        "Memory for the state of transactions, as a broker estimates it; above it no transactional id is added. Not"
-        " Kafka's.",
+        "Memory for the state of transactions, as a broker estimates it; above it no transactional id is added, and"
+        " above twice as much no partition to a transaction. Not Kafka's.",
         MIB,
         INT64_MAX,
     ),

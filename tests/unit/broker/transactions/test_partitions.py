@@ -15,6 +15,7 @@ from penstock.errors import (
     InvalidTopicError,
     OperationNotAttemptedError,
     ProducerFencedError,
+    ResourceExhaustedError,
     TransactionAbortableError,
     UnknownTopicOrPartitionError,
 )
@@ -130,6 +131,20 @@ def test_a_transaction_has_a_largest_number_of_partitions() -> None:
     assert set(here.add(producer, *many)) == {None}
     assert kinds(here.add(producer, TopicPartition("wide", 20_000))) == [InvalidRequestError]
     assert len(here.transaction().partitions) == 20_000
+
+
+def test_above_twice_the_share_of_memory_no_transaction_grows_until_others_end() -> None:
+    here = TransactionsHere(memory_bytes=20_000)
+    here.topics.make("wide", 1_000)
+    first, second = here.init("1"), here.init("2")
+    many = [TopicPartition("wide", number) for number in range(1_000)]
+    assert set(here.add(first, *many[:300], name="1")) == {None}
+    for producer, name in ((first, "1"), (second, "2")):
+        assert set(kinds(here.add(producer, *many[300:], name=name))) == {ResourceExhaustedError}
+    assert here.add(first, many[0], name="1") == [None], "it is there"
+    here.end(first, name="1")
+    here.markers_written()
+    assert here.add(second, many[0], name="2") == [None]
 
 
 def test_a_transaction_whose_record_would_be_too_large_is_refused_before_it_is_written() -> None:
