@@ -12,6 +12,7 @@ from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE
 from metadata.records import PartitionRecord, Record, RemoveTopicRecord, TopicRecord
 from penstock.clock import ManualClock
+from penstock.types import TopicPartition
 from storage.log.group_commit import GroupCommit
 from storage.log_dirs.log_manager import LogManager
 from tests.support.losing_fs import LosingFileSystem
@@ -164,7 +165,7 @@ def test_without_the_record_of_its_deletion_a_topic_is_set_aside(knows: str) -> 
     asyncio.run(scenario())
 
 
-def test_a_deletion_that_no_disk_has_ends_nothing_else() -> None:
+def test_the_only_disk_fails_under_a_deletion_and_the_metadata_goes_on() -> None:
     async def scenario() -> None:
         fs = LosingFileSystem()
         broker = Broker(fs)
@@ -172,9 +173,10 @@ def test_a_deletion_that_no_disk_has_ends_nothing_else() -> None:
         broker.publish(RemoveTopicRecord(TOPIC_ID))
         assert broker.log_manager.logs() == ()
         await broker.replicas.deletions.close(stop_wait())
+        assert broker.replicas.failed_log_dirs == ["/d"]
         fs.fail_on.clear()
         broker.publish(TopicRecord("big", "B" * 22), PartitionRecord("B" * 22, 0, (ME,), (ME,), ME))
-        assert [log.topic_id for log in broker.log_manager.logs()] == ["B" * 22]
+        assert broker.replicas.lost.partitions == (TopicPartition("big", 0),)
         await broker.group_commit.close(stop_wait())
 
     asyncio.run(scenario())
