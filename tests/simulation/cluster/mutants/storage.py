@@ -12,7 +12,6 @@ from storage.log.log import Log
 from storage.log.log_cut import LogCut
 from storage.log.log_writer import LogWriter
 from storage.recovery.recovery import _Recovery
-from storage.segment.segment import Segment
 from tests.simulation.cluster.faults import FAILING_CALLS
 from tests.simulation.cluster.mutants import storage_stories as stories
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
@@ -121,14 +120,6 @@ STORAGE = (
         is_replicated=None,
     ),
     Mutant(
-        "a roll does not sync the directory before",
-        "seam: group commit",
-        (Edit(LogWriter.roll, "self._flushing.sync_directories()", "pass"),),
-        POWERS,
-        is_replicated=None,
-        stories=stories.SLOW_SYNCS,
-    ),
-    Mutant(
         "the epochs are not written with a flush",
         "KIP-279: epoch checkpoint",
         (Edit(PendingFlush._write_small_files, "if self.epochs is not None:", "if False:"),),
@@ -172,18 +163,6 @@ STORAGE = (
         (Kind.FULL_DISK, Kind.FAIL_CALL, Kind.DEAD_DISK),
         is_replicated=None,
         stories=stories.SHORT_WRITES,
-    ),
-    Mutant(
-        "a cut is not durable when it counts",
-        "seam: truncation",
-        (
-            Edit(Log.truncate_to, "if self._flushing.cut_is_unflushed:", "if False:"),
-            # Alone, the first is harmless: the next flush syncs the file that was cut. Until then, a crash that takes
-            # the cut back leaves what was there before it.
-            Edit(Segment.truncate_to, "self.synced_bytes = -1", "self.synced_bytes = place.position"),
-        ),
-        (*POWERS, Kind.ISOLATE),
-        stories=stories.CUT_AND_ROLLED,
     ),
     Mutant(
         "the epoch history is not cut with the log",

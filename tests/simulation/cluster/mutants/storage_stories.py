@@ -77,20 +77,6 @@ def _two_tails_twice(behind: int, ahead: int) -> Iterator[Fault]:
         yield Fault(begin_s + 1.5, Kind.KILL, 1, 0, 1.5, 0.5, Aim.LEADER)
 
 
-CUT_AND_ROLLED = tuple(
-    story
-    for behind, ahead in permutations((1, 2, 3), 2)
-    for story in directed(
-        *_two_tails_twice(behind, ahead),
-        replica_lag_time_max_ms=3000,
-        topics=SMALL_SEGMENTS,
-        writers=UNEVEN,
-        seconds=12.0,
-        tellings=3,
-    )
-)
-"""A segment is cut, and what comes next goes into another one."""
-
 TORN_AND_ROLLED = directed(
     *(
         each

@@ -52,7 +52,11 @@ STOPS = tuple(Fault(1.0 + 1.0 * n, Kind.STOP, 1 + n % 3, 0, 0.4, 0.5) for n in r
 KILLS = tuple(Fault(1.0 + 1.0 * n, Kind.KILL, 1 + n % 3, 0, 0.4, 0.5) for n in range(5))
 POWER = tuple(Fault(1.0 + 1.0 * n, Kind.POWER, 1 + n % 3, 0, 0.4, 0.5) for n in range(5))
 BREAKS = tuple(Fault(1.0 + 0.4 * n, Kind.BREAK, 1 + n % 3, 1 + (n + 1) % 3, 0.1, 0.5) for n in range(10))
-REPLACED = (Fault(4.0, Kind.REPLACE_DISK, 1, 0, 0.5, 0.5),)
+REPLACED_AND_LEADS = (
+    Fault(4.0, Kind.REPLACE_DISK, 1, 0, 0.5, 0.5),
+    *(Fault(6.5 + 2.5 * n, Kind.KILL, 2 + n, 0, 2.0, 0.5) for n in range(2)),
+)
+"""A broker fetches the cleaned logs anew. Then it leads them, while each of the others is down."""
 AWAY = tuple(Fault(1.0 + 0.2 * n, Kind.KILL, 1 + n, 0, 3.5, 0.5) for n in range(2))
 BETWEEN = tuple(
     fault
@@ -242,7 +246,7 @@ TRANSACTIONS = (
         "the cleaner takes markers that are needed",
         "KIP-534",
         (Edit(CleanedTransactions.is_needed, "return True", "return False"),),
-        stories=transacted(*REPLACED, log=COMPACTED, log_cleaner_backoff_ms=200),
+        stories=transacted(*REPLACED_AND_LEADS, log=COMPACTED, log_cleaner_backoff_ms=200, seconds=11.0),
     ),
     # -- the coordinator
     Mutant(
