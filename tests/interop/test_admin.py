@@ -63,6 +63,14 @@ def refused_with(call: Callable[[], Any], name: str) -> None:
     assert type(error.value).__name__ == name
 
 
+def two_pages_of(admin: KafkaAdminClient, topic: str) -> tuple[list[int], list[int], Any]:
+    """The partitions of each page of three, and the cursor behind the second."""
+    first = admin.describe_topic_partitions([topic], response_partition_limit=3)
+    second = admin.describe_topic_partitions([topic], response_partition_limit=3, cursor=first["next_cursor"])
+    indexes = [[p["partition_index"] for p in page["topics"][0]["partitions"]] for page in (first, second)]
+    return indexes[0], indexes[1], second["next_cursor"]
+
+
 def partitions_of(admin: KafkaAdminClient, topic: str) -> dict[int, list[int]]:
     (described,) = admin.describe_topics([topic])
     return {p["partition_index"]: p["replica_nodes"] for p in described["partitions"]}
@@ -78,10 +86,7 @@ def test_topics_by_kafka_python(kafka_python: KafkaAdminClient) -> None:
     refused_with(lambda: admin.create_topics({"x": {"replication_factor": NODES + 1}}), "InvalidReplicationFactorError")
     admin.create_partitions({name: 5})
     eventually(lambda: sorted(partitions_of(admin, name)), list(range(5)))
-    page = admin.describe_topic_partitions([name], response_partition_limit=3)
-    assert [p["partition_index"] for p in page["topics"][0]["partitions"]] == [0, 1, 2]
-    rest = admin.describe_topic_partitions([name], response_partition_limit=3, cursor=page["next_cursor"])
-    assert [p["partition_index"] for p in rest["topics"][0]["partitions"]] == [3, 4] and rest["next_cursor"] is None
+    eventually(lambda: two_pages_of(admin, name), ([0, 1, 2], [3, 4], None))
     assert name in admin.list_topics()
     admin.delete_topics([name])
     eventually(lambda: name in admin.list_topics(), False)
