@@ -1,6 +1,6 @@
 """The house is in order: sizes, references, one form of what recurs, and the modules that call themselves pure.
 
-Limits are of what people read: a file of 300 lines, a function of 70, a folder of 19 modules. Generated code has none,
+Limits are of what people read: a file of 400 lines, a function of 70, a folder of 24 modules. Generated code has none,
 tests and benchmarks have longer files.
 """
 
@@ -19,10 +19,10 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("penstock", "raft", "metadata", "storage", "broker")
 SHORT = (*SOURCES, "ops", "protos")
 SERVERS = ("raft", "metadata", "storage", "broker")
-FILE_LINES_MAX = 300
+FILE_LINES_MAX = 400
 TEST_LINES_MAX = 700
 FUNCTION_LINES_MAX = 70
-FOLDER_MODULES_MAX = 19
+FOLDER_MODULES_MAX = 24
 IMPURE = {
     "asyncio",
     "concurrent",
