@@ -17,6 +17,9 @@ from penstock.errors import InvalidRequestError, UnsupportedVersionError
 
 STRING_BYTES_MAX: Final = 0x7FFF
 """Kafka's own limit, in flexible versions too."""
+TAGS_MAX: Final = 127
+"""Tagged fields of one section: as many as one byte can count. Kafka's own messages have seven at most; each costs work
+before anybody is judged."""
 UVARINT_BYTES_MAX: Final = 5
 ZERO_UUID: Final = bytes(16)
 UVARINTS: Final = tuple(bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7)) for n in range(1024))
@@ -79,8 +82,8 @@ def tag_head(view: memoryview, at: int, before: int) -> tuple[int, int, int]:
 
 def skip_tags(view: memoryview, at: int, count: int) -> int:
     """The end of a section of tagged fields that nobody here knows; the first byte of its count is read already."""
-    if count > 127:
-        count, at = long_uvarint(view, at, count)
+    if count > TAGS_MAX:
+        raise too_many_tags()
     tag = -1
     for _ in range(count):
         tag, _, at = tag_head(view, at, tag)
@@ -142,6 +145,10 @@ def bad_tag_size(where: str, over: int) -> InvalidRequestError:
 
 def too_many_elements(where: str) -> TooManyElementsError:
     return TooManyElementsError(f"{where} has more elements than a request may have in all: ask for less at once")
+
+
+def too_many_tags() -> InvalidRequestError:
+    return InvalidRequestError(f"a section has more than {TAGS_MAX} tagged fields")
 
 
 def null_to_write(where: str) -> EncodeError:

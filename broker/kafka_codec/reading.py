@@ -31,6 +31,7 @@ _NAMES: Final[dict[str, Any]] = {
     "bad_marker": primitives.bad_marker,
     "bad_tag_size": primitives.bad_tag_size,
     "too_many": primitives.too_many_elements,
+    "too_many_tags": primitives.too_many_tags,
 }
 
 _NULL: Final = (-1,)
@@ -87,7 +88,7 @@ class _Reading:
             else:
                 self._field(declared, target, where)
         if self._flexible:
-            self._tags(into, tagged)
+            self._tags(into, tagged, cls.__name__)
 
     def _default(self, declared: WireField, target: str) -> None:
         if declared.default is MISSING_STRUCT:
@@ -205,26 +206,35 @@ class _Reading:
         with self.source.block("else:"):
             self.source.add(f"raise bad_marker({where!r}, {marker})")
 
-    def _tags(self, into: str, tagged: list[tuple[str, WireField]]) -> None:
-        count = self.source.name("tags")
+    def _tags(self, into: str, tagged: list[tuple[str, WireField]], name: str) -> None:
+        """Unknown tagged fields count as elements: each costs as much."""
+        count, where = self.source.name("tags"), f"{name}'s tagged fields"
         self._targets.append(count)
         self._codes += "B"
         if not tagged:  # they stay in the run: nothing of this struct follows
-            self._after += [f"if {count}:", f"    at = skip_tags(view, at, {count})"]
+            self._after += [
+                f"if {count}:",
+                f"    left -= {count}",
+                "    if left < 0:",
+                f"        raise too_many({where!r})",
+                f"    at = skip_tags(view, at, {count})",
+            ]
             return
         self.finish()
         with self.source.block(f"if {count}:"):
-            with self.source.block(f"if {count} > 127:"):
-                self.source.add(f"{count}, at = long_uvarint(view, at, {count})")
+            with self.source.block(f"if {count} > {primitives.TAGS_MAX}:"):
+                self.source.add("raise too_many_tags()")
             tag, stop = self.source.name("tag"), self.source.name("stop")
             self.source.add(f"{tag} = -1")
             with self.source.block(f"for _ in range({count}):"):
                 self.source.add(f"{tag}, at, {stop} = tag_head(view, at, {tag})")
-                for number, (where, declared) in enumerate(tagged):
+                for number, (path, declared) in enumerate(tagged):
                     with self.source.block(f"{'el' if number else ''}if {tag} == {declared.tag}:"):
-                        self._field(declared, f"{into}.{where.partition('.')[2]}", where)
+                        self._field(declared, f"{into}.{path.partition('.')[2]}", path)
                         self.finish()
                         with self.source.block(f"if at != {stop}:"):
-                            self.source.add(f"raise bad_tag_size({where!r}, at - {stop})")
+                            self.source.add(f"raise bad_tag_size({path!r}, at - {stop})")
                 with self.source.block("else:"):
-                    self.source.add(f"at = {stop}")
+                    self.source.add(f"at = {stop}", "left -= 1")
+                    with self.source.block("if left < 0:"):
+                        self.source.add(f"raise too_many({where!r})")
