@@ -68,7 +68,13 @@ class ServedListeners:
             limits.connections_max, limits.connections_max_per_ip, streams, key if is_own else "max.connections"
         )
         held = DoorLimits(
-            self.decoders, quotas, service.client_requests, service.node_requests, self.names, service.quotas
+            self.decoders,
+            quotas,
+            service.client_requests,
+            service.node_requests,
+            self.names,
+            service.quotas,
+            service.requests_before_log_in,
         )
         inter_broker = config.inter_broker_listener_name
         gate = Gate(name, inter_broker, self._callers(name), self._turns(name))

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import grpc
 import grpc.aio
 
-from broker.connections.accepted_sockets import peer_of
 from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.errors import abort
 from broker.grpc.gate import Gate
@@ -23,6 +22,7 @@ from broker.network.client_names import ClientNames
 from broker.network.connection_loop import ConnectionLoop, Incoming, Prepare, Quotas
 from broker.network.fetcher_session import Session
 from broker.network.memory_budget import Lease
+from broker.network.parties import party_of
 from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import RequestIntake, RequestMemory
 from penstock.errors import ApiError
@@ -116,6 +116,8 @@ class DoorLimits:
     """Memory for requests at the inter-broker listener: clients that fill their budget do not hold up followers."""
     clients: ClientNames = field(default_factory=ClientNames)
     quotas: Quotas | None = None
+    log_ins: RequestMemory = field(default_factory=RequestMemory.before_log_in)
+    """Memory for the calls by which clients log in."""
 
 
 class BrokerDoor:
@@ -129,7 +131,7 @@ class BrokerDoor:
         gate: Gate,
         prepare: Prepare = lambda request: None,
     ) -> None:
-        """`new_session` makes the session of a fetch stream from an address. `prepare`: see connection_loop.py."""
+        """`new_session` makes the session of a fetch stream of a party. `prepare`: see connection_loop.py."""
         self._channel, self._gate, self._prepare = channel, gate, prepare
         self.busy = channel.busy.network
         self._new_session = new_session
@@ -166,22 +168,15 @@ class BrokerDoor:
         return {FETCH: self._replica_fetch}
 
     async def _produce(self, requests: Any, context: grpc.aio.ServicerContext) -> None:
-        await self._serve(_PRODUCE, context, None)
+        await self._serve(_PRODUCE, context)
 
     async def _consumer_fetch(self, requests: Any, context: grpc.aio.ServicerContext) -> None:
-        await self._fetch(_FETCH, context)
+        await self._serve(_FETCH, context)
 
     async def _replica_fetch(self, requests: Any, context: grpc.aio.ServicerContext) -> None:
-        await self._fetch(_REPLICA_FETCH, context)
+        await self._serve(_REPLICA_FETCH, context)
 
-    async def _fetch(self, kind: _StreamKind, context: grpc.aio.ServicerContext) -> None:
-        session = self._new_session(peer_of(context.peer()).host)
-        try:
-            await self._serve(kind, context, session)
-        finally:
-            session.close()
-
-    async def _serve(self, kind: _StreamKind, context: grpc.aio.ServicerContext, session: object) -> None:
+    async def _serve(self, kind: _StreamKind, context: grpc.aio.ServicerContext) -> None:
         limits = self._limits
         try:
             self._gate.must_be_open()
@@ -193,6 +188,7 @@ class BrokerDoor:
         except ApiError as error:
             await abort(context, error)
             return
+        session = self._new_session(party_of(caller)) if kind.api is FETCH else None
         loop = ConnectionLoop(
             self._channel,
             caller,
@@ -212,5 +208,7 @@ class BrokerDoor:
             await abort(context, error)
         finally:
             del self._open[loop]
+            if session is not None:
+                session.close()
             if kind.is_clients:
                 limits.connections.disconnected(peer)

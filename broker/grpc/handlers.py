@@ -23,11 +23,11 @@ from broker.grpc.read_turns import ReadTurns
 from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
 from broker.load.busy_time import BusyTime
 from broker.network.memory_budget import Lease
+from broker.network.parties import party_of
 from broker.network.request_channel import Caller
 from broker.network.request_memory import RequestMemory
 from penstock.errors import ApiError, InvalidRequestError
 from penstock.messages.api import Api
-from penstock.types import Endpoint
 
 Call = Callable[[Any, grpc.aio.ServicerContext, Caller], Awaitable[bytes]]
 """Takes the decoded request of a call, and who makes it; the bytes of its answer."""
@@ -45,9 +45,11 @@ def add_calls(
     busy: BusyTime,
     caller_of: CallerOf,
     read_unproven: ReadUnproven = read_at_once,
+    log_ins: RequestMemory | None = None,
 ) -> None:
     """Serve these APIs under the full name of a service; `busy` counts the time of its calls. `caller_of` tells who
-    makes one, or refuses it; `read_unproven` reads what may come before that is known."""
+    makes one, or refuses it; `read_unproven` reads what may come before that is known, and `log_ins` is the memory for
+    it."""
     turns = ReadTurns()
     handlers = {
         api.name: grpc.stream_unary_rpc_method_handler(
@@ -55,7 +57,7 @@ def add_calls(
                 api,
                 call,
                 decoders.of(api),
-                memory,
+                memory if log_ins is None or not api.before_authentication else log_ins,
                 busy,
                 caller_of,
                 turns,
@@ -83,17 +85,18 @@ def _bounded(
 ) -> Callable[[Any, grpc.aio.ServicerContext], Awaitable[bytes]]:
     read = read_at_once if read_unproven is None else read_unproven
 
-    async def received(context: grpc.aio.ServicerContext, peer: Endpoint) -> tuple[Any, Lease]:
+    async def received(context: grpc.aio.ServicerContext, caller: Caller) -> tuple[Any, Lease]:
         """The request. Its bytes are in no other frame: a large message would be kept until the call is answered."""
+        peer = caller.peer
         raw: Any = await turns.read(peer, lambda: read(context, peer))
         if raw is grpc.aio.EOF:
             raise InvalidRequestError(f"{api.name}: the call has no message")
-        return decoder.decode(raw), memory.admit(peer.host, len(raw))
+        return decoder.decode(raw), memory.admit(party_of(caller), len(raw))
 
     async def answer(context: grpc.aio.ServicerContext) -> bytes:
         try:
             caller = caller_of(context, api)  # BEFORE any work for who may not ask
-            request, lease = await received(context, caller.peer)
+            request, lease = await received(context, caller)
         except ApiError as error:
             await abort(context, error)
         try:

@@ -84,11 +84,12 @@ class GrpcServer:
         memory: RequestMemory,
         busy: BusyTime,
         caller_of: CallerOf,
+        log_ins: RequestMemory | None = None,
     ) -> None:
         """Serve these APIs under the name of a service; their requests pass their limits before they are parsed. `busy`
-        counts the calls' time."""
+        counts the calls' time; `log_ins` is the memory for what comes before a log-in."""
         read = self._lobby.read
-        add_calls(self._server, service, calls, streams, decoders, memory, busy, caller_of, read)
+        add_calls(self._server, service, calls, streams, decoders, memory, busy, caller_of, read, log_ins)
         self._services.append(service)
 
     async def start(self) -> None:
@@ -164,6 +165,7 @@ class ServesCalls(Protocol):
         memory: RequestMemory,
         busy: BusyTime,
         caller_of: CallerOf,
+        log_ins: RequestMemory | None = None,
     ) -> None: ...
 
 
@@ -171,7 +173,8 @@ def add_client_apis(server: ServesCalls, served: ServedListener, channel: Reques
     """Adds the calls and streams of a listener for clients."""
     calls, held = client_calls(channel, served.gate, served.held.quotas), served.held
     busy, caller_of = served.door.busy, served.gate.caller
-    server.add(BROKER_SERVICE, calls, served.door.streams, held.decoders, held.requests, busy, caller_of)
+    parts = calls, served.door.streams, held.decoders, held.requests, busy, caller_of
+    server.add(BROKER_SERVICE, *parts, log_ins=held.log_ins)
 
 
 def add_broker_apis(server: ServesCalls, served: ServedListener, channel: RequestChannel) -> None:

@@ -38,9 +38,9 @@ class DoorParts:
         """None for an id that no topic has (any more)."""
         return self.image().topic_name(topic_id)
 
-    def new_session(self, host: str) -> FetcherSession:
-        """A fetch session for a client at that host. The caller closes it."""
-        return self._service.new_session(host, is_stream=False)
+    def new_session(self, party: str) -> FetcherSession:
+        """A fetch session for a client of that party. The caller closes it."""
+        return self._service.new_session(party, is_stream=False)
 
     @property
     def software(self) -> ClientSoftware:

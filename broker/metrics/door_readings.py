@@ -20,7 +20,9 @@ def door_readings(broker: BrokerView) -> Iterator[Reading]:
     """Everything that is known now."""
     budgets = {
         "requests": broker.request_memory.statistics(),
+        "log-ins": broker.log_in_memory.statistics(),
         "answers": broker.answer_memory.statistics(),
+        "other-answers": broker.request_memory.answers.statistics(),
         "sessions": broker.session_memory.statistics(),
     }
     yield from labelled("kind", budgets)

@@ -118,6 +118,9 @@ class BrokerView(Protocol):
     def request_memory(self) -> RequestMemory: ...
 
     @property
+    def log_in_memory(self) -> RequestMemory: ...
+
+    @property
     def answer_memory(self) -> MemoryBudget: ...
 
     @property

@@ -16,6 +16,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from broker.connections.turns import Turn
 from broker.network.client_names import ClientNames, ClientTraffic
 from broker.network.memory_budget import Lease
+from broker.network.parties import party_of
 from broker.network.processor import Processor, Way
 from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import RequestIntake, RequestMemory
@@ -121,6 +122,7 @@ class ConnectionLoop(Generic[Raw, Message]):
         that its client is held to."""
         self._channel, self._connection, self._wire = channel, connection, wire
         self._memory, self._prepare, self._session, self._names = memory, prepare, session, names
+        self._intake: RequestIntake | None = None
         self._way: Way = channel if way is None else way
         self._processor = Processor(channel, caller, pipelined_max, self._way)
         self._client: ClientTraffic | None = None
@@ -147,7 +149,7 @@ class ConnectionLoop(Generic[Raw, Message]):
         if turn is not None:
             await turn()
         processor = self._processor
-        intake = self._memory.open(processor.caller.peer.host)
+        intake = self._intake = self._memory.open(party_of(processor.caller))
         try:
             while True:
                 await processor.wait_room()
@@ -193,18 +195,25 @@ class ConnectionLoop(Generic[Raw, Message]):
             del request
 
     async def _write(self, request: Request) -> None:
-        is_last = request.is_complete
+        is_last, lease = request.is_complete, None
         try:
             message = request.encoded(lambda answer: self._wire.encode(request, answer))
             if is_last and self._quotas is not None and self._quotas.is_active:
                 message = self._charged(request, message, self._quotas)
-            request.response = None  # the message has a copy of its records, and may be written for long
+            if is_last:
+                self._way.answer_encoded(request)
+            else:
+                request.response = None  # the message has a copy of its records
+            if request.response_lease is None and self._intake is not None:
+                lease = self._intake.answered(len(message))
             self.writing_since_ns = self._channel.now_ns()
             if self._client is not None:
                 self._client.bytes_out += len(message)
             await self._connection.write(message)
         finally:
             self.writing_since_ns = None
+            if lease is not None:
+                lease.release()
             if is_last:
                 request.dropped()
         if is_last:
@@ -233,9 +242,12 @@ class ConnectionLoop(Generic[Raw, Message]):
         if left_ns > 0:
             await asyncio.sleep(left_ns / 1_000_000_000)
 
-    def identified(self, caller: Caller) -> None:
-        """Who it is has become known: requests that are read from now on are that caller's."""
+    def identified(self, caller: Caller, memory: RequestMemory) -> None:
+        """Who it is has become known: requests that are read from now on are that caller's, and count in that
+        memory."""
         self._processor.caller = caller
+        if self._intake is not None:
+            self._intake.move(memory, party_of(caller))
 
     @property
     def is_idle(self) -> bool:

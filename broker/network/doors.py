@@ -80,6 +80,8 @@ class BrokerService:
     address_quotas: AddressQuotas | None = None
     permissions: Permissions | None = None
     """None without an authorizer: everybody may do everything."""
+    requests_before_log_in: RequestMemory = field(default_factory=RequestMemory.before_log_in)
+    """Requests of connections that have still to log in, at all listeners."""
 
 
 @dataclass(frozen=True, slots=True)

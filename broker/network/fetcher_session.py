@@ -43,6 +43,6 @@ class FetcherSession(Session, Protocol):
 
 
 class NewSession(Protocol):
-    """Makes the session of a fetcher at a host, of a stream's or of one whose answers may be lost."""
+    """Makes the session of a party's fetcher, of a stream's or of one whose answers may be lost."""
 
-    def __call__(self, host: str, *, is_stream: bool = True) -> FetcherSession: ...
+    def __call__(self, party: str, *, is_stream: bool = True) -> FetcherSession: ...

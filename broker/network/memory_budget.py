@@ -1,15 +1,23 @@
 """Limits the bytes that one kind of data may take of the node's memory, and decides which waiting stream goes on next.
 
-A budget has an account for every stream. Bytes are taken with a `Lease`, and given back when it is released. Limits,
-from the inside out: a stream may have a share of the budget, the streams of one address half of it, and all of them the
-whole. One lease may exceed an empty share, because a message larger than a share must get through.
+A budget has an account for every stream, and a share for every party (parties.py). Bytes are counted with a `Lease`,
+and given back when it is released. A lease has a size that it may grow to, and counts what has come of it so far: an
+announcement costs its sender what it has sent. Three limits, from the inside out:
 
-A stream that finds no room waits, in order within its address; addresses take turns. A stream that waits for the budget
-as a whole is not overtaken, or many small requests would keep a large one out for ever. A stream that waits for its own
-address holds up no other address.
+    a stream     may announce one part in `stream_share` of the budget
+    a party      may announce half of the budget
+    all          a party may have as much in memory as stays free for the others: half of the budget if it is
+                 alone, a third where two have their share. One that has nothing there, or not one part in
+                 FLOOR_SHARE, is let in while there is room
 
-`take` counts bytes that are in memory already, so it never waits. It may exceed the budget, and then no other stream
-gets room until enough is released. Pure, but for the callback of the stream whose turn it is. The doors read and build.
+One lease may exceed an empty share, because a message larger than a share must get through. A stream that waits for
+itself or for its party holds up no other party. Parties that wait for room take turns, and smaller leases may overtake
+a larger one, but not for ever. Some must not wait for room at all: leases that are to grow, because they hold memory
+while they wait, and very large ones, for which there may never be room. Of these one at a time is let in above the
+limits. So the bytes in memory are at most the budget and one lease, and those that `take` counts.
+
+`take` counts bytes that are in memory already, so it never waits. Pure, but for the callback of the stream whose turn
+it is. Not here: which parties there are, how fast a message must come (the doors), and what is in it.
 """
 
 from __future__ import annotations
@@ -17,59 +25,97 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
+from metadata.addresses import network_of
 from penstock.metric_fields import counter, gauge, measured
 
-HOST_SHARE = 2
-"""Divides the budget: one address gets at most half of it, so the others always have the other half."""
+PARTY_SHARE: Final = 2
+"""Divides the budget: one party announces at most half of it."""
+FLOOR_SHARE: Final = 64
+"""Divides the budget: a party that has less than this in memory is let in while there is room."""
+
+ABOVE_SHARE: Final = 8
+"""Divides the budget: a larger lease does not wait until so much is free."""
+OVERTAKEN_MAX: Final = 64
+"""So many leases may begin while another one waits for room; then nobody is before it."""
+
+Granted = Callable[["Lease"], None]
 
 
 class Lease:
-    """Bytes of an account, in use until they are released."""
+    """Bytes of an account, until they are released: `size` of them are counted."""
 
-    __slots__ = ("_account", "size")
+    __slots__ = ("_account", "_announced", "_growing", "is_above", "size")
 
-    def __init__(self, account: Account, size: int) -> None:
-        self._account = account
-        self.size = size
+    def __init__(self, account: Account, announced: int, size: int) -> None:
+        self._account, self._announced, self.size = account, announced, size
+        self._growing: _Waiter | None = None
+        self.is_above = False
+        """Let in above the limits: it is not asked again when it grows."""
 
     def resize(self, size: int) -> None:
-        """The bytes turned out to be `size`."""
-        before, self.size = self.size, size
-        self._account.budget.change(self._account, size - before)
+        """The bytes turned out to be `size`, and will not be more."""
+        announced, before = self._announced, self.size
+        self._announced = self.size = size
+        self._account.budget.change(self._account, size - announced, size - before)
+
+    def grow(self, size: int, granted: Granted) -> bool:
+        """True if as many bytes of those that were announced are counted now; else `granted` is called once they are.
+        At most one growth waits at a time."""
+        budget, more = self._account.budget, size - self.size
+        if self.is_above or budget.may_grow(self._account, more):
+            self.granted(size)
+            return True
+        self._growing = _Waiter(self._account, self, size, more, granted)
+        return budget.wait_to_grow(self._growing) is not None
+
+    def granted(self, size: int) -> None:
+        """As many are in memory now, and no growth waits."""
+        more, self.size, self._growing = size - self.size, size, None
+        self._account.budget.change(self._account, 0, more)
+
+    @property
+    def is_in_the_way(self) -> bool:
+        """True if it was let in above the limits, and another party waits."""
+        return self.is_above and self._account.budget.others_wait(self._account)
 
     def release(self) -> None:
         """The bytes are gone; a second time does nothing."""
-        if self.size:
+        if self._growing is not None:
+            self._account.budget.forget(self._growing)
+            self._growing = None
+        if self.is_above:
+            self.is_above, self._account.budget.top = False, None
+        if self._announced:
             self.resize(0)
 
 
 class Account:
-    """The bytes in use by one stream. At most one `acquire` of it waits at a time."""
+    """The bytes of one stream. At most one `acquire` of it waits at a time."""
 
-    __slots__ = ("budget", "host", "used", "waiter")
+    __slots__ = ("announced", "budget", "party", "used", "waiter")
 
-    def __init__(self, budget: MemoryBudget, host: _Host) -> None:
-        self.budget = budget
-        self.host = host
-        self.used = 0
+    def __init__(self, budget: MemoryBudget, party: _Party) -> None:
+        self.budget, self.party = budget, party
+        self.announced = self.used = 0
         self.waiter: _Waiter | None = None
 
     def take(self, size: int) -> Lease:
         """Count bytes that are in memory already."""
-        self.budget.change(self, size)
-        return Lease(self, size)
+        return self.budget.taken(self, size, size)
 
-    def acquire(self, size: int, granted: Callable[[Lease], None]) -> Lease | None:
-        """A lease now; or None, and `granted` is called with it when its turn has come."""
-        if self.budget.has_room(self, size):
-            return self.take(size)
-        self.budget.wait(self, _Waiter(self, size, granted))
-        return None
+    def acquire(self, size: int, granted: Granted, come: int | None = None) -> Lease | None:
+        """A lease now; or None, and `granted` is called with it when its turn has come. `come`: as much of `size` is
+        counted for the beginning; all of it by default."""
+        first = size if come is None else come
+        if self.budget.may_begin(self, size, first):
+            return self.budget.taken(self, size, first)
+        return self.budget.wait(_Waiter(self, None, size, first, granted))
 
     def has_room(self, size: int, *, without: int = 0) -> bool:
-        """True if this many bytes could be taken now, if the account had not `without` bytes of those that it has."""
-        return self.budget.has_room(self, size, without)
+        """True if so much could be taken now, if the account had not `without` bytes of those that it has."""
+        return self.budget.may_begin(self, size, size, without)
 
     def room(self) -> int:
         """How much could be taken now."""
@@ -84,22 +130,28 @@ class Account:
         self.budget.leave(self)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Waiter:
     account: Account
+    lease: Lease | None
+    """The lease that waits to grow; None: one that is to begin."""
     size: int
-    granted: Callable[[Lease], None]
+    """The lease has it once it is granted: as announced, or what is counted of one that grows."""
+    more: int
+    """Bytes in memory that this takes."""
+    granted: Granted
 
 
-class _Host:
-    """The streams of one address."""
+class _Party:
+    """The streams of one party."""
 
-    __slots__ = ("name", "streams", "used", "waiting")
+    __slots__ = ("announced", "growing", "name", "streams", "used", "waiting")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.streams = 0
-        self.used = 0
+        self.streams = self.announced = self.used = 0
+        self.growing: deque[_Waiter] = deque()
+        """Leases that wait to grow. They go before those that wait to begin: they hold memory already."""
         self.waiting: deque[_Waiter] = deque()
 
 
@@ -107,16 +159,9 @@ class _Host:
 class MemoryStatistics:
     """A budget now; `pauses` is since the node's start."""
 
-    used_bytes: int = gauge(
-        "penstock_memory_used_bytes", "Bytes of requests, of built answers and of fetch sessions in memory."
-    )
-    bytes_max: int = gauge(
-        "penstock_memory_max_bytes",
-        "Bytes of requests, of built answers and of fetch sessions that there may be in memory.",
-    )
-    waiting: int = gauge(
-        "penstock_memory_waiting_streams", "Streams that wait for room before they are read or answered."
-    )
+    used_bytes: int = gauge("penstock_memory_used_bytes", "Bytes of requests, answers and fetch sessions in memory.")
+    bytes_max: int = gauge("penstock_memory_max_bytes", "Bytes of them that there may be in memory.")
+    waiting: int = gauge("penstock_memory_waiting_streams", "Streams that wait for room before they go on.")
     pauses: int = counter("penstock_memory_pauses", "How often a stream had to wait for room.")
 
 
@@ -126,133 +171,224 @@ class MemoryBudget:
     def __init__(self, bytes_max: int, stream_share: int) -> None:
         self._max = bytes_max
         self._stream_max = bytes_max // stream_share
-        self._host_max = bytes_max // HOST_SHARE
+        self._party_max = bytes_max // PARTY_SHARE
+        self._floor = bytes_max // FLOOR_SHARE
         self._used = self._pauses = self._waiting = 0
-        self._hosts: dict[str, _Host] = {}
-        self._turns: dict[str, _Host] = {}
-        """Addresses with streams that wait, in the order of their turns."""
-        self._is_awaited = False
-        """True if the account whose turn it is waits for the budget as a whole."""
+        self._parties: dict[str, _Party] = {}
+        self._turns: dict[str, _Party] = {}
+        """Parties with streams that wait, in the order of their turns."""
+        self.top: Lease | None = None
+        """The one lease that was let in above the limits."""
+        self._overtaken = 0
+        """Leases that have begun since another one had its turn, while somebody waited."""
         self._is_granting = False
 
-    def open(self, host_name: str) -> Account:
-        """The account of a new stream from an address."""
-        host = self._hosts.get(host_name)
-        if host is None:
-            host = self._hosts[host_name] = _Host(host_name)
-        host.streams += 1
-        return Account(self, host)
+    def open(self, party_name: str) -> Account:
+        """The account of a new stream of a party. An address counts as its network."""
+        party_name = network_of(party_name)
+        party = self._parties.get(party_name)
+        if party is None:
+            party = self._parties[party_name] = _Party(party_name)
+        party.streams += 1
+        return Account(self, party)
 
-    def has_room(self, account: Account, size: int, without: int = 0) -> bool:
-        """True if `size` more bytes are within all limits, and no other account is first."""
-        return not self._is_awaited and not account.host.waiting and self._fits(account, size, without)
+    # -- limits --------------------------------------------------------------------------------------------------------
+
+    def may_begin(self, account: Account, size: int, first: int, without: int = 0) -> bool:
+        """True if a lease of `size` may begin with `first` bytes, and no other stream of its party is before it."""
+        party = account.party
+        return (
+            not party.waiting
+            and not party.growing
+            and self._overtaken < OVERTAKEN_MAX
+            and self._stream_fits(account, size - without, without)
+            and self._party_fits(party, size - without, without)
+            and (self._fits(party, first - without, without) or self._used == without)
+        )
+
+    def may_grow(self, account: Account, more: int) -> bool:
+        """True if so many more bytes of a lease may be in memory."""
+        return not account.party.growing and self._fits(account.party, more)
+
+    def _stream_fits(self, account: Account, more: int, without: int = 0) -> bool:
+        return account.announced + more <= self._stream_max or account.announced == without
+
+    def _party_fits(self, party: _Party, more: int, without: int = 0) -> bool:
+        return party.announced + more <= self._party_max or party.announced == without
+
+    def _fits(self, party: _Party, more: int, without: int = 0) -> bool:
+        """As much stays free for others as the party has then, or it has little."""
+        free, used = self._max - self._used - more, party.used + more
+        return used <= free or (free >= 0 and (used <= self._floor or party.used == without))
 
     def room(self, account: Account) -> int:
         """How much the account could take now."""
-        left = (self._max - self._used, self._host_max - account.host.used, self._stream_max - account.used)
+        party, free = account.party, self._max - self._used
+        share = free if not party.used else max((free - party.used) // 2, min(free, self._floor - party.used))
+        left = (share, self._party_max - party.announced, self._stream_max - account.announced)
         return max(0, min(left))
-
-    def _fits(self, account: Account, size: int, without: int) -> bool:
-        more, host = size - without, account.host
-        return (
-            (self._used + more <= self._max or self._used == without)
-            and (host.used + more <= self._host_max or host.used == without)
-            and (account.used + more <= self._stream_max or account.used == without)
-        )
 
     # -- changes -------------------------------------------------------------------------------------------------------
 
-    def change(self, account: Account, by: int) -> None:
-        """`by` bytes more, or fewer, are in use."""
-        self._used += by
-        account.used += by
-        host = account.host
-        host.used += by
-        if by >= 0:
+    def taken(self, account: Account, size: int, first: int) -> Lease:
+        """A new lease of `size`, of which `first` bytes are counted."""
+        self._overtaken = self._overtaken + 1 if self._turns else 0
+        self.change(account, size, first)
+        return Lease(account, size, first)
+
+    def change(self, account: Account, announced: int, used: int) -> None:
+        """So many bytes more, or fewer, are announced and in memory."""
+        self._used += used
+        account.used += used
+        account.announced += announced
+        party = account.party
+        party.used += used
+        party.announced += announced
+        if used >= 0 and announced >= 0:
             return
         waiter = account.waiter
-        if waiter is not None and self._stream_fits(waiter):
+        if waiter is not None and self._stream_fits(account, waiter.size):
             account.waiter = None
-            self._queue(waiter)
+            party.waiting.append(waiter)
+            self._turns.setdefault(party.name, party)
         if self._turns:
             self._grant()
-        if not (host.used or host.streams):
-            self._hosts.pop(host.name, None)
+        self._maybe_forget(party)
 
-    def wait(self, account: Account, waiter: _Waiter) -> None:
-        """Queue for room: behind the stream's own leases first, then behind its address."""
+    def others_wait(self, account: Account) -> bool:
+        """True if a party other than the account's waits for room."""
+        return len(self._turns) > (account.party.name in self._turns)
+
+    def wait(self, waiter: _Waiter) -> Lease | None:
+        """Queue for room: behind the stream's own leases first, then behind its party. The lease if it has its turn at
+        once: then nobody is called."""
+        account = waiter.account
+        if self._stream_fits(account, waiter.size):
+            return self._queued(account.party.waiting, waiter)
         self._pauses += 1
         self._waiting += 1
-        if self._stream_fits(waiter):
-            self._queue(waiter)
-            self._grant()
-        else:
-            account.waiter = waiter
+        account.waiter = waiter
+        return None
 
-    def _stream_fits(self, waiter: _Waiter) -> bool:
-        used = waiter.account.used
-        return used + waiter.size <= self._stream_max or not used
+    def wait_to_grow(self, waiter: _Waiter) -> Lease | None:
+        """Queue for more of a lease; like `wait`."""
+        return self._queued(waiter.account.party.growing, waiter)
 
-    def _queue(self, waiter: _Waiter) -> None:
-        host = waiter.account.host
-        host.waiting.append(waiter)
-        self._turns.setdefault(host.name, host)
+    def _queued(self, queue: deque[_Waiter], waiter: _Waiter) -> Lease | None:
+        at_once: list[Lease] = []
+        granted, waiter.granted = waiter.granted, at_once.append
+        self._waiting += 1
+        queue.append(waiter)
+        party = waiter.account.party
+        self._turns.setdefault(party.name, party)
+        self._grant()
+        waiter.granted = granted
+        if at_once:
+            return at_once[0]
+        self._pauses += 1
+        return None
 
     def _grant(self) -> None:
-        """Give room to the waiting streams in their order, address by address, as long as there is any.
-
-        A stream that is granted room may release some or wait again. That begins no second round: the present one
-        meets it, so nothing is granted before `acquire` has returned.
-        """
+        """Give room to the waiting streams in their order, party by party, as long as there is any. A stream that is
+        granted room may release some or wait again: that begins no second round, the present one meets it."""
         if self._is_granting:
             return
         self._is_granting = True
         try:
             self._grant_in_turn()
+            while self.top is None and self._turns and self._let_one_in():
+                self._grant_in_turn()
         finally:
             self._is_granting = False
 
     def _grant_in_turn(self) -> None:
-        self._is_awaited = False
         passed_over = 0
         while passed_over < len(self._turns):
-            host = next(iter(self._turns.values()))
-            waiter = host.waiting[0]
-            if self._used and self._used + waiter.size > self._max:
-                self._is_awaited = True  # no other stream takes the room that it waits for
-                return
-            del self._turns[host.name]
-            if not host.used or host.used + waiter.size <= self._host_max:
+            party = next(iter(self._turns.values()))
+            if self._first_fits(party):
                 passed_over = 0
-                host.waiting.popleft()
-                self._waiting -= 1
-                lease = waiter.account.take(waiter.size)
-                if host.waiting:
-                    self._turns[host.name] = host
-                waiter.granted(lease)
+            elif (
+                self._overtaken >= OVERTAKEN_MAX
+                and not party.growing
+                and self._party_fits(party, party.waiting[0].size)
+            ):
+                return  # it waits for all, and its turn goes to no other
             else:
                 passed_over += 1
-                self._turns[host.name] = host
+            self._turns[party.name] = self._turns.pop(party.name)
+            if not passed_over:
+                self._overtaken = 0
+                self._grant_first(party)
+
+    def _first_fits(self, party: _Party) -> bool:
+        if party.growing:
+            return self._fits(party, party.growing[0].more)
+        return self._waits_for_all(party) and (self._fits(party, party.waiting[0].more) or not self._used)
+
+    def _waits_for_all(self, party: _Party) -> bool:
+        """True if its first stream could begin, but for what other parties have."""
+        return not party.growing and self._party_fits(party, party.waiting[0].size)
+
+    def _let_one_in(self) -> bool:
+        """True if a lease was let in above the limits: the first that must not wait for all others."""
+        large = self._max // ABOVE_SHARE
+        for party in self._turns.values():
+            if party.growing or (party.waiting[0].more > large and self._waits_for_all(party)):
+                self._turns[party.name] = self._turns.pop(party.name)
+                self._grant_first(party, above=True)
+                return True
+        return False
+
+    def _grant_first(self, party: _Party, *, above: bool = False) -> None:
+        queue = party.growing or party.waiting
+        waiter = queue.popleft()
+        if not (party.growing or party.waiting):
+            del self._turns[party.name]
+        self._waiting -= 1
+        lease = waiter.lease
+        if lease is None:
+            lease = self.taken(waiter.account, waiter.size, waiter.more)
+        else:
+            lease.granted(waiter.size)
+        if above:
+            lease.is_above, self.top = True, lease
+        waiter.granted(lease)
+
+    # -- ends ----------------------------------------------------------------------------------------------------------
 
     def leave(self, account: Account) -> None:
         """The account's stream is gone, and waits no more."""
-        host = account.host
-        host.streams -= 1
+        account.party.streams -= 1
         self.withdraw(account)
-        if not (host.used or host.streams):
-            self._hosts.pop(host.name, None)
+        self._maybe_forget(account.party)
+
+    def _maybe_forget(self, party: _Party) -> None:
+        if not (party.announced or party.used or party.streams):
+            self._parties.pop(party.name, None)
 
     def withdraw(self, account: Account) -> None:
-        """The account waits no more."""
-        host = account.host
+        """The account waits no more to begin."""
         if account.waiter is not None:
             account.waiter = None
             self._waiting -= 1
-        before = len(host.waiting)
-        host.waiting = deque(waiter for waiter in host.waiting if waiter.account is not account)
-        self._waiting -= before - len(host.waiting)
-        if not host.waiting:
-            self._turns.pop(host.name, None)
+        party = account.party
+        before = len(party.waiting)
+        party.waiting = deque(waiter for waiter in party.waiting if waiter.account is not account)
+        self._waiting -= before - len(party.waiting)
+        self._went(party)
+
+    def forget(self, waiter: _Waiter) -> None:
+        """The lease waits no more to grow."""
+        party = waiter.account.party
+        if waiter in party.growing:
+            party.growing.remove(waiter)
+            self._waiting -= 1
+            self._went(party)
+
+    def _went(self, party: _Party) -> None:
+        """Some of its streams wait no more."""
+        if not (party.waiting or party.growing):
+            self._turns.pop(party.name, None)
         self._grant()
 
     def statistics(self) -> MemoryStatistics:

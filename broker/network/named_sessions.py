@@ -97,14 +97,14 @@ class NamedSessions:
         """The one that was used last is at the end."""
         self._evictions = 0
 
-    def begin(self, host: str, partitions: int, *, by_ids: bool, now_ms: int) -> NamedSession | None:
+    def begin(self, party: str, partitions: int, *, by_ids: bool, now_ms: int) -> NamedSession | None:
         """A session for so many partitions; None if there is no place for it."""
         if len(self._by_use) >= self._slots and not self._evict(partitions, now_ms):
             return None
         session_id = self._draw_id()
         while session_id in self._by_use:
             session_id = self._draw_id()
-        made = NamedSession(session_id, self._new_session(host), by_ids=by_ids, now_ms=now_ms)
+        made = NamedSession(session_id, self._new_session(party), by_ids=by_ids, now_ms=now_ms)
         self._by_use[session_id] = made
         return made
 

@@ -36,6 +36,10 @@ class Way(Protocol):
         """The request that the handlers had for it, the last one if they were several."""
         ...
 
+    def answer_encoded(self, request: Request) -> None:
+        """The bytes of its answer are all that is needed of it: the answer may take long to leave."""
+        ...
+
     def request_sent(self, request: Request) -> None:
         """Its answer has left the node."""
         ...

@@ -286,6 +286,9 @@ class RequestChannel:
     def worked_on(self, request: Request) -> Request:
         return request
 
+    def answer_encoded(self, request: Request) -> None:
+        request.body = request.response = None
+
     def request_sent(self, request: Request) -> None:
         """The answer left the node: the request is over."""
         self._on_sent(request, self.now_ns())

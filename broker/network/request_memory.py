@@ -1,9 +1,15 @@
 """Decides when a connection's next request may be read: when there is room for it.
 
-Kafka's protocol tells the size of a request before its bytes: they are read when there is room for as many. gRPC hands
-over a whole message, and its size is not known before. So a stream is expected to send as much as last time, and room
-for that is held while the request is read. A stream that stays silent for `HELD_MS` gives the room back. Requests are
-counted from here until a handler is done with their bytes, large ones until they are answered (request_channel.py).
+Kafka's protocol tells the size of a request before its bytes: it is counted as its bytes come, and is read no further
+while there is no room. gRPC hands over a whole message, and its size is not known before. So a stream is expected to
+send as much as last time, and room for that is held while the request is read. A stream that stays silent for `HELD_MS`
+gives the room back. Requests are counted from here until a handler is done with their bytes, large ones until they are
+answered (request_channel.py). Each party has a share (memory_budget.py).
+
+Answers count, too, until they have left: a connection is not read while the unread answers of its party fill its share.
+Those to fetches are counted before they are built, by their session.
+
+Before a log-in a connection has a budget apart (`before_log_in`): what strangers send takes no room of a user's.
 
 Small requests have a budget of their own (one eighth), in which nothing is held before they arrive, so large ones
 cannot keep them waiting. One thing is not bounded here: every gRPC stream may have one unexpectedly large message on
@@ -23,27 +29,40 @@ from penstock.errors import ResourceExhaustedError
 SMALL_SHARE = 8
 STREAM_SHARE = 8
 HELD_MS = 1_000
+ANSWER_COPIES = 2
+"""An answer takes its bytes twice: those that it was built of, and those that wait for the socket."""
+BEFORE_LOG_IN_BYTES = 32 * 1024 * 1024
+"""All requests of connections that have still to log in: one eighth of it small ones, and they may send no others at
+Kafka's listeners. A log-in has some hundred bytes."""
 
 
 class RequestMemory:
     """The budget of a node's requests (`queued.max.request.bytes`)."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, answers: MemoryBudget | None = None) -> None:
+        """`answers`: the budget of large answers to these requests, as much as that of the requests by default."""
+        self.answers = MemoryBudget(bytes_max, STREAM_SHARE) if answers is None else answers
         self.small = MemoryBudget(bytes_max // SMALL_SHARE, STREAM_SHARE)
         self.large = MemoryBudget(bytes_max - bytes_max // SMALL_SHARE, STREAM_SHARE)
 
-    def open(self, host: str) -> RequestIntake:
-        """For a new stream from an address."""
-        return RequestIntake(self.small.open(host), self.large.open(host))
+    @classmethod
+    def before_log_in(cls) -> RequestMemory:
+        """That of all connections which have still to log in."""
+        return cls(BEFORE_LOG_IN_BYTES)
 
-    def admit(self, host: str, size: int) -> Lease:
+    def open(self, party: str) -> RequestIntake:
+        """For a new stream of a party."""
+        return RequestIntake(self, party)
+
+    def admit(self, party: str, size: int) -> Lease:
         """Count a call. It has arrived whole and cannot wait: a large one is refused if there is no room."""
         budget = self.small if size <= SMALL_BYTES else self.large
-        account = budget.open(host)
+        account = budget.open(party)
         try:
-            if size > SMALL_BYTES and not budget.has_room(account, size):
+            if size > SMALL_BYTES and not account.has_room(size):
                 raise ResourceExhaustedError(
-                    f"no memory for a request of {size} bytes: this node or your address has too many in flight"
+                    f"no memory for a request of {size} bytes: this node has too many in flight, or {party} has;"
+                    " send it again, or send less at once"
                 )
             return account.take(size)
         finally:
@@ -66,12 +85,28 @@ class RequestIntake:
     """One connection's requests, on their way in: `wait_turn`, read, `arrived` where the size of a request is not known
     before it is read; `leased`, read, where it is."""
 
-    def __init__(self, small: Account, large: Account) -> None:
-        self._small = small
-        self._large = large
+    def __init__(self, memory: RequestMemory, party: str) -> None:
+        self._left: list[Account] = []
+        """Accounts from before a log-in: a read that waits for room goes on by them."""
+        self._open(memory, party)
         self._expected = 0
         self._held: Lease | None = None
         self._timer: asyncio.TimerHandle | None = None
+
+    def move(self, memory: RequestMemory, party: str) -> None:
+        """The connection has logged in: requests that begin from now on are that party's, in that memory."""
+        if self._of == (memory, party):
+            return
+        self._left += self._accounts()
+        self._open(memory, party)
+
+    def _open(self, memory: RequestMemory, party: str) -> None:
+        self._of = memory, party
+        self._small, self._large = memory.small.open(party), memory.large.open(party)
+        self._answers = memory.answers.open(party)
+
+    def _accounts(self) -> list[Account]:
+        return [self._small, self._large, self._answers]
 
     async def wait_turn(self) -> None:
         """Until the next request may be read."""
@@ -83,9 +118,15 @@ class RequestIntake:
             self._held = lease
             self._timer = asyncio.get_running_loop().call_later(HELD_MS / 1000, lease.release)
 
-    async def leased(self, size: int) -> Lease:
-        """A lease of the next request, whose bytes may be read now."""
-        return await acquired(self._small if size <= SMALL_BYTES else self._large, size)
+    async def leased(self, size: int, come: int | None = None) -> Lease:
+        """A lease of the next request, of `size` bytes; `come` of them, or all, are counted and may be read now."""
+        if not self._answers.has_room(0):
+            await acquired(self._answers, 0)
+        return await acquired(self._small if size <= SMALL_BYTES else self._large, size, come)
+
+    def answered(self, size: int) -> Lease | None:
+        """Counts an answer that was built, if it is a large one, until the lease is released."""
+        return None if size <= SMALL_BYTES else self._answers.take(ANSWER_COPIES * size)
 
     def arrived(self, size: int) -> Lease:
         """A request was read: its bytes count until the lease is released."""
@@ -105,14 +146,14 @@ class RequestIntake:
     def close(self) -> None:
         """The stream is gone; requests of it that are still queued count until they are handled."""
         self._give_back()
-        self._small.close()
-        self._large.close()
+        for account in (*self._accounts(), *self._left):
+            account.close()
 
 
-async def acquired(account: Account, size: int) -> Lease:
-    """A lease of so much, when its turn has come."""
+async def acquired(account: Account, size: int, come: int | None = None) -> Lease:
+    """A lease of so much, when its turn has come; see `Account.acquire`."""
     turn: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
-    lease = account.acquire(size, partial(_grant, turn))
+    lease = account.acquire(size, partial(_grant, turn), come)
     if lease is not None:
         return lease
     try:

@@ -95,14 +95,14 @@ class BrokerParts:
         requests = make_request_path(config, environment, busy, quorum, replication, meters.request_sent, on_fatal)
         self.channel, self.io_threads, self.converter = requests.channel, requests.io_threads, requests.converter
         self.request_memory, self.answer_memory = requests.request_memory, requests.answer_memory
-        self.session_memory, self.authentication = requests.session_memory, requests.authentication
-        self.listeners, self.named_sessions, self.audit = requests.listeners, requests.named_sessions, requests.audit
+        self.log_in_memory, self.session_memory = requests.log_in_memory, requests.session_memory
+        self.authentication, self.audit, self.listeners = requests.authentication, requests.audit, requests.listeners
+        self.named_sessions, self._announcements = requests.named_sessions, set[asyncio.Task[None]]()
 
         def caught_up() -> None:
             replication.publisher.caught_up(quorum.loader.image)
             requests.listeners.open()
 
-        self._announcements: set[asyncio.Task[None]] = set()
         self.lifecycle = BrokerLifecycle(
             registration(config, quorum.cluster_id, quorum.incarnation_id, log_manager),
             quorum.channel,
@@ -120,8 +120,8 @@ class BrokerParts:
         )
         stands_on = replication, self.disk_rooms, requests, self.producer_ids, self.lifecycle, failures
         self._apis = make_apis(config, environment, quorum, log_manager, dynamic, *stands_on)
-        self.quotas, self.gatekeeper, failed = requests.quotas, requests.gatekeeper, requests.failed_requests
-        self.dispatcher = Dispatcher(self.channel, self._apis.router.handle, failed.fail, environment.probe)
+        self.quotas, self.gatekeeper, fail = requests.quotas, requests.gatekeeper, requests.failed_requests.fail
+        self.dispatcher = Dispatcher(self.channel, self._apis.router.handle, fail, environment.probe)
 
     # -- start and stop, in order --------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ EDGES = {
     "broker/config/config_check.py": "looks whether two log dirs are one, before there is a node",
     "broker/authentication/tokens/fetching.py": "asks the issuer of tokens for its public keys",
     "broker/config/config_file.py": "reads the configuration, before there is a node",
+    "broker/kafka/connection/incoming_frame.py": "large requests have mappings of their own, which go back whole",
     "broker/grpc/controller_door.py": GRPC,
     "broker/grpc/client_calls.py": GRPC,
     "broker/grpc/client_door.py": GRPC,

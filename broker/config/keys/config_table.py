@@ -187,21 +187,24 @@ REQUESTS = (
     byte_count(
         "queued.max.request.bytes",
         128 * MIB,
-        "Produce and fetch requests in memory; above it streams are not read. Half for one address (Kafka: no limit).",
+        "Requests in memory; above it streams are not read. Half for one principal, or one network of anonymous clients,"
+        " and less beside others (Kafka: no limit).",
         MIB,
         INT64_MAX,
     ),
     byte_count(
         "queued.max.response.bytes",
         256 * MIB,
-        "Fetch answers in memory; above it none is built. Half for one address, 1/16 for one stream. Not Kafka's.",
+        "Fetch answers in memory; above it none is built. Half for one principal or network, 1/16 for one stream. Large"
+        " answers to other requests have a quarter as much besides. Not Kafka's.",
         MIB,
         INT64_MAX,
     ),
     byte_count(
         "fetch.sessions.max.bytes",
         256 * MIB,
-        "Memory for the sessions of fetch streams, 800 bytes a partition; half for one address. Not Kafka's.",
+        "Memory for the sessions of fetch streams, 800 bytes a partition; half for one principal or network."
+        " Not Kafka's.",
         MIB,
         INT64_MAX,
     ),

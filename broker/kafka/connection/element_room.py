@@ -3,8 +3,9 @@
 An element costs far more than its bytes (two of the frame, and up to 500 of memory and some 20 µs of the event loop),
 so the memory of frames does not bound it. A request with few is free. Another one takes a lease until its answer has
 left, but not for much longer than LEASE_MS: who waits long must not hold up all others. While there is no room, it is
-read no further than its first array that is too large. One address has half of the room at most. A lease is given back
-in a later turn of the loop, so that all else has its turns between requests that take long.
+read no further than its first array that is too large. Each party has a share of the room (memory_budget.py). A lease
+is given back in a later turn of the loop, so that all else has its turns between requests that take long. Unknown
+tagged fields count as elements.
 
 Not here: how many elements one request may have (`ApiRow.elements_max`).
 """
@@ -15,12 +16,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from broker.network.memory_budget import Lease, MemoryBudget
+from broker.network.memory_budget import Account, Lease, MemoryBudget
 from broker.network.request_memory import acquired
 
 OPEN_MAX: Final = 20_000
-"""Some 10 MB of requests, and less than half a second of work; half of that for one address. A larger request than that
-has it for itself."""
+"""Some 10 MB of requests, and less than half a second of work. One larger request is let in beside them."""
 CONNECTION_SHARE: Final = 2
 FREE: Final = 16
 """Elements that a request has for nothing: those of most."""
@@ -35,12 +35,20 @@ def new_budget() -> MemoryBudget:
 class ElementRoom:
     """That of one connection."""
 
-    __slots__ = ("_account", "_open")
+    __slots__ = ("_account", "_budget", "_left", "_open")
 
-    def __init__(self, budget: MemoryBudget, host: str) -> None:
-        self._account = budget.open(host)
+    def __init__(self, budget: MemoryBudget, party: str) -> None:
+        self._budget, self._account = budget, budget.open(party)
+        self._left: list[Account] = []
+        """Accounts from before a log-in."""
         self._open: dict[Lease, asyncio.TimerHandle | None] = {}
         """With the timers that end them."""
+
+    def move(self, party: str) -> None:
+        """The connection has logged in: its requests count as that party's from now on."""
+        if party != self._account.party.name:
+            self._left.append(self._account)
+            self._account = self._budget.open(party)
 
     def now(self, most: int) -> int:
         """How many a request may have now, if it may have so many at most."""
@@ -86,7 +94,8 @@ class ElementRoom:
         """The connection is gone, and its plans with it."""
         for lease in tuple(self._open):
             self.release(lease)
-        self._account.close()
+        for account in (self._account, *self._left):
+            account.close()
 
     def __repr__(self) -> str:
         return f"ElementRoom({self._account.used} of {self._account.budget!r})"

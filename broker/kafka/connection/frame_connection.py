@@ -3,21 +3,24 @@
     frame    size int32 (of what follows) | header | body
 
 Bytes come straight into a buffer of their own once the size of a frame is known: the connection's loop
-(network/connection_loop.py) asks for the size, leases memory for it, and only then is the frame read. What comes before
-that goes through a buffer that all connections of a listener share, so an idle one has none. At most
-`AHEAD_BYTES_MAX` wait unasked for; then the socket is not read, and the sender feels it.
+(network/connection_loop.py) asks for the size, leases memory for it, and only then is the frame read
+(incoming_frame.py). What comes before that goes through a buffer that all connections of a listener share, so an idle
+one has none. At most `AHEAD_BYTES_MAX` wait unasked for; then the socket is not read, and the sender feels it.
 
 An answer is written at once, as much of it as the socket takes; `write` returns when the last byte has left this
-process. Not here: what is in a frame (kafka_wire.py), and which connections there may be (kafka_listener.py).
+process. TLS keeps what the socket does not take in a buffer of its own that tells nobody its size, so there an answer
+goes in pieces of `PIECE_BYTES_MAX`, each AFTER the socket has taken most of the one before. Not here: what is in a
+frame (kafka_wire.py), and which connections there may be (kafka_listener.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol, cast
 
 from broker.kafka.connection.bound_sockets import endpoint_of
+from broker.kafka.connection.incoming_frame import IncomingFrame, next_bytes
 from broker.network.memory_budget import Lease
 from broker.network.request_channel import ANONYMOUS
 from broker.network.request_memory import RequestIntake
@@ -27,8 +30,7 @@ from penstock.types import Endpoint
 SIZE_BYTES: Final = 4
 AHEAD_BYTES_MAX: Final = 16 * 1024
 """Also the size of the shared buffer: a small request is read by one call."""
-BYTES_PER_MS_MIN: Final = 1
-"""1 kB a second. The memory of a frame is held from its size on, which is four bytes."""
+PIECE_BYTES_MAX: Final = 64 * 1024
 _STRANGERS: Final = {
     b"\x16\x03": "TLS; this listener speaks plain text (listener.security.protocol.map)",
     b"GE": "HTTP",
@@ -79,16 +81,15 @@ class FrameConnection(asyncio.BufferedProtocol):
         "_ahead",
         "_drained",
         "_ended",
-        "_frame_bytes",
-        "_frame_since_ms",
+        "_frame",
         "_is_lost",
         "_is_paused",
         "_listener",
         "_now_ms",
-        "_rest",
         "_shared",
         "_tls",
         "_transport",
+        "_unsent",
         "_waiter",
         "_wanted",
         "active_ms",
@@ -105,14 +106,15 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._ahead = bytearray()
         """Bytes that came before they were asked for, at most those of two reads."""
-        self._rest: memoryview | None = None
-        """The part of the frame that is being read which is not there yet."""
-        self._frame_bytes = self._frame_since_ms = 0
+        self._frame: IncomingFrame | None = None
+        """The frame that is being read."""
         self._wanted = 0
         self._waiter: asyncio.Future[None] | None = None
         """The loop waits by it: for `_wanted` bytes ahead or for the rest of a frame."""
         self._drained: asyncio.Future[None] | None = None
         """While the socket takes no more."""
+        self._unsent = 0
+        """Bytes of the answer that is written which TLS has not been given."""
         self._ended = self._is_lost = self._is_paused = False
         self.active_ms = now_ms()
         """When a frame last was whole, or bytes of an answer left: a client that sends single bytes is not active."""
@@ -131,19 +133,45 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._listener.connected(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._shared if self._rest is None else self._rest
+        """The rest of the frame, if memory is counted for more of it; a buffer that all connections share otherwise."""
+        room = None if self._frame is None else self._frame.room()
+        return self._shared if room is None else room
 
     def buffer_updated(self, nbytes: int) -> None:
-        if self._rest is not None:
-            self._rest = self._rest[nbytes:] if nbytes < len(self._rest) else None
-            if self._rest is None:
-                self._wake()
+        frame = self._frame
+        if frame is not None and not frame.is_held and not frame.is_whole:
+            self._came(frame, nbytes)
             return
         self._ahead += self._shared[:nbytes]
         if len(self._ahead) >= self._wanted:
             self._wake()
-        if self._waiter is None and len(self._ahead) >= AHEAD_BYTES_MAX:
+        if (self._waiter is None or frame is not None) and len(self._ahead) >= AHEAD_BYTES_MAX:
             self._pause()
+
+    def _came(self, frame: IncomingFrame, count: int) -> None:
+        frame.came(count, self._now_ms(), self._may_go_on)
+        if frame.is_whole:
+            self._wake()
+        elif frame.is_held:
+            self._pause()
+
+    def _may_go_on(self, lease: Lease) -> None:
+        """There is memory for more of the frame."""
+        frame = self._frame
+        if frame is not None:
+            frame.go_on(self._now_ms())
+            self._take_ahead(frame)
+            if not frame.is_held:
+                self._resume()
+
+    def _take_ahead(self, frame: IncomingFrame) -> None:
+        """Bytes that came before they were asked for go into the frame first."""
+        while self._ahead and (room := frame.room()) is not None:
+            count = min(len(self._ahead), len(room))
+            room[:count] = self._ahead[:count]
+            room.release()
+            del self._ahead[:count]
+            self._came(frame, count)
 
     def eof_received(self) -> bool:
         self.end_input()
@@ -151,7 +179,6 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = self._ended = True
-        self._rest = None
         self._wake()
         self.resume_writing()
         self._listener.disconnected(self)
@@ -174,9 +201,10 @@ class FrameConnection(asyncio.BufferedProtocol):
             if not await self._more(SIZE_BYTES):
                 return None
         size = self._next_size()
-        lease = await intake.leased(size)
+        here = min(len(self._ahead), size)
+        lease = await intake.leased(size, size if here == size else next_bytes(size, here))
         try:
-            frame = await self._read(size)
+            frame = await self._read(size, lease)
         except BaseException:
             lease.release()
             raise
@@ -199,21 +227,21 @@ class FrameConnection(asyncio.BufferedProtocol):
         del self._ahead[:SIZE_BYTES]
         return size
 
-    async def _read(self, size: int) -> memoryview | None:
-        here = len(self._ahead)
-        if here >= size:
-            frame = self._ahead[:size]
+    async def _read(self, size: int, lease: Lease) -> memoryview | None:
+        if lease.size == size and len(self._ahead) >= size:
+            whole = self._ahead[:size]
             del self._ahead[:size]
-            return memoryview(frame)
+            return memoryview(whole)
         if self._ended:
             return None
-        self._frame_bytes, self._frame_since_ms = size, self._now_ms()
-        whole = memoryview(bytearray(size))
-        whole[:here] = self._ahead
-        self._ahead.clear()
-        self._rest = whole[here:]
-        await self._wait()
-        return None if (self._ended and self._rest is not None) or self._is_lost else whole
+        frame = self._frame = IncomingFrame(size, lease, self._now_ms())
+        try:
+            self._take_ahead(frame)
+            if not frame.is_whole:
+                await self._wait()
+            return frame.whole() if frame.is_whole and not self._is_lost else None
+        finally:
+            self._frame = None
 
     async def _more(self, wanted: int) -> bool:
         if self._ended:
@@ -224,9 +252,8 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     async def _wait(self) -> None:
         waiter = self._waiter = asyncio.get_running_loop().create_future()
-        if self._is_paused and self._transport is not None:
-            self._is_paused = False
-            self._transport.resume_reading()
+        if self._frame is None or not self._frame.is_held:
+            self._resume()
         try:
             await waiter
         finally:
@@ -236,6 +263,11 @@ class FrameConnection(asyncio.BufferedProtocol):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
             self._waiter = None
+
+    def _resume(self) -> None:
+        if self._is_paused and self._transport is not None:
+            self._is_paused = False
+            self._transport.resume_reading()
 
     def _pause(self) -> None:
         if not self._is_paused and not self._ended and self._transport is not None:
@@ -248,16 +280,28 @@ class FrameConnection(asyncio.BufferedProtocol):
         if self._is_lost or self._transport is None:
             raise ConnectionResetError(f"{self.peer} is gone")
         self.active_ms = self._now_ms()
-        self._transport.writelines(message.parts)
+        if self._tls is None:
+            await self._send(self._transport, message.parts)
+            return
+        self._unsent = message.size
+        for parts in _pieces(message.parts):
+            self._unsent -= sum(map(len, parts))
+            await self._send(self._transport, parts)
+
+    async def _send(self, transport: asyncio.Transport, parts: list[Any]) -> None:
+        """Returns when the transport takes more."""
+        transport.writelines(parts)
         if self._drained is not None:
             await self._drained
+            if self._is_lost:
+                raise ConnectionResetError(f"{self.peer} is gone")
 
     # -- the listener's side -------------------------------------------------------------------------------------------
 
     @property
     def unwritten(self) -> int:
         """Bytes of answers that the socket has not taken."""
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return 0 if self._transport is None else self._unsent + self._transport.get_write_buffer_size()
 
     @property
     def certificate(self) -> bytes | None:  # in DER; TLS has verified it
@@ -271,14 +315,15 @@ class FrameConnection(asyncio.BufferedProtocol):
     @property
     def is_in_frame(self) -> bool:
         """A frame has begun to come."""
-        return self._rest is not None
+        return self._frame is not None
 
     def crawls_since_ms(self, now_ms: int) -> int | None:
-        """Since when a frame comes, if it comes so slowly that others should not wait for the memory that it holds."""
-        if self._rest is None:
-            return None
-        received, took_ms = self._frame_bytes - len(self._rest), now_ms - self._frame_since_ms
-        return self._frame_since_ms if received < took_ms * BYTES_PER_MS_MIN else None
+        """Since when a frame comes, if it comes too slowly for its size."""
+        return None if self._frame is None else self._frame.crawls_since_ms(now_ms)
+
+    def is_in_the_way(self, now_ms: int) -> bool:
+        """True if its frame has memory above the limits for longer than another party should wait."""
+        return self._frame is not None and self._frame.is_in_the_way(now_ms)
 
     def end_input(self) -> None:
         """As if the other side sent no more: what was read is answered."""
@@ -297,3 +342,21 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     def __repr__(self) -> str:
         return f"FrameConnection({self.peer})"
+
+
+def _pieces(parts: Sequence[Any]) -> Iterator[list[Any]]:
+    """The parts of an answer, in groups of at most PIECE_BYTES_MAX."""
+    piece: list[Any] = []
+    room = PIECE_BYTES_MAX
+    for part in parts:
+        view = memoryview(part).cast("B")
+        while len(view) > room:
+            piece.append(view[:room])
+            view = view[room:]
+            yield piece
+            piece, room = [], PIECE_BYTES_MAX
+        if view:
+            piece.append(view)
+            room -= len(view)
+    if piece:
+        yield piece

@@ -90,7 +90,7 @@ class KafkaListener:
         self._address: BoundAddress | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._cut: Counter[tuple[str, str]] = Counter()
-        """Connections cut since the last sweep, by limit and host: one line tells of all."""
+        """Connections cut since the last sweep, by reason and host: one line tells of all."""
         self._is_open = False
 
     # -- start and stop ------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ class KafkaListener:
             shaking.abort()
         cut, limit = self._guard.came(peer, self._clock.now_ms())
         if cut is not None:
-            self._cut[limit, cut.host] += 1
+            self._cut[f"above {limit}", cut.host] += 1
             if cut == peer:
                 newcomer.abort()
             elif cut in self._shaking:
@@ -272,13 +272,22 @@ class KafkaListener:
             elif served.is_idle and silent_ms > 0:  # what came in this very millisecond might not be all of it
                 served.quiet_since_ms = connection.active_ms
         for peer in self._guard.stalled(standing, now_ms):
-            served = self._open[peer]
-            why = "it does not read its answers" if served.connection.unwritten else "its request comes too slowly"
-            _log.warning("%s: cut the connection of %s: %s", self.name, peer, why)
-            served.connection.abort()
+            self._cut_slow(self._open[peer])
+        for served in tuple(self._open.values()):
+            if served.connection.is_in_the_way(now_ms):
+                self._cut_slow(served)
+        self._tell_of_cuts()
+
+    def _cut_slow(self, served: ServedConnection) -> None:
+        why = "with unread answers" if served.connection.unwritten else "with a request that comes too slowly"
+        self._cut[why, served.connection.peer.host] += 1
+        served.connection.abort()
+
+    def _tell_of_cuts(self) -> None:
+        """One line for each reason, however many connections there were."""
         cut, self._cut = self._cut, Counter()
-        for limit, count, hosts in _by_reason(cut):
-            _log.warning("%s: cut %d connections above %s, from %s", self.name, count, limit, hosts)
+        for why, count, hosts in _by_reason(cut):
+            _log.warning("%s: cut %d connections %s, from %s", self.name, count, why, hosts)
         unsecured, self._unsecured = self._unsecured, Counter()
         for why, count, hosts in _by_reason(unsecured):
             _log.warning("%s: closed %d connections without TLS: %s; from %s", self.name, count, why, hosts)

@@ -67,6 +67,13 @@ class PlanDriver:
             self._alone = request, left
             await left
 
+    def answer_encoded(self, request: Request) -> None:
+        call = call_of(request)
+        call.body = request.response = None
+        asked = call.asked_last
+        if asked is not None and asked.is_complete:
+            self.channel.answer_encoded(asked)
+
     def request_sent(self, request: Request) -> None:
         """The answer has left the node. The last request of the node's own stands for it in the metrics."""
         if self._alone is not None and self._alone[0] is request:

@@ -18,6 +18,7 @@ from broker.kafka.plan import ConnectionEnds, ConnectionMemory
 from broker.network.connection_loop import ConnectionLoop
 from broker.network.doors import BrokerService
 from broker.network.memory_budget import MemoryBudget
+from broker.network.parties import party_of
 from broker.network.request_channel import Caller
 from broker.replication.throttled_lines import ThrottledLines
 from penstock.errors import ApiError
@@ -43,6 +44,7 @@ class ServedConnection:
         "_login",
         "_loop",
         "_memory",
+        "_room",
         "_stands",
         "_wire",
         "connection",
@@ -65,9 +67,9 @@ class ServedConnection:
         listeners together."""
         self.connection, self._listener, self._lines = connection, listener, lines
         caller = Caller(connection.peer, listener, connection.principal, ListenerType.KAFKA)
+        self._room = room = ElementRoom(elements, party_of(caller))
         self._login = self._new_login(service, caller)
         self._memory = ConnectionMemory(self._login)
-        room = ElementRoom(elements, connection.peer.host)
         self._wire = KafkaWire(rows, caller, self._memory, counts, room, self._login)
         self._driver = driver = PlanDriver(service.channel, service.prepare, service.fail, room)
         self._loop: ConnectionLoop[memoryview, Frame] = ConnectionLoop(
@@ -75,7 +77,7 @@ class ServedConnection:
             caller,
             connection,
             self._wire,
-            service.client_requests,
+            service.client_requests if self._login is None else service.requests_before_log_in,
             PIPELINED_MAX,
             lambda request: None,
             names=service.names,
@@ -103,7 +105,8 @@ class ServedConnection:
 
         def logged_in(principal: str) -> None:
             self._wire.caller = caller._replace(principal=principal)
-            self._loop.identified(self._wire.caller)
+            self._loop.identified(self._wire.caller, service.client_requests)
+            self._room.move(party_of(self._wire.caller))
             connection.size_max = size_max
 
         return KafkaLogin(

@@ -37,6 +37,9 @@ from metadata.image import MetadataImage
 
 ANSWERS_STREAM_SHARE = 16
 """Share of the answers' budget: a stream that does not read keeps 1/16 of it, until it is closed."""
+OTHER_ANSWERS_SHARE = 4
+"""Answers to all but fetches may take this part of the answers' budget besides, and one stream a quarter of that. They
+are counted once they are built, and only large ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class RequestPath:
     io_threads: IoThreads
     converter: ProduceConverter
     request_memory: RequestMemory
+    log_in_memory: RequestMemory
     answer_memory: MemoryBudget
     session_memory: MemoryBudget
     named_sessions: NamedSessions
@@ -73,13 +77,15 @@ def make_request_path(
     channel = RequestChannel(config.queued_max_requests, busy, clock.now_ns, request_sent)
     failed = FailedRequests(on_fatal)
     io_threads = IoThreads(threads, config.num_io_threads, len(config.log_dirs), busy.handlers, clock.now_ns)
-    request_memory, audit = RequestMemory(config.queued_max_request_bytes), AuditLog(clock.now_ms)
     answer_memory = MemoryBudget(config.queued_max_response_bytes, ANSWERS_STREAM_SHARE)
+    other_answers = MemoryBudget(config.queued_max_response_bytes // OTHER_ANSWERS_SHARE, OTHER_ANSWERS_SHARE)
+    request_memory = RequestMemory(config.queued_max_request_bytes, other_answers)
+    log_in_memory, audit = RequestMemory.before_log_in(), AuditLog(clock.now_ms)
     session_memory = MemoryBudget(config.fetch_sessions_max_bytes, 1)
     get, count_out, throttle = replicas.hosted.get, replicas.traffic.count_out, replication.leader_throttle
 
-    def new_session(host: str, *, is_stream: bool = True) -> FetchSession:
-        memory = SessionMemory(answer_memory.open(host), session_memory.open(host))
+    def new_session(party: str, *, is_stream: bool = True) -> FetchSession:
+        memory = SessionMemory(answer_memory.open(party), session_memory.open(party))
         limits = config.fetch_max_bytes, count_out, memory
         return FetchSession(get, clock, *limits, failed.fail, io_threads, throttle, is_stream=is_stream)
 
@@ -117,8 +123,9 @@ def make_request_path(
         quotas=quotas,
         address_quotas=quotas.clients,
         permissions=gatekeeper,
+        requests_before_log_in=log_in_memory,
     )
-    memories = request_memory, answer_memory, session_memory, named_sessions
+    memories = request_memory, log_in_memory, answer_memory, session_memory, named_sessions
     checks = authentication, environment.doors.broker(config, service), gatekeeper, quotas
     return RequestPath(channel, failed, io_threads, converter, *memories, *checks, audit=audit)
 

@@ -21,6 +21,7 @@ from broker.grpc.handlers import add_calls
 from broker.grpc.outgoing_calls import Peers
 from broker.grpc.servers import STOP_GRACE_SECONDS, add_broker_apis, add_client_apis, add_controller_apis
 from broker.network.doors import BrokerService, ControllerService
+from broker.network.request_memory import RequestMemory
 from penstock.client.wire.channel import GrpcChannel
 from penstock.client.wire.tls_files import Tls
 from penstock.client.wire.transport import OnTrailer, unheard
@@ -105,8 +106,8 @@ class SimulatedServer:
         self._listener: Listener | None = None
         self.is_serving = False
 
-    def add(self, *served: Any) -> None:
-        add_calls(self, *served)
+    def add(self, *served: Any, log_ins: RequestMemory | None = None) -> None:
+        add_calls(self, *served, log_ins=log_ins)
 
     def add_generic_rpc_handlers(self, handlers: Any) -> None:
         """Each method is registered by its name."""

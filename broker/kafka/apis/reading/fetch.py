@@ -25,6 +25,7 @@ from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.fetch import FetchRequest, FetchRequestForgottenTopic, FetchResponse
 from broker.network.fetcher_session import FetcherSession, SessionView
 from broker.network.named_sessions import LAST_REQUEST, NEW_SESSION, NamedSession, NoSession
+from broker.network.parties import party_of
 from metadata.image import MetadataImage
 from penstock.errors import FetchSessionTopicIdError, InvalidRequestError, TopicAuthorizationFailedError
 from penstock.messages import fetch as ours
@@ -55,8 +56,8 @@ class FetchPlans:
             return (yield from self._in_session(asked, body, found, is_full=False))
         self._sessions.end(body.session_id)
         if body.session_epoch == NEW_SESSION:
-            host, partitions = asked.caller.peer.host, sum(len(topic.partitions) for topic in body.topics)
-            made = self._sessions.begin(host, partitions, by_ids=by_ids, now_ms=now_ms)
+            partitions = sum(len(topic.partitions) for topic in body.topics)
+            made = self._sessions.begin(party_of(asked.caller), partitions, by_ids=by_ids, now_ms=now_ms)
             if made is not None:
                 return (yield from self._in_new_session(asked, body, made))
         return (yield from self._fetch(asked, body, self._of_connection(asked), is_full=True))
@@ -81,7 +82,7 @@ class FetchPlans:
         """The session of the requests that name none."""
         connection = asked.connection
         if connection.fetches is None:
-            connection.fetches = self._parts.new_session(asked.caller.peer.host)
+            connection.fetches = self._parts.new_session(party_of(asked.caller))
         return connection.fetches
 
     def _fetch(self, asked: Asked, body: FetchRequest, session: FetcherSession, *, is_full: bool) -> Answering:

@@ -100,7 +100,7 @@ class Bench:
 
     def check_all_is_given_back(self) -> None:
         assert self.memory.statistics().used_bytes == 0 == self.memory.statistics().waiting
-        assert not self.memory.small._hosts and not self.memory.large._hosts, "an account is open"
+        assert not self.memory.small._parties and not self.memory.large._parties, "an account is open"
         found = self.channel.statistics()
         assert (found.connections, found.response_queue_size, sum(found.waiting.values())) == (0, 0, 0)
         assert sum(client.streams for client in self.names.statistics()) == 0

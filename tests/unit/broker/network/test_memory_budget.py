@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from broker.network.memory_budget import Account, Lease, MemoryBudget
+from broker.network.memory_budget import OVERTAKEN_MAX, Account, Lease, MemoryBudget, MemoryStatistics
 from broker.network.request_channel import SMALL_BYTES, UNANSWERED_MS, Request
 from broker.network.request_memory import HELD_MS, RequestMemory
 from penstock.errors import ResourceExhaustedError
@@ -35,25 +35,87 @@ class Streams:
         return lease is not None
 
 
-def test_a_stream_has_its_share_an_address_half_and_all_of_them_the_whole() -> None:
+def test_a_stream_has_its_share_and_a_party_half_of_the_budget() -> None:
     streams = Streams()
-    accounts = [streams.budget.open(host) for host in ("a", "a", "a", "b", "b", "c")]
+    accounts = [streams.budget.open("a") for _ in range(3)]
     assert streams.acquire("a1", accounts[0], 250) and not streams.acquire("a1 again", accounts[0], 1)
     assert streams.acquire("a2", accounts[1], 250) and not streams.acquire("a3", accounts[2], 1)
-    assert streams.acquire("b1", accounts[3], 250) and streams.acquire("b2", accounts[4], 250)
-    assert not streams.acquire("c", accounts[5], 1)
-    assert streams.budget.statistics().used_bytes == 1_000
-    streams.leases["b1"].release()
-    assert streams.granted == ["c"], "its own address has nothing: it goes before those whose address is full"
+    assert streams.budget.statistics().used_bytes == 500
     streams.leases["a1"].release()
-    assert streams.granted == ["c", "a3", "a1 again"]
+    assert streams.granted == ["a3", "a1 again"]
+
+
+def test_a_party_has_as_much_as_stays_free_for_the_others() -> None:
+    budget = MemoryBudget(64_000, 1)
+    first, second, third = (budget.open(name) for name in "abc")
+    first.take(22_000)
+    second.take(10_000)
+    assert second.room() == 11_000, "a third of the budget where two have their share"
+    assert second.has_room(11_000) and not second.has_room(11_001)
+    second.take(11_000)
+    assert third.has_room(21_000) and not third.has_room(21_001), "it has nothing: it is let in where there is room"
+
+
+def test_however_many_have_their_share_a_party_with_little_is_let_in() -> None:
+    budget = MemoryBudget(64_000, 1)
+    for number in range(6):
+        account = budget.open(f"party {number}")
+        account.take(10_000)
+    late = budget.open("late")
+    late.take(500)
+    assert late.has_room(500) and not late.has_room(2_500)
+
+
+def test_an_announcement_takes_no_room_of_others_before_its_bytes_come() -> None:
+    streams = Streams(stream_share=1)
+    for name in "ab":
+        assert streams.budget.open(name).acquire(500, lambda lease: None, come=4) is not None
+    assert streams.budget.statistics().used_bytes == 8
+    assert streams.acquire("honest", streams.budget.open("honest"), 400)
+
+
+def test_a_party_whose_announced_frames_fill_its_share_holds_up_itself_alone() -> None:
+    streams = Streams(stream_share=1)
+    stranger, honest = streams.budget.open("stranger"), streams.budget.open("honest")
+    assert stranger.acquire(500, lambda lease: None, come=1) is not None
+    assert not streams.acquire("second", streams.budget.open("stranger"), 500)
+    assert streams.acquire("honest", honest, 200) and streams.granted == []
+
+
+def test_a_lease_grows_while_there_is_room_and_waits_where_there_is_none() -> None:
+    streams, grown = Streams(stream_share=1), list[str]()
+    one, other, third = (streams.budget.open(name) for name in "abc")
+    leases = [account.acquire(400, lambda lease: None, come=100) for account in (one, other, third)]
+    first, second, last = (lease for lease in leases if lease is not None)
+    assert first.grow(300, lambda lease: grown.append("first"))
+    assert second.grow(350, lambda lease: grown.append("above")), "one that holds memory is let in above its share"
+    assert not last.grow(300, lambda lease: grown.append("last"))
+    assert second.is_in_the_way and not first.is_in_the_way
+    second.release()
+    assert grown == ["last"] and last.size == 300
+    first.release()
+    last.release()
+    assert streams.budget.statistics() == MemoryStatistics(0, 1_000, 0, 1)
+
+
+def test_a_lease_that_ends_while_it_waits_to_grow_waits_no_more() -> None:
+    budget = MemoryBudget(1_000, 1)
+    full = budget.open("full").take(990)
+    above = budget.open("a").acquire(200, lambda lease: None, come=1)
+    waiting = budget.open("b").acquire(200, lambda lease: None, come=1)
+    assert above is not None and waiting is not None and above.grow(100, lambda lease: None)
+    assert not waiting.grow(100, lambda lease: None) and budget.statistics().waiting == 1
+    waiting.release()
+    assert budget.statistics().waiting == 0
+    full.release()
+    assert budget.statistics().used_bytes == above.size == 100
 
 
 def test_a_message_larger_than_a_share_gets_through_when_the_share_is_empty() -> None:
     streams = Streams()
     one, other = streams.budget.open("a"), streams.budget.open("a")
     assert streams.acquire("small", other, 10)
-    assert not streams.acquire("large", one, 900), "its address has something in use"
+    assert not streams.acquire("large", one, 900), "its party has something in use"
     assert not streams.acquire("later", streams.budget.open("a"), 10), "it would keep the large one out"
     streams.leases["small"].release()
     assert streams.granted == ["large"]
@@ -61,7 +123,18 @@ def test_a_message_larger_than_a_share_gets_through_when_the_share_is_empty() ->
     assert streams.granted == ["large", "later"]
 
 
-def test_addresses_take_turns_so_one_with_many_streams_does_not_starve_another() -> None:
+def test_a_very_large_message_waits_for_no_other_party_and_one_at_a_time_does_not() -> None:
+    streams = Streams(stream_share=1)
+    streams.budget.open("x").take(600)
+    assert streams.acquire("large", streams.budget.open("a"), 700) and not streams.acquire(
+        "next", streams.budget.open("b"), 700
+    )
+    assert streams.budget.statistics().used_bytes == 1_300, "the budget and one lease"
+    streams.leases["large"].release()
+    assert streams.granted == ["next"]
+
+
+def test_parties_take_turns_so_one_with_many_streams_does_not_starve_another() -> None:
     streams = Streams(stream_share=1)
     first = streams.budget.open("x").take(1_000)
     for n in range(50):
@@ -71,15 +144,18 @@ def test_addresses_take_turns_so_one_with_many_streams_does_not_starve_another()
     assert "honest" in streams.granted[:2]
 
 
-def test_whose_turn_it_is_is_not_overtaken_by_smaller_ones_of_other_addresses() -> None:
+def test_a_stream_that_waits_for_room_is_overtaken_and_not_for_ever() -> None:
     streams = Streams(stream_share=1)
-    first = streams.budget.open("x").take(600)
-    assert not streams.acquire("large", streams.budget.open("a"), 500)
-    assert not streams.acquire("small", streams.budget.open("b"), 100), "there is room for it, but it is not its turn"
-    first.resize(550)
+    first = streams.budget.open("x").take(900)
+    assert not streams.acquire("large", streams.budget.open("a"), 120)
+    for n in range(OVERTAKEN_MAX):
+        assert streams.acquire(f"small {n}", streams.budget.open(f"host {n}"), 1)
+        streams.leases[f"small {n}"].release()
+    assert not streams.acquire("late", streams.budget.open("b"), 1), "there is room for it, but it is not its turn"
+    first.resize(890)
     assert streams.granted == []
-    first.resize(400)
-    assert streams.granted == ["large", "small"]
+    first.resize(800)
+    assert streams.granted == ["large", "late"]
 
 
 def test_what_is_in_memory_already_is_counted_even_over_the_budget_and_made_good_first() -> None:
@@ -132,10 +208,10 @@ def test_whatever_happens_the_budget_is_kept_and_everybody_gets_a_turn() -> None
             name, account = f"{seed}-{n}", streams.budget.open(rng.choice("abc"))
             if not streams.acquire(name, account, rng.randint(1, 250)):
                 waiting.add(name)
-            assert streams.budget.statistics().used_bytes <= 1_000
+            assert streams.budget.statistics().used_bytes <= 1_250, "the budget and one lease"
             if rng.random() < 0.3 and streams.leases:
                 streams.leases.pop(rng.choice(sorted(streams.leases))).release()
-            assert streams.budget.statistics().used_bytes <= 1_000
+            assert streams.budget.statistics().used_bytes <= 1_250
         while streams.leases:
             streams.leases.pop(rng.choice(sorted(streams.leases))).release()
         assert set(streams.granted) == waiting and streams.budget.statistics().waiting == 0
@@ -214,19 +290,19 @@ def test_a_stream_that_stays_silent_gives_its_room_back() -> None:
 def test_the_room_that_was_held_for_a_request_is_given_to_no_other_when_it_arrives() -> None:
     async def main() -> None:
         mib = 1024 * 1024
-        memory = RequestMemory(8 * mib)
-        streams = [memory.open(f"host{n}") for n in range(8)]
+        memory = RequestMemory(16 * mib)
+        streams = [memory.open(f"host{n}") for n in range(15)]
         for stream in streams:
             stream.arrived(mib).release()
-        for stream in streams[:7]:
+        for stream in streams[:14]:
             await stream.wait_turn()  # room for what it sent last is held
-        eighth = asyncio.ensure_future(streams[7].wait_turn())
+        last = asyncio.ensure_future(streams[14].wait_turn())
         await asyncio.sleep(0)
         streams[0].arrived(mib)
-        assert not eighth.done() and memory.large.statistics().used_bytes == 7 * mib
+        assert not last.done() and memory.large.statistics().used_bytes == 14 * mib
         streams[1].close()
-        await eighth
-        assert memory.large.statistics().used_bytes == 7 * mib
+        await last
+        assert memory.large.statistics().used_bytes == 14 * mib
         for stream in streams:
             stream.close()
 

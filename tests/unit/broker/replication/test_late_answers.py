@@ -9,7 +9,7 @@ import pytest
 
 from broker.apis.fetch_sessions.fetch_session import ANSWER_BYTES_MIN, ANSWER_COPIES, FetchSession, SessionMemory
 from broker.network.failed_requests import FailedRequests
-from broker.network.memory_budget import MemoryBudget
+from broker.network.memory_budget import ABOVE_SHARE, MemoryBudget
 from broker.network.request_channel import Request
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
@@ -88,9 +88,9 @@ def test_a_late_answer_that_meets_a_bug_is_an_unknown_server_error(tmp_path: Pat
 
 def test_requests_that_waited_for_room_are_all_answered_though_the_first_meets_a_bug(tmp_path: Path) -> None:
     async def scenario() -> None:
-        answers = MemoryBudget(ANSWER_COPIES * ANSWER_BYTES_MIN, 1)
+        answers = MemoryBudget(ABOVE_SHARE * ANSWER_COPIES * ANSWER_BYTES_MIN, 1)
         at = Stage(tmp_path, SessionMemory(answers.open("a"), MemoryBudget(1 << 30, 1).open("a")))
-        taken = answers.open("b").take(ANSWER_COPIES * ANSWER_BYTES_MIN)
+        taken = answers.open("b").take(answers.statistics().bytes_max)
         waiting = [at.ask(), at.ask()]
         at.bug = BUG
         taken.release()

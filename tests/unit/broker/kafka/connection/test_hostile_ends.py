@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from broker.kafka.api_row import BYTES_MAX
+from broker.kafka.connection.incoming_frame import ABOVE_MS_MAX, FRAME_MS_MAX
 from broker.kafka.schemas.metadata import MetadataResponse
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse, TopicProduceData
 from broker.network.request_channel import Request
@@ -114,30 +115,89 @@ def test_two_connections_of_one_address_and_port_both_end() -> None:
     run_to_the_end(scenario)
 
 
-def test_a_request_that_comes_too_slowly_for_the_memory_that_it_holds_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_that_comes_too_slowly_for_its_size_is_cut(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> DoorBench:
         bench = await bench_of()
         crawling, steady = bench.connect(port=1), bench.connect(port=2)
         await found_quiet(bench)
         large = metadata(1, *(["x" * 30_000] * 5))
+        pace = len(large) * 1_000 // FRAME_MS_MAX + 1  # bytes a second
         for far in (crawling, steady):
             far.send(large[:5])
         await bench.settle()
-        assert bench.memory.large.statistics().used_bytes == 2 * (len(large) - 4)
+        assert bench.memory.large.statistics().used_bytes < 2 * 600, "an announced size costs nothing"
         for second in range(LIMITS.write_stall_ms_max // 1_000):
             bench.clock.advance(1_000)
-            crawling.send(b"\0")
-            steady.send(large[5 + 1_100 * second : 5 + 1_100 * (second + 1)])
+            crawling.send(bytes(pace - 200))
+            steady.send(large[5 + pace * second : 5 + pace * (second + 1)])
             bench.listener.sweep(bench.clock.now_ms())
             assert not crawling.is_closed
         bench.clock.advance(1)
         bench.listener.sweep(bench.clock.now_ms())
         await bench.settle()
-        assert crawling.is_closed and not steady.is_closed and "its request comes too slowly" in caplog.text
+        assert crawling.is_closed and not steady.is_closed and "with a request that comes too slowly" in caplog.text
         assert bench.listener.statistics().cut_stalled == 1
-        assert bench.memory.large.statistics().used_bytes == len(large) - 4
         steady.reset()
         await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_a_frame_is_counted_as_it_comes_and_waits_for_memory_in_the_middle() -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of()
+        far = bench.connect(port=1)
+        large = metadata(1, *(["x" * 30_000] * 5))
+        far.send(large[:20_000])
+        await bench.settle()
+        budget = bench.memory.large
+        assert 20_000 < budget.statistics().used_bytes <= 40_000
+        others = budget.open("10.0.0.9")
+        first = budget.open("10.0.0.8").acquire(50_000, lambda lease: None, come=1)
+        full = others.take(budget.statistics().bytes_max)
+        assert first is not None and first.grow(50_000, lambda lease: None), "it has the one place above the limits"
+        far.send(large[20_000:100_000])
+        await bench.settle()
+        assert budget.statistics().waiting == 1 and not far.is_reading
+        bench.clock.advance(LIMITS.write_stall_ms_max + FRAME_MS_MAX)
+        bench.listener.sweep(bench.clock.now_ms())
+        await bench.settle()
+        assert not far.is_closed, "it is not the sender that is slow"
+        full.release()
+        first.release()
+        await bench.settle()
+        far.send(large[100_000:])
+        await bench.settle()
+        assert answers(far) == [(1, "x" * 30_000)] and far.is_reading
+        far.reset()
+        await bench.settle()
+        others.close()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_a_slow_frame_above_the_limits_is_cut_when_another_party_waits(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of()
+        slow, budget = bench.connect(port=1), bench.memory.large
+        large = metadata(1, *(["x" * 30_000] * 5))
+        slow.send(large[:20_000])
+        await bench.settle()
+        full = budget.open("10.0.0.9").take(budget.statistics().bytes_max)
+        slow.send(large[20_000:60_000])
+        bench.clock.advance(ABOVE_MS_MAX + 1)
+        bench.listener.sweep(bench.clock.now_ms())
+        await bench.settle()
+        assert not slow.is_closed, "nobody waits for its place"
+        waiter = budget.open("10.0.0.8")
+        assert waiter.acquire(9_000, lambda lease: None) is None
+        bench.listener.sweep(bench.clock.now_ms())
+        await bench.settle()
+        assert slow.is_closed and "with a request that comes too slowly" in caplog.text
+        waiter.close()
+        full.release()
         return bench
 
     run_to_the_end(scenario)
