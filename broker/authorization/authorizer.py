@@ -122,6 +122,10 @@ class Authorizer:
             )
         return found
 
+    def newest(self, rights: Rights) -> Rights:
+        """The rights of the same caller by the ACLs as they are now."""
+        return rights if rights.version is self._acls() else self.rights_of(rights.principal, rights.host)
+
     def _take(self, acls: Mapping[str, AclBinding]) -> None:
         """An ACL never changes under its id, so the ids tell what is new and what is gone."""
         before = self._seen

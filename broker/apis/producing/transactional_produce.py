@@ -27,6 +27,7 @@ from penstock.errors import (
     UnknownServerError,
 )
 from penstock.messages.produce import PartitionProduceResult, ProduceRequest
+from penstock.messages.security.acls import Operation
 from penstock.record.batch import (
     ATTRIBUTES_AT,
     HEADER_BYTES,
@@ -171,6 +172,11 @@ class _Batch:
             raise NetworkError(
                 "the client's stream ended while the batch waited for its coordinator; nothing was written"
             )
+        rights = self._request.rights
+        if rights is not None:  # an ACL may have changed while the batch waited
+            refusal = rights.refusal(Operation.WRITE, self._partition.topic_partition.topic)
+            if refusal is not None:
+                raise refusal
         info = self._logs.append(self._partition, records, self._acks, PRODUCER)
         note_append(self._result, info)
         if self._told is not None:
