@@ -22,7 +22,7 @@ from penstock.errors import CoordinatorNotAvailableError
 from penstock.messages.fetch import FetchPartition
 from penstock.messages.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
 from penstock.types import TopicPartition
-from tests.support.filled_requests import Named, filled
+from tests.support.filled_requests import Named, filled, placed
 from tests.unit.broker.authorization.test_every_kafka_api import (
     GIVEN,
     IMAGE,
@@ -36,7 +36,6 @@ from tests.unit.broker.authorization.test_every_kafka_api import (
 
 MISSING = "t-secres"
 """Beside the other one in the order of names."""
-PLACES = ("partition", "partition_index", "partition_id", "partitions", "partition_indexes", "index")
 NUMBERS = (0, 6, 7, 10**6, -1)
 LIMITS = range(1, 12)
 
@@ -75,22 +74,6 @@ class Coordinating(Node):
         if told is None:
             raise CoordinatorNotAvailableError("away")
         return told
-
-
-def placed(message: Any, number: int, *, twice: bool = False) -> Any:
-    """The message, with each partition in it at this number; each topic twice."""
-    for name, place in facts_of(type(message)).fields:
-        value = getattr(message, name)
-        if name in PLACES and isinstance(value, int):
-            setattr(message, name, number)
-        elif name in PLACES and isinstance(value, list) and value and isinstance(value[0], int):
-            setattr(message, name, [number for _ in value])
-        elif isinstance(place.element, type) and value is not None:
-            for one in value if isinstance(value, list) else [value]:
-                placed(one, number, twice=twice)
-            if twice and isinstance(value, list):
-                value += value
-    return message
 
 
 def told(acls: str, key: int, version: int, named: Named, number: int, **fields: Any) -> tuple[str, list[str]]:

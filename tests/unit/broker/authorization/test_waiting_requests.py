@@ -22,7 +22,7 @@ READS_TOPIC = Need(Operation.READ, ResourceType.TOPIC, "t")
 
 
 class Acls:
-    """Those of a cluster, as they change."""
+    """The ACLs of a cluster, as they change."""
 
     def __init__(self, *needs: Need) -> None:
         self.now: dict[str, AclBinding] = {}
