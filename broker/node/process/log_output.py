@@ -11,16 +11,16 @@ import json
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import Any, TextIO
 
 from broker.config.log_levels import AUDIT_LOG, LogLevels
+from penstock.plain_text import plain_json, plain_lines
 
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_INDENT = "    "
 REPEAT_SECONDS = 30
 LINES_MAX = 1_000
 """So many different lines are remembered; the oldest is forgotten first."""
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\t")}
-_SHOWN = _CONTROLS | {ord("\n"): "\n    "}
 
 
 class LogOutput(logging.StreamHandler[TextIO]):
@@ -74,14 +74,22 @@ class LogOutput(logging.StreamHandler[TextIO]):
 
 
 class TextLines(logging.Formatter):
-    """Each record begins a line, and no other line begins at the margin but those of a traceback. Names that clients
-    choose are in some texts: one with a line break, or with the codes of a terminal, must not look like a record."""
+    """Each record begins a line, and no other line begins at the margin: the later lines of a text and of a traceback
+    are indented. Names that clients choose are in some texts: one with a line break, or with the codes of a terminal,
+    must not look like a record."""
 
     def __init__(self) -> None:
         super().__init__(TEXT)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        return super().formatMessage(record).translate(_SHOWN)
+        return _indented(super().formatMessage(record))
+
+    def formatException(self, info: Any) -> str:
+        return f"{_INDENT}{_indented(super().formatException(info))}"
+
+
+def _indented(text: str) -> str:
+    return plain_lines(text).replace("\n", f"\n{_INDENT}")
 
 
 class JsonLines(logging.Formatter):
@@ -101,4 +109,4 @@ class JsonLines(logging.Formatter):
             "message": record.getMessage(),
         }
         trace = {"exception": self.formatException(record.exc_info)} if record.exc_info else {}
-        return json.dumps({**found, **trace}, ensure_ascii=False)
+        return plain_json(json.dumps({**found, **trace}, ensure_ascii=False))
