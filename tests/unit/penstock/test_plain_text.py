@@ -18,6 +18,7 @@ import pytest
 import typer
 
 from broker.audit.audit_log import AuditLog
+from broker.metrics.metrics_text import _escaped
 from broker.node.install.command import _say
 from broker.node.process.log_output import JsonLines, TextLines
 from penstock.cli import output
@@ -136,6 +137,7 @@ PLACES: dict[str, Callable[[str], str]] = {
     "a line of the log in JSON": lambda text: JsonLines(1).format(record(text)),
     "a traceback in JSON": lambda text: JsonLines(1).format(failed(text)),
     "an audit": audited,
+    "a label of /metrics": lambda text: f'client_id="{_escaped(text)}"',
     "a traceback for those who ask": shown_by_python,
 }
 WITH_LINES = (
@@ -143,6 +145,7 @@ WITH_LINES = (
     "a traceback in the log",
     "cells in a pipe",
     "a table",
+    "a label of /metrics",
     "a traceback for those who ask",
 )
 """They have lines and tabs of their own. A later line of a record of the log is indented."""
