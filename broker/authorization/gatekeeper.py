@@ -26,9 +26,9 @@ from penstock.types import ListenerType
 NOT_FOR_CLIENTS: Final = "is not for clients; nodes ask it at their own listener, with their certificates"
 
 
-JUDGED_IN_PARTS: Final = ("Produce", "FetchConsumer", "ConsumerGroupHeartbeat")
-"""Their handlers judge each partition when they come to it (rules/records.py), and the topics that a pattern matches
-(`broker/groups/consumer/sights.py`)."""
+JUDGED_IN_PARTS: Final = ("Produce", "FetchConsumer", "ConsumerGroupHeartbeat", "JoinGroup", "SyncGroup")
+"""Their handlers judge each partition when they come to it (rules/records.py), and the topics of a group whose
+coordinator assigns (`broker/groups/consumer/sights.py`)."""
 
 
 class _PartRights:
