@@ -1,7 +1,7 @@
 """IP addresses: how they are written in the metadata, and which of them are one machine's.
 
-Those of an ACL's host and of a quota are compared as they are written, so only the form that a connection's address has
-ever counts. Not here: where an address may stand.
+Those of an ACL's host and of a quota must be written as a connection has them (`penstock/addresses.py`), so that lists
+show what is compared. Not here: where an address may stand.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ipaddress
 from functools import lru_cache
 from typing import Final
 
+from penstock.addresses import as_connected
 from penstock.errors import InvalidRequestError
 
 _SHOWN: Final = 64
@@ -20,11 +21,12 @@ _NETWORKS_KEPT: Final = 4_096
 def check_address(text: str, remedy: str) -> None:
     """InvalidRequestError for what is no address, or not written as a connection has it."""
     try:
-        written = str(ipaddress.ip_address(text))
+        ipaddress.ip_address(text)
     except ValueError:
         raise InvalidRequestError(f"{text[:_SHOWN]!r} is no address: {remedy}") from None
+    written = as_connected(text)
     if written != text:
-        raise InvalidRequestError(f"write the address {text!r} as {written!r}: it is compared as it is written")
+        raise InvalidRequestError(f"write the address {text!r} as {written!r}: connections from it have that form")
 
 
 @lru_cache(_NETWORKS_KEPT)
@@ -32,11 +34,9 @@ def network_of(host: str) -> str:
     """The host as whoever is one of many is counted by it: an address of IPv4 by itself, and one of IPv6 by its network
     of 64 bits, of which one machine has as many as it likes. What is no address stays as it is."""
     try:
-        address = ipaddress.ip_address(host.partition("%")[0])
+        address = ipaddress.ip_address(as_connected(host))
     except ValueError:
         return host
     if isinstance(address, ipaddress.IPv4Address):
-        return host
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
+        return str(address)
     return str(ipaddress.ip_network((address, _NETWORK_BITS), strict=False))

@@ -29,6 +29,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock.plain_text import one_line
+
 PARENT_VARIABLE = "PENSTOCK_PARENT_PID"
 """Set by a process whose nodes shall not outlive it."""
 NODE_ACTIONS = ("start", "format", "check", "recover-quorum", "install", "uninstall")
@@ -167,7 +169,7 @@ def _die_with_parent() -> None:
 
 def _complain(text: str) -> None:
     with contextlib.suppress(OSError):
-        sys.stderr.write("penstock: " + " ".join(text.splitlines()) + "\n")
+        sys.stderr.write("penstock: " + one_line(" ".join(text.splitlines())) + "\n")
 
 
 if __name__ == "__main__":

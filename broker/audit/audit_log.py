@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from penstock.metric_fields import counter, measured
+from penstock.plain_text import plain_json
 
 _log = logging.getLogger("penstock.audit")
 
@@ -83,7 +84,7 @@ class AuditLog:
     def _write(self, level: int, outcome: str, facts: Mapping[str, object]) -> None:
         self._lines += 1
         line: dict[str, Any] = {"outcome": outcome, **facts}
-        _log.log(level, "%s", json.dumps(line, separators=(",", ":")))  # pure ASCII: no character steers a terminal
+        _log.log(level, "%s", plain_json(json.dumps(line, separators=(",", ":"))))  # ASCII without control characters
 
     def statistics(self) -> AuditStatistics:
         return AuditStatistics(self._lines, *(bound.left_out for bound in self._bounds.values()))

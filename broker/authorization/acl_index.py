@@ -2,7 +2,8 @@
 
 As Kafka judges (StandardAuthorizer): one ACL that denies outweighs all that allow; an ACL that allows READ, WRITE,
 DELETE or ALTER allows DESCRIBE, too, and one of ALTER_CONFIGS allows DESCRIBE_CONFIGS. A denial implies nothing.
-Without any ACL of the resource, whoever it names, the answer is `allow.everyone.if.no.acl.found`.
+Without any ACL of the resource, whoever it names, the answer is `allow.everyone.if.no.acl.found`. Hosts are compared in
+the form that connections have.
 
 A question costs a look-up for each length that prefixes of the principal have, not one for each ACL. Not here: super
 users, and remembered answers (authorizer.py).
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from penstock.messages.security.acls import (
@@ -54,7 +56,8 @@ class _Table:
             known = names[acl.resource_name] = {}
             if names is self.prefixed:
                 self.lengths[len(acl.resource_name)] += 1
-        known[acl_id] = acl
+        host = acl.counted_host
+        known[acl_id] = acl if host == acl.host else replace(acl, host=host)
         self.count += 1
 
     def remove(self, acl_id: str, acl: AclBinding) -> None:

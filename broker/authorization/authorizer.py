@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from broker.authorization.acl_index import AclIndex
+from penstock.addresses import as_connected
 from penstock.messages.security.acls import AclBinding, Operation, ResourceType
 
 CALLERS_MAX: Final = 10_000
@@ -19,7 +20,6 @@ NAMES_MAX: Final = 10_000
 """Rights of one caller that are remembered."""
 RIGHTS_MAX: Final = 100_000
 """Rights of all callers together, some 30 MiB; then all are forgotten, and learned again."""
-_MAPPED: Final = "::ffff:"
 Right = tuple[Operation, ResourceType]
 
 
@@ -116,12 +116,15 @@ class Authorizer:
         if found is None:
             if len(self._rights) >= CALLERS_MAX:
                 self._forget()
-            at = host.removeprefix(_MAPPED) if "." in host else host
             is_super = principal in self._super_users
             found = self._rights[key] = Rights(
-                self._index, principal, at, self._remembered, is_super=is_super, version=acls
+                self._index, principal, as_connected(host), self._remembered, is_super=is_super, version=acls
             )
         return found
+
+    def newest(self, rights: Rights) -> Rights:
+        """The rights of the same caller by the ACLs as they are now."""
+        return rights if rights.version is self._acls() else self.rights_of(rights.principal, rights.host)
 
     def _take(self, acls: Mapping[str, AclBinding]) -> None:
         """An ACL never changes under its id, so the ids tell what is new and what is gone."""

@@ -7,7 +7,7 @@ what this broker asks of itself, passes. Not here: rights (authorizer.py), and w
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from broker.audit.audit_log import AuditLog
 from broker.authorization.authorizer import Authorizer, Rights
@@ -26,33 +26,51 @@ from penstock.types import ListenerType
 NOT_FOR_CLIENTS: Final = "is not for clients; nodes ask it at their own listener, with their certificates"
 
 
-JUDGED_IN_PARTS: Final = ("Produce", "FetchConsumer", "ConsumerGroupHeartbeat")
-"""Their handlers judge each partition when they come to it (rules/records.py), and the topics that a pattern matches
-(`broker/groups/consumer/sights.py`)."""
+JUDGED_IN_PARTS: Final = ("Produce", "FetchConsumer", "ConsumerGroupHeartbeat", "JoinGroup", "SyncGroup")
+"""Their handlers judge each partition when they come to it (rules/records.py), and the topics of a group whose
+coordinator assigns (`broker/groups/consumer/sights.py`)."""
 
 
 class _PartRights:
-    """The rights of one request's caller to topics (`broker.network.request_ports.TopicRights`). A fetch session keeps
-    those of its newest request."""
+    """The rights of one request's caller to topics, as they are now (`broker.network.request_ports.TopicRights`). A
+    fetch session keeps those of its newest request."""
 
-    __slots__ = ("_api", "_caller", "_refusals", "_rights")
+    __slots__ = ("_api", "_authorizer", "_caller", "_known", "_refusals")
 
-    def __init__(self, rights: Rights, caller: Caller, api: str, refusals: Refusals) -> None:
-        self._rights, self._caller, self._api, self._refusals = rights, caller, api, refusals
+    def __init__(self, authorizer: Authorizer, rights: Rights, caller: Caller, api: str, refusals: Refusals) -> None:
+        self._authorizer, self._known, self._caller, self._api, self._refusals = (
+            authorizer,
+            rights,
+            caller,
+            api,
+            refusals,
+        )
+
+    @property
+    def _rights(self) -> Rights:
+        self._known = self._authorizer.newest(self._known)
+        return self._known
+
+    @property
+    def version(self) -> object:
+        return self._rights.version
 
     def refusal(self, operation: Operation, topic: str) -> ApiError | None:
-        if self._rights.allows(operation, ResourceType.TOPIC, topic) or not _is_legal(topic):
+        rights = self._rights
+        if rights.allows(operation, ResourceType.TOPIC, topic) or not _is_legal(topic):
             return None
-        judge = Judge(self._rights, EMPTY_IMAGE)
+        judge = Judge(rights, EMPTY_IMAGE)
         error = judge.refusal(operation, ResourceType.TOPIC, topic)
         self._refusals.note(self._caller, self._api, judge.refused)
         return error
 
     def sight(self) -> Sight:
-        return Sight(self._rights.principal, self._rights.version, self._sees)
+        rights = self._rights
 
-    def _sees(self, topic: str) -> bool:
-        return self._rights.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic)
+        def sees(topic: str) -> bool:
+            return rights.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic)
+
+        return Sight(rights.principal, rights.version, sees)
 
 
 def _is_legal(name: str) -> bool:
@@ -94,13 +112,29 @@ class Gatekeeper:
             if judge.refused:
                 self._refusals.note(caller, request.api, judge.refused, judge.untold, request)
         if request.api in JUDGED_IN_PARTS:
-            request.rights = _PartRights(judge.rights, caller, request.api, self._refusals)
-        request.amend = ruling.amend
+            request.rights = _PartRights(self._authorizer, judge.rights, caller, request.api, self._refusals)
+        if ruling.amend is not None:
+            request.amend = self._amends(request, judge, ruling.amend)
         request.body = ruling.body
         if ruling.body is not None:
             return True
         request.complete(ruling.answer)
         return False
+
+    def _amends(self, request: Request, judge: Judge, amend: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Amends the answer by the rights that count when it is made: the request may have waited for minutes."""
+
+        def amended(told: Any) -> Any:
+            refused, untold = len(judge.refused), judge.untold
+            judge.rights = self._authorizer.newest(judge.rights)
+            try:
+                return amend(told)
+            finally:
+                if judge.refused[refused:]:
+                    more = judge.untold - untold
+                    self._refusals.note(request.caller, request.api, judge.refused[refused:], more, request)
+
+        return amended
 
     def may_write(self, request: Request, topic: str) -> bool:
         """A look, which notes nothing: the handler judges the same partition again, and refuses it."""

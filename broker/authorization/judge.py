@@ -38,7 +38,8 @@ class Judge:
     __slots__ = ("_errors", "image", "refused", "rights", "tells_configs", "untold")
 
     def __init__(self, rights: Rights, image: MetadataImage, *, tells_configs: bool = True) -> None:
-        """`tells_configs`: the caller's protocol tells the configuration of topics with their metadata."""
+        """`tells_configs`: the caller's protocol tells the configuration of topics with their metadata. The answer of a
+        request that waited is judged by newer `rights`."""
         self.rights, self.image, self.tells_configs = rights, image, tells_configs
         self.refused: list[Need] = []
         """The first of them; `untold` counts the others."""

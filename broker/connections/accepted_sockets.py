@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from urllib.parse import unquote
 
+from penstock.addresses import as_connected
 from penstock.types import Endpoint
 from storage.disk.spare_descriptors import SPARE
 
@@ -28,14 +29,13 @@ DESCRIPTORS = "/proc/self/fd"
 PEERS_KEPT = 4_096
 _RECEIVED_AT, _RECEIVED_BYTES = 128, 8
 """Where the kernel's `struct tcp_info` has the bytes that were received."""
-_MAPPED = "::ffff:"
 
 
 @lru_cache(PEERS_KEPT)
 def peer_of(address: str) -> Endpoint:
     """From gRPC's "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711"; every call asks, mostly for the same ones."""
     host, _, port = unquote(address.partition(":")[2]).rpartition(":")
-    return Endpoint(host.strip("[]"), int(port) if port.isdecimal() else 0)
+    return Endpoint(as_connected(host.strip("[]")), int(port) if port.isdecimal() else 0)
 
 
 class AcceptedSocket:
@@ -132,22 +132,20 @@ class AcceptedSockets:
                 if connection.family not in (socket.AF_INET, socket.AF_INET6):
                     return None
                 near = connection.getsockname()
-                if near[1] not in self._ports or self._host not in ("", near[0].removeprefix(_MAPPED)):
+                if near[1] not in self._ports or self._host not in ("", as_connected(near[0])):
                     return None
                 far = connection.getpeername()
         except OSError:  # it listens, or has ended
             return None
-        return Endpoint(far[0].removeprefix(_MAPPED), far[1])
+        return Endpoint(as_connected(far[0]), far[1])
 
 
 def _one_address(host: str) -> str:
     """The host as the kernel writes it; "" for a name, and for an address that means all."""
     try:
-        address = ipaddress.ip_address(host)
+        address = ipaddress.ip_address(as_connected(host))
     except ValueError:
         return ""
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
     return "" if address.is_unspecified or "%" in host else str(address)
 
 

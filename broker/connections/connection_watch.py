@@ -18,6 +18,7 @@ from typing import Protocol, TypeVar
 
 from broker.connections.accepted_sockets import AcceptedSockets
 from broker.connections.connection_guard import ConnectionGuard, ConnectionGuardStatistics
+from broker.replication.throttled_lines import ThrottledLines
 from penstock.clock import Clock
 from penstock.types import Endpoint
 
@@ -81,6 +82,7 @@ class ConnectionWatch:
         self._streams = streams
         self._clock, self._executor = clock, executor
         self._task: asyncio.Task[None] | None = None
+        self._lines = ThrottledLines(clock.now_ms)
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=f"connections-{self._listener}")
@@ -118,9 +120,13 @@ class ConnectionWatch:
         await self._in_thread(partial(self._sockets.cut, over | stalled))
         if over:
             hosts = sorted({peer.host for peer in over})
-            _log.warning("%s: cut %d connections above a limit, from %s", self._listener, len(over), _shown(hosts))
+            self._tell("limit", f"cut {len(over)} connections above a limit, from {_shown(hosts)}")
         for peer in stalled:
-            _log.warning("%s: cut the connection of %s:%d: it does not read its answers", self._listener, *peer)
+            self._tell("stalled", f"cut the connection of {peer.host}:{peer.port}: it does not read its answers")
+
+    def _tell(self, subject: str, text: str) -> None:
+        if (more := self._lines.due(subject)) is not None:
+            _log.warning("%s: %s%s", self._listener, text, more)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)

@@ -22,7 +22,7 @@ from broker.kafka.connection.served_connection import ServedConnection
 from broker.kafka.parts import DoorParts
 from broker.network.client_names import ClientNames
 from broker.network.doors import BrokerService
-from broker.replication.throttled_lines import ThrottledLines
+from broker.replication.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.clock import Clock
 
@@ -40,7 +40,7 @@ class KafkaListeners:
     ) -> None:
         self.parts = DoorParts(config, service)
         self.rows = api_rows(self.parts)
-        self._service, self._lines = service, ThrottledLines(clock.now_ms)
+        self._service, self._lines = service, ThrottledLines(clock.now_ms, CLIENTS_SUBJECTS_MAX)
         self.decoders, self._elements = KafkaCounts(), new_budget()
         self.connections: Mapping[str, KafkaListener] = {
             name: KafkaListener(

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from penstock.plain_text import plain_lines
+
 INFINITY = float("inf")
 
 
@@ -36,6 +38,8 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def _escaped(value: str) -> str:
+    if not value.isprintable():  # a client chose its name, and an operator may look at the page in a terminal
+        value = plain_lines(value)
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 

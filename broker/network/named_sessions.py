@@ -52,10 +52,12 @@ class NamedSessionStatistics:
 class NamedSession:
     """A session in the cache. As a context it is one request of its client on its way."""
 
-    __slots__ = ("_turns", "by_ids", "created_ms", "epoch", "has_place", "session", "session_id", "used_ms")
+    __slots__ = ("_turns", "by_ids", "created_ms", "epoch", "has_place", "owner", "session", "session_id", "used_ms")
 
-    def __init__(self, session_id: int, session: FetcherSession, *, by_ids: bool, now_ms: int) -> None:
+    def __init__(self, session_id: int, session: FetcherSession, owner: str, *, by_ids: bool, now_ms: int) -> None:
         self.session_id, self.session = session_id, session
+        self.owner = owner
+        """The principal that began it. To another one there is no such session: its answers name the owner's topics."""
         self.by_ids = by_ids
         """Topics are named by their ids."""
         self.epoch = 1
@@ -97,21 +99,21 @@ class NamedSessions:
         """The one that was used last is at the end."""
         self._evictions = 0
 
-    def begin(self, party: str, partitions: int, *, by_ids: bool, now_ms: int) -> NamedSession | None:
+    def begin(self, party: str, owner: str, partitions: int, *, by_ids: bool, now_ms: int) -> NamedSession | None:
         """A session for so many partitions; None if there is no place for it."""
         if len(self._by_use) >= self._slots and not self._evict(partitions, now_ms):
             return None
         session_id = self._draw_id()
         while session_id in self._by_use:
             session_id = self._draw_id()
-        made = NamedSession(session_id, self._new_session(party), by_ids=by_ids, now_ms=now_ms)
+        made = NamedSession(session_id, self._new_session(party), owner, by_ids=by_ids, now_ms=now_ms)
         self._by_use[session_id] = made
         return made
 
-    def go_on(self, session_id: int, epoch: int, *, by_ids: bool, now_ms: int) -> NamedSession | NoSession:
+    def go_on(self, session_id: int, epoch: int, owner: str, *, by_ids: bool, now_ms: int) -> NamedSession | NoSession:
         """The session of a request that names it, or why it may not go on."""
         found = self._by_use.get(session_id)
-        if found is None:
+        if found is None or found.owner != owner:
             return NoSession.UNKNOWN_ID
         if epoch != found.epoch:
             return NoSession.WRONG_EPOCH
@@ -122,10 +124,12 @@ class NamedSessions:
         self._by_use.move_to_end(session_id)
         return found
 
-    def end(self, session_id: int) -> None:
-        """Its client wants it no more, or it has no partition left. Of an unknown one there is nothing to end."""
-        found = self._by_use.pop(session_id, None)
-        if found is not None:
+    def end(self, session_id: int, owner: str) -> None:
+        """Its client wants it no more, or it has no partition left. There is nothing to end of an unknown one, nor of
+        another client's."""
+        found = self._by_use.get(session_id)
+        if found is not None and found.owner == owner:
+            del self._by_use[session_id]
             found.has_place = False
             found.maybe_close()
 
@@ -140,7 +144,7 @@ class NamedSessions:
         if victim is None:
             return False
         self._evictions += 1
-        self.end(victim.session_id)
+        self.end(victim.session_id, victim.owner)
         return True
 
     def statistics(self) -> NamedSessionStatistics:
@@ -149,8 +153,8 @@ class NamedSessions:
 
     def close(self) -> None:
         """The node stops."""
-        for session_id in tuple(self._by_use):
-            self.end(session_id)
+        for found in tuple(self._by_use.values()):
+            self.end(found.session_id, found.owner)
 
     def __repr__(self) -> str:
         return f"NamedSessions({len(self._by_use)} of {self._slots})"

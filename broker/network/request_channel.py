@@ -113,7 +113,8 @@ class Request:
         """The data that its API found before the request queued."""
         self.rights: TopicRights | None = None
         self.amend: Callable[[Any], Any] | None = None
-        """Puts the errors of refused parts into the answer, and leaves out what the caller may not see."""
+        """Puts the errors of refused parts into the answer, and leaves out what the caller may not see. Raises the
+        error of an answer that the caller may not have any more."""
         self.audit: Callable[[Request], None] | None = None
         self.body_lease: Lease | None = None
         self.response: object = None
@@ -145,7 +146,7 @@ class Request:
             if self.error is None:
                 self.count_failures(outcomes)
                 if self.amend is not None:
-                    response = self.amend(response)
+                    response = self._amended(self.amend, response)
             self.response = response
             self.parts = None
             self.completed_ns = self._now_ns()
@@ -155,6 +156,13 @@ class Request:
             if self.body_lease is not None:
                 self.body_lease.release()
             self.sink.response_ready(self)
+
+    def _amended(self, amend: Callable[[Any], Any], response: object) -> object:
+        try:
+            return amend(response)
+        except ApiError as error:
+            self.error, self.failures = without_frames(error), (error,)
+            return None
 
     def answer_in_parts(self, parts: AnswerParts) -> None:
         """A part of the answer is known, perhaps an empty one, and the whole is not: it waits for something slow."""

@@ -37,7 +37,13 @@ class Sight(NamedTuple):
 
 class TopicRights(Protocol):
     """The rights of a request's caller to topics, where an authorizer judges: for handlers that look at each
-    partition by themselves."""
+    partition by themselves. They are those of now: a right that is taken away while a request waits does not count
+    when it is answered."""
+
+    @property
+    def version(self) -> object:
+        """Another object once the rights may have changed."""
+        ...
 
     def refusal(self, operation: Operation, topic: str) -> ApiError | None:
         """None if the caller may do this."""

@@ -16,6 +16,7 @@ from broker.quorum.metadata_log import METADATA_PARTITION
 from broker.quorum.metadata_reader import read_metadata
 from metadata.image import shown_lines
 from penstock.errors import ConfigError
+from penstock.plain_text import plain_json
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import partition_directory
 from storage.disk.file_system import FileSystem
@@ -67,4 +68,4 @@ def _directory(fs: FileSystem, path: str) -> str:
 
 
 def _write(row: dict[str, object]) -> None:
-    sys.stdout.buffer.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+    sys.stdout.buffer.write(plain_json(json.dumps(row, ensure_ascii=False)).encode() + b"\n")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from penstock.addresses import as_connected
 from penstock.messages.security.quotas import CONNECTION_CREATION_RATE, DEFAULT_NAME, QuotaEntity
 
 CLIENT_ID_KEPT: Final = 256
@@ -64,7 +65,10 @@ class QuotaLimits:
 def address_limits_of(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> dict[str, float]:
     """The new connections a second of addresses; that of DEFAULT_NAME is each other's own."""
     by_address = ((entity.ip, values.get(CONNECTION_CREATION_RATE)) for entity, values in quotas.items())
-    return {ip: value for ip, value in by_address if ip is not None and value is not None}
+    limits = {ip: value for ip, value in by_address if ip is not None and value is not None}
+    for ip in tuple(limits):  # one that a controller of an older release has taken may be written otherwise
+        limits.setdefault(as_connected(ip), limits[ip])
+    return limits
 
 
 def limits_of(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> dict[str, QuotaLimits]:

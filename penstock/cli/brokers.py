@@ -19,7 +19,7 @@ from penstock.cli.moves.draining import drain_broker
 from penstock.cli.moves.plan_output import show_plan
 from penstock.cli.moves.throttling import Throttle, throttled
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import print_json, print_table
+from penstock.cli.output import print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import BrokerIdNotRegisteredError
 
@@ -102,7 +102,7 @@ def unregister(
     if as_json:
         print_json({"broker": broker_id, "unregistered": True})
     else:
-        print(f"unregistered {broker_id}")
+        say(f"unregistered {broker_id}")
 
 
 def _row(described: BrokerDescription) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ import typer
 
 from penstock.cli.edge.numbers import INT32_MAX
 from penstock.cli.options import AsJson
-from penstock.cli.output import note, print_json, print_table
+from penstock.cli.output import note, print_json, print_table, say
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -52,7 +52,7 @@ def make_ca(
     from penstock.certs.authority import CA_FILE, CA_KEY_FILE, Authority
 
     made = Authority.create(directory, cluster_id, days)
-    print(made.cluster_id)
+    say(made.cluster_id)
     note(f"{made.directory / CA_FILE} is for every node and client; let nobody read {made.directory / CA_KEY_FILE}")
     note(f"format the nodes with --cluster-id {made.cluster_id}")
 
@@ -74,7 +74,7 @@ def make_node(
     """Make the key and certificate of a node, in one file: its ssl.keystore.location."""
     from penstock.certs.authority import Authority
 
-    print(Authority.open(directory).node(node_id, hosts, days))
+    say(Authority.open(directory).node(node_id, hosts, days))
 
 
 @app.command("client")
@@ -86,7 +86,7 @@ def make_client(
     """Make the key and certificate of a client, in one file, for listeners with ssl.client.auth."""
     from penstock.certs.authority import Authority
 
-    print(Authority.open(directory).client(name, days))
+    say(Authority.open(directory).client(name, days))
 
 
 @app.command()
@@ -106,7 +106,7 @@ def renew(
     authority = Authority.open(directory)
     for path in map(Path, files) if files else authority.certificates():
         ends = authority.renew(path, days)
-        print(f"{path}\t{ends:%Y-%m-%d}")
+        say(path, f"{ends:%Y-%m-%d}")
 
 
 @app.command()

@@ -14,7 +14,7 @@ import dataclasses
 import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import note, print_fields, print_json, print_table
+from penstock.cli.output import note, print_fields, print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 
 EXIT_DEGRADED = 3
@@ -83,7 +83,7 @@ def health(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) ->
         print_table(["check", "status", "what"], [(c.name, c.status, c.summary) for c in found.checks])
         for check in found.checks:
             for line in (*check.details, *((f"do: {check.remedy}",) if check.remedy else ())):
-                print(f"{check.name}: {line}")
+                say(f"{check.name}: {line}")
     raise typer.Exit(EXIT_CODES[found.status])
 
 

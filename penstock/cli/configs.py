@@ -10,7 +10,7 @@ import typer
 
 from penstock.cli.edge.numbers import INT32_MAX
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, parse_pairs
-from penstock.cli.output import print_json, print_table
+from penstock.cli.output import print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 
@@ -122,7 +122,7 @@ def alter(
     if as_json:
         print_json({**target.as_json(), "keys": sorted(named), "altered": not validate_only})
     else:
-        print(f"{'would alter' if validate_only else 'altered'} {target}: {', '.join(sorted(named))}")
+        say(f"{'would alter' if validate_only else 'altered'} {target}: {', '.join(sorted(named))}")
 
 
 def _check_named(named: list[str], unset: list[str]) -> None:

@@ -19,7 +19,7 @@ import typer
 from penstock.cli.dev_ports import DEFAULT_PORT, PORT_MAX, KafkaPort, KafkaPorts, as_before, choose_kafka_ports
 from penstock.cli.dev_security import Secure, how_to_connect, secured_as_before
 from penstock.cli.options import AsJson, parse_pairs
-from penstock.cli.output import note, print_json
+from penstock.cli.output import note, print_json, say
 from penstock.standard_streams import give_up_unwritten
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _say_ready(cluster: Cluster, data: Path, kafka: KafkaPorts, as_json: bool) -
     note(f"metrics: {' '.join(metrics)}")
     for line in (*kafka.lines(cluster.kafka_bootstrap), *how_to_connect(cluster.secured)):
         note(line)
-    print(cluster.bootstrap, flush=True)
+    say(cluster.bootstrap, flush=True)
 
 
 def _print_configs(planned: list[tuple[Path, str]], as_json: bool) -> None:
@@ -173,7 +173,8 @@ def _print_configs(planned: list[tuple[Path, str]], as_json: bool) -> None:
         print_json({str(path): text for path, text in planned})
         return
     for path, text in planned:
-        print(f"# {path}\n{text}")
+        for line in (f"# {path}", *text.splitlines()):
+            say(line)
 
 
 def _watch(cluster: Cluster, stop: threading.Event) -> set[int]:

@@ -14,6 +14,7 @@ from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, OnlyParti
 from penstock.cli.output import note, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError, ElectionNotNeededError
+from penstock.plain_text import one_line
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin
@@ -45,7 +46,7 @@ def elect_leaders(
     if unclean and not yes and not sys.stdin.isatty():
         raise ConfigError("--unclean may lose records; stdin is no terminal to ask on: add --yes to agree")
     if unclean and not yes:
-        typer.confirm(_QUESTION.format(what=what), abort=True, err=True)
+        typer.confirm(one_line(_QUESTION.format(what=what)), abort=True, err=True)
     with patient_admin(bootstrap) as admin:
         results = admin.elect_leaders(None if everything else _partitions(admin, topics, partition), unclean=unclean)
     failed = {tp: r.error for tp, r in results.items() if r.error and not isinstance(r.error, ElectionNotNeededError)}

@@ -35,6 +35,7 @@ from penstock.cli.edge.run import run_command
 from penstock.cli.files import log, metadata
 from penstock.cli.groups import command as groups
 from penstock.cli.moves import balance, reassignments
+from penstock.cli.output import say
 from penstock.cli.security import acls, quotas, users
 from penstock.cli.transactions import command as transactions
 
@@ -73,7 +74,7 @@ add_connecting_options(app)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(importlib.metadata.version("penstock"))
+        say(importlib.metadata.version("penstock"))
         raise typer.Exit
 
 

@@ -1,21 +1,21 @@
 """Prints results: a table on a terminal, tabs in a pipe, JSON when asked; and progress bars on stderr.
 
 rich is imported only where it draws. stdout has the result and nothing else; messages for a person go to stderr.
+Everything but the bytes of records is printed here, so that no name and no error from outside steers the terminal
+(`plain_text.py`).
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-_STEERING: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Control characters, ends of lines, and those that turn the direction of text."""
+from penstock.plain_text import one_line, plain_json
 
 
 class Progress(Protocol):
@@ -49,14 +49,19 @@ def when(time_ms: int) -> Human:
     return Human(time_ms, local.isoformat(sep=" ", timespec="milliseconds"))
 
 
-def print_json(value: Any) -> None:
+def say(*cells: object, flush: bool = False) -> None:
+    """A line of the result: one text, or cells with tabs between them."""
+    print("\t".join(map(one_line, cells)), flush=flush)
+
+
+def print_json(value: Any, *, flush: bool = True) -> None:
     """One JSON document on one line."""
-    print(json_text(value), flush=True)
+    print(json_text(value), flush=flush)
 
 
 def json_text(value: Any) -> str:
     """JSON with its own escapes for letters that standard output's encoding may lack."""
-    return json.dumps(value, ensure_ascii=not is_utf8(sys.stdout), default=str)
+    return plain_json(json.dumps(value, ensure_ascii=not is_utf8(sys.stdout), default=str))
 
 
 def is_utf8(stream: object) -> bool:
@@ -64,16 +69,11 @@ def is_utf8(stream: object) -> bool:
     return str(getattr(stream, "encoding", "")).lower().replace("-", "") == "utf8"
 
 
-def one_line(value: object) -> str:
-    """The value as text that neither breaks its line nor steers a terminal: a stranger may have chosen the name."""
-    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], str(value))
-
-
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table for people; in a pipe a header line and tab-separated rows."""
     if not sys.stdout.isatty():
         for row in [columns, *rows]:
-            print("\t".join(map(one_line, row)))
+            say(*row)
         return
     from rich.console import Console
     from rich.table import Table
@@ -96,13 +96,13 @@ def print_fields(fields: dict[str, object]) -> None:
     """Name and value, one pair a line."""
     width = max(map(len, fields)) if sys.stdout.isatty() else 0
     for name, value in fields.items():
-        print(f"{name + ':':<{width + 1}} {one_line(value)}")
+        say(f"{name + ':':<{width + 1}} {value}")
 
 
 def note(text: str) -> None:
-    """A message for a person, on stderr; lost where that is full or closed, as the work goes on."""
+    """A message for a person, one line on stderr; lost where that is full or closed, as the work goes on."""
     with suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+        print(one_line(text), file=sys.stderr, flush=True)
 
 
 def bytes_fields(name: str, data: bytes | None) -> dict[str, str | None]:
@@ -138,6 +138,6 @@ def progress(title: str, total: int | None, *, quiet: bool = False) -> Iterator[
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield _Bar(bar, bar.add_task(title, total=total))
+        yield _Bar(bar, bar.add_task(one_line(title), total=total))

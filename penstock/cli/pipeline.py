@@ -16,7 +16,7 @@ import typer
 
 from penstock.cli.edge.run import TRACEBACK_VARIABLE, failure_of, tell
 from penstock.cli.options import AsJson
-from penstock.cli.output import note, print_fields, print_json, print_table
+from penstock.cli.output import note, print_fields, print_json, print_table, say
 from penstock.errors import PenstockError
 
 EXIT_DATA_LOSS = 3
@@ -98,9 +98,9 @@ def _print(result: dict[str, Any]) -> None:
     findings = result.pop("findings", None)
     print_fields({name: _plain(value) for name, value in result.items() if value is not None})
     for finding in findings or ():
-        print(finding["sentence"])
+        say(finding["sentence"])
     if findings == []:
-        print("no finding" if result["segments"] else "nothing was verified: no partition has a closed segment")
+        say("no finding" if result["segments"] else "nothing was verified: no partition has a closed segment")
 
 
 def _plain(value: object) -> object:

@@ -10,7 +10,7 @@ import typer
 
 from penstock.cli.edge.numbers import INT32_MAX, parse_number
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName, complete_topic, parse_pairs
-from penstock.cli.output import count, note, print_fields, print_json, print_table
+from penstock.cli.output import count, note, print_fields, print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.cli.records import delete_records, offsets, producers
 from penstock.errors import ConfigError
@@ -70,7 +70,7 @@ def create(
         print_json(_topic_json(topic))
     else:
         counts = f"{topic.partition_count} partitions, {topic.replication_factor} replicas"
-        print(f"created {name}: {counts}, id {topic.topic_id}")
+        say(f"created {name}: {counts}, id {topic.topic_id}")
 
 
 @app.command()
@@ -94,9 +94,9 @@ def alter(
     if as_json:
         print_json({**_topic_json(topic), "dry_run": dry_run})
     elif dry_run:
-        print(f"{name} could have {partitions} partitions; it has {topic.partition_count}, and nothing was changed")
+        say(f"{name} could have {partitions} partitions; it has {topic.partition_count}, and nothing was changed")
     else:
-        print(f"altered {name}: {topic.partition_count} partitions")
+        say(f"altered {name}: {topic.partition_count} partitions")
 
 
 def parse_assignment(text: str) -> list[list[int]] | None:
@@ -131,7 +131,7 @@ def list_topics(
         print_json(found)
     else:
         for name in found:
-            print(name)
+            say(name)
 
 
 def _list_row(topic: TopicDescription) -> tuple[object, ...]:
@@ -216,7 +216,7 @@ def delete(name: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: A
     if as_json:
         print_json({"deleted": name})
     else:
-        print(f"deleted {name}")
+        say(f"deleted {name}")
 
 
 app.command("offsets")(offsets)

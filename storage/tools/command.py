@@ -20,6 +20,7 @@ from typing import Any
 
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError, MetaPropertiesError
+from penstock.plain_text import plain_json
 from penstock.threads import SystemThreads
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_system import FileSystem, OsFileSystem
@@ -87,7 +88,7 @@ class _Lines:
         self.read_bytes = self._told_bytes = 0
 
     def write(self, row: Row, *, flush: bool = True) -> None:
-        sys.stdout.buffer.write(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n")
+        sys.stdout.buffer.write(plain_json(json.dumps(row, ensure_ascii=False)).encode() + b"\n")
         if flush:
             sys.stdout.buffer.flush()
 

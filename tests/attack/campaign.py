@@ -18,6 +18,7 @@ from tests.attack.verdict import KINDS, Table
 ATTACKERS = (
     "nobody",
     "no-rights",
+    "no-topics",
     "forged-token",
     "replayed-token",
     tokens.ATTACKER,

@@ -12,6 +12,7 @@ from typing import Any, Final
 import grpc
 import grpc.aio
 from cryptography.x509 import UniformResourceIdentifier as URI
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
 from penstock.certs.authority import Authority
@@ -20,8 +21,8 @@ from penstock.client.wire.login import Login
 from penstock.messages.apis import APIS
 from penstock.testing.ports import HOST
 from penstock.wire.error_trailer import ERROR_CODE_KEY
-from tests.attack.requests import requests_of
-from tests.attack.stage import MALLORY, MALLORYS, Stage
+from tests.attack.requests import placed, requests_of
+from tests.attack.stage import MALLORY, MALLORYS, MEMBER, MEMBERS, Stage
 from tests.attack.verdict import CODES, HOLE, NO_SUCH, RIGHTS, SENDER, TLS, TOLD, Outcome, Table
 from tests.fuzz_live.surface import Method, all_methods
 from tests.support.certificates import general_name, key_and_chain
@@ -66,6 +67,20 @@ def says_its_name(method: Method) -> bool:
     return method.service == "Broker" or (api.sender or api.replica_id) is not None
 
 
+def names_a_topic(method: Method) -> bool:
+    """A request about topics. The others do what their caller may, to a group of its own."""
+    return method.service == "Broker" and _names_a_topic(method.request)
+
+
+def _names_a_topic(message: Descriptor) -> bool:
+    return any(
+        "topic" in field.name
+        or field.name == "resource_name"
+        or (field.message_type and _names_a_topic(field.message_type))
+        for field in message.fields
+    )
+
+
 def attackers(stage: Stage, stolen_token: str) -> list[Attacker]:
     other = Authority.create(stage.directory / "unknown-ca", stage.cluster.cluster_id)
     own = stage.signing()
@@ -74,6 +89,7 @@ def attackers(stage: Stage, stolen_token: str) -> list[Attacker]:
     return [
         Attacker("nobody", EVERYWHERE),
         Attacker("no-rights", ("BROKER",), user=(MALLORY, MALLORYS)),
+        Attacker("no-topics", ("BROKER",), user=(MEMBER, MEMBERS), speaks=names_a_topic),
         Attacker("forged-token", ("BROKER",), token=secrets.token_urlsafe(32)),
         Attacker("replayed-token", ("BROKER",), token=stolen_token),
         Attacker("client-cert", EVERYWHERE, stage.client_certificate()),
@@ -141,7 +157,10 @@ async def _at(stage: Stage, table: Table, attacker: Attacker, listener: str) -> 
             if not attacker.speaks(method):
                 continue
             outcomes = {}
-            for variant, raw in requests_of(method, stage.names, stage.missing):
+            there, missing = stage.names, stage.missing
+            if attacker.name == "no-topics":
+                there, missing = there.with_own_group(), missing.with_own_group()
+            for variant, raw in requests_of(method, there, missing):
                 outcomes[variant] = await ask(channel, method, raw, metadata)
                 if not is_served:
                     break
@@ -167,6 +186,7 @@ async def ask(channel: grpc.aio.Channel, method: Method, raw: bytes, metadata: l
     codes = set(_codes(answer))
     for name in VOLATILE & {field.name for field in answer.DESCRIPTOR.fields}:
         answer.ClearField(name)
+    placed(answer, 0)  # it echoes the partition that was asked for
     received = answer.SerializeToString(deterministic=True)
     if not codes:
         return Outcome(TOLD, received)

@@ -11,6 +11,10 @@ from unittest.mock import MagicMock
 from broker.kafka.api_row import ApiRow
 from broker.kafka.api_rows import api_rows
 from broker.kafka.parts import DoorParts
+from broker.kafka.schemas.metadata import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsRequestTopicRequest,
+)
 from broker.kafka.schemas.security import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -18,14 +22,18 @@ from broker.kafka.schemas.security import (
     SaslHandshakeResponse,
 )
 from broker.kafka_codec.codec import encode
+from broker.kafka_codec.structs import facts_of
 from penstock.client.wire.login import Login
 from penstock.testing.ports import HOST
-from tests.attack.stage import MALLORY, MALLORYS, Stage
+from tests.attack.requests import FAR_PARTITION, Names
+from tests.attack.stage import MALLORY, MALLORYS, MEMBER, MEMBERS, PARTITIONS, Stage
 from tests.attack.verdict import CODES, HOLE, LOGIN, OLD, TLS, TOLD, Outcome, Table
-from tests.support.filled_requests import Named, codes, filled
+from tests.support.filled_requests import Named, codes, filled, placed
 from tests.support.kafka_socket import KafkaSocket
 
-PRODUCE, HANDSHAKE, API_VERSIONS, AUTHENTICATE = 0, 17, 18, 36
+PRODUCE, HANDSHAKE, API_VERSIONS, AUTHENTICATE, PAGES = 0, 17, 18, 36, 75
+USERS: Final = {"no-rights": (MALLORY, MALLORYS), "no-topics": (MEMBER, MEMBERS)}
+"""The attackers that log in."""
 TOLD_TO_ALL: Final = {16, API_VERSIONS, 60, 66}
 """ListGroups, ApiVersions, DescribeCluster, ListTransactions: leave out what their caller may not know."""
 NO_PLACE: Final = {(35, 1), (35, 2)}
@@ -43,36 +51,77 @@ def attack(stage: Stage, table: Table, *, every_version: bool) -> None:
     """All attackers, one after the other."""
     address = f"{HOST}:{stage.ports.kafka}"
     secure = ssl.create_default_context(cadata=stage.ca.decode())
-    for name, tls in (("nobody", secure), ("no-rights", secure), ("plaintext", None)):
+    for name, tls in (("nobody", secure), ("no-rights", secure), ("no-topics", secure), ("plaintext", None)):
         door = _Door(address, tls, name)
         try:
             for row in api_rows(DoorParts(MagicMock(), MagicMock())).values():
-                is_every = every_version and name == "no-rights"  # others are refused before a version counts
+                is_every = every_version and name in USERS  # others are refused before a version counts
                 first = row.versions[0] if is_every else row.versions[1]
                 for version in range(first, row.versions[1] + 1):
                     _ask(stage, table, door, row, version)
+            if name in USERS:
+                _pages(stage, table, door)
         finally:
             door.close()
 
 
 def _ask(stage: Stage, table: Table, door: _Door, row: ApiRow, version: int) -> None:
-    if door.name == "no-rights" and row.key in (HANDSHAKE, AUTHENTICATE):
+    if door.name in USERS and row.key in (HANDSHAKE, AUTHENTICATE):
         return  # it has logged in by them
+    if door.name == "no-topics" and not _names_a_topic(row, version):
+        return  # it may do that
     outcomes = {}
-    for variant, names in (("there", stage.names), ("missing", stage.missing)):
-        named = Named(names.topic, names.topic_id, names.group, names.transactional_id, GIVEN)
-        body = filled(row.request, version, named, row.key)
-        for field, value in GIVEN.get(row.key, {}).items():
-            setattr(body, field, value)
-        outcomes[variant] = door.outcome(row, version, body)
-        if door.tls is None:
+    for variant, names, partition in (
+        ("there", stage.names, 0),
+        ("missing", stage.missing, 0),
+        ("there far", stage.names, FAR_PARTITION),
+        ("missing far", stage.missing, FAR_PARTITION),
+    ):
+        if door.name == "no-topics":
+            names = names.with_own_group()
+        outcomes[variant] = door.outcome(row, version, _body(row, version, names, partition))
+        if door.tls is None or (door.name == "nobody" and variant == "missing"):
             break
     if row.key != PRODUCE and door.name == "no-rights":  # without acks it has no answer
         outcomes["empty"] = door.outcome(row, version, row.request())
     may_be_told = row.key in (API_VERSIONS, HANDSHAKE) or (
-        door.name == "no-rights" and (row.key in TOLD_TO_ALL or (row.key, version) in NO_PLACE)
+        door.name in USERS and (row.key in TOLD_TO_ALL or (row.key, version) in NO_PLACE)
     )
     table.judge(f"KAFKA {row.key} {row.name}", door.name, outcomes, stage.secrets, may_be_told=may_be_told)
+
+
+def _body(row: ApiRow, version: int, names: Names, partition: int) -> Any:
+    named = Named(names.topic, names.topic_id, names.group, names.transactional_id, GIVEN)
+    body = placed(filled(row.request, version, named, row.key), partition)
+    for field, value in GIVEN.get(row.key, {}).items():
+        setattr(body, field, value)
+    return body
+
+
+def _names_a_topic(row: ApiRow, version: int) -> bool:
+    return _has_topics(row.request, version)
+
+
+def _has_topics(kind: type, version: int) -> bool:
+    return any(
+        "topic" in name
+        or name == "resource_name"
+        or (isinstance(place.element, type) and _has_topics(place.element, version))
+        for name, place in facts_of(kind).fields
+        if version in place.versions
+    )
+
+
+def _pages(stage: Stage, table: Table, door: _Door) -> None:
+    """A page's end tells nothing of the topics on it."""
+    rows = api_rows(DoorParts(MagicMock(), MagicMock()))
+    for limit in range(1, PARTITIONS + 2):
+        outcomes = {}
+        for variant, names in (("there", stage.names), ("missing", stage.missing)):
+            topics = [DescribeTopicPartitionsRequestTopicRequest(name=name) for name in (names.topic, "zz")]
+            body = DescribeTopicPartitionsRequest(topics=topics, response_partition_limit=limit)
+            outcomes[variant] = door.outcome(rows[PAGES], 0, body)
+        table.judge(f"KAFKA {PAGES} {rows[PAGES].name}", door.name, outcomes, stage.secrets, may_be_told=False)
 
 
 class _Door:
@@ -86,8 +135,8 @@ class _Door:
         try:
             if self._connection is None:
                 self._connection = KafkaSocket(self.address, self.tls)
-                if self.name == "no-rights":
-                    log_in(self._connection, MALLORY, MALLORYS)
+                if self.name in USERS:
+                    log_in(self._connection, *USERS[self.name])
             answer = self._connection.ask(body, version, row.response)
         except (OSError, ssl.SSLError, ValueError) as error:
             is_new = self._connection is not None
@@ -98,6 +147,7 @@ class _Door:
             return Outcome(kind, b"", repr(error) if kind == HOLE else "")
         if self.name == "nobody":
             self.close()  # the next call is the first one of its connection, too
+        answer = placed(answer, 0)  # it echoes the partition that was asked for
         received = b"".join(bytes(part) for part in encode(answer, version))
         told = sorted({code for code in codes(answer) if code})
         if (row.key, version) in OLD_PRODUCE and told:

@@ -1,13 +1,14 @@
 """Requests of gRPC's door that name one of everything that they can name, filled from the protobuf descriptors.
 
-A new API is attacked without being named here. Every attacker sends four of each: one that names what is there, one
-that names what is not, an empty one, and a wide one, which names nothing and asks for all.
+A new API is attacked without being named here. Every attacker sends six of each: one that names what is there, one
+that names what is not, the same two for a partition that no topic has, an empty one, and a wide one, which names
+nothing and asks for all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -17,8 +18,10 @@ from penstock.record.builder import build_batch
 from tests.fuzz_live.surface import Method
 
 FAR: Final = 1 << 40
+FAR_PARTITION: Final = 10**6
+OWN_GROUP, OWN_ID = "members-group", "members-ident"
 SENDERS: Final = ("candidate_id", "leader_id", "broker_id", "replica_id")
-NUMBERS: Final = {"partition": 0, "acks": -1, "replication_factor": 1, "total": 50}
+NUMBERS: Final = {"acks": -1, "replication_factor": 1, "total": 50}
 BATCH: Final = build_batch([b"forged"], timestamps_ms=1)
 
 
@@ -35,6 +38,10 @@ class Names:
     victim: int
     """The node in whose name it speaks."""
 
+    def with_own_group(self) -> Names:
+        """The same for a client that has every right to this group and to this transactional id."""
+        return replace(self, group=OWN_GROUP, transactional_id=OWN_ID)
+
     def texts(self) -> tuple[str, ...]:
         return (self.topic, self.topic_id, self.group, self.transactional_id, self.user)
 
@@ -42,9 +49,15 @@ class Names:
 def requests_of(method: Method, there: Names, missing: Names) -> Iterator[tuple[str, bytes]]:
     """By variant."""
     seen: list[bytes] = []
-    for variant, names in (("there", there), ("missing", missing)):
+    for variant, names, partition in (
+        ("there", there, 0),
+        ("missing", missing, 0),
+        ("there far", there, FAR_PARTITION),
+        ("missing far", missing, FAR_PARTITION),
+    ):
         message = method.new_request()
         _fill(message, method, names)
+        placed(message, partition)
         raw = message.SerializeToString(deterministic=True)
         if raw not in seen:  # one that names nothing has nothing to compare
             yield variant, raw
@@ -55,6 +68,20 @@ def requests_of(method: Method, there: Names, missing: Names) -> Iterator[tuple[
         if field.type == FieldDescriptor.TYPE_BOOL and not field.is_repeated:
             setattr(wide, field.name, True)
     yield "wide", wide.SerializeToString()
+
+
+def placed(message: Message, number: int) -> None:
+    """Puts each partition in the message at this number."""
+    for field in message.DESCRIPTOR.fields:
+        value = getattr(message, field.name)
+        if field.message_type is not None:
+            if not field.message_type.GetOptions().map_entry and (field.is_repeated or message.HasField(field.name)):
+                for one in value if field.is_repeated else (value,):
+                    placed(one, number)
+        elif field.name == "partition" and not field.is_repeated:
+            setattr(message, field.name, number)
+        elif field.name == "partitions" and field.is_repeated:
+            value[:] = [number] * len(value)
 
 
 def _fill(message: Message, method: Method, names: Names) -> None:
@@ -86,9 +113,7 @@ def _value(field: FieldDescriptor, method: Method, names: Names) -> Any:
         return -1 if name == "replica_id" and not method.is_between_nodes else names.victim
     if field.type in (FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_SINT64) and method.is_between_nodes:
         return FAR
-    return {"partition": 0, "acks": -1, "replication_factor": 1, "total": 50}.get(
-        name, 1_000 if name.endswith("ms") else 1
-    )
+    return NUMBERS.get(name, 1_000 if name.endswith("ms") else 1)
 
 
 def _text(name: str, names: Names) -> str:

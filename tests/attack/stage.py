@@ -19,7 +19,7 @@ from penstock.messages.security.acls import AclBinding, Operation, PatternType, 
 from penstock.testing import Cluster
 from penstock.testing.ports import HOST, NodePorts
 from tests.attack import honest
-from tests.attack.requests import Names
+from tests.attack.requests import OWN_GROUP, OWN_ID, Names
 from tests.attack.verdict import Secrets
 from tests.overload.standing import rss_mib
 from tests.support.certificates import TestCa
@@ -27,8 +27,11 @@ from tests.support.issuer import AUDIENCE, ISSUER, Issuer, rsa_key
 
 ADMIN = "admin"
 MALLORY, MALLORYS = "mallory", "a password that is right"
+MEMBER, MEMBERS = "member", "the password of a member"
+"""Somebody with every right to a group and a transactional id, and with none to a topic."""
 KNOWN_USER, UNKNOWN_USER = "sesame-user", "nobody-user"
 TOPIC, HIDDEN_TOPIC = "sesame-orders", "zebra-orders"
+PARTITIONS = 7
 VALUE, RETENTION = b"zebra-value", "7654321987"
 MEMORY_MIB = 128
 """That a node may take more than before."""
@@ -90,10 +93,15 @@ class Stage:
         with Admin(self.cluster.bootstrap, **self.who) as admin:
             admin.create_topic(honest.TOPIC, 3)
             ids = [
-                admin.create_topic(name, 1, config={"retention.ms": RETENTION}).topic_id
+                admin.create_topic(name, PARTITIONS, config={"retention.ms": RETENTION}).topic_id
                 for name in (TOPIC, HIDDEN_TOPIC)
             ]
-            users = {MALLORY: MALLORYS, KNOWN_USER: system_ids().new_id(), "zebra-user": "another password"}
+            users = {
+                MALLORY: MALLORYS,
+                MEMBER: MEMBERS,
+                KNOWN_USER: system_ids().new_id(),
+                "zebra-user": "another password",
+            }
             admin.alter_user_scram_credentials([UserScramCredentialUpsertion(*pair) for pair in users.items()])
             admin.create_acls(
                 [
@@ -114,6 +122,15 @@ class Stage:
                         "*",
                         Operation.READ,
                         Permission.ALLOW,
+                    ),
+                    *(
+                        AclBinding(
+                            kind, name, PatternType.LITERAL, f"User:{MEMBER}", "*", Operation.ALL, Permission.ALLOW
+                        )
+                        for kind, name in (
+                            (ResourceType.GROUP, OWN_GROUP),
+                            (ResourceType.TRANSACTIONAL_ID, OWN_ID),
+                        )
                     ),
                 ]
             )

@@ -23,6 +23,10 @@ CODES: Final = {1000: LOGIN, 58: LOGIN, 34: LOGIN, 29: RIGHTS, 30: RIGHTS, 31: R
 """Refusals by their error codes. Any other code shows that a call came further than it may."""
 
 
+ALIKE: Final = (("there", "missing"), ("there far", "missing far"), ("there", "there far"))
+"""Variants of a request whose answers are the same but for the names in them."""
+
+
 @dataclass
 class Secrets:
     """Texts that no answer may have. `echoed` are those that the attacker has named itself, and may hear again."""
@@ -62,25 +66,27 @@ class Table:
     def judge(
         self, rpc: str, attacker: str, outcomes: Mapping[str, Outcome], secrets: Secrets, *, may_be_told: bool
     ) -> None:
-        """The outcomes by variant of the request."""
+        """The outcomes by variant of the request. What is asked of a partition that no topic has ("there far") is
+        answered as it is of one that there is."""
         cell = self.cells.setdefault(rpc, {}).setdefault(attacker, Counter())
         self.calls[attacker] += len(outcomes)
         for variant, outcome in outcomes.items():
-            is_named = variant == "there"
+            is_named = variant.startswith("there")
             if found := secrets.in_answer(outcome.received, is_named=is_named):
                 self.hole(f"{rpc}, {attacker}, {variant}: the answer has {', '.join(sorted(set(found)))}")
-            if variant in ("there", "missing"):
+            if variant.startswith(("there", "missing")):
                 cell[outcome.kind] += 1
                 if outcome.kind == HOLE or (outcome.kind == TOLD and not may_be_told):
                     self.hole(
                         f"{rpc}, {attacker}, {variant}: was not refused: {outcome.why or outcome.received[:200]!r}"
                     )
                     cell[HOLE] += 1
-        there, missing = outcomes.get("there"), outcomes.get("missing")
-        if there is not None and missing is not None:
-            as_missing = secrets.as_missing(there.received)
-            if (there.kind, as_missing) != (missing.kind, missing.received):
-                self.hole(f"{rpc}, {attacker}: tells what is there from what is not: {there} {missing}"[:900])
+        for one, other in ALIKE:
+            there, missing = outcomes.get(one), outcomes.get(other)
+            if there is not None and missing is not None:
+                as_missing = [secrets.as_missing(found.received) for found in (there, missing)]
+                if (there.kind, as_missing[0]) != (missing.kind, as_missing[1]):
+                    self.hole(f"{rpc}, {attacker}: tells what is there from what is not: {there} {missing}"[:900])
 
     def hole(self, text: str) -> None:
         self.holes.append(text)

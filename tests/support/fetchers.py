@@ -11,6 +11,7 @@ import pytest
 from broker.apis.fetch_sessions.fetch_session import FetchSession, SessionMemory
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
+from broker.network.request_ports import TopicRights
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import NO_REPORTS, Partition, PartitionReports
 from penstock.clock import ManualClock
@@ -35,6 +36,7 @@ class Fetcher:
         self.hosted = {PARTITION: partition}
         self.answers: list[FetchResponse] = []
         self.written: list[Request] = []
+        self.rights: TopicRights | None = None
         self.session = FetchSession(
             self.get,
             ManualClock(),
@@ -83,6 +85,7 @@ class Fetcher:
             read_committed=read_committed,
         )
         request = Request("Fetch", body, self, CALLER, NOW_NS)
+        request.rights = self.rights
         self.session.handle(request, body)
         return request
 

@@ -81,6 +81,25 @@ def value_of(name: str, kind: str, named: Named) -> Any:
     return named.topic if name in TOPIC_FIELDS else TEXTS.get(name)
 
 
+PLACES = ("partition", "partition_index", "partition_id", "partitions", "partition_indexes", "index")
+
+
+def placed(message: Any, number: int, *, twice: bool = False) -> Any:
+    """The message, with each partition in it at this number, and with each element of a list twice."""
+    for name, place in facts_of(type(message)).fields:
+        value = getattr(message, name)
+        if name in PLACES and isinstance(value, int):
+            setattr(message, name, number)
+        elif name in PLACES and isinstance(value, list) and value and isinstance(value[0], int):
+            setattr(message, name, [number for _ in value])
+        elif isinstance(place.element, type) and value is not None:
+            for one in value if isinstance(value, list) else [value]:
+                placed(one, number, twice=twice)
+            if twice and isinstance(value, list):
+                value += value
+    return message
+
+
 def codes(answer: Any) -> Iterator[int]:
     """Every error code in it."""
     for name, place in facts_of(type(answer)).fields:

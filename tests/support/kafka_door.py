@@ -35,7 +35,7 @@ from broker.network.failed_requests import FailedRequests
 from broker.network.fetcher_session import Session
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
-from broker.replication.throttled_lines import ThrottledLines
+from broker.replication.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 from broker.tls.material import ListenerCertificates
 from penstock.clock import ManualClock
 from penstock.types import Endpoint
@@ -184,7 +184,7 @@ class DoorBench:
         table = list({row.key: row for row in (METADATA, PRODUCE, *rows)}.values())
         table.append(api_versions_row(table, self.service.names.software, lambda: 41))
         self.rows = {row.key: row for row in table}
-        self.counts, self.lines = RequestCounts(), ThrottledLines(self.clock.now_ms)
+        self.counts, self.lines = RequestCounts(), ThrottledLines(self.clock.now_ms, CLIENTS_SUBJECTS_MAX)
         self.elements = new_budget()
         self.listener = KafkaListener(
             "KAFKA",

@@ -32,6 +32,7 @@ from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.errors import ApiError, InvalidRequestError, ResourceExhaustedError, StaleBrokerEpochError
 from penstock.messages.fetch import FetchPartition, FetchRequest, PartitionFetchResult
+from penstock.messages.security.acls import Operation
 from penstock.tracebacks import without_frames
 from penstock.types import NO_OFFSET, TopicPartition
 
@@ -75,6 +76,7 @@ class SessionPartitions:
         self._watched: dict[TopicPartition, WatchedPartition] = {}
         self._new: dict[TopicPartition, None] = {}
         self._broker_epoch = -1
+        self._judged: object = None  # the version of the rights by which all partitions were judged last
 
     @property
     def is_replica(self) -> bool:
@@ -217,6 +219,7 @@ class SessionPartitions:
         """Results for what is new. `leased` bytes are counted for this answer already."""
         results: list[PartitionFetchResult] = []
         size, must_go = 0, False
+        self._judge_anew()
         self._reads.begin_answer(leased)
         for partition in tuple(self._new):
             watched = self._watched.get(partition)
@@ -242,6 +245,16 @@ class SessionPartitions:
             size += len(result.records)
             results.append(result)
         return Collected(results, size, must_go)
+
+    def _judge_anew(self) -> None:
+        """A right that was taken away is news of its partitions, though their logs have none."""
+        rights = self._reads.rights
+        if rights is None or self._judged is rights.version:
+            return
+        before, self._judged = self._judged, rights.version
+        for partition in self._watched if before is not None else ():  # at first all of them are new
+            if rights.refusal(Operation.READ, partition.topic) is not None:
+                self._new.setdefault(partition)
 
     def _is_late(self, watched: WatchedPartition, result: PartitionFetchResult) -> bool:
         """True if the follower has not been told of the new log start: a deletion waits for it."""

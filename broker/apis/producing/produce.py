@@ -60,7 +60,7 @@ class ProduceApi:
     ) -> None:
         """`held` has the batches that wait for the coordinators of their transactions."""
         self._partitions, self._logs = partitions, LeaderAppends(flushes, traffic, clock)
-        self._transactional = TransactionalProduce(held, self._logs)
+        self._transactional = TransactionalProduce(held, self._logs, clock)
 
     def handle(self, request: Request, body: ProduceRequest) -> None:
         if body.acks not in (0, 1, ACKS_ALL):

@@ -17,8 +17,10 @@ from broker.network.request_channel import Request
 from broker.replication.leader.leader_appends import LeaderAppends, waiters_of
 from broker.replication.leader.purgatory import Waiter
 from broker.replication.partition import Partition
+from broker.replication.throttled_lines import ThrottledLines
 from broker.transactions.verification.held_batches import HeldBatches
 from broker.transactions.verification.questions import InTransaction
+from penstock.clock import Clock
 from penstock.errors import (
     ApiError,
     InvalidProducerIdMappingError,
@@ -27,6 +29,7 @@ from penstock.errors import (
     UnknownServerError,
 )
 from penstock.messages.produce import PartitionProduceResult, ProduceRequest
+from penstock.messages.security.acls import Operation
 from penstock.record.batch import (
     ATTRIBUTES_AT,
     HEADER_BYTES,
@@ -71,8 +74,9 @@ def note_append(result: PartitionProduceResult, info: AppendInfo) -> None:
 class TransactionalProduce:
     """One per broker, for all requests."""
 
-    def __init__(self, held: HeldBatches, logs: LeaderAppends) -> None:
+    def __init__(self, held: HeldBatches, logs: LeaderAppends, clock: Clock) -> None:
         self._held, self._logs = held, logs
+        self._lines = ThrottledLines(clock.now_ms)
 
     def holds(
         self, partition: Partition, records: Buffer, index: int, request: Request, answer: DelayedProduce
@@ -98,7 +102,7 @@ class TransactionalProduce:
             return False
         partition.must_have_enough(leading, body.acks)
         transaction = InTransaction(body.transactional_id, producer_id, epoch, not body.adds_partitions)
-        batch = _Batch(self._held, self._logs, partition, records, transaction, index, request, answer)
+        batch = _Batch(self._held, self._logs, partition, records, transaction, index, request, answer, self._lines)
         self._held.hold(partition, batch)
         batch.is_held()
         return True
@@ -112,6 +116,7 @@ class _Batch:
         "_answer",
         "_held",
         "_index",
+        "_lines",
         "_logs",
         "_partition",
         "_records",
@@ -133,8 +138,10 @@ class _Batch:
         index: int,
         request: Request,
         answer: DelayedProduce,
+        lines: ThrottledLines,
     ) -> None:
         body: ProduceRequest = request.body  # type: ignore[assignment]
+        self._lines = lines
         self._held, self._logs, self._partition = held, logs, partition
         self._records = records if isinstance(records, bytes) else bytes(records)  # a view holds the whole request
         self._index, self._request, self._answer = index, request, answer
@@ -171,6 +178,11 @@ class _Batch:
             raise NetworkError(
                 "the client's stream ended while the batch waited for its coordinator; nothing was written"
             )
+        rights = self._request.rights
+        if rights is not None:  # an ACL may have changed while the batch waited
+            refusal = rights.refusal(Operation.WRITE, self._partition.topic_partition.topic)
+            if refusal is not None:
+                raise refusal
         info = self._logs.append(self._partition, records, self._acks, PRODUCER)
         note_append(self._result, info)
         if self._told is not None:
@@ -180,7 +192,8 @@ class _Batch:
     def _fail(self, error: ApiError) -> None:
         if self._told is None:  # with acks=0 nobody waits
             self._result.error = error
-            _log.info("%s: %s", self._partition.topic_partition, error)
+            if (more := self._lines.due(type(error).__name__)) is not None:
+                _log.info("%s: %s%s", self._partition.topic_partition, error, more)
         else:
             self._told(error)
 

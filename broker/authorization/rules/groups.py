@@ -6,8 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from broker.authorization.judge import Judge
-from broker.authorization.rules.ruling import Rule, Ruling, group, in_parts, whole, without_refused
+from broker.authorization.judge import NAME_SHOWN, Judge
+from broker.authorization.rules.ruling import (
+    Rule,
+    Ruling,
+    group,
+    in_parts,
+    whole,
+    whole_until_answered,
+    without_refused,
+)
 from penstock.errors import ApiError
 from penstock.messages.groups import coordinators, listing, offsets
 from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest
@@ -63,10 +71,10 @@ def _offset_fetch(judge: Judge, body: offsets.OffsetFetchRequest) -> Ruling:
     judged = [one if error is not None else _judged(judge, one) for one, error in zip(body.groups, errors, strict=True)]
     asked = replace(body, groups=tuple(asked for asked in judged))
     ruling = without_refused(asked, "groups", errors, offsets.OffsetFetchResponse(), "groups", _refused_group)
-    questions = {one.group_id: one for one in body.groups}
+    questions = [one for one, error in zip(body.groups, errors, strict=True) if error is None]
 
     def amend(told: offsets.OffsetFetchResponse) -> offsets.OffsetFetchResponse:
-        groups = tuple(_told(judge, questions.get(one.group_id), one) for one in told.groups)
+        groups = tuple(_told(judge, *one) for one in zip(questions, told.groups, strict=True))
         told = replace(told, groups=groups)
         return told if ruling.amend is None else ruling.amend(told)
 
@@ -79,8 +87,8 @@ def _judged(judge: Judge, one: offsets.OffsetFetchGroup) -> offsets.OffsetFetchG
     return one if len(kept) == len(one.partitions) else replace(one, partitions=kept)
 
 
-def _told(judge: Judge, asked: offsets.OffsetFetchGroup | None, told: offsets.GroupOffsets) -> offsets.GroupOffsets:
-    if asked is None or told.error is not None:
+def _told(judge: Judge, asked: offsets.OffsetFetchGroup, told: offsets.GroupOffsets) -> offsets.GroupOffsets:
+    if told.error is not None:
         return told
     if asked.all_partitions:
         seen = tuple(one for one in told.partitions if judge.may(Operation.DESCRIBE, _TOPIC, one.partition.topic))
@@ -111,7 +119,8 @@ def _list_groups(judge: Judge, body: listing.ListGroupsRequest) -> Ruling:
 
 
 def _describe_groups(judge: Judge, body: listing.DescribeGroupsRequest) -> Ruling:
-    """The members of a group tell its topics: who may not describe all of those is refused the group, as in Kafka."""
+    """The members of a group tell its topics: who may not describe all of those is refused the group, as in Kafka. The
+    refusal names no topic: the caller has named none."""
     errors = [judge.refusal(Operation.DESCRIBE, _GROUP, name) for name in body.group_ids]
     answer = listing.DescribeGroupsResponse()
     ruling = without_refused(body, "group_ids", errors, answer, "groups", listing.DescribedGroup)
@@ -127,7 +136,11 @@ def _described(judge: Judge, one: listing.DescribedGroup) -> listing.DescribedGr
     for name in sorted(set(_topics_of(judge, one))):
         error = judge.refusal(Operation.DESCRIBE, _TOPIC, name)
         if error is not None:
-            return listing.DescribedGroup(one.group_id, error, one.group_type)
+            nameless = type(error)(
+                f"{judge.rights.principal} may not Describe every topic of the members of group"
+                f" {one.group_id[:NAME_SHOWN]!r}; an administrator can allow it: `penstock acls add`"
+            )
+            return listing.DescribedGroup(one.group_id, nameless, one.group_type)
     return one
 
 
@@ -143,8 +156,8 @@ def _topics_of(judge: Judge, one: listing.DescribedGroup) -> Iterator[str]:
 RULES: Final[Mapping[str, Rule]] = {
     "FindCoordinator": _find_coordinator,
     "ConsumerGroupHeartbeat": _heartbeat,
-    "JoinGroup": whole(_reads_group),
-    "SyncGroup": whole(_reads_group),
+    "JoinGroup": whole_until_answered(_reads_group),
+    "SyncGroup": whole_until_answered(_reads_group),
     "Heartbeat": whole(_reads_group),
     "LeaveGroup": whole(_reads_group),
     "OffsetCommit": _offset_commit,

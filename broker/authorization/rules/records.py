@@ -74,17 +74,35 @@ def _without_config(judge: Judge, one: TopicInfo) -> TopicInfo:
     return replace(one, config={})
 
 
+_LIST_OFFSETS: Final = in_parts(
+    "partitions",
+    offsets.ListOffsetsResponse(),
+    _of_partition(Operation.DESCRIBE),
+    lambda part, error: offsets.ListOffsetsResult(part.partition, error),
+)
+
+
+def _list_offsets(judge: Judge, body: offsets.ListOffsetsRequest) -> Ruling:
+    """A look-up by time waits for a disk: its result is judged once more when it is told."""
+    ruling = _LIST_OFFSETS(judge, body)
+
+    def still(one: offsets.ListOffsetsResult) -> offsets.ListOffsetsResult:
+        error = one.error or judge.refusal(Operation.DESCRIBE, ResourceType.TOPIC, one.partition.topic)
+        return one if error is one.error else offsets.ListOffsetsResult(one.partition, error)
+
+    def amend(told: offsets.ListOffsetsResponse) -> offsets.ListOffsetsResponse:
+        told = told if ruling.amend is None else ruling.amend(told)
+        return replace(told, partitions=tuple(map(still, told.partitions)))
+
+    return ruling._replace(amend=amend)
+
+
 RULES: Final[Mapping[str, Rule]] = {
     "Produce": _produce,
     "FetchConsumer": _fetch,
     "Metadata": _metadata,
     "InitProducerId": _init_producer_id,
-    "ListOffsets": in_parts(
-        "partitions",
-        offsets.ListOffsetsResponse(),
-        _of_partition(Operation.DESCRIBE),
-        lambda part, error: offsets.ListOffsetsResult(part.partition, error),
-    ),
+    "ListOffsets": _list_offsets,
     "OffsetForLeaderEpoch": in_parts(
         "partitions",
         offsets.OffsetForLeaderEpochResponse(),

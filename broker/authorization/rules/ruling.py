@@ -17,7 +17,9 @@ from penstock.messages.security.acls import CLUSTER_NAME, Need, Operation, Resou
 
 
 class Ruling(NamedTuple):
-    """`body` is None where nothing is left to be asked: then `amend` makes the answer of `answer`."""
+    """`body` is None where nothing is left to be asked: then `amend` makes the answer of `answer`.
+
+    `amend` is called when the answer is made, and the judge has the rights of that moment then."""
 
     body: Any
     amend: Callable[[Any], Any] | None = None
@@ -50,6 +52,20 @@ def whole(needs: Callable[[Any], Iterable[Need]]) -> Rule:
         for need in needs(body):
             judge.require(*need)
         return Ruling(body)
+
+    return rule
+
+
+def whole_until_answered(needs: Callable[[Any], Iterable[Need]]) -> Rule:
+    """Like `whole`, for a request that waits for others: it needs the rights when it is answered, too."""
+    judged = whole(needs)
+
+    def rule(judge: Judge, body: Any) -> Ruling:
+        def amend(told: Any) -> Any:
+            judged(judge, body)
+            return told
+
+        return judged(judge, body)._replace(amend=amend)
 
     return rule
 

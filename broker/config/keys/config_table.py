@@ -187,8 +187,8 @@ REQUESTS = (
     byte_count(
         "queued.max.request.bytes",
         128 * MIB,
-        "Requests in memory; above it streams are not read. Half for one principal, or one network of anonymous clients,"
-        " and less beside others (Kafka: no limit).",
+        "Requests in memory; above it streams are not read. Half for one principal, or one network of anonymous"
+        " clients, and less beside others (Kafka: no limit).",
         MIB,
         INT64_MAX,
     ),

@@ -63,7 +63,7 @@ class Joins:
                 turn.answer(ticket, refusal)  # not raised: others may have been answered
                 return
             _check_protocols(group, request)
-        arrival = Arrival(turn, ticket, request, client)
+        arrival = Arrival(turn, ticket, request, client._replace(sight=None))
         if not request.member_id:
             self._join_without_id(arrival, group)
         elif request.member_id in group.pending and request.group_instance_id is None:

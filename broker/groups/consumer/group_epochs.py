@@ -119,8 +119,7 @@ class GroupEpochs:
         else:
             group.epoch_without_target = group.epoch
             _log.error(
-                "group %s: a member's partitions of epoch %d fit into no record: its assignment stays; add members, or"
-                " raise max.message.bytes of __consumer_offsets",
+                "group %s: a member's partitions fit into no record: its assignment stays; add members, or raise"
+                " max.message.bytes of __consumer_offsets",
                 group.group_id,
-                group.epoch,
             )

@@ -27,7 +27,7 @@ from broker.groups.consumer.reconciliation import Heard, reconciled
 from broker.groups.consumer.record_room import check_records_fit
 from broker.groups.group_config import GroupConfig
 from broker.network.request_ports import Sight
-from penstock.errors import GroupIdNotFoundError
+from penstock.errors import GroupIdNotFoundError, TopicAuthorizationFailedError
 from penstock.messages.groups.consumer_protocol import (
     JOINS,
     ConsumerGroupHeartbeatRequest,
@@ -60,6 +60,10 @@ class Heartbeats:
         else:
             found = staying(group, request, held)
         said = found.member.said(request, client.client_id, client.client_host)
+        if request.subscribed_topic_names is None:  # others were judged with the request
+            hidden = group.sights.hidden_name(said, client.sight)
+            if hidden is not None:
+                raise TopicAuthorizationFailedError(f"the member may not Describe {hidden!r}, to which it subscribes")
         resolved = self._resolved(turn, group, said, client.sight)
         subscribes_anew = found.is_new or said.names != found.member.names or said.regex != found.member.regex
         if subscribes_anew or said != found.member:

@@ -2,8 +2,9 @@
 each member which subscribes by it may describe. Otherwise it would tell which topics there are.
 
 A member's rights come with its heartbeats, as those of its principal: hosts are not told apart here. If they have
-changed, its pattern is resolved again with that heartbeat. After a load, rights are not known until each member was
-heard: until then a pattern loses topics, and gets none. Soft state of one group; without an authorizer it stays empty.
+changed, its pattern is resolved again with that heartbeat, and the names that it gave before are judged again. After a
+load, rights are not known until each member was heard: until then a pattern loses topics, and gets none. Soft state of
+one group; without an authorizer it stays empty.
 """
 
 from __future__ import annotations
@@ -31,8 +32,19 @@ class Sights:
     """Members with a pattern that were not heard since a load; None while nobody was."""
     _of: dict[str, Sight] = field(default_factory=dict)
     """The newest of each principal."""
+    _named: dict[str, object] = field(default_factory=dict)
+    """The version of the rights by which the names of each member were judged last, by the member's id."""
     _resolved: dict[str, dict[str, object]] = field(default_factory=dict)
     """The principals for whom each pattern was resolved last, with the versions of their rights then."""
+
+    def hidden_name(self, member: Member, sight: Sight | None) -> str | None:
+        """A topic that the member named before and may not know of any more. Its assignment would tell of changes."""
+        if sight is None or self._named.get(member.member_id) is sight.version:
+            return None
+        hidden = next((name for name in sorted(member.names) if not sight.sees(name)), None)
+        if hidden is None:
+            self._named[member.member_id] = sight.version
+        return hidden
 
     def heard(self, members: Mapping[str, Member], before: Member, member: Member, sight: Sight | None) -> bool:
         """A heartbeat came of a member, as it was before and is now; True if patterns must be resolved again."""
@@ -64,6 +76,7 @@ class Sights:
     def left(self, member: Member) -> bool:
         """A member is gone; True if patterns may stand for more without it."""
         was_waited_for = self.unheard is not None and self._is_waited_for({}, member.member_id)
+        self._named.pop(member.member_id, None)
         principal = self.principals.pop(member.member_id, None)
         if principal is None:
             return was_waited_for

@@ -25,6 +25,7 @@ from broker.kafka.schemas.metadata import (
 )
 from penstock.errors import ApiError, InvalidRequestError
 from penstock.messages.metadata import PartitionInfo, TopicInfo
+from penstock.messages.security.acls import Operation, ResourceType
 
 PARTITIONS_MAX: Final = 2_000
 """Kafka's max.request.partition.size.limit."""
@@ -34,7 +35,7 @@ _START: Final = Cursor()
 def describe_topic_partitions(parts: DoorParts, asked: Asked, body: DescribeTopicPartitionsRequest) -> Plan:
     names, start = _names(parts, asked, body), body.cursor or _START
     limit = max(1, min(body.response_partition_limit, PARTITIONS_MAX))
-    page, more = _page(parts, names, start, limit)
+    page, more = _page(parts, asked, names, start, limit)
     found = yield from topics_named(page)
     views = found.topics if body.topics else [topic for topic in found.topics if not is_unseen(topic)]
     made: list[DescribeTopicPartitionsResponseTopic] = []
@@ -69,14 +70,18 @@ def _names(parts: DoorParts, asked: Asked, body: DescribeTopicPartitionsRequest)
     return [name for name in names if name >= start]
 
 
-def _page(parts: DoorParts, names: Sequence[str], start: Cursor, limit: int) -> tuple[Sequence[str], Cursor | None]:
-    """The topics whose partitions fill the page, and the cursor at the first one after them. An unknown topic, which
-    is answered with its error, takes the room of a partition, so that an answer has an end in any case."""
+def _page(
+    parts: DoorParts, asked: Asked, names: Sequence[str], start: Cursor, limit: int
+) -> tuple[Sequence[str], Cursor | None]:
+    """The topics whose partitions fill the page, and the cursor at the first one after them. A topic that is answered
+    with an error takes the room of a partition, so that an answer has an end in any case. One that the caller may not
+    describe takes as much as an unknown one: the page's end tells nothing of it."""
     image, room = parts.image(), limit
     for at, name in enumerate(names):
         if room <= 0:
             return names[:at], Cursor(topic_name=name, partition_index=0)
-        known = image.topic(name)
+        is_seen = parts.rights.may(asked.caller, Operation.DESCRIBE, ResourceType.TOPIC, name)
+        known = image.topic(name) if is_seen else None
         partitions = 1 if known is None else len(known.partitions)
         room -= max(1, partitions - (start.partition_index if name == start.topic_name else 0))
     return names, None

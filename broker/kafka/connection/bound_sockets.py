@@ -13,6 +13,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from penstock.addresses import as_connected
 from penstock.types import Endpoint
 
 BACKLOG: Final = 1_024
@@ -75,7 +76,7 @@ class BoundSockets:
 def endpoint_of(address: Any) -> Endpoint:
     """The far end of a connection, from its socket's address."""
     name = address or ("", 0)
-    return Endpoint(str(name[0]).removeprefix("::ffff:"), int(name[1]))
+    return Endpoint(as_connected(str(name[0])), int(name[1]))
 
 
 async def bind_on_loop(make_protocol: MakeProtocol, endpoint: Endpoint, accept: Accept | None = None) -> BoundSockets:

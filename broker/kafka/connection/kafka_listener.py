@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from typing import Any, Protocol
 
 from broker.connections.accept_guard import AcceptGuard
@@ -28,6 +28,7 @@ from broker.kafka.connection.frame_connection import AHEAD_BYTES_MAX, FrameConne
 from broker.kafka.connection.served_connection import ServedConnection
 from broker.kafka.connection.tls_handshake import TlsHandshake
 from broker.network.request_channel import ANONYMOUS
+from broker.replication.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 from broker.tls.material import ListenerCertificates
 from broker.tls.ssl_contexts import ServerContexts
 from penstock.clock import Clock
@@ -92,6 +93,7 @@ class KafkaListener:
         self._cut: Counter[tuple[str, str]] = Counter()
         """Connections cut since the last sweep, by reason and host: one line tells of all."""
         self._is_open = False
+        self._lines = ThrottledLines(clock.now_ms, CLIENTS_SUBJECTS_MAX)
 
     # -- start and stop ------------------------------------------------------------------------------------------------
 
@@ -287,10 +289,14 @@ class KafkaListener:
         """One line for each reason, however many connections there were."""
         cut, self._cut = self._cut, Counter()
         for why, count, hosts in _by_reason(cut):
-            _log.warning("%s: cut %d connections %s, from %s", self.name, count, why, hosts)
+            self._tell(why, f"cut {count} connections {why}, from {hosts}")
         unsecured, self._unsecured = self._unsecured, Counter()
         for why, count, hosts in _by_reason(unsecured):
-            _log.warning("%s: closed %d connections without TLS: %s; from %s", self.name, count, why, hosts)
+            self._tell(("TLS", why), f"closed {count} connections without TLS: {why}; from {hosts}")
+
+    def _tell(self, subject: Hashable, text: str) -> None:
+        if (more := self._lines.due(subject)) is not None:
+            _log.warning("%s: %s%s", self.name, text, more)
 
     def statistics(self) -> ConnectionGuardStatistics:
         return self._guard.statistics()

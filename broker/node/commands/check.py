@@ -26,6 +26,7 @@ from broker.quorum.metadata_log import METADATA_PARTITION, QuorumStateFile
 from broker.quorum.voter_memory import VoterMemory
 from penstock.clock import SystemClock
 from penstock.errors import MetaPropertiesError
+from penstock.plain_text import one_line
 from storage.disk.file_names import partition_directory
 from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log_dirs.meta_properties import require_empty, verify_log_dirs
@@ -50,7 +51,7 @@ def main(config_path: str) -> int:
     except MetaPropertiesError:
         state = "runs, and could start again"
     for warning in warnings:
-        sys.stdout.write(f"warning: {warning}\n")
+        sys.stdout.write(f"warning: {one_line(warning)}\n")
     sys.stdout.write(f"{config_path}: node {config.node_id} {state}; {_count(len(warnings))}\n")
     return 0
 

@@ -26,6 +26,7 @@ from broker.quorum.voter_memory import VoterMemory
 from metadata.records import UserScramCredentialRecord
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import Ids, system_ids
+from penstock.plain_text import one_line
 from storage.disk.file_names import partition_directory
 from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log_dirs.meta_properties import MetaProperties, format_directory, read_meta_properties, require_empty
@@ -51,7 +52,7 @@ def format_and_tell(
     for user in dict.fromkeys(user.name for user in users):
         sys.stdout.write(f"user {user} is set when this controller leads, if the cluster has never had a user\n")
     if note := without_kafka(config):
-        sys.stderr.write(f"penstock: {note}\n")
+        sys.stderr.write(f"penstock: {one_line(note)}\n")
     if rejoin:
         sys.stdout.write(f"voter {config.node_id} votes when the other voters have told it what it may have promised\n")
 

@@ -24,6 +24,7 @@ from broker.node.install.plan import (
     uninstall_steps,
 )
 from penstock.errors import ConfigError, PenstockError
+from penstock.plain_text import one_line
 
 UNIT = Path(__file__).resolve().parents[3] / "ops" / "systemd" / "penstock@.service"
 """In a checkout and in the private folder of a wheel alike."""
@@ -124,4 +125,4 @@ def run_steps(steps: list[Step], run: Callable[..., subprocess.CompletedProcess[
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"penstock: {text}\n")
+    sys.stderr.write(f"penstock: {one_line(text)}\n")

@@ -1,8 +1,10 @@
 """The node's log: its lines as text or JSON, its levels, and no line twice within `REPEAT_SECONDS`.
 
 A node that waits (for its quorum, for room on a disk) tries again many times a second, and would say the same each
-time. Here the line is written once, then again after `REPEAT_SECONDS` with the number of those that were left out. Not
-here: when the levels change (`server.py`).
+time. Here the line is written once, then again after `REPEAT_SECONDS` with the number of those that were left out. A
+traceback is of a defect, which a client may be able to repeat under other names: one place in the code has
+TRACEBACKS_MAX in `REPEAT_SECONDS`. Not here: when the levels change (`server.py`), and lines that clients cause without
+a defect (`broker/replication/throttled_lines.py`).
 """
 
 from __future__ import annotations
@@ -11,16 +13,17 @@ import json
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import Any, TextIO
 
 from broker.config.log_levels import AUDIT_LOG, LogLevels
+from penstock.plain_text import plain_json, plain_lines
 
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_INDENT = "    "
 REPEAT_SECONDS = 30
+TRACEBACKS_MAX = 10
 LINES_MAX = 1_000
 """So many different lines are remembered; the oldest is forgotten first."""
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\t")}
-_SHOWN = _CONTROLS | {ord("\n"): "\n    "}
 
 
 class LogOutput(logging.StreamHandler[TextIO]):
@@ -34,6 +37,7 @@ class LogOutput(logging.StreamHandler[TextIO]):
         self._said: dict[tuple[str, str, str], tuple[float, int]] = {}
         """When a line (logger, text, exception) was written last, and how many like it were left out since."""
         self._named: tuple[str, ...] = ()
+        self._traces = _Traces()
 
     def apply(self, levels: LogLevels, form: str) -> None:
         """From now on the log has these levels, and this form: text or json."""
@@ -60,12 +64,15 @@ class LogOutput(logging.StreamHandler[TextIO]):
         if 0 <= record.created - said_at < REPEAT_SECONDS:  # a clock that went back ends the silence
             self._said[key] = said_at, left_out + 1
             return
+        others = self._traces.left_out_before(record) if record.exc_info else 0
+        if others is None:
+            return
         self._said.pop(key, None)
         self._said[key] = record.created, 0
         if len(self._said) > LINES_MAX:
             del self._said[next(iter(self._said))]
-        if left_out:
-            text = f"{key[1]} ({left_out} more times since the last such line)"
+        if left_out + others:
+            text = f"{key[1]} ({left_out + others} more times since the last such line)"
             record = logging.makeLogRecord({**record.__dict__, "msg": text, "args": None})
         super().emit(record)
 
@@ -73,15 +80,40 @@ class LogOutput(logging.StreamHandler[TextIO]):
         return f"LogOutput(node {self._node_id}, {len(self._said)} lines remembered)"
 
 
+class _Traces:
+    """The tracebacks of each place in the code."""
+
+    def __init__(self) -> None:
+        self._begun: dict[tuple[str, int], tuple[float, int]] = {}
+        """When the time of a place began, and how many tracebacks came since. There are as many as the code has."""
+
+    def left_out_before(self, record: logging.LogRecord) -> int | None:
+        """The number of its tracebacks that were left out since the last one; None: leave this one out, too."""
+        where, left_out = (record.pathname, record.lineno), 0
+        began, count = self._begun.get(where, (record.created, 0))
+        if not 0 <= record.created - began < REPEAT_SECONDS:
+            began, count, left_out = record.created, 0, max(0, count - TRACEBACKS_MAX)
+        self._begun[where] = began, count + 1
+        return left_out if count < TRACEBACKS_MAX else None
+
+
 class TextLines(logging.Formatter):
-    """Each record begins a line, and no other line begins at the margin but those of a traceback. Names that clients
-    choose are in some texts: one with a line break, or with the codes of a terminal, must not look like a record."""
+    """Each record begins a line, and no other line begins at the margin: the later lines of a text and of a traceback
+    are indented. Names that clients choose are in some texts: one with a line break, or with the codes of a terminal,
+    must not look like a record."""
 
     def __init__(self) -> None:
         super().__init__(TEXT)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        return super().formatMessage(record).translate(_SHOWN)
+        return _indented(super().formatMessage(record))
+
+    def formatException(self, info: Any) -> str:
+        return f"{_INDENT}{_indented(super().formatException(info))}"
+
+
+def _indented(text: str) -> str:
+    return plain_lines(text).replace("\n", f"\n{_INDENT}")
 
 
 class JsonLines(logging.Formatter):
@@ -101,4 +133,4 @@ class JsonLines(logging.Formatter):
             "message": record.getMessage(),
         }
         trace = {"exception": self.formatException(record.exc_info)} if record.exc_info else {}
-        return json.dumps({**found, **trace}, ensure_ascii=False)
+        return plain_json(json.dumps({**found, **trace}, ensure_ascii=False))

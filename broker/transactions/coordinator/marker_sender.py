@@ -20,6 +20,7 @@ from typing import Final
 from broker.coordination.timers import Timers
 from broker.coordination.wake_up import WakeUp
 from broker.network.broker_calls import CallBroker
+from broker.replication.throttled_lines import ThrottledLines
 from broker.transactions.coordinator.marker_calls import CALL_MS, MarkerCalls
 from broker.transactions.coordinator.sent_end import NOBODY, SentEnd
 from metadata.delta import MetadataDelta
@@ -50,6 +51,7 @@ class MarkerSender:
         on_fatal: Callable[[BaseException], None],
     ) -> None:
         self._image, self._call, self._clock, self._on_fatal = image, call, clock, on_fatal
+        self._lines = ThrottledLines(clock.now_ms)
         self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
         self._calls: dict[int, MarkerCalls] = {}
         self._ends: dict[SentEnd, None] = {}
@@ -158,8 +160,9 @@ class MarkerSender:
         state = sent.open[partition]
         state.asked = None
         state.attempts += 1
-        if state.attempts == TOLD_ATTEMPTS:
-            _log.warning("the marker of %r is not written in %s yet: %s", sent.end.transactional_id, partition, why)
+        if state.attempts == TOLD_ATTEMPTS and (more := self._lines.due(partition)) is not None:
+            name = sent.end.transactional_id
+            _log.warning("the marker of %r is not written in %s yet: %s%s", name, partition, why, more)
         if state.attempts >= TOLD_ATTEMPTS:
             self._failing.add((sent, partition))
         at_ms = self._clock.now_ms() + self._backoff.wait_ms(state.attempts)

@@ -20,6 +20,7 @@ from typing import Any
 from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX
 from penstock.cli.output import bytes_fields
 from penstock.errors import ConfigError
+from penstock.plain_text import plain_json
 
 FIELDS = ("topic", "partition", "offset", "timestamp_ms", "key", "key_base64", "value", "value_base64", "headers")
 HEADER_FIELDS = ("name", "value", "value_base64")
@@ -50,7 +51,7 @@ def json_line(record: Any) -> bytes:
     }
     if record.headers:
         fields["headers"] = [{"name": name, **bytes_fields("value", value)} for name, value in record.headers]
-    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+    return plain_json(json.dumps(fields, ensure_ascii=False)).encode() + b"\n"
 
 
 def parse_record(line: bytes) -> JsonRecord:

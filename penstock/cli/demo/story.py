@@ -203,7 +203,7 @@ def _to_parquet(cluster: Cluster, work: Path, topic_bytes: int) -> Table:
 def _leave_running(cluster: Cluster, work: Path | None) -> None:
     """Runs until Ctrl-C, after printing commands to try."""
     with contextlib.suppress(KeyboardInterrupt):  # before the commands are printed: the user may be quick
-        note(f"""
+        for line in f"""
 the cluster keeps running until Ctrl-C; in another terminal:
   export PENSTOCK_BOOTSTRAP={cluster.bootstrap}
   penstock topics describe {TOPIC}
@@ -211,7 +211,8 @@ the cluster keeps running until Ctrl-C; in another terminal:
   penstock quorum describe
   kcat -b {cluster.kafka_bootstrap} -C -t {TOPIC} -o beginning -c 5     # or another client of Kafka
   kill -9 {cluster.pid(0)}     # node 0; produce and consume go on: penstock bench produce {TOPIC} -n 100000
-  curl {cluster.metrics_url(1)}""")
+  curl {cluster.metrics_url(1)}""".splitlines():
+            note(line)
         if work is not None:
             note(f"  the Parquet table: {work}")
         pause = threading.Event()

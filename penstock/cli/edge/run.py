@@ -8,6 +8,7 @@
 With `--json` the line is {"error": {"name": …, "message": …, "exit_code": …}}; the error of a broker has "code" and
 "retriable", too. An exception that nobody expected is a bug: the line says so, and that PENSTOCK_TRACEBACK=1 shows
 where it was raised. Standard streams may be closed, full, or in an encoding that lacks a letter: no traceback either.
+The texts of servers and of files are plain (`plain_text.py`): none of them steers the terminal.
 Not here: which errors a command adds notes to, and the codes of their own that a few commands have.
 """
 
@@ -19,7 +20,9 @@ import io
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Mapping
+from types import TracebackType
 from typing import NamedTuple
 
 import typer
@@ -27,6 +30,7 @@ import typer
 from penstock.cli.edge.usage import EXIT_USAGE, UsageError, show_usage, usage_message
 from penstock.cli.output import is_utf8
 from penstock.errors import ApiError, ConfigError, MetaPropertiesError, PenstockError
+from penstock.plain_text import one_line, plain_json, plain_lines
 from penstock.standard_streams import give_up_unwritten, open_standard_streams
 
 EXIT_FAILED = 1
@@ -63,6 +67,7 @@ def run_command(command: Callable[[], int | None]) -> int:
         code = EXIT_INTERRUPTED
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):
+            sys.excepthook = _show
             raise
         code = tell(failure_of(error))
     give_up_unwritten()
@@ -92,9 +97,9 @@ def tell(failure: Failure) -> int:
     """Writes the line; the exit code."""
     if wants_json():
         error = {"name": failure.kind, "message": failure.text, "exit_code": failure.exit_code, **failure.of_broker}
-        line = json.dumps({"error": error}, ensure_ascii=not is_utf8(sys.stderr))
+        line = plain_json(json.dumps({"error": error}, ensure_ascii=not is_utf8(sys.stderr)))
     else:
-        line = f"penstock: {f'{failure.name}: ' if failure.name else ''}{failure.text}"
+        line = one_line(f"penstock: {f'{failure.name}: ' if failure.name else ''}{failure.text}")
     with contextlib.suppress(OSError):
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
@@ -107,6 +112,11 @@ def _tell_usage(error: typer.BadParameter) -> int:
     with contextlib.suppress(OSError):
         show_usage("penstock", error)
     return EXIT_USAGE
+
+
+def _show(kind: type[BaseException], error: BaseException, frames: TracebackType | None) -> None:
+    """A traceback whose texts may be a server's."""
+    sys.stderr.write(plain_lines("".join(traceback.format_exception(kind, error, frames))))
 
 
 def wants_json() -> bool:

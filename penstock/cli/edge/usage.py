@@ -13,6 +13,8 @@ from typing import cast
 
 import typer
 
+from penstock.plain_text import one_line
+
 EXIT_USAGE = 2
 UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 """The UsageError of the click that typer uses. Some releases of typer bring their own click and export only subclasses
@@ -33,7 +35,7 @@ OUR_WORDS = (
 def show_usage(command: str, error: typer.BadParameter) -> None:
     """One line: what is wrong, the value that was given, and the `--help` that lists the right ones."""
     if type(error).__name__ != "NoArgsIsHelpError":  # of a group without a sub-command, which shows its help
-        sys.stderr.write(f"{command}: {usage_message(command, error)}\n")
+        sys.stderr.write(one_line(f"{command}: {usage_message(command, error)}") + "\n")
     elif error.format_message():
         error.show()
 

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.cli.output import json_text
+from penstock.cli.output import json_text, say
+from penstock.plain_text import one_line
 
 Row = Mapping[str, Any]
 NOTHING = "-"
@@ -81,18 +82,18 @@ class DumpText:
         kind = row["type"]
         columns = _COLUMNS.get(kind, ())
         if kind == "problem":
-            print(f"{self._names.short(row['file'])}: byte {row['position']}: {row['problem']}")
+            say(f"{self._names.short(row['file'])}: byte {row['position']}: {row['problem']}")
         elif kind == "note":
-            print(f"{self._names.short(row['file'])} {row['note']}")
+            say(f"{self._names.short(row['file'])} {row['note']}")
         elif not columns:
             for name, value in row.items():
                 if name not in ("type", "file"):
-                    print(f"{name}: {value}")
+                    say(f"{name}: {value}")
         else:
             if kind != self._type:
-                print(_line([name.replace("_", " ") for name, _ in columns], columns))
+                _say_row([name.replace("_", " ") for name, _ in columns], columns)
             self._type = kind
-            print(_line([self._cell(row, name) for name, _ in columns], columns))
+            _say_row([self._cell(row, name) for name, _ in columns], columns)
 
     def _cell(self, row: Row, name: str) -> str:
         if name == "file":
@@ -108,10 +109,12 @@ class DumpText:
         return NOTHING if row[name] is None else str(row[name])
 
 
-def _line(cells: Sequence[str], columns: Sequence[tuple[str, int]]) -> str:
+def _say_row(cells: Sequence[str], columns: Sequence[tuple[str, int]]) -> None:
     if not sys.stdout.isatty():
-        return "\t".join(cells)
-    return "  ".join(cell.ljust(width) for cell, (_, width) in zip(cells, columns, strict=True)).rstrip()
+        say(*cells)
+        return
+    shown = map(one_line, cells)
+    say("  ".join(cell.ljust(width) for cell, (_, width) in zip(shown, columns, strict=True)).rstrip())
 
 
 def _bytes_cell(row: Row, name: str) -> str:
@@ -139,11 +142,11 @@ class _FindingText:
             where.append(f"byte {row['position']}")
         if "offset" in row:
             where.append(f"offset {row['offset']}")
-        print(f"{row['severity']}: {', '.join(where)}: {row['what']}")
+        say(f"{row['severity']}: {', '.join(where)}: {row['what']}")
         remedy = row.get("remedy", "")
         if remedy and remedy not in self._remedies:
             self._remedies.add(remedy)
-            print(f"    {remedy}")
+            say(f"    {remedy}")
 
 
 class VerifyText:
@@ -173,7 +176,7 @@ class VerifyText:
         if row is not None:
             flushed = f", flushed up to {row['recovery_point']}" if "recovery_point" in row else ""
             offsets = f"offsets {row['log_start_offset']} to {row['log_end_offset']}{flushed}"
-            print(f"{_name(row)}: {offsets}; {_counts(row, 'segment', 'batch', 'record')}")
+            say(f"{_name(row)}: {offsets}; {_counts(row, 'segment', 'batch', 'record')}")
 
     def _print_summary(self, row: Row) -> None:
         damage, warnings, notes = row["damage"], row["warning"], row["note"]
@@ -181,7 +184,7 @@ class VerifyText:
         words += [_plural(warnings, "warning")] if warnings else []
         words = words or ["sound"]
         words += [_plural(notes, "note")] if notes else []
-        print(f"{_counts(row, 'log', 'batch', 'record')}: {', '.join(words)}; {_speed(row)}")
+        say(f"{_counts(row, 'log', 'batch', 'record')}: {', '.join(words)}; {_speed(row)}")
 
 
 class RecoveryText:
@@ -197,24 +200,22 @@ class RecoveryText:
         if kind == "finding":
             self._findings.print(row)
         elif kind == "change":
-            print(self._would + self._change(row))
+            say(self._would + self._change(row))
         elif kind == "truncation":
             self._print_truncation(row)
         elif kind == "restart":
-            print(self._damage(row))
+            say(self._damage(row))
             start, offset = row["log_start_offset"], row["offset"]
-            print(
-                f"    only deleted records are damaged, below the log start {start}: the files will begin at {offset},"
-            )
-            print("    and no record that can be read is lost")
+            say(f"    only deleted records are damaged, below the log start {start}: the files will begin at {offset},")
+            say("    and no record that can be read is lost")
         elif kind == "recovered" and row["cut_bytes"]:
-            print(f"{_name(row)}: ends at offset {row['log_end_offset']}, {row['cut_bytes']} bytes were cut off")
+            say(f"{_name(row)}: ends at offset {row['log_end_offset']}, {row['cut_bytes']} bytes were cut off")
         elif kind == "summary":
             refused = f", {row['refused']} damaged and not changed" if row["refused"] else ""
             done = " (none was made)" if row["dry_run"] else ""
             changes = _plural(row["changes"], "change")
-            print(f"{_plural(row['logs'], 'log')} recovered{refused}; {changes}{done}; {_speed(row)}")
-            print("checked from the recovery points on; `penstock log verify` checks everything")
+            say(f"{_plural(row['logs'], 'log')} recovered{refused}; {changes}{done}; {_speed(row)}")
+            say("checked from the recovery points on; `penstock log verify` checks everything")
 
     def _change(self, row: Row) -> str:
         file = self._names.short(row["file"])
@@ -225,12 +226,12 @@ class RecoveryText:
         return f"{row['action']} {file} ({row['bytes']} bytes)"
 
     def _print_truncation(self, row: Row) -> None:
-        print(self._damage(row))
+        say(self._damage(row))
         lost = f"{row['lost_offsets']} offsets, {row['offset']} to {row['offset'] + row['lost_offsets'] - 1}, are lost"
         readable = f"{_plural(row['readable_records'], 'record')} of them can be read today"
-        print(f"    if the log is cut there, it ends at offset {row['offset']}: {lost}; {readable}")
+        say(f"    if the log is cut there, it ends at offset {row['offset']}: {lost}; {readable}")
         if "caution" in row:
-            print(f"    {row['caution']}")
+            say(f"    {row['caution']}")
 
     def _damage(self, row: Row) -> str:
         return f"{_name(row)}: {self._names.short(row['file'])}, byte {row['position']}: {row['what']}"

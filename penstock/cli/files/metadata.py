@@ -17,7 +17,7 @@ import typer
 from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX
 from penstock.cli.files.tool_process import ToolProcess
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import json_text, note, print_json, print_table
+from penstock.cli.output import note, print_json, print_table
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 
@@ -68,7 +68,7 @@ def dump(
         else:
             for row in process.rows():
                 if row["type"] == "record":
-                    print(json_text(row["record"]))
+                    print_json(row["record"], flush=False)
                 else:
                     _note_digest(row)
     if process.exit_code:
@@ -81,7 +81,7 @@ def _dump_of_broker(bootstrap: str, at: int | None, node: int | None, as_json: b
     found = {key: value for key, value in dataclasses.asdict(content.digest).items() if key != "error"}
     for text in content.records:
         record = json.loads(text)
-        print(json_text({"type": "record", "record": record} if as_json else record))
+        print_json({"type": "record", "record": record} if as_json else record, flush=False)
     if as_json:
         print_json({"type": "digest", **found})
     else:

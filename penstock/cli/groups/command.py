@@ -13,7 +13,7 @@ from penstock.cli.groups.deletion import delete, delete_offsets
 from penstock.cli.groups.group_options import complete_group
 from penstock.cli.groups.reset import reset_offsets
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import count, note, print_fields, print_json, print_table
+from penstock.cli.output import count, note, print_fields, print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 from penstock.messages.groups.listing import GroupType
@@ -123,7 +123,7 @@ def describe(
         )
     for number, group in enumerate(() if as_json else shown):
         if number:
-            print()
+            say()
         _show_head(group)
         if members:
             print_table(MEMBER_COLUMNS, [_member_row(member) for member in group.members])

@@ -8,7 +8,7 @@ import typer
 
 from penstock.cli.groups.group_options import GroupId, GroupIds, GroupTopics, parse_topics
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import note, print_json, print_table
+from penstock.cli.output import note, print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 
@@ -33,7 +33,7 @@ def delete(groups: GroupIds, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: 
     else:
         for group_id in results:
             if group_id not in failed:
-                print(f"deleted {group_id}")
+                say(f"deleted {group_id}")
         for group_id, error in failed.items():
             note(f"{group_id}: {error}")
     if failed:

@@ -17,7 +17,7 @@ from penstock.cli.edge.numbers import INT64_MAX
 from penstock.cli.groups.group_options import GroupId, GroupTopics, parse_topics, partitions_of
 from penstock.cli.groups.offsets_file import read_offsets
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import count, note, print_json, print_table
+from penstock.cli.output import count, note, print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError
@@ -205,7 +205,7 @@ def _show(found: Mapping[TopicPartition, OffsetReset], *, export: bool, as_json:
         )
     elif export:
         for tp, one in done.items():
-            print(f"{tp.topic},{tp.partition},{one.offset}")
+            say(f"{tp.topic},{tp.partition},{one.offset}")
     else:
         print_table(COLUMNS, [_row(tp, one) for tp, one in done.items()])
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import print_json, print_table
+from penstock.cli.output import print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.config_keys import did_you_mean
 from penstock.errors import ConfigError
@@ -294,6 +294,6 @@ def _show(done: str, acls: Sequence[AclBinding], as_json: bool) -> None:
         print_json([dict(zip(COLUMNS, _row(acl), strict=True)) for acl in acls])
         return
     for acl in acls:
-        print(f"{done}: {acl}")
+        say(f"{done}: {acl}")
     if not acls:
-        print(f"{done}: none")
+        say(f"{done}: none")

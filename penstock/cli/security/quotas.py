@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import print_json, print_table
+from penstock.cli.output import print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError, ResourceNotFoundError
 from penstock.messages.security.quotas import (
@@ -175,4 +175,4 @@ def _tell(entity: QuotaEntity, done: str, as_json: bool) -> None:
     if as_json:
         print_json({**_named(entity), done: True})
     else:
-        print(f"{done} the quotas of {entity}")
+        say(f"{done} the quotas of {entity}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import print_json, print_table
+from penstock.cli.output import print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.cli.security.new_password import NewPasswordFile, new_password
 from penstock.config_keys import did_you_mean
@@ -153,4 +153,4 @@ def _tell(name: str, done: str, as_json: bool) -> None:
     if as_json:
         print_json({"user": name, done: True})
     else:
-        print(f"{done} {name}")
+        say(f"{done} {name}")

@@ -9,7 +9,7 @@ import typer
 from penstock.cli.edge.numbers import INT64_MAX
 from penstock.cli.groups.group_options import parse_topics, partitions_of
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import count, note, print_fields, print_json, print_table, when
+from penstock.cli.output import count, note, print_fields, print_json, print_table, say, when
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 from penstock.messages.transactions.atomic_batches import application_of_writer
@@ -95,7 +95,7 @@ def describe(ids: Ids, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson
     else:
         for number, one in enumerate(one for one in found.values() if one.error is None):
             if number:
-                print()
+                say()
             _show(one)
         for name, error in failed.items():
             note(f"{name}: {error}")
@@ -144,7 +144,7 @@ def abort(
     if as_json:
         print_json(told)
     else:
-        print(text)
+        say(text)
 
 
 @app.command("find-hanging")

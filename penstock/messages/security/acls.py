@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from penstock.addresses import as_connected
 from penstock.errors import ApiError
 from penstock.types import NO_OFFSET
 
@@ -101,6 +102,15 @@ class AclBinding:
     host: str
     operation: Operation
     permission: Permission
+
+    @property
+    def counted_host(self) -> str:
+        """The host in the form that connections have. An ACL that a controller of an older release has taken may be
+        written otherwise, and counts all the same. One that allows an address in one zone only (fe80::1%eth0) does not:
+        connections have no zone, and in another zone the address is another machine's."""
+        if "%" in self.host and self.permission is not Permission.DENY:
+            return self.host
+        return as_connected(self.host)
 
     def __str__(self) -> str:
         prefix = "every " if self.resource_name == WILDCARD and self.pattern_type is PatternType.LITERAL else ""

@@ -11,7 +11,8 @@ from penstock.client.admin.security.acls import judge_right
 from penstock.messages.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
 
 PRINCIPALS = ("User:a", "User:b", "User:*")
-HOSTS = ("10.0.0.1", "10.0.0.2", "*")
+HOSTS = ("10.0.0.1", "10.0.0.2", "*", "::ffff:10.0.0.1", "::ffff:a00:2")
+PLAIN = {"::ffff:10.0.0.1": "10.0.0.1", "::ffff:a00:2": "10.0.0.2"}
 NAMES = ("a", "ab", "abc", "b", "*", "ba")
 OPERATIONS = [one for one in Operation if one not in (Operation.UNKNOWN, Operation.ANY)]
 RESOURCES = (ResourceType.TOPIC, ResourceType.GROUP)
@@ -50,7 +51,11 @@ def model(
 ) -> bool:
     """StandardAuthorizer, an ACL after the other."""
     of_resource = [acl for acl in acls if is_of(acl, resource, name)]
-    mine = [acl for acl in of_resource if acl.principal in (principal, "User:*") and acl.host in (host, "*")]
+    mine = [
+        acl
+        for acl in of_resource
+        if acl.principal in (principal, "User:*") and PLAIN.get(acl.host, acl.host) in (host, "*")
+    ]
     for acl in mine:
         if acl.permission is Permission.DENY and acl.operation in (operation, Operation.ALL):
             return False

@@ -17,7 +17,12 @@ from typing import Any
 
 from broker.coordination.turn import Client, Handlers, Ticket, Turn
 from broker.groups.consumer import changes, record_forms
-from broker.groups.consumer.classic_members.embedded import SaidSubscription, read_subscription, written_assignment
+from broker.groups.consumer.classic_members.embedded import (
+    SaidSubscription,
+    read_subscription,
+    seen_by,
+    written_assignment,
+)
 from broker.groups.consumer.classic_members.protocol_moves import ClassicPort
 from broker.groups.consumer.departures import Departures
 from broker.groups.consumer.group import ConsumerGroup
@@ -84,7 +89,7 @@ class ClassicMembers:
             self._classic.handlers[JoinGroupRequest](turn, ticket, request, client)
             changes.drop_group(turn, group)
             return
-        subscription = self._checked(turn, group, request)
+        subscription = seen_by(client.sight, self._checked(turn, group, request), turn.topics)
         if not request.member_id and request.group_instance_id is None and request.requires_known_member_id:
             error = MemberIdRequiredError("join again with the member id of this answer")
             turn.answer(ticket, JoinGroupResponse(turn.new_id(), error=error))
@@ -183,7 +188,7 @@ class ClassicMembers:
             raise _rebalances(group)
         self._deadlines.took_step(group.group_id, member.member_id)
         self._deadlines.heard(turn.now_ms, group.group_id, member.member_id, session.session_timeout_ms)
-        assignment = written_assignment(member.assigned, turn.topics, metadata)
+        assignment = written_assignment(member.assigned, turn.topics, metadata, client.sight)
         turn.answer(ticket, SyncGroupResponse(assignment, CONSUMER_PROTOCOL_TYPE, protocol))
 
     def _heartbeat(self, turn: Turn, ticket: Ticket, request: HeartbeatRequest, client: Client) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from broker.coordination.turn import KnownTopics
 from broker.groups.consumer.member import Assignment, Owned
+from broker.network.request_ports import Sight
 from penstock.wire.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolTopicPartitions,
@@ -35,13 +36,28 @@ def read_subscription(metadata: bytes, topics: KnownTopics) -> SaidSubscription:
     return SaidSubscription(frozenset(found.topics), found.rack_id or None, _by_id(found.owned_partitions, topics))
 
 
+def seen_by(sight: Sight | None, said: SaidSubscription, topics: KnownTopics) -> SaidSubscription:
+    """The subscription without the topics that the member may not know of. They are to it as if there were none: the
+    coordinator assigns, so a name would be answered with the topic's partitions."""
+    if sight is None:
+        return said
+    held = {topic_id: some for topic_id, some in said.held.items() if _is_seen(sight, topics, topic_id)}
+    return said._replace(names=frozenset(filter(sight.sees, said.names)), held=held)
+
+
+def _is_seen(sight: Sight | None, topics: KnownTopics, topic_id: str) -> bool:
+    topic = topics.by_id(topic_id)
+    return topic is not None and (sight is None or sight.sees(topic.name))
+
+
 def read_assignment(assignment: bytes, topics: KnownTopics) -> Assignment:
     """MalformedConsumerProtocolError for other bytes. Topics that are not there any more are left out."""
     return _by_id(decode_assignment(assignment).assigned_partitions, topics)
 
 
-def written_assignment(assigned: Owned, topics: KnownTopics, metadata: bytes) -> bytes:
-    """In the version of the member's own subscription, so that it can read it; in the first if that is not known."""
+def written_assignment(assigned: Owned, topics: KnownTopics, metadata: bytes, sight: Sight | None = None) -> bytes:
+    """In the version of the member's own subscription, so that it can read it; in the first if that is not known. It
+    has no topic that the member may not know of: an assignment may be older than its rights."""
     try:
         version = subscription_version(metadata)
     except MalformedConsumerProtocolError:
@@ -49,7 +65,7 @@ def written_assignment(assigned: Owned, topics: KnownTopics, metadata: bytes) ->
     rows: list[ConsumerProtocolTopicPartitions] = []
     for topic_id, epochs in assigned.items():
         topic = topics.by_id(topic_id)
-        if topic is not None:
+        if topic is not None and _is_seen(sight, topics, topic_id):
             rows.append(ConsumerProtocolTopicPartitions(topic=topic.name, partitions=sorted(epochs)))
     rows.sort(key=lambda row: row.topic)
     return encode_consumer_protocol(ConsumerProtocolAssignment(assigned_partitions=rows), version)

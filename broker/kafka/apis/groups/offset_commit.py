@@ -46,10 +46,10 @@ def offset_commit(parts: DoorParts, asked: Asked, body: OffsetCommitRequest) -> 
     response, told = _answer(body)
     for topic in body.topics:
         try:
-            by_id = asked.version >= FIRST_WITH_IDS
-            if not by_id:
-                parts.rights.check_topic(asked.caller, OFFSET_COMMIT.name, Operation.READ, topic.name)
-            found = topic_with_id(image, topic.topic_id) if by_id else topic_named(image, topic.name)
+            found = topic_with_id(image, topic.topic_id) if asked.version >= FIRST_WITH_IDS else None
+            name = topic.name if found is None else found.name
+            parts.rights.check_topic(asked.caller, OFFSET_COMMIT.name, Operation.READ, name)
+            found = found or topic_named(image, name)
         except ApiError as error:
             _fail(asked, [told[id(part)] for part in topic.partitions], error)
             continue

@@ -14,7 +14,8 @@ is looked up again with each request. Not here: the answer (fetch_answer.py), an
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, Final
 
 from broker.kafka.apis.reading.fetch_answer import IDS_FROM, NO_TOPIC, answer_to, refusal
@@ -29,6 +30,7 @@ from broker.network.parties import party_of
 from metadata.image import MetadataImage
 from penstock.errors import FetchSessionTopicIdError, InvalidRequestError, TopicAuthorizationFailedError
 from penstock.messages import fetch as ours
+from penstock.messages.security.acls import Operation, ResourceType
 from penstock.types import CONSUMER_REPLICA_ID, NO_EPOCH, NO_OFFSET, TopicPartition
 
 _REFUSED: Final = {
@@ -48,16 +50,17 @@ class FetchPlans:
     def __call__(self, asked: Asked, body: FetchRequest) -> Plan:
         if body.replica_id >= 0 or body.replica_state.replica_id >= 0:
             return refusal(asked, body, TopicAuthorizationFailedError.code)  # as Kafka, where only brokers may
-        by_ids, now_ms = asked.version >= IDS_FROM, self._parts.now_ms()
+        by_ids, now_ms, owner = asked.version >= IDS_FROM, self._parts.now_ms(), asked.caller.principal
         if body.session_epoch not in (NEW_SESSION, LAST_REQUEST):
-            found = self._sessions.go_on(body.session_id, body.session_epoch, by_ids=by_ids, now_ms=now_ms)
+            found = self._sessions.go_on(body.session_id, body.session_epoch, owner, by_ids=by_ids, now_ms=now_ms)
             if isinstance(found, NoSession):
                 return FetchResponse(error_code=_REFUSED[found])
             return (yield from self._in_session(asked, body, found, is_full=False))
-        self._sessions.end(body.session_id)
+        self._sessions.end(body.session_id, owner)
         if body.session_epoch == NEW_SESSION:
             partitions = sum(len(topic.partitions) for topic in body.topics)
-            made = self._sessions.begin(party_of(asked.caller), partitions, by_ids=by_ids, now_ms=now_ms)
+            party = party_of(asked.caller)
+            made = self._sessions.begin(party, owner, partitions, by_ids=by_ids, now_ms=now_ms)
             if made is not None:
                 return (yield from self._in_new_session(asked, body, made))
         return (yield from self._fetch(asked, body, self._of_connection(asked), is_full=True))
@@ -66,7 +69,7 @@ class FetchPlans:
         try:
             return (yield from self._in_session(asked, body, made, is_full=True))
         except BaseException:
-            self._sessions.end(made.session_id)  # its client does not know of it
+            self._sessions.end(made.session_id, made.owner)  # its client does not know of it
             raise
 
     def _in_session(self, asked: Asked, body: FetchRequest, named: NamedSession, *, is_full: bool) -> Answering:
@@ -75,7 +78,7 @@ class FetchPlans:
             if named.size:
                 answer.session_id = named.session_id
             else:
-                self._sessions.end(named.session_id)
+                self._sessions.end(named.session_id, named.owner)
             return answer
 
     def _of_connection(self, asked: Asked) -> FetcherSession:
@@ -92,7 +95,8 @@ class FetchPlans:
         forgotten: list[TopicPartition] = []
         if not is_full:
             forgotten = _forgotten(image, body.forgotten_topics_data, kept, by_ids=by_ids)
-            partitions = _found_again(image, session.partitions, forgotten, by_ids=by_ids) + partitions
+            may = partial(self._parts.rights.may, asked.caller, Operation.READ, ResourceType.TOPIC)
+            partitions = _found_again(image, session.partitions, forgotten, may, by_ids=by_ids) + partitions
         if body.max_bytes < 0:
             raise InvalidRequestError(f"fetch: max_bytes {body.max_bytes} is negative")
         read_committed = reads_committed(body.isolation_level)
@@ -181,10 +185,16 @@ def _forgotten(
 
 
 def _found_again(
-    image: MetadataImage, view: SessionView, forgotten: list[TopicPartition], *, by_ids: bool
+    image: MetadataImage,
+    view: SessionView,
+    forgotten: list[TopicPartition],
+    may_read: Callable[[str], bool],
+    *,
+    by_ids: bool,
 ) -> list[ours.FetchPartition]:
     """The partitions of the session that are in trouble, and whose topics are others by now: one was created, or the
-    metadata has reached this node."""
+    metadata has reached this node. A topic that the client may not read stays as it was: an answer that does not wait
+    would tell that it was created."""
     leaving = frozenset(forgotten)
     again = []
     for wanted in view.in_trouble():
@@ -198,6 +208,6 @@ def _found_again(
                 again.append(wanted._replace(partition=TopicPartition(name, key.partition)))
         else:
             known = image.topic(key.topic)
-            if known is not None and known.topic_id != topic_id:
+            if known is not None and known.topic_id != topic_id and may_read(key.topic):
                 again.append(wanted._replace(topic_id=known.topic_id))
     return again

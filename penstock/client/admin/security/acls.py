@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from penstock.addresses import as_connected
 from penstock.messages.security.acls import (
     EVERY_USER,
     WILDCARD,
@@ -50,7 +51,8 @@ def judge_right(
 ) -> AclJudgement:
     """May the principal do this? A host of `*` is one that no ACL names."""
     of_resource = [acl for acl in acls if acl.resource_type is resource and _concerns(acl, name)]
-    mine = [acl for acl in of_resource if acl.principal in (principal, EVERY_USER) and acl.host in (WILDCARD, host)]
+    hosts, principals = (WILDCARD, as_connected(host)), (principal, EVERY_USER)
+    mine = [acl for acl in of_resource if acl.principal in principals and acl.counted_host in hosts]
     for acl in mine:
         if acl.permission is Permission.DENY and acl.operation in (operation, Operation.ALL):
             return AclJudgement(False, acl)

@@ -105,6 +105,7 @@ def of_id(body: Any, name: str = "x", *more: Need) -> Row:
 STANDING = NodeStanding(1, False, 0, 1, 1, 0, 0, 0, ("/a",), node_listeners=(NodeListener("INTERNAL", "h", 1, False),))
 TROUBLE = PartitionTrouble("t", 0, PartitionTroubleKind.OFFLINE, (1,), ())
 MEMBER = listing.GroupMember("m", subscribed_topic_names=("t",))
+FOUND = group_offsets.OffsetFetchResult(SEEN, offset=5)
 COMMIT = (group_offsets.OffsetCommitPartition(SEEN, 1),)
 TABLE: dict[str, Row] = {
     "Produce": Row(
@@ -401,6 +402,7 @@ def test_of_a_group_with_topics_that_one_may_not_describe_nothing_is_told() -> N
     request.complete(listing.DescribeGroupsResponse((listing.DescribedGroup("g", members=(MEMBER,)),)))
     (told,) = request.response.groups  # type: ignore[attr-defined]
     assert isinstance(told.error, TopicAuthorizationFailedError) and told.members == ()
+    assert "'g'" in str(told.error) and "'t'" not in str(told.error), "nobody has named the topic"
 
 
 def test_all_offsets_of_a_group_are_those_of_topics_that_one_may_describe() -> None:
@@ -419,6 +421,16 @@ def test_all_offsets_of_a_group_are_those_of_topics_that_one_may_describe() -> N
         (HIDDEN, TopicAuthorizationFailedError),
         (SEEN, type(None)),
     ]
+
+
+def test_one_group_in_two_questions_has_its_refusals_in_both() -> None:
+    asks = tuple(group_offsets.OffsetFetchGroup("g", (one,)) for one in (HIDDEN, SEEN))
+    request = asked("OffsetFetch", group_offsets.OffsetFetchRequest(asks))
+    assert gatekeeper(need(DESCRIBE, G, "g"), need(DESCRIBE, T, "t")).passes(request)
+    answers = (group_offsets.GroupOffsets("g"), group_offsets.GroupOffsets("g", None, (FOUND,)))
+    request.complete(group_offsets.OffsetFetchResponse(answers))
+    told = [[(one.partition, type(one.error)) for one in group.partitions] for group in request.response.groups]  # type: ignore[attr-defined]
+    assert told == [[(HIDDEN, TopicAuthorizationFailedError)], [(SEEN, type(None))]]
 
 
 def test_a_producer_of_any_topic_gets_a_producer_id() -> None:

@@ -6,6 +6,7 @@ asks the node for something else than before, fails here until its row says what
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -31,7 +32,7 @@ from penstock.errors import ApiError
 from penstock.messages.fetch import FetchResponse, PartitionFetchResult
 from penstock.messages.groups.listing import GroupType, ListedGroup, ListGroupsResponse
 from penstock.messages.produce import PartitionProduceResult, ProduceResponse
-from penstock.messages.security.acls import Operation
+from penstock.messages.security.acls import AclBinding, Operation
 from penstock.messages.transactions.listing import ListTransactionsResponse, TransactionListing
 from penstock.types import ListenerType
 from tests.support.filled_requests import Named, codes, filled
@@ -44,7 +45,8 @@ TOPIC, GROUP, ID, CLUSTER = 29, 30, 53, 31
 TOPIC_ID = "T" * 21 + "A"
 NOBODY = Caller(CALLER.peer, LISTENER, "User:nobody", ListenerType.KAFKA)
 SECRET, MISSING = "t-secret", "t-gone"
-IMAGE: MetadataImage = parts_of(topic_of(SECRET, TOPIC_ID, ME)).image()
+NO_ACLS: Mapping[str, AclBinding] = {}
+IMAGE: MetadataImage = parts_of(topic_of(SECRET, TOPIC_ID, *[ME] * 7)).image()
 
 TABLE: dict[int, set[int]] = {
     0: {TOPIC},
@@ -111,8 +113,8 @@ GIVEN: dict[int, dict[str, Any]] = {
 """Values of fields besides what their names suggest."""
 
 
-def guard(principals: tuple[str, ...] = ()) -> Gatekeeper:
-    return Gatekeeper(Authorizer(dict, principals), lambda: IMAGE, "INTERNAL", AuditLog(lambda: 0))
+def guard(principals: tuple[str, ...] = (), acls: Mapping[str, AclBinding] = NO_ACLS) -> Gatekeeper:
+    return Gatekeeper(Authorizer(lambda: acls, principals), lambda: IMAGE, "INTERNAL", AuditLog(lambda: 0))
 
 
 class Session(SimpleNamespace):

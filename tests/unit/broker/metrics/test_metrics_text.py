@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given
@@ -13,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from broker.metrics.exposition import process_registry
 from broker.metrics.metrics import Reading, Readings
 from broker.metrics.metrics_text import metrics_text
+from penstock.plain_text import plain_lines
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 numbers = st.floats(allow_nan=False) | st.integers(-(10**18), 10**18) | st.booleans()
@@ -31,12 +33,19 @@ def test_a_scraper_reads_what_the_librarys_encoder_writes(
     rows: list[tuple[str, str, float]], meaning: str, is_counter: bool
 ) -> None:
     disable_created_metrics()  # type: ignore[no-untyped-call]  # as every node does
-    registry = CollectorRegistry()
-    readings = [Reading("a", meaning, value, is_counter, (("x", x), ("w", w))) for x, w, value in rows]
-    registry.register(Readings(lambda: readings))
-    seconds = Histogram("b_seconds", "Time.", ["api"], registry=registry)
-    seconds.labels(rows[0][0]).observe(abs(float(rows[0][2])))
-    assert families(metrics_text(registry)) == families(generate_latest(registry).decode())
+
+    def registry_of(shown: Callable[[str], str]) -> CollectorRegistry:
+        registry = CollectorRegistry()
+        readings = [
+            Reading("a", meaning, value, is_counter, (("x", shown(x)), ("w", shown(w)))) for x, w, value in rows
+        ]
+        registry.register(Readings(lambda: readings))
+        seconds = Histogram("b_seconds", "Time.", ["api"], registry=registry)
+        seconds.labels(shown(rows[0][0])).observe(abs(float(rows[0][2])))
+        return registry
+
+    text = metrics_text(registry_of(str))
+    assert families(text) == families(generate_latest(registry_of(plain_lines)).decode()), "names of clients are plain"
 
 
 def test_what_is_no_number_and_what_has_no_labels_is_written_as_prometheus_has_it() -> None:

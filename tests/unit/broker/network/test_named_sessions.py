@@ -10,6 +10,7 @@ import pytest
 from broker.network.named_sessions import EPOCH_MAX, ID_MAX, NamedSession, NamedSessions, NoSession
 
 EVICTION_MS = 1000
+OWNER, OTHER = "User:anna", "User:bob"
 
 
 class FakeSession:
@@ -31,7 +32,7 @@ def cache(slots: int = 2) -> NamedSessions:
 
 
 def begin(sessions: NamedSessions, partitions: int = 1, now_ms: int = 0) -> NamedSession | None:
-    made = sessions.begin("host", partitions, by_ids=True, now_ms=now_ms)
+    made = sessions.begin("host", OWNER, partitions, by_ids=True, now_ms=now_ms)
     if made is not None:
         cast(FakeSession, made.session).partitions = [None] * partitions
     return made
@@ -57,29 +58,41 @@ def test_the_epochs_of_a_session_count_its_requests() -> None:
     sessions = cache()
     made = begun(sessions)
     for epoch in (1, 2, 3):
-        assert sessions.go_on(made.session_id, epoch, by_ids=True, now_ms=0) is made
+        assert sessions.go_on(made.session_id, epoch, OWNER, by_ids=True, now_ms=0) is made
     for epoch in (3, 5, -7, 0):
-        refused = sessions.go_on(made.session_id, epoch, by_ids=True, now_ms=0)
+        refused = sessions.go_on(made.session_id, epoch, OWNER, by_ids=True, now_ms=0)
         assert refused == NoSession.WRONG_EPOCH
-    assert sessions.go_on(made.session_id, 4, by_ids=True, now_ms=0) is made, "a refused request counts for nothing"
+    assert sessions.go_on(made.session_id, 4, OWNER, by_ids=True, now_ms=0) is made, (
+        "a refused request counts for nothing"
+    )
 
 
 def test_after_the_largest_epoch_comes_1() -> None:
     sessions = cache()
     made = begun(sessions)
     made.epoch = EPOCH_MAX
-    assert sessions.go_on(made.session_id, EPOCH_MAX, by_ids=True, now_ms=0) is made
-    assert sessions.go_on(made.session_id, 1, by_ids=True, now_ms=0) is made
+    assert sessions.go_on(made.session_id, EPOCH_MAX, OWNER, by_ids=True, now_ms=0) is made
+    assert sessions.go_on(made.session_id, 1, OWNER, by_ids=True, now_ms=0) is made
 
 
 def test_a_session_goes_on_only_under_its_id_and_in_its_way_of_naming_topics() -> None:
     sessions = cache()
     made = begun(sessions)
-    assert sessions.go_on(made.session_id + 1, 1, by_ids=True, now_ms=0) == NoSession.UNKNOWN_ID
-    assert sessions.go_on(made.session_id, 1, by_ids=False, now_ms=0) == NoSession.OTHER_NAMES
-    sessions.end(made.session_id)
-    assert sessions.go_on(made.session_id, 1, by_ids=True, now_ms=0) == NoSession.UNKNOWN_ID
+    assert sessions.go_on(made.session_id + 1, 1, OWNER, by_ids=True, now_ms=0) == NoSession.UNKNOWN_ID
+    assert sessions.go_on(made.session_id, 1, OWNER, by_ids=False, now_ms=0) == NoSession.OTHER_NAMES
+    sessions.end(made.session_id, OWNER)
+    assert sessions.go_on(made.session_id, 1, OWNER, by_ids=True, now_ms=0) == NoSession.UNKNOWN_ID
     assert is_closed(made)
+
+
+def test_the_session_of_one_principal_is_none_to_another() -> None:
+    """Its answers name topics that the other one may not know of, and ids can be guessed."""
+    sessions = cache()
+    made = begun(sessions)
+    for epoch in (1, 2):
+        assert sessions.go_on(made.session_id, epoch, OTHER, by_ids=True, now_ms=0) == NoSession.UNKNOWN_ID
+    sessions.end(made.session_id, OTHER)
+    assert not is_closed(made) and sessions.go_on(made.session_id, 1, OWNER, by_ids=True, now_ms=0) is made
 
 
 def test_without_slots_there_are_no_sessions() -> None:
@@ -96,7 +109,7 @@ def test_a_full_cache_gives_no_place_while_all_are_young() -> None:
 def test_the_session_that_was_used_longest_ago_goes_first() -> None:
     sessions = cache()
     first, second = begun(sessions, 50), begun(sessions, 1)
-    sessions.go_on(first.session_id, 1, by_ids=True, now_ms=1)
+    sessions.go_on(first.session_id, 1, OWNER, by_ids=True, now_ms=1)
     third = begun(sessions, 1, EVICTION_MS + 1)
     assert is_closed(second) and not is_closed(first) and not is_closed(third)
     assert sessions.statistics().evictions == 1
@@ -107,7 +120,7 @@ def test_a_session_in_use_gives_way_only_to_a_larger_one_and_only_when_it_is_old
     small, large = begun(sessions, 5), begun(sessions, 9)
     late = EVICTION_MS + 1
     for named in (small, large):
-        sessions.go_on(named.session_id, 1, by_ids=True, now_ms=late)
+        sessions.go_on(named.session_id, 1, OWNER, by_ids=True, now_ms=late)
     assert begin(sessions, 5, late) is None
     begun(sessions, 6, late)
     assert is_closed(small) and not is_closed(large)
@@ -120,7 +133,7 @@ def test_a_session_stays_open_while_a_request_of_it_is_on_its_way(how: str) -> N
     made = begun(sessions)
     with made:
         if how == "ended":
-            sessions.end(made.session_id)
+            sessions.end(made.session_id, OWNER)
         else:
             begun(sessions, now_ms=EVICTION_MS + 1)
         assert not is_closed(made)

@@ -108,6 +108,10 @@ BAD = [
     (replace(READS, principal="User:" + "x" * 1_024), "at most 1024"),
     (replace(READS, host=""), "no address"),
     (replace(READS, host="node-1"), "no address"),
+    (replace(READS, host="::ffff:10.0.0.7"), "write the address '::ffff:10.0.0.7' as '10.0.0.7'"),
+    (replace(READS, host="::ffff:a00:7"), "write the address '::ffff:a00:7' as '10.0.0.7'"),
+    (replace(READS, host="fe80::1%eth0"), "write the address 'fe80::1%eth0' as 'fe80::1'"),
+    (replace(READS, host="2001:DB8::0:1"), "write the address '2001:DB8::0:1' as '2001:db8::1'"),
     (replace(READS, host="10.0.0.0/8"), "no address"),
     (replace(READS, host="::0001"), "'::1'"),
 ]

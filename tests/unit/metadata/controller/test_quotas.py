@@ -93,6 +93,7 @@ def test_a_wrong_change_leaves_the_others_of_its_entity_undone(bad: QuotaAlterat
         ("10.0.0.1", {"connection_creation_rat": 1}, "connection_creation_rate"),
         ("web-1.example", {"connection_creation_rate": 1}, "is no address"),
         ("10.0.0.0/8", {"connection_creation_rate": 1}, "is no address"),
+        ("::ffff:a00:7", {"connection_creation_rate": 1}, "as '10.0.0.7'"),
         ("*", {"connection_creation_rate": 1}, "is no address"),
         ("::0001", {"connection_creation_rate": 1}, "as '::1'"),
         ("1" * 2_000, {"connection_creation_rate": 1}, "is no address"),

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from broker.network.request_ports import Sight
+from penstock.errors import TopicAuthorizationFailedError
+from penstock.messages.groups.classic_protocol import SyncGroupRequest
+from penstock.wire.consumer_protocol import decode_assignment
+from tests.support.classic_consumer import ClassicConsumer
 from tests.support.consumer_groups import CLIENT, ConsumerHere, ConsumerShard, TopicsHere, settle
 
 
@@ -162,3 +168,68 @@ def test_a_group_without_an_authorizer_keeps_nothing_of_rights() -> None:
     settle(one)
     sights = here.group().sights
     assert not sights.principals and sights.unheard is None and not sights._of and not sights._resolved
+
+
+def test_a_member_that_may_not_describe_a_topic_any_more_is_refused_and_told_nothing_of_it() -> None:
+    here, rights = ConsumerShard(TopicsHere(a=1, b=1)), Rights(anna="a b", bert="a b")
+    anna, bert = ConsumerHere(here, "m", "a", "b"), ConsumerHere(here, "n", "a", "b")
+    for one, principal in ((anna, "anna"), (bert, "bert")):
+        as_of(one, rights, principal)
+    settle(anna, bert)
+    rights.now(anna="a")
+    as_of(anna, rights, "anna")
+    as_of(bert, rights, "bert")
+    here.topics.add("b", 5)
+    here.topics_changed("b")
+    with pytest.raises(TopicAuthorizationFailedError, match="'b'"):
+        anna.beat()
+    bert.beat()
+    rights.now(anna="a b")
+    as_of(anna, rights, "anna")
+    settle(anna, bert)
+    assert topics_of(here, anna, bert) == {"a", "b"}
+
+
+def test_names_are_judged_again_only_when_rights_have_changed() -> None:
+    here, rights = ConsumerShard(TopicsHere(a=1)), Rights(anna="a")
+    one = ConsumerHere(here, "m", "a")
+    as_of(one, rights, "anna")
+    settle(one)
+    assert rights.asked == ["a"]
+    rights.now()
+    as_of(one, rights, "anna")
+    one.beat()
+    one.beat()
+    assert rights.asked == ["a", "a"]
+
+
+@pytest.mark.parametrize("name", ["hidden", "missing"])
+def test_a_classic_member_is_assigned_nothing_of_a_topic_that_it_may_not_describe(name: str) -> None:
+    """Its coordinator assigns: a name of its subscription would be answered with the topic's partitions."""
+    here, rights = ConsumerShard(TopicsHere(a=1, hidden=3)), Rights(mallory="a")
+    client = CLIENT._replace(sight=rights.sight("mallory"))
+    new = ConsumerHere(here, "B", "a")
+    as_of(new, rights, "mallory")
+    new.beat()
+    epoch = here.group().epoch
+    old = ClassicConsumer(here, name)
+    old.owned = frozenset([(name, 0)])
+    joined = here.send(old.join_request(member_id="of its own"), client)
+    assert joined.error is None and joined.generation_id == here.group().epoch == epoch + 1
+    assert here.group().members["of its own"].names == frozenset()
+    synced = here.send(SyncGroupRequest("g", joined.generation_id, "of its own"), client)
+    assert decode_assignment(synced.assignment).assigned_partitions == []
+
+
+def test_a_classic_member_is_not_told_of_what_it_was_assigned_before_its_right_went() -> None:
+    here, rights = ConsumerShard(TopicsHere(a=1, b=1)), Rights(anna="a b")
+    new, old = ConsumerHere(here, "B", "a"), ClassicConsumer(here, "a", "b")
+    as_of(new, rights, "anna")
+    new.beat()
+    joined = here.send(old.join_request(member_id="m"), CLIENT._replace(sight=rights.sight("anna")))
+    sync = SyncGroupRequest("g", joined.generation_id, "m")
+    for now, told in (("a b", ["b"]), ("a", [])):
+        rights.now(anna=now)
+        answer = here.send(sync, CLIENT._replace(sight=rights.sight("anna")))
+        names = [row.topic for row in decode_assignment(answer.assignment).assigned_partitions]
+        assert [name for name in names if name == "b"] == told

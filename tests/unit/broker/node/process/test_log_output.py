@@ -141,4 +141,4 @@ def test_a_name_that_a_client_chose_does_not_look_like_a_line_of_the_log() -> No
     text = "closed the connection of (client.id x\n1970-01-01 refused {}\r\x1b[2J\x9b)\tand more"
     (first, second) = written(record(text, 0.0), form="text")
     assert first.endswith("WARNING broker.jobs: closed the connection of (client.id x")
-    assert second == "    1970-01-01 refused {}\\x0d\\x1b[2J\\x9b)\tand more"
+    assert second == "    1970-01-01 refused {}\\r\\x1b[2J\\x9b)\tand more"

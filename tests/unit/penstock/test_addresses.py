@@ -1,0 +1,89 @@
+"""One machine's address is the same however it is written, and an ACL with any of its forms counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.authorization.authorizer import Authorizer
+from broker.connections.accepted_sockets import peer_of
+from broker.kafka.connection.bound_sockets import endpoint_of
+from broker.quotas.quota_limits import address_limits_of
+from penstock.addresses import as_connected
+from penstock.messages.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
+from penstock.messages.security.quotas import CONNECTION_CREATION_RATE, QuotaEntity
+from penstock.types import Endpoint
+
+
+@pytest.mark.parametrize(
+    ("written", "connected"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("::ffff:a00:7", "10.0.0.7"),
+        ("0:0:0:0:0:FFFF:10.0.0.7", "10.0.0.7"),
+        ("2001:DB8:0:0::1", "2001:db8::1"),
+        ("fe80::1%eth0", "fe80::1"),
+        ("*", "*"),
+        ("", ""),
+        ("10.0.0.07", "10.0.0.07"),
+        ("node-1", "node-1"),
+    ],
+)
+def test_an_address_has_one_form(written: str, connected: str) -> None:
+    assert as_connected(written) == connected
+    assert as_connected(connected) == connected
+
+
+@pytest.mark.parametrize(
+    ("grpc", "socket", "host"),
+    [
+        ("ipv4:10.0.0.7:1", ("10.0.0.7", 1), "10.0.0.7"),
+        ("ipv6:%5B::ffff:10.0.0.7%5D:1", ("::ffff:10.0.0.7", 1, 0, 0), "10.0.0.7"),
+        ("ipv6:[::ffff:a00:7]:1", ("::ffff:a00:7", 1, 0, 0), "10.0.0.7"),
+        ("ipv6:%5Bfe80::1%252%5D:1", ("fe80::1", 1, 0, 2), "fe80::1"),
+    ],
+)
+def test_both_doors_know_one_client_by_the_same_address(grpc: str, socket: tuple[object, ...], host: str) -> None:
+    assert peer_of(grpc) == endpoint_of(socket) == Endpoint(host, 1)
+
+
+def acl(host: str, permission: Permission) -> AclBinding:
+    return AclBinding(ResourceType.TOPIC, "t", PatternType.LITERAL, "User:bob", host, Operation.READ, permission)
+
+
+def may_read(at: str, *acls: AclBinding) -> bool:
+    rights = Authorizer(lambda: {str(number): one for number, one in enumerate(acls)}).rights_of("User:bob", at)
+    return rights.allows(Operation.READ, ResourceType.TOPIC, "t")
+
+
+@pytest.mark.parametrize("at", ["10.0.0.7", "::ffff:10.0.0.7"])
+@pytest.mark.parametrize("host", ["10.0.0.7", "::ffff:10.0.0.7", "::ffff:a00:7"])
+def test_an_acl_of_an_older_release_counts_whatever_its_form(host: str, at: str) -> None:
+    assert not may_read(at, acl("*", Permission.ALLOW), acl(host, Permission.DENY))
+    assert may_read(at, acl(host, Permission.ALLOW))
+    assert not may_read("10.0.0.8", acl(host, Permission.ALLOW))
+
+
+def test_a_zone_makes_a_denial_no_narrower_and_a_permission_no_wider() -> None:
+    assert not may_read("fe80::1", acl("*", Permission.ALLOW), acl("fe80::1%eth0", Permission.DENY))
+    assert not may_read("fe80::1", acl("fe80::1%eth0", Permission.ALLOW))
+    assert not may_read("fe80::1%2", acl("*", Permission.ALLOW), acl("fe80::1", Permission.DENY))
+
+
+def test_an_acl_is_removed_in_the_form_in_which_it_was_added() -> None:
+    acls = {"1": acl("*", Permission.ALLOW), "2": acl("::ffff:a00:7", Permission.DENY)}
+    authorizer = Authorizer(lambda: acls)
+    assert not authorizer.rights_of("User:bob", "10.0.0.7").allows(Operation.READ, ResourceType.TOPIC, "t")
+    acls = {"1": acls["1"]}
+    assert authorizer.rights_of("User:bob", "10.0.0.7").allows(Operation.READ, ResourceType.TOPIC, "t")
+
+
+def test_a_quota_of_an_older_release_counts_whatever_its_form() -> None:
+    def quota(ip: str, rate: float) -> tuple[QuotaEntity, dict[str, float]]:
+        return QuotaEntity(ip=ip), {CONNECTION_CREATION_RATE: rate}
+
+    assert address_limits_of(dict([quota("::ffff:a00:7", 5), quota("", 9)])) == {
+        "::ffff:a00:7": 5, "10.0.0.7": 5, "": 9,
+    }  # fmt: skip
+    both = dict([quota("::ffff:a00:7", 5), quota("10.0.0.7", 2)])
+    assert address_limits_of(both)["10.0.0.7"] == 2, "the one that lists show as it is compared"
