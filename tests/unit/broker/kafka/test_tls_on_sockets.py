@@ -7,7 +7,7 @@ import logging
 import ssl
 import tempfile
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,22 @@ from typing import Any
 import pytest
 import uvloop
 
+from broker.kafka.api_row import ApiRow
 from broker.kafka.connection import tls_handshake
 from broker.kafka.connection.bound_sockets import BoundSockets
-from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
+from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.schemas.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from broker.network.request_channel import Request
 from broker.tls import certificates
 from broker.tls.certificates import NodeCertificates
 from penstock.types import Endpoint
 from tests.support.certificates import Files, TestCa, node_certificates
-from tests.support.kafka_door import LIMITS, VERSION, DoorBench, frame, metadata
+from tests.support.kafka_door import LIMITS, METADATA, VERSION, DoorBench, frame, metadata
 from tests.unit.broker.kafka.test_listeners_on_sockets import MIB, Client, Port, until
 
 CA, OTHER = TestCa(), TestCa("Other CA")
@@ -66,7 +73,13 @@ async def secure(port: Port, context: ssl.SSLContext | None = None, host: str = 
     return Client(*await opened)
 
 
-def run(scenario: Scenario, loop_factory: Any = uvloop.new_event_loop, limits: Any = LIMITS, **keys: Any) -> None:
+def run(
+    scenario: Scenario,
+    loop_factory: Any = uvloop.new_event_loop,
+    limits: Any = LIMITS,
+    rows: Sequence[ApiRow] = (),
+    **keys: Any,
+) -> None:
     callers: list[str] = []
 
     def handle(request: Request) -> None:
@@ -76,7 +89,7 @@ def run(scenario: Scenario, loop_factory: Any = uvloop.new_event_loop, limits: A
     async def main() -> None:
         port, files = Port(), Files(node=CA.node(1), ca=CA.pem)
         certificates = node_certificates(files, **keys)
-        bench = DoorBench(handle, limits=limits, bind=port.bind, certificates=certificates.of("KAFKA"))
+        bench = DoorBench(handle, limits, rows, bind=port.bind, certificates=certificates.of("KAFKA"))
         bench.listener._endpoint = Endpoint("127.0.0.1", 0)
         bench.dispatcher.start()
         await bench.listener.start()
@@ -337,3 +350,33 @@ def test_a_client_that_leaves_at_any_time_leaves_nothing(loop_factory: Any) -> N
         await until(lambda: not tls.bench.listener._open and not tls.bench.listener._shaking)
 
     run(scenario, loop_factory)
+
+
+@LOOPS
+def test_an_answer_that_nobody_reads_is_counted_until_its_connection_is_cut(loop_factory: Any) -> None:
+    """TLS hands down what it is given and tells nobody; so an answer goes out in pieces."""
+    topic = MetadataResponseTopic(name="x" * 30_000)
+
+    def plan(asked: Asked, body: MetadataRequest) -> Plan:
+        yield Ask("Metadata", "")
+        return MetadataResponse(cluster_id="a", topics=[topic] * 1_000 if body.topics else [])
+
+    async def scenario(tls: Tls, port: Port) -> None:
+        answers, listener, clock = tls.bench.memory.answers, tls.bench.listener, tls.bench.clock
+        silent, reading = await secure(port), await secure(port)
+        silent.writer.write(metadata(1, "large"))
+        await until(lambda: answers.statistics().used_bytes)
+        assert answers.statistics().used_bytes > 2 * 30 * 1_000_000, "its parts, and those that wait for the socket"
+        (unwritten,) = [size for one in listener._open.values() if (size := one.connection.unwritten)]
+        assert unwritten > 15 * 1_000_000
+        reading.writer.write(metadata(1))  # of the same party, whose share is full
+        listener.sweep(clock.now_ms())
+        clock.advance(LIMITS.write_stall_ms_max + 1)
+        listener.sweep(clock.now_ms())
+        await until(lambda: not answers.statistics().used_bytes)
+        assert listener.statistics().cut_stalled == 1
+        assert await reading.answer() == (1, "a")
+        silent.close()
+        reading.close()
+
+    run(scenario, loop_factory, rows=[replace(METADATA, plan=plan)])
