@@ -27,6 +27,18 @@ def check_address(text: str, remedy: str) -> None:
         raise InvalidRequestError(f"write the address {text!r} as {written!r}: it is compared as it is written")
 
 
+def is_loopback(host: str) -> bool:
+    """Other machines do not reach that host."""
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
 @lru_cache(_NETWORKS_KEPT)
 def network_of(host: str) -> str:
     """The host as whoever is one of many is counted by it: an address of IPv4 by itself, and one of IPv6 by its network

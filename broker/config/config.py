@@ -35,6 +35,7 @@ from broker.config.listener_keys import (
     overrides_by_listener,
     security_by_listener,
 )
+from broker.config.named_listeners import with_named_protocols
 from broker.config.node_config import NodeConfig
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.config_keys import GIB, KIB, MIB, REQUIRED, ConfigKey, Kind, nearest
@@ -94,7 +95,8 @@ def parse_config(given: Mapping[str, object], *, looks_at_dirs: bool = True) -> 
     check_inter_broker_name(values["inter_broker_listener_name"])
     values["listeners"] = parse_listeners("listeners", values["listeners"])
     values["listener_type_map"] = parse_listener_types(values["listener_type_map"])
-    values["listener_security_protocol_map"] = parse_security_protocols(values["listener_security_protocol_map"])
+    protocols = parse_security_protocols(values["listener_security_protocol_map"])
+    values["listener_security_protocol_map"] = with_named_protocols(protocols, values["listeners"])
     internal = values["inter_broker_listener_name"]
     rows = listener_keys(given, values["listeners"], internal)
     of_listeners = {name: _value(key, given) for name, key in rows.items()}

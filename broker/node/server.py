@@ -27,6 +27,7 @@ from broker.authentication.tokens.ports import NO_TOKENS
 from broker.config.config import load_config
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.exposed_listeners import exposed_listeners
+from broker.config.idle_keys import security_warnings
 from broker.node.configuration.config_reload import ConfigReload
 from broker.node.configuration.node_log import OF_NODES_LOG, NodeLog, with_log_options
 from broker.node.environment import Environment
@@ -90,7 +91,8 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     runtime = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
     for line in banner(config, config_path, version, runtime, os.getpid()):
         _log.info("%s", line)
-    for warning in (*exposed_listeners(config), *certificate_warnings(config, certificates), *token_warnings(config)):
+    of_files = (*certificate_warnings(config, certificates), *token_warnings(config))
+    for warning in (*exposed_listeners(config), *security_warnings(config), *of_files):
         _log.warning("%s", warning)
     pages = OperatorPages(config, version, environment.clock.now_ms)
     end_pages = pages.serve(certificates or NO_CERTIFICATES)

@@ -26,6 +26,7 @@ from broker.config.node_config import NodeConfig
 from broker.tls.certificates import NodeCertificates
 from penstock.certs.node_identity import NodeIdentity
 from penstock.clock import SystemClock
+from tests.support.named_listeners import all_named
 
 CLUSTER = "WuRhsPT0Qm-S_0lqnVZ80A"
 HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -166,7 +167,7 @@ def tls_config(node_id: int = 1, **changes: object) -> NodeConfig:
         "ssl.keystore.location": "/tls/node",
         "ssl.truststore.location": "/tls/ca",
     }
-    return parse_config(values | {name.replace("_", "."): value for name, value in changes.items()})
+    return parse_config(all_named(values | {name.replace("_", "."): value for name, value in changes.items()}))
 
 
 def node_certificates(files: Files, node_id: int = 1, **changes: Any) -> NodeCertificates:
