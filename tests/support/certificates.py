@@ -53,10 +53,20 @@ class TestCa:
 
     __test__ = False
 
-    def __init__(self, subject: str = "Test CA", issuer: TestCa | None = None, days: float = 3_650) -> None:
+    def __init__(
+        self,
+        subject: str = "Test CA",
+        issuer: TestCa | None = None,
+        days: float = 3_650,
+        *,
+        usage: x509.KeyUsage | None = None,
+    ) -> None:
         self.issuer = issuer
         self.key = key_of(subject)
-        self.certificate = self._sign(x509.CertificateBuilder(), name(subject), self.key, days, issuer or self, True)
+        builder = x509.CertificateBuilder()
+        if usage is not None:
+            builder = builder.add_extension(usage, True)
+        self.certificate = self._sign(builder, name(subject), self.key, days, issuer or self, True)
 
     @classmethod
     def of_files(cls, certificate: Path, key: Path) -> TestCa:
@@ -98,26 +108,37 @@ class TestCa:
         days: float = 30,
         *,
         key: Any = None,
+        uses: Sequence[x509.ObjectIdentifier] = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH),
+        usage: x509.KeyUsage | None = None,
     ) -> bytes:
         """The PEM of a keystore."""
         key = key or key_of(f"leaf {subject}")
-        builder = x509.CertificateBuilder().add_extension(
-            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), False
-        )
+        builder = x509.CertificateBuilder()
+        if uses:
+            builder = builder.add_extension(x509.ExtendedKeyUsage(uses), False)
+        if usage is not None:
+            builder = builder.add_extension(usage, True)
         if sans:
             builder = builder.add_extension(x509.SubjectAlternativeName(sans), False)
         written = name(subject) if isinstance(subject, str) else subject
         certificate = self._sign(builder, written, key, days, self, False)
         return pem_of(key) + certificate.public_bytes(Encoding.PEM) + self.chain
 
-    def node(self, node_id: int, days: float = 30, cluster_id: str = CLUSTER, hosts: Sequence[str] = HOSTS) -> bytes:
+    def node(
+        self,
+        node_id: int,
+        days: float = 30,
+        cluster_id: str = CLUSTER,
+        hosts: Sequence[str] = HOSTS,
+        **more: Any,
+    ) -> bytes:
         identity = NodeIdentity(cluster_id, node_id)
         names = [
             x509.UniformResourceIdentifier(identity.uri),
             x509.DNSName(identity.dns_name),
             *map(general_name, hosts),
         ]
-        return self.leaf(f"node-{node_id}", names, days)
+        return self.leaf(f"node-{node_id}", names, days, **more)
 
     def client(self, user: str, days: float = 30) -> bytes:
         return self.leaf(user, (), days)
