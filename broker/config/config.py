@@ -27,7 +27,7 @@ from broker.config.endpoint_texts import (
 )
 from broker.config.keys.config_table import KEYS
 from broker.config.keys.kafka_keys import hint
-from broker.config.keys.security_keys import FILE_ATTRIBUTES
+from broker.config.keys.security_keys import FILE_ATTRIBUTES, MAPPING_RULES
 from broker.config.listener_keys import (
     is_listener_key,
     listener_keys,
@@ -48,6 +48,7 @@ UNKNOWN_SHOWN_MAX = 20
 """Unknown keys that one error names: a server.properties of Kafka has a dozen."""
 
 _QUANTITY = re.compile(rf"^\s*(\d{{1,{NUMBER_DIGITS_MAX}}})\s*([a-zA-Z]+)\s*$")
+_VARIABLE = re.compile(r"\$\{[^}]*\}")
 _UNITS = {
     "bytes": {
         "k": KIB,
@@ -134,7 +135,19 @@ def _value(key: ConfigKey, given: Mapping[str, object]) -> object:
             raise ConfigError(f"{key.name} is not set and has no default; {key.doc}")
         return key.default
     value = given[key.name]
+    if not key.name.endswith(MAPPING_RULES) and (found := _not_filled_in(value)):
+        raise ConfigError(
+            f"{key.name} = {shown(value)}: {shown(found)} is not filled in here; write the value itself, or have the"
+            " file made from a template before the node starts"
+        )
     return _READERS[key.kind](key, value)
+
+
+def _not_filled_in(value: object) -> str:
+    """A ${NAME} in it, as shells, Compose and Kafka's providers have them; "" if there is none."""
+    texts = value if isinstance(value, list) else [value]
+    found = (match for text in texts if isinstance(text, str) and (match := _VARIABLE.search(text)))
+    return next((match[0] for match in found), "")
 
 
 def _int_value(key: ConfigKey, value: object) -> int:

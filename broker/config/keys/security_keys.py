@@ -16,6 +16,7 @@ from penstock.sasl.mechanisms import MECHANISMS
 PROTOCOL_MAP = "listener.security.protocol.map"
 METRICS_LISTENER = "METRICS"
 """The name of metrics.listener in that map, and in the keys of one listener."""
+MAPPING_RULES = "ssl.principal.mapping.rules"
 DEFAULT_MAPPING_RULES = "DEFAULT"
 DEFAULT_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 ALLOW_PLAINTEXT_NODES = "allow.plaintext.node.listeners"
@@ -73,7 +74,7 @@ SECURITY = (
         tuple(ClientAuth),
     ),
     string(
-        "ssl.principal.mapping.rules",
+        MAPPING_RULES,
         DEFAULT_MAPPING_RULES,
         "How the distinguished name of a client's certificate becomes its principal: RULE:pattern/replacement/[LU], "
         "with commas between; the first that fits counts. DEFAULT is the whole name.",
