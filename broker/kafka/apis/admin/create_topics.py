@@ -23,14 +23,16 @@ from broker.kafka.schemas.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from metadata.idle_topic_keys import IDLE_TOPIC_KEYS
 from metadata.records import BROKER_RESOURCE
-from metadata.topic_config import TOPIC_CONFIGS, parse_topic_config
+from metadata.topic_config import EVERY_TOPIC_KEY, TOPIC_CONFIGS, parse_topic_config
 from penstock.config_keys import config_text
 from penstock.errors import ApiError, InvalidConfigError, InvalidRequestError, TopicAuthorizationFailedError
 from penstock.messages import configs, topics
 from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.configs import ConfigEntry, ConfigSource
 from penstock.messages.security.acls import Operation, ResourceType
+from penstock.messages.topics import USE_DEFAULT
 
 FIRST_WITH_CONFIGS: Final = 5
 Defaults = Mapping[str, ConfigEntry]
@@ -70,7 +72,8 @@ def _topics(body: CreateTopicsRequest) -> list[CreatableTopic]:
 
 
 def _refused(body: CreateTopicsRequest) -> dict[str, ApiError]:
-    """The topics that our message cannot say, by name: with two configurations, or one without a value."""
+    """The topics that our message cannot say, by name: with two configurations, or one without a value. And those that
+    name numbers beside their assignment, which has them, as Kafka refuses them: one of the two is not meant."""
     refused: dict[str, ApiError] = {}
     for name, times in Counter(topic.name for topic in body.topics).items():
         if times > 1:
@@ -79,7 +82,14 @@ def _refused(body: CreateTopicsRequest) -> dict[str, ApiError]:
         keys = Counter(config.name for config in topic.configs)
         twice = next((key for key, times in keys.items() if times > 1), None)
         without = next((config.name for config in topic.configs if config.value is None), None)
-        if twice is not None:
+        numbers = (("num_partitions", topic.num_partitions), ("replication_factor", topic.replication_factor))
+        beside = next((f"{name}={number}" for name, number in numbers if number != USE_DEFAULT), None)
+        if topic.assignments and beside is not None:
+            refused.setdefault(
+                topic.name,
+                InvalidRequestError(f"a manual assignment has its own numbers: {beside} must be -1 beside it"),
+            )
+        elif twice is not None:
             refused.setdefault(topic.name, InvalidRequestError(f"{twice[:64]!r} is named twice for one topic"))
         elif without is not None:
             refused.setdefault(
@@ -121,10 +131,15 @@ def _result(
         )
     own = {config.name: config.value or "" for config in topic.configs}
     inherited = [_entry(name, entry.value, entry.source) for name, entry in defaults.items() if name not in own]
+    inherited += [
+        _entry(name, config_text(idle.key.default), ConfigSource.DEFAULT_CONFIG)
+        for name, idle in IDLE_TOPIC_KEYS.items()
+        if defaults and name not in own
+    ]
     overridden = [
         _entry(name, config_text(parse_topic_config(name, value)), ConfigSource.DYNAMIC_TOPIC_CONFIG)
         for name, value in own.items()
-        if name in TOPIC_CONFIGS
+        if name in EVERY_TOPIC_KEY
     ]
     return CreatableTopicResult(
         name=topic.name,
