@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import importlib.metadata
 import logging
 import os
 import platform
@@ -44,6 +43,7 @@ from broker.node.system_environment import system_environment
 from broker.tls.material import NO_CERTIFICATES
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
+from penstock.release import release
 from penstock.tasks import watch
 from storage.disk.async_files import AioFiles
 from storage.disk.spare_descriptors import SPARE
@@ -87,7 +87,7 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     environment = system_environment(
         certificates or NO_CERTIFICATES, config.inter_broker_listener_name, tokens or NO_TOKENS
     )
-    version = _version()
+    version = release()
     runtime = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
     for line in banner(config, config_path, version, runtime, os.getpid()):
         _log.info("%s", line)
@@ -116,13 +116,6 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     end_pages()
     log.close()
     return exit_code
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("penstock")
-    except importlib.metadata.PackageNotFoundError:  # run from a tree that is not installed
-        return "unknown"
 
 
 async def run_node(

@@ -113,7 +113,7 @@ class OfListener:
     def statistics(self) -> CertificateStatistics:
         keystore, truststore = self.current.keystore, self.current.truststore
         ends = None if truststore is None else truststore.not_after_ms
-        return CertificateStatistics(self.listener, keystore.not_after_ms, ends, bool(self.refused))
+        return CertificateStatistics(self.listener, keystore.not_after_ms, ends, self.refused)
 
     def __repr__(self) -> str:
         return f"OfListener({self.listener}, {self._current})"

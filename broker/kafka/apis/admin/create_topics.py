@@ -40,7 +40,7 @@ Defaults = Mapping[str, ConfigEntry]
 
 def create_topics(parts: DoorParts, asked: Asked, body: CreateTopicsRequest) -> Plan:
     check_number(body.topics)
-    refused = _refused(body)
+    refused = {**_with_two_numbers(parts, asked, body), **_refused(body)}
     wanted = tuple(_new_topic(topic) for topic in body.topics if topic.name not in refused)
     made: Mapping[str, topics.TopicResult] = {}
     if wanted:
@@ -72,8 +72,7 @@ def _topics(body: CreateTopicsRequest) -> list[CreatableTopic]:
 
 
 def _refused(body: CreateTopicsRequest) -> dict[str, ApiError]:
-    """The topics that our message cannot say, by name: with two configurations, or one without a value. And those that
-    name numbers beside their assignment, which has them, as Kafka refuses them: one of the two is not meant."""
+    """The topics that our message cannot say, by name: with two configurations, or one without a value."""
     refused: dict[str, ApiError] = {}
     for name, times in Counter(topic.name for topic in body.topics).items():
         if times > 1:
@@ -82,18 +81,29 @@ def _refused(body: CreateTopicsRequest) -> dict[str, ApiError]:
         keys = Counter(config.name for config in topic.configs)
         twice = next((key for key, times in keys.items() if times > 1), None)
         without = next((config.name for config in topic.configs if config.value is None), None)
-        numbers = (("num_partitions", topic.num_partitions), ("replication_factor", topic.replication_factor))
-        beside = next((f"{name}={number}" for name, number in numbers if number != USE_DEFAULT), None)
-        if topic.assignments and beside is not None:
-            refused.setdefault(
-                topic.name,
-                InvalidRequestError(f"a manual assignment has its own numbers: {beside} must be -1 beside it"),
-            )
-        elif twice is not None:
+        if twice is not None:
             refused.setdefault(topic.name, InvalidRequestError(f"{twice[:64]!r} is named twice for one topic"))
         elif without is not None:
             refused.setdefault(
                 topic.name, InvalidConfigError(f"{without[:64]!r} has no value; leave it out, or give one")
+            )
+    return refused
+
+
+def _with_two_numbers(parts: DoorParts, asked: Asked, body: CreateTopicsRequest) -> dict[str, ApiError]:
+    """The topics that name numbers beside their assignment, which has its own: as in Kafka, one of the two is not
+    meant. A topic that the caller may not make, or that is there, gets the error for that."""
+    refused: dict[str, ApiError] = {}
+    for topic in body.topics:
+        numbers = (("num_partitions", topic.num_partitions), ("replication_factor", topic.replication_factor))
+        beside = next((f"{name}={number}" for name, number in numbers if number != USE_DEFAULT), None)
+        if not topic.assignments or beside is None or parts.image().topic(topic.name) is not None:
+            continue
+        if parts.rights.may(asked.caller, Operation.CREATE, ResourceType.CLUSTER) or parts.rights.may(
+            asked.caller, Operation.CREATE, ResourceType.TOPIC, topic.name
+        ):
+            refused[topic.name] = InvalidRequestError(
+                f"a manual assignment has its own numbers: {beside} must be -1 beside it"
             )
     return refused
 
