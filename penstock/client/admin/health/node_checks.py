@@ -2,8 +2,8 @@
 still, and readers that an open transaction holds up.
 
 All of it works now, and will not for long, or is not as somebody believes: each finding is a warning, but a certificate
-that has ended, which lets nobody in. Controllers that are no brokers are not asked, and an older broker says nothing:
-the summary names them. A user who may not describe the cluster is told nothing either, and which right is missing.
+that has ended, which lets nobody in. Controllers that are no brokers are not asked; their metrics tell it. An older
+broker says nothing, and the summary names it. A user who may not describe the cluster learns which right is missing.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def certificates(views: ClusterViews) -> HealthCheck:
         )
     if first is None:
         return _unknown("certificates", views, "no broker has a listener with TLS")
-    return HealthCheck("certificates", OK, f"none is refused; the first ends in {first // DAY_MS} days")
+    return HealthCheck("certificates", OK, f"the brokers refuse none; the first ends in {first // DAY_MS} days")
 
 
 def _end(left_ms: int) -> str:

@@ -39,7 +39,7 @@ def saying(node: int, **changes: Any) -> ClusterInfo:
 def test_a_sound_cluster_says_what_it_has() -> None:
     health = judge(views(saying(0), saying(1), saying(2)), QUORUM)
     assert health.status == "healthy" and {one.status for one in health.checks} == {"ok"}
-    assert check(health, "certificates").summary == "none is refused; the first ends in 200 days"
+    assert check(health, "certificates").summary == "the brokers refuse none; the first ends in 200 days"
     assert check(health, "versions").summary == "every broker that answers runs 1.2.0"
     assert check(health, "settings").summary == "those of every broker that answers are equal"
     assert check(health, "disk use").summary == "the fullest disk is used to 50%"
