@@ -23,8 +23,10 @@ from broker.config.node_config import NodeConfig
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import ConfigError
 from penstock.messages.security.acls import ANONYMOUS_USER, USER_TYPE
+from penstock.sasl.mechanisms import MECHANISMS
 from penstock.types import ListenerType, SecurityProtocol
 
+_OF_TOKENS = "sasl_oauthbearer_"
 _OF_LOG_INS = ("sasl_", "connections_max_reauth_ms")
 
 
@@ -38,6 +40,11 @@ def check_idle_keys(config: NodeConfig) -> None:
                 raise _idle(key, f"{listener} is {protocol}", f"{listener}:{'SASL_SSL' if protocol.is_sasl else 'SSL'}")
             if attribute.startswith(_OF_LOG_INS) and not protocol.is_sasl:
                 raise _idle(key, f"{listener} is {protocol}, where nobody logs in", f"{listener}:SASL_SSL")
+            if attribute.startswith(_OF_TOKENS) and not _takes_tokens(config, listener):
+                raise ConfigError(
+                    f"{key} is set, but {listener} takes no tokens; add OAUTHBEARER to listener.name."
+                    f"{listener.lower()}.sasl.enabled.mechanisms, or remove the key"
+                )
     if not config.is_broker:
         return
     can_ask = any(config.security_protocol(name).is_tls for name in (*config.client_listeners, METRICS_LISTENER))
@@ -92,8 +99,14 @@ def _idle_keys_of_clients(config: NodeConfig) -> Iterator[str]:
                 f"{key} is set, and no listener has SASL: nobody logs in; write {PROTOCOL_MAP} ="
                 f" {config.client_listeners[-1]}:SASL_SSL, or remove the key"
             )
-    rules = config.ssl_principal_mapping_rules != DEFAULT_MAPPING_RULES
-    if rules and not _certificate_listeners(config):
+    by_certificate = _certificate_listeners(config)
+    for name in config.client_listeners:
+        if "ssl_principal_mapping_rules" in config.listener_security.get(name, {}) and name not in by_certificate:
+            yield (
+                f"listener.name.{name.lower()}.ssl.principal.mapping.rules is set, and {name} takes no principals from"
+                " certificates: that is a listener with SSL and ssl.client.auth; set these, or remove the key"
+            )
+    if config.ssl_principal_mapping_rules != DEFAULT_MAPPING_RULES and not by_certificate:
         yield (
             "ssl.principal.mapping.rules is set, and no listener takes its principals from certificates: that is one"
             " with SSL and ssl.client.auth; set these, or remove the key"
@@ -137,6 +150,10 @@ def _names_of_protocols(config: NodeConfig) -> Iterator[str]:
                 f"{name}://{config.listeners[name]} speaks Penstock's gRPC, which Kafka's clients do not; write"
                 f" listener.type.map = {name}:KAFKA for these, or {name}:GRPC if it is meant"
             )
+
+
+def _takes_tokens(config: NodeConfig, listener: str) -> bool:
+    return any(MECHANISMS[name].takes_token for name in config.security_of(listener, "sasl_enabled_mechanisms"))
 
 
 def _login_listeners(config: NodeConfig) -> list[str]:

@@ -15,6 +15,10 @@ from penstock.types import SecurityProtocol
 from tests.unit.broker.config.test_security_config import BASE, FILES, MAP
 
 FOUR = "BROKER:SASL_SSL,KAFKA:SASL_SSL,INTERNAL:SSL,CONTROLLER:SSL"
+TOKENS_AT_BROKER = {
+    "listener.name.broker.sasl.enabled.mechanisms": "OAUTHBEARER",
+    "listener.name.broker.sasl.oauthbearer.jwks.endpoint.url": "file:///keys",
+}
 AUTHORIZED = {"authorizer.class.name": "StandardAuthorizer", "super.users": "User:admin"}
 
 
@@ -97,6 +101,10 @@ def test_a_listener_named_as_a_protocol_has_that_protocol(name: str) -> None:
         ({"listener.name.internal.ssl.truststore.location": "/k"}, f"write {MAP} = INTERNAL:SSL"),
         ({"listener.name.kafka.sasl.enabled.mechanisms": "PLAIN"}, "where nobody logs in; write listener"),
         ({"listener.name.kafka.connections.max.reauth.ms": 5}, "where nobody logs in"),
+        (
+            {MAP: FOUR, **FILES, **TOKENS_AT_BROKER, "listener.name.kafka.sasl.oauthbearer.expected.audience": "shop"},
+            "KAFKA takes no tokens; add OAUTHBEARER to listener.name.kafka.sasl.enabled.mechanisms",
+        ),
         ({"listener.name.metrics.ssl.client.auth": "required"}, "METRICS is PLAINTEXT"),
         (
             {**AUTHORIZED, "super.users": "User:alice,User:bob"},
@@ -139,6 +147,10 @@ OF_CERTIFICATES = {MAP: FOUR.replace("SASL_SSL", "SSL"), **FILES, "ssl.client.au
         (
             {MAP: FOUR.replace("SASL_SSL", "SSL"), **FILES, "listener.name.kafka.ssl.truststore.location": "/t"},
             "listener.name.kafka.ssl.truststore.location is set, and nobody is asked for a certificate at KAFKA",
+        ),
+        (
+            {MAP: FOUR, **FILES, "listener.name.kafka.ssl.principal.mapping.rules": "DEFAULT"},
+            "listener.name.kafka.ssl.principal.mapping.rules is set, and KAFKA takes no principals from certificates",
         ),
         ({**OF_CERTIFICATES, "authorizer.class.name": "StandardAuthorizer"}, "and super.users is empty: while"),
         ({**OF_CERTIFICATES, **AUTHORIZED, "super.users": "User:alice,bob"}, "has the one principal User:alice,bob"),
