@@ -29,6 +29,29 @@ def check_address(text: str, remedy: str) -> None:
         raise InvalidRequestError(f"write the address {text!r} as {written!r}: connections from it have that form")
 
 
+def ip_version(host: str) -> int | None:
+    """4 or 6, by which sockets reach the address; None for what is no address. One of IPv4 in IPv6's form is neither:
+    systems differ in it."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    is_mapped = isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
+    return None if is_mapped else address.version
+
+
+def is_loopback(host: str) -> bool:
+    """Other machines do not reach that host."""
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
 @lru_cache(_NETWORKS_KEPT)
 def network_of(host: str) -> str:
     """The host as whoever is one of many is counted by it: an address of IPv4 by itself, and one of IPv6 by its network

@@ -1,8 +1,8 @@
 """The configuration of a topic: the table of keys, validation, and the typed view that storage and brokers use.
 
 Keys, types, defaults and ranges are Kafka's (kafka.apache.org, "Topic configs"), with two exceptions: `flush.policy` is
-ours, and Kafka's keys that would do nothing here are unknown. A topic stores only its overrides, as text. Other values
-come from the node's configuration under `broker_key`, and then from the default in the table.
+ours, and Kafka's keys that would do nothing here are those of idle_topic_keys.py. A topic stores only its overrides, as
+text. Other values come from the node's configuration under `broker_key`, and then from the default in the table.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from metadata.idle_topic_keys import GONE_TOPIC_KEYS, IDLE_TOPIC_KEYS
 from penstock.config_keys import (
     DAY_MS,
     GIB,
@@ -183,8 +184,17 @@ TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
 """By key; the reference in the documentation is generated from this table."""
 
 
+EVERY_TOPIC_KEY: Final[Mapping[str, ConfigKey]] = {
+    **TOPIC_CONFIGS,
+    **{name: idle.key for name, idle in IDLE_TOPIC_KEYS.items()},
+}
+"""The keys that count, and those that do nothing."""
+
+
 def parse_topic_config(key: str, text: str) -> ConfigValue:
     """The typed value of one key of a topic, or InvalidConfigError."""
+    if (idle := IDLE_TOPIC_KEYS.get(key)) is not None:
+        return idle.parse(text)
     return topic_config_definition(key).parse(text)
 
 
@@ -211,7 +221,7 @@ def effective_topic_config(
 
 def effective_value(key: str, overrides: Mapping[str, str], broker_defaults: Mapping[str, ConfigValue]) -> ConfigValue:
     """One key of `effective_topic_config`."""
-    definition = TOPIC_CONFIGS[key]
+    definition = EVERY_TOPIC_KEY[key]
     if key in overrides:
         return definition.parse(overrides[key])
     return broker_defaults.get(key, broker_defaults.get(definition.broker_key, definition.default))
@@ -219,9 +229,11 @@ def effective_value(key: str, overrides: Mapping[str, str], broker_defaults: Map
 
 def topic_config_definition(key: str) -> ConfigKey:
     """The definition of a key; InvalidConfigError, with the nearest key, if it is no key of a topic."""
-    definition = TOPIC_CONFIGS.get(key)
+    definition = EVERY_TOPIC_KEY.get(key)
     if definition is not None:
         return definition
+    if (instead := GONE_TOPIC_KEYS.get(key)) is not None:
+        raise InvalidConfigError(f"{key} is not a key of a topic any more: {instead}; leave it out")
     if key in _TABLE:
         raise InvalidConfigError(f"{key} is a broker's key; for a topic it is {_TABLE[key].name}")
     near = nearest(key[:_LONGEST_KEY], TOPIC_CONFIGS)

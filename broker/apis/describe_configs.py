@@ -22,7 +22,7 @@ from broker.network.request_channel import Request
 from broker.quorum.metadata_publisher import topic_defaults
 from metadata.image import MetadataImage
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE, TOPIC_RESOURCE
-from metadata.topic_config import TOPIC_CONFIGS, effective_value, topic_config_definition
+from metadata.topic_config import EVERY_TOPIC_KEY, effective_value, topic_config_definition
 from penstock.config_keys import REQUIRED, ConfigKey, Update, config_text
 from penstock.errors import (
     ApiError,
@@ -79,7 +79,7 @@ class DescribeConfigsApi:
                     f"topic {name[:_SHOWN_CHARACTERS]!r} does not exist; `penstock topics list` shows the topics"
                 )
             own = image.topic_config(name)
-            return [self._topic_entry(topic_config_definition(key), own) for key in keys or TOPIC_CONFIGS]
+            return [self._topic_entry(topic_config_definition(key), own) for key in keys or EVERY_TOPIC_KEY]
         if asked.resource_type == BROKER_RESOURCE:
             return self._broker_entries(image, name, keys)
         raise InvalidRequestError(
@@ -94,13 +94,17 @@ class DescribeConfigsApi:
         is_topics = asked.resource_type == TOPIC_RESOURCE
         key = topic_config_definition(entry.name).broker_key if is_topics else entry.name
         found = [ConfigSynonym(key, config_text(value), source) for source, value in self._dynamic.values_of(key)]
+        if not key:  # an idle one, of which no node has any
+            default = config_text(topic_config_definition(entry.name).default)
+            found = [ConfigSynonym(entry.name, default, ConfigSource.DEFAULT_CONFIG)]
         is_overridden = entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG
         return replace(entry, synonyms=(own, *found) if is_overridden else tuple(found))
 
     def _topic_entry(self, definition: ConfigKey, own: Mapping[str, str]) -> ConfigEntry:
         source = ConfigSource.DYNAMIC_TOPIC_CONFIG
         if definition.name not in own:
-            source = self._dynamic.source_of(definition.broker_key)
+            key = definition.broker_key
+            source = self._dynamic.source_of(key) if key else ConfigSource.DEFAULT_CONFIG
         value = effective_value(definition.name, own, topic_defaults(self._dynamic.current))
         return ConfigEntry(definition.name, config_text(value), source, definition.type_name, definition.doc)
 

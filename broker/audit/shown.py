@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from broker.audit.audit_log import NAME_SHOWN
 from broker.config.keys.config_table import KEYS
-from metadata.topic_config import TOPIC_CONFIGS
+from metadata.topic_config import EVERY_TOPIC_KEY
 from penstock.errors import ApiError
 from penstock.messages.configs import ConfigChange, ConfigOperation
 from penstock.messages.elections import ElectionType, ElectLeadersRequest
@@ -51,7 +51,7 @@ def cut(text: str) -> str:
 
 def config_value(key: str, value: str) -> str:
     """The value of a key, if it is one."""
-    return cut(value) if key in KEYS or key in TOPIC_CONFIGS else HIDDEN
+    return cut(value) if key in KEYS or key in EVERY_TOPIC_KEY else HIDDEN
 
 
 class _Field(NamedTuple):

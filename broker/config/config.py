@@ -27,7 +27,7 @@ from broker.config.endpoint_texts import (
 )
 from broker.config.keys.config_table import KEYS
 from broker.config.keys.kafka_keys import hint
-from broker.config.keys.security_keys import FILE_ATTRIBUTES
+from broker.config.keys.security_keys import FILE_ATTRIBUTES, MAPPING_RULES
 from broker.config.listener_keys import (
     is_listener_key,
     listener_keys,
@@ -35,6 +35,7 @@ from broker.config.listener_keys import (
     overrides_by_listener,
     security_by_listener,
 )
+from broker.config.named_listeners import with_named_protocols
 from broker.config.node_config import NodeConfig
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.config_keys import GIB, KIB, MIB, REQUIRED, ConfigKey, Kind, nearest
@@ -47,6 +48,7 @@ UNKNOWN_SHOWN_MAX = 20
 """Unknown keys that one error names: a server.properties of Kafka has a dozen."""
 
 _QUANTITY = re.compile(rf"^\s*(\d{{1,{NUMBER_DIGITS_MAX}}})\s*([a-zA-Z]+)\s*$")
+_VARIABLE = re.compile(r"\$\{[^}]*\}")
 _UNITS = {
     "bytes": {
         "k": KIB,
@@ -94,7 +96,8 @@ def parse_config(given: Mapping[str, object], *, looks_at_dirs: bool = True) -> 
     check_inter_broker_name(values["inter_broker_listener_name"])
     values["listeners"] = parse_listeners("listeners", values["listeners"])
     values["listener_type_map"] = parse_listener_types(values["listener_type_map"])
-    values["listener_security_protocol_map"] = parse_security_protocols(values["listener_security_protocol_map"])
+    protocols = parse_security_protocols(values["listener_security_protocol_map"])
+    values["listener_security_protocol_map"] = with_named_protocols(protocols, values["listeners"])
     internal = values["inter_broker_listener_name"]
     rows = listener_keys(given, values["listeners"], internal)
     of_listeners = {name: _value(key, given) for name, key in rows.items()}
@@ -132,7 +135,19 @@ def _value(key: ConfigKey, given: Mapping[str, object]) -> object:
             raise ConfigError(f"{key.name} is not set and has no default; {key.doc}")
         return key.default
     value = given[key.name]
+    if not key.name.endswith(MAPPING_RULES) and (found := _not_filled_in(value)):
+        raise ConfigError(
+            f"{key.name} = {shown(value)}: {shown(found)} is not filled in here; write the value itself, or have the"
+            " file made from a template before the node starts"
+        )
     return _READERS[key.kind](key, value)
+
+
+def _not_filled_in(value: object) -> str:
+    """A ${NAME} in it, as shells, Compose and Kafka's providers have them; "" if there is none."""
+    texts = value if isinstance(value, list) else [value]
+    found = (match for text in texts if isinstance(text, str) and (match := _VARIABLE.search(text)))
+    return next((match[0] for match in found), "")
 
 
 def _int_value(key: ConfigKey, value: object) -> int:

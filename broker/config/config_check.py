@@ -12,6 +12,7 @@ import os
 from broker.config.log_levels import parse_log_levels
 from broker.config.node_config import NodeConfig
 from broker.config.security_check import check_security
+from metadata.addresses import ip_version
 from metadata.listeners import CLIENT_LISTENERS_MAX, CONTROLLER_LISTENER
 from penstock.errors import ConfigError
 from penstock.types import CLIENT_LISTENER, Endpoint, ListenerType
@@ -111,10 +112,20 @@ def _check_ports(config: NodeConfig) -> None:
     more = {config.listeners[name] for name in config.client_listeners if name != CLIENT_LISTENER}
     if config.metrics_listener is not None:
         _check_metrics_port(config, config.metrics_listener)
-    for one, other in itertools.combinations(config.listeners.values(), 2):
+    for (name, one), (other_name, other) in itertools.combinations(config.listeners.items(), 2):
         is_shared = one.is_every_address or other.is_every_address or {one, other} & more
-        if one.port == other.port and is_shared:
-            raise ConfigError(f"listeners: {one} and {other} have one port; give each listener its own port")
+        if one.port == other.port and is_shared and not _has_two_families(config, (name, other_name)):
+            raise ConfigError(
+                f"listeners: {one} and {other} have one port; give each listener its own port (two listeners for"
+                " Kafka's clients may have one, at an address of IPv4 and one of IPv6)"
+            )
+
+
+def _has_two_families(config: NodeConfig, names: tuple[str, str]) -> bool:
+    """Both speak Kafka's protocol, one over IPv4 and one over IPv6 alone: their sockets never meet, also at every
+    address. gRPC's library takes both families for every address."""
+    hosts = (config.listeners[name].host for name in names)
+    return set(names) <= set(config.kafka_listeners) and {ip_version(host) for host in hosts} == {4, 6}
 
 
 def _check_metrics_port(config: NodeConfig, metrics: Endpoint) -> None:

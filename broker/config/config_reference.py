@@ -15,6 +15,7 @@ from broker.config.keys.security_keys import AUDIT, AUTHORIZATION, SECURITY
 from broker.config.keys.storage_keys import LOG, RETENTION, TOPICS
 from broker.config.keys.transaction_keys import TRANSACTIONS
 from broker.config.listener_keys import OF_ONE_LISTENER, PREFIX
+from metadata.idle_topic_keys import GONE_TOPIC_KEYS, IDLE_TOPIC_KEYS, IdleKey
 from metadata.internal_topics import INTERNAL_TOPICS, InternalTopic
 from metadata.topic_config import TOPIC_CONFIGS
 from penstock.config_keys import INT32_MAX, INT64_MAX, REQUIRED, ConfigKey, Kind, Update, config_text
@@ -63,6 +64,22 @@ commas.
 
 | key | type | default | values | the node's key | meaning |
 | --- | --- | --- | --- | --- | --- |
+"""
+
+OF_IDLE_KEYS = """
+## Kafka's keys of a topic that do nothing here
+A definition that has every key with Kafka's default works as it is. These are taken, stored and described like the
+others, with a value that asks for what is done anyway; any other value is an error that says what holds.
+
+| key | type | default | values | meaning |
+| --- | --- | --- | --- | --- |
+"""
+
+OF_GONE_KEYS = """
+These keys of older releases of Kafka are refused, as by Kafka 4.
+
+| key | in its place |
+| --- | --- |
 """
 
 OF_NAMES = """
@@ -117,6 +134,10 @@ def reference() -> str:
     parts += [f"| `{PREFIX}<name>.{name}` | {_range(KEYS[name])} |\n" for name in OF_ONE_LISTENER]
     parts.append(OF_A_TOPIC)
     parts += [_topic_row(key) for key in TOPIC_CONFIGS.values()]
+    parts.append(OF_IDLE_KEYS)
+    parts += map(_idle_row, IDLE_TOPIC_KEYS.values())
+    parts.append(OF_GONE_KEYS)
+    parts += [f"| `{name}` | {instead} |\n" for name, instead in GONE_TOPIC_KEYS.items()]
     parts.append(OF_NAMES)
     parts += map(_internal_topic_row, INTERNAL_TOPICS.values())
     parts.append(OF_KAFKA)
@@ -132,6 +153,11 @@ def _topic_row(key: ConfigKey) -> str:
     values = key.range_text if key.kind is Kind.BOOL else _range(replace(key, unit=""))
     cells = (f"`{key.name}`", key.type_name, _default(key), values, f"`{key.broker_key}`", key.doc)
     return f"| {' | '.join(cells)} |\n"
+
+
+def _idle_row(idle: IdleKey) -> str:
+    values = ", ".join(f"`{text}`" if text else "empty" for text in idle.accepted)
+    return f"| `{idle.key.name}` | {idle.key.type_name} | {_default(idle.key)} | {values} | {idle.key.doc} |\n"
 
 
 def _internal_topic_row(topic: InternalTopic) -> str:

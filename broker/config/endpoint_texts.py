@@ -26,6 +26,8 @@ HOST_LENGTH_MAX, LABEL_LENGTH_MAX = 253, 63
 
 _LISTENER = re.compile(r"^([^:/]*)://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s]*):(\d{1,5})$")
 _ENDPOINT = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s@]*):(\d{1,5})$")
+_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?")
+"""Letters, digits and hyphens (RFC 952), and the underscore, which some networks of containers have."""
 _NODE_ID = re.compile(r"^\d{1,10}$")
 
 
@@ -142,6 +144,9 @@ def _is_host(host: str) -> bool:
         name = host if host.isascii() else host.encode("idna").decode()
     except ValueError:
         return False
-    if not name.isprintable() or len(name) > HOST_LENGTH_MAX:
-        return False
-    return all(0 < len(label) <= LABEL_LENGTH_MAX for label in name.removesuffix(".").split("."))
+    if host.startswith("["):
+        return True
+    labels = name.removesuffix(".").split(".")
+    return len(name) <= HOST_LENGTH_MAX and all(
+        len(label) <= LABEL_LENGTH_MAX and _LABEL.fullmatch(label) for label in labels
+    )

@@ -6,10 +6,10 @@ Part of config_check.py, in whose form it speaks. Whether the files are there an
 
 from __future__ import annotations
 
-import ipaddress
 import re
 
 from broker.config.endpoint_texts import shown
+from broker.config.idle_keys import check_idle_keys
 from broker.config.keys.security_keys import (
     ALLOW_PLAINTEXT_NODES,
     AUDIENCE,
@@ -19,7 +19,9 @@ from broker.config.keys.security_keys import (
     PROTOCOL_MAP,
     ClientAuth,
 )
+from broker.config.named_listeners import check_named
 from broker.config.node_config import NodeConfig
+from metadata.addresses import is_loopback
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import ConfigError
 from penstock.messages.security.acls import USER_TYPE, WILDCARD
@@ -27,6 +29,7 @@ from penstock.sasl.mechanisms import MECHANISMS
 from penstock.types import CLIENT_LISTENER, ListenerType, SecurityProtocol
 
 _PLACE = re.compile(r"https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?([/?]\S*)?|file:///\S.*")
+_SEVERAL = re.compile(rf"\s*,\s*{USER_TYPE}:", re.IGNORECASE)
 ALLOW_ALL = "allow.everyone.if.no.acl.found"
 
 
@@ -39,9 +42,16 @@ def check_security(config: NodeConfig) -> None:
     for name in config.tls_listeners:
         _check_files(config, name)
         _check_client_auth(config, name)
+    check_named(config)
+    check_idle_keys(config)
 
 
 def _check_authorizer(config: NodeConfig) -> None:
+    if _SEVERAL.search(config.super_users):
+        raise ConfigError(
+            f"super.users = {shown(config.super_users)}: a comma is part of a name, as in User:CN=ops,O=shop; write"
+            f" semicolons between principals: {shown(_SEVERAL.sub(';User:', config.super_users))}"
+        )
     for principal in config.super_user_principals:
         kind, _, name = principal.partition(":")
         if kind != USER_TYPE or not name or name == WILDCARD:
@@ -92,18 +102,6 @@ def secured_listeners(config: NodeConfig) -> list[str]:
 def lets_everybody_in(config: NodeConfig, listener: str) -> bool:
     """Without TLS, and reached from other machines; for one of the nodes' own listeners."""
     return not config.security_protocol(listener).is_tls and not is_loopback(config.listeners[listener].host)
-
-
-def is_loopback(host: str) -> bool:
-    """Other machines do not reach that host."""
-    if host == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback
 
 
 def _of_nodes(config: NodeConfig) -> tuple[str, str]:

@@ -10,6 +10,7 @@ when the certificates have changed: the calls of the old one have RETIRED_SECOND
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -19,8 +20,10 @@ from google.protobuf.message import DecodeError
 from broker.grpc import quorum_codec as quorum
 from broker.grpc.credentials import channel_credentials, expecting
 from broker.grpc.errors import from_rpc_error
+from broker.tls.failed_handshakes import FailedHandshakes
 from broker.tls.material import NO_CERTIFICATES, Certificates, ListenerCertificates
 from metadata.listeners import CONTROLLER_LISTENER
+from penstock.clock import SystemClock
 from penstock.errors import InvalidRequestError, NetworkError
 from penstock.messages.apis import APIS, BY_REQUEST
 from penstock.messages.fetch import FetchRequest, FetchResponse
@@ -28,6 +31,9 @@ from penstock.types import Endpoint
 from penstock.wire import streams
 from penstock.wire.message_codec import request_codec, response_codec
 from raft import messages as raft
+
+_log = logging.getLogger(__name__)
+_CLOCK = SystemClock()
 
 MESSAGE_BYTES_OVERHEAD = 1 << 20
 REPLICATION_METHOD = "/penstock.v1.Replication/"
@@ -76,6 +82,7 @@ class Peers:
         self._channels: dict[Endpoint, grpc.aio.Channel] = {}
         self._secure: dict[tuple[Endpoint, int], _SecureChannel] = {}
         self._closing: set[asyncio.Task[None]] = set()
+        self._handshakes = FailedHandshakes()
 
     def _channel(self, endpoint: Endpoint, listener: str, node_id: int) -> grpc.aio.Channel:
         certificates = self._certificates.of(listener)
@@ -161,15 +168,22 @@ class Peers:
         try:
             return decode(await channel.unary_unary(method)(request, timeout=timeout_ms / 1000))
         except grpc.aio.AioRpcError as error:
+            self._tell_of_handshake(error, name)
             raise from_rpc_error(error, name) from error
         except DecodeError:
             raise NetworkError(f"{name}: the answer is not a message") from None
+
+    def _tell_of_handshake(self, error: grpc.aio.AioRpcError, name: str) -> None:
+        """A waiting node asks again and again; its log says why TLS is in the way."""
+        if line := self._handshakes.line(name, error.details() or "", bool(self._secure), _CLOCK.now_ms()):
+            _log.warning("%s", line)
 
     # -- fetch ---------------------------------------------------------------------------------------------------------
 
     def open_fetch_stream(self, broker_id: int) -> GrpcFetchStream:
         """A fetch stream to another broker; breaks at once when its address is not known."""
-        return GrpcFetchStream(*self._broker(broker_id))
+        channel, peer = self._broker(broker_id)
+        return GrpcFetchStream(channel, peer, self._tell_of_handshake)
 
 
 class GrpcFetchStream:
@@ -179,8 +193,9 @@ class GrpcFetchStream:
     stream, gRPC's task waits on the iterator for ever: cancelling an ended call does not reach that task.
     """
 
-    def __init__(self, channel: grpc.aio.Channel, peer: str) -> None:
-        self._peer = peer
+    def __init__(self, channel: grpc.aio.Channel, peer: str, tell: Callable[[grpc.aio.AioRpcError, str], None]) -> None:
+        """`tell` hears of a broken stream first."""
+        self._peer, self._tell = peer, tell
         self._outgoing: asyncio.Queue[tuple[int, FetchRequest]] = asyncio.Queue()
         self._call = channel.stream_stream(FETCH_METHOD, request_serializer=None, response_deserializer=None)()
         self._writer = asyncio.create_task(self._write(), name=f"fetch-writer-{peer}")
@@ -203,6 +218,7 @@ class GrpcFetchStream:
         try:
             raw = await self._call.read()
         except grpc.aio.AioRpcError as error:
+            self._tell(error, self._peer)
             raise from_rpc_error(error, self._peer) from error
         except asyncio.InvalidStateError as error:
             raise NetworkError(f"{self._peer}: the stream is closed") from error

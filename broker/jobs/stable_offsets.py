@@ -66,6 +66,12 @@ class StableOffsets:
         stuck_ms = now_ms - min((since_ms for _, since_ms in lagging.values()), default=now_ms)
         self._found = StableOffsetStatistics(len(lagging), lag_max, stuck_ms)
 
+    def held_up(self, ms: int) -> list[tuple[Partition, int]]:
+        """The partitions that stand still for so long, as of the last look, with that time in ms; the longest first."""
+        now_ms = self._clock.now_ms()
+        found = [(each, now_ms - since_ms) for each, (_, since_ms) in self._lagging.items() if now_ms - since_ms >= ms]
+        return sorted(found, key=lambda one: (-one[1], one[0].topic_partition))
+
     def statistics(self) -> StableOffsetStatistics:
         return self._found
 

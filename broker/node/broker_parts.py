@@ -15,7 +15,6 @@ from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.groups.coordinator.group_statistics import GroupFigures
 from broker.groups.lag.lag_watch import LagWatch
-from broker.jobs.stable_offsets import StableOffsets
 from broker.load.busy_time import BusyTimes
 from broker.network.broker_calls import BrokerCalls
 from broker.network.dispatcher import Dispatcher
@@ -88,9 +87,8 @@ class BrokerParts:
         self.log_dir_moves, self.publisher = replication.log_dir_moves, replication.publisher
         self.groups, self.verifier = replication.groups, replication.verifier
         self.transactions = replication.transactions
-        self.upkeep, self.disk_rooms = schedule_upkeep(config, environment, log_manager, disks, self.replicas)
-        self.stable_offsets = StableOffsets(self.replicas.hosted.all, environment.clock)
-        self.stable_offsets.schedule(disks.scheduler)
+        upkeep = schedule_upkeep(config, environment, log_manager, disks, self.replicas)
+        self.upkeep, self.disk_rooms, self.stable_offsets = upkeep
 
         requests = make_request_path(config, environment, busy, quorum, replication, meters.request_sent, on_fatal)
         self.channel, self.io_threads, self.converter = requests.channel, requests.io_threads, requests.converter
@@ -118,7 +116,7 @@ class BrokerParts:
             self._standing_changed,
             lambda: log_manager.directory_ids(failures.offline_log_dirs()),
         )
-        stands_on = replication, self.disk_rooms, requests, self.producer_ids, self.lifecycle, failures
+        stands_on = replication, *upkeep[1:], requests, self.producer_ids, self.lifecycle, failures
         self._apis = make_apis(config, environment, quorum, log_manager, dynamic, *stands_on)
         self.quotas, self.gatekeeper, fail = requests.quotas, requests.gatekeeper, requests.failed_requests.fail
         self.dispatcher = Dispatcher(self.channel, self._apis.router.handle, fail, environment.probe)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import importlib.metadata
 import logging
 import os
 import platform
@@ -27,6 +26,7 @@ from broker.authentication.tokens.ports import NO_TOKENS
 from broker.config.config import load_config
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.exposed_listeners import exposed_listeners
+from broker.config.idle_keys import security_warnings
 from broker.node.configuration.config_reload import ConfigReload
 from broker.node.configuration.node_log import OF_NODES_LOG, NodeLog, with_log_options
 from broker.node.environment import Environment
@@ -43,6 +43,7 @@ from broker.node.system_environment import system_environment
 from broker.tls.material import NO_CERTIFICATES
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
+from penstock.release import release
 from penstock.tasks import watch
 from storage.disk.async_files import AioFiles
 from storage.disk.spare_descriptors import SPARE
@@ -86,11 +87,12 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     environment = system_environment(
         certificates or NO_CERTIFICATES, config.inter_broker_listener_name, tokens or NO_TOKENS
     )
-    version = _version()
+    version = release()
     runtime = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
     for line in banner(config, config_path, version, runtime, os.getpid()):
         _log.info("%s", line)
-    for warning in (*exposed_listeners(config), *certificate_warnings(config, certificates), *token_warnings(config)):
+    of_files = (*certificate_warnings(config, certificates), *token_warnings(config))
+    for warning in (*exposed_listeners(config), *security_warnings(config), *of_files):
         _log.warning("%s", warning)
     pages = OperatorPages(config, version, environment.clock.now_ms)
     end_pages = pages.serve(certificates or NO_CERTIFICATES)
@@ -114,13 +116,6 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     end_pages()
     log.close()
     return exit_code
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("penstock")
-    except importlib.metadata.PackageNotFoundError:  # run from a tree that is not installed
-        return "unknown"
 
 
 async def run_node(

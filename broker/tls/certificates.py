@@ -24,6 +24,7 @@ from broker.config.node_config import NodeConfig
 from broker.tls.material import FILE_BYTES_MAX, CertificateStatistics, Material, Owner
 from broker.tls.pem import read_keystore, read_truststore
 from broker.tls.principals import PrincipalRules, owner_of
+from broker.tls.purpose import Purpose, check_purpose, client_warnings
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.certs.node_identity import NodeIdentity
 from penstock.errors import ConfigError
@@ -42,8 +43,9 @@ OWNERS_KEPT: Final = 1_000
 class OfListener:
     """`ListenerCertificates` of material.py."""
 
-    def __init__(self, listener: str, settings: TlsSettings, expects: NodeIdentity | None, is_of_nodes: bool) -> None:
-        self.listener, self.settings, self.is_of_nodes = listener, settings, is_of_nodes
+    def __init__(self, settings: TlsSettings, expects: NodeIdentity | None, purpose: Purpose) -> None:
+        self.listener, self.settings, self.is_of_nodes = purpose.listener, settings, purpose.is_of_nodes
+        self._purpose = purpose
         self.expects = expects
         """The node whose certificate this must be, once that is known."""
         self.refused = ""
@@ -74,6 +76,8 @@ class OfListener:
                 self._check_identity(keystore.identity)
             path = self.settings.truststore
             truststore = read_truststore(data[path], now_ms) if path else None
+            path = self.settings.keystore
+            check_purpose(keystore, truststore, self._purpose, now_ms)
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from None
         version = 1 if self._current is None else self._current.version + 1
@@ -102,10 +106,14 @@ class OfListener:
         name, node = owner_of(certificate)
         return Owner(self._rules.of(name), node)
 
+    def warnings(self) -> Iterator[str]:
+        """A line for each thing by which clients may fail."""
+        yield from client_warnings(self.current.keystore, self.current.truststore, self._purpose)
+
     def statistics(self) -> CertificateStatistics:
         keystore, truststore = self.current.keystore, self.current.truststore
         ends = None if truststore is None else truststore.not_after_ms
-        return CertificateStatistics(self.listener, keystore.not_after_ms, ends, bool(self.refused))
+        return CertificateStatistics(self.listener, keystore.not_after_ms, ends, self.refused)
 
     def __repr__(self) -> str:
         return f"OfListener({self.listener}, {self._current})"
@@ -126,9 +134,8 @@ class NodeCertificates:
         self.reloads = 0
         self.is_reading = False
         self._told_day = -1
-        of_nodes = (CONTROLLER_LISTENER, config.inter_broker_listener_name)
         self._listeners = {
-            name: OfListener(name, config.tls(name), None, name in of_nodes) for name in config.tls_listeners
+            name: OfListener(config.tls(name), None, _purpose(config, name)) for name in config.tls_listeners
         }
         data = {path: _read_now(path, read) for path in self._paths}
         for found in self._listeners.values():
@@ -198,9 +205,10 @@ class NodeCertificates:
                 _log.warning("%s", line)
 
     def warnings(self) -> Iterator[str]:
-        """A line for each certificate that ends soon."""
+        """A line for each certificate that ends soon, or that clients may refuse."""
         now_ms = self._wall_ms()
         for listener, found in self._listeners.items():
+            yield from found.warnings()
             material = found.current
             ends = [(found.settings.keystore, material.keystore.not_after_ms)]
             if material.truststore is not None:
@@ -215,6 +223,12 @@ class NodeCertificates:
 
     def __repr__(self) -> str:
         return f"NodeCertificates({', '.join(self._listeners)})"
+
+
+def _purpose(config: NodeConfig, listener: str) -> Purpose:
+    is_of_nodes = listener in (CONTROLLER_LISTENER, config.inter_broker_listener_name)
+    advertised = config.advertised_listeners.get(listener)
+    return Purpose(listener, is_of_nodes, () if is_of_nodes or advertised is None else (advertised.host,))
 
 
 def _read_now(path: str, read: Callable[[str], bytes]) -> bytes:

@@ -69,8 +69,12 @@ class CertificateStatistics:
     listener: str
     keystore_not_after_ms: int
     truststore_not_after_ms: int | None
-    is_refused: bool
-    """A file has changed, and what is there now does not work: the node goes on with what it had."""
+    refused: str
+    """Why what is in a changed file does not work: the node goes on with what it had. Empty: it has what is there."""
+
+    @property
+    def is_refused(self) -> bool:
+        return bool(self.refused)
 
 
 class ListenerCertificates(Protocol):

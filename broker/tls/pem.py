@@ -14,7 +14,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -25,6 +25,8 @@ from broker.tls.material import FILE_BYTES_MAX, Keystore, Truststore
 from penstock.certs.node_identity import NodeIdentity
 from penstock.certs.node_identity import parse as parse_identity
 from penstock.errors import ConfigError
+
+_Extension = TypeVar("_Extension", bound=x509.ExtensionType)
 
 CERTIFICATES_MAX: Final = 500
 RSA_BITS_MIN: Final = 2_048
@@ -59,7 +61,7 @@ def read_keystore(data: bytes, now_ms: int) -> Keystore:
         keys[0] + b"\n",
         pem,
         subject_of(chain[0]),
-        min(_ms(certificate.not_valid_after_utc) for certificate in chain),
+        min(milliseconds_of(certificate.not_valid_after_utc) for certificate in chain),
         identity_of(chain[0]),
     )
 
@@ -69,13 +71,13 @@ def read_truststore(data: bytes, now_ms: int) -> Truststore:
     certificates = _certificates(_blocks(data))
     if not certificates:
         raise ConfigError("has no certificate; put those of the CAs there")
-    others = [certificate for certificate in certificates if not _is_ca(certificate)]
-    if others:
-        raise ConfigError(f"{subject_of(others[0])} is not the certificate of a CA; put that of its issuer there")
+    for certificate in certificates:
+        if why := why_not_a_signer(certificate):
+            raise ConfigError(f"{subject_of(certificate)} vouches for nobody: {why}; put that of its issuer there")
     last = max(certificates, key=lambda certificate: certificate.not_valid_after_utc)
     _check_time(last, now_ms)
     pem = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
-    return Truststore(pem, _ms(last.not_valid_after_utc))
+    return Truststore(pem, milliseconds_of(last.not_valid_after_utc))
 
 
 def identity_of(certificate: x509.Certificate) -> NodeIdentity | None:
@@ -150,29 +152,42 @@ def _check_chain(chain: Sequence[x509.Certificate]) -> None:
 
 def _check_time(certificate: x509.Certificate, now_ms: int) -> None:
     subject = subject_of(certificate)
-    if now_ms >= _ms(certificate.not_valid_after_utc):
+    if now_ms >= milliseconds_of(certificate.not_valid_after_utc):
         raise ConfigError(
             f"the certificate {subject} expired on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC; put a new one "
             "there (`penstock certs renew`)"
         )
-    if now_ms < _ms(certificate.not_valid_before_utc):
+    if now_ms < milliseconds_of(certificate.not_valid_before_utc):
         raise ConfigError(
             f"the certificate {subject} is not valid before {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC; "
             "check the clock of this machine"
         )
 
 
-def _is_ca(certificate: x509.Certificate) -> bool:
-    """A certificate of the first version says nothing of it."""
+def why_not_a_signer(certificate: x509.Certificate) -> str:
+    """The reason why a certificate vouches for no other one; "" for that of a CA. One of the first version says nothing
+    of it."""
+    constraints = extension_of(certificate, x509.BasicConstraints)
+    if not (certificate.issuer == certificate.subject if constraints is None else constraints.ca):
+        return "it is not the certificate of a CA"
+    usage = extension_of(certificate, x509.KeyUsage)
+    if usage is not None and not usage.key_cert_sign:
+        return "it lacks the key usage keyCertSign"
+    return ""
+
+
+def extension_of(certificate: x509.Certificate, kind: type[_Extension]) -> _Extension | None:
+    """None if it has none of that kind; ConfigError if they cannot be read."""
     try:
-        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        return certificate.extensions.get_extension_for_class(kind).value
     except x509.ExtensionNotFound:
-        return certificate.issuer == certificate.subject
-    except ValueError:
-        return False
+        return None
+    except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+        raise ConfigError(f"the extensions of {subject_of(certificate)} cannot be read ({_line(error)})") from None
 
 
-def _ms(moment: datetime) -> int:
+def milliseconds_of(moment: datetime) -> int:
+    """Since 1970."""
     return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1000
 
 

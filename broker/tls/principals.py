@@ -4,13 +4,21 @@ r"""Who the owner of a client certificate is: its distinguished name, and Kafka'
 
 A rule is pattern/replacement, then L or U for small or capital letters; the first whose pattern matches the whole name
 counts, and DEFAULT leaves the name as it is (KIP-371). Patterns are RE2's, which take time linear in the name; those of
-Java that RE2 lacks (lookahead, \1 in a pattern) are refused at the start. The name is written as Java writes it (RFC
-2253), because rules and ACLs of a Kafka cluster are written for that form. Pure.
+Java that RE2 lacks (lookahead, \1 in a pattern) are refused at the start. Replacements are Java's (Matcher.replaceAll):
+
+    $1 $12      a group, by as many digits as name one that is there; $0 is all that has matched
+    ${user}     the group (?<user>…)
+    \$ \\ \x    the character after the backslash
+
+Anything else after a $, or a group that the pattern lacks, is refused: as plain text it would make one principal of all
+clients. The name is written as Java writes it (RFC 2253), because rules and ACLs of a Kafka cluster are written for
+that form. Pure.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import re2
@@ -25,6 +33,9 @@ KEY: Final = "ssl.principal.mapping.rules"
 _RULE: Final = re.compile(
     r"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/(?P<replacement>(?:\\.|[^\\/])*)/(?P<case>[LU]?))"
     r"\s*(?:,|$)"
+)
+_REFERENCE: Final = re.compile(
+    r"\\(?P<escaped>.)|\$(?P<digits>[0-9]+)|\$\{(?P<name>[a-zA-Z][a-zA-Z0-9]*)\}|(?P<text>[^\\$]+)|(?P<wrong>.)"
 )
 _JAVAS_NAMES: Final = {
     "2.5.4.3": "CN",
@@ -44,7 +55,8 @@ _MEMORY_BYTES_MAX: Final = 1 << 20
 
 class _Rule(NamedTuple):
     pattern: Any
-    replacement: str
+    replacement: tuple[str | int, ...]
+    """Texts, and numbers of groups."""
     case: str
 
     def apply(self, name: str) -> str | None:
@@ -52,7 +64,10 @@ class _Rule(NamedTuple):
             return None
         parts, end = [], 0
         for match in self.pattern.finditer(name):  # Java's replaceAll
-            parts += [name[end : match.start()], _expanded(self.replacement, match)]
+            parts += [
+                name[end : match.start()],
+                "".join(part if isinstance(part, str) else match.group(part) or "" for part in self.replacement),
+            ]
             end = match.end()
         found = "".join(parts) + name[end:]
         return found.lower() if self.case == "L" else found.upper() if self.case == "U" else found
@@ -100,23 +115,35 @@ def _rule(pattern: str, replacement: str, case: str) -> _Rule:
         reason = error.args[0] if error.args else error
         told = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
         raise ConfigError(f"{KEY}: the pattern {pattern!r} is no regular expression of RE2: {told}") from None
-    return _Rule(compiled, replacement, case)
+    return _Rule(compiled, tuple(_parts(replacement, compiled)), case)
 
 
-def _expanded(replacement: str, match: Any) -> str:
-    """With $1 … as Java has them: as many digits as name a group that is there. Others stand for themselves."""
-    groups = match.re.groups
+def _parts(replacement: str, pattern: Any) -> Iterator[str | int]:
+    """The texts and groups of a replacement; ConfigError for what Java refuses, and for groups that are not there."""
+    for found in _REFERENCE.finditer(replacement):
+        escaped, digits, name, text = found["escaped"], found["digits"], found["name"], found["text"]
+        if text is not None:
+            yield text
+        elif escaped is not None:
+            yield escaped
+        elif digits is not None:
+            number, used = int(digits[0]), 1
+            if number > pattern.groups:
+                raise _wrong(replacement, f"its pattern has no group {number}, but {pattern.groups} in all")
+            while used < len(digits) and (longer := 10 * number + int(digits[used])) <= pattern.groups:
+                number, used = longer, used + 1
+            yield number
+            yield digits[used:]
+        elif name is not None and name in pattern.groupindex:
+            yield int(pattern.groupindex[name])
+        elif name is not None:
+            raise _wrong(replacement, f"its pattern has no group (?<{name}>…)")
+        else:
+            raise _wrong(replacement, r"write \$ for the character $, and \\ for \; $1 and ${name} are groups")
 
-    def reference(found: re.Match[str]) -> str:
-        if found[1] is not None:
-            return found[1]
-        digits = found[2]
-        for length in range(len(digits), 0, -1):
-            if int(digits[:length]) <= groups:
-                return (match.group(int(digits[:length])) or "") + digits[length:]
-        return found[0]
 
-    return re.sub(r"\\(.)|\$([0-9]{1,3})", reference, replacement)
+def _wrong(replacement: str, why: str) -> ConfigError:
+    return ConfigError(f"{KEY}: the replacement {replacement[:100]!r} cannot be read: {why}")
 
 
 def distinguished_name(certificate: x509.Certificate) -> str:

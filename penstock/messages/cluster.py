@@ -41,6 +41,43 @@ class NodeListener:
 
 
 @dataclass(frozen=True, slots=True)
+class CertificateStanding:
+    """The certificates of one listener with TLS. The times are until they end, by the node's clock; negative after."""
+
+    listener: str
+    left_ms: int
+    """The time of the keystore's certificate that ends first."""
+    truststore_left_ms: int | None = None
+    """The time of the truststore's CA that ends last; None without a truststore."""
+    refused: str = ""
+    """Why a changed file was not taken: the node goes on with what it had."""
+
+
+class LogDirRoom(NamedTuple):
+    """The file system that has a log dir, as the node saw it last."""
+
+    path: str
+    size_bytes: int
+    free_bytes: int
+    """The bytes that the node may still take."""
+
+
+class StuckGroup(NamedTuple):
+    """A group with members and records to read that has committed nothing new for STUCK_GROUP_MS."""
+
+    group_id: str
+    members: int
+    lag: int
+    stalled_ms: int
+
+
+STUCK_GROUP_MS = 600_000
+"""As the alert PenstockGroupStuck."""
+HELD_UP_MS = 120_000
+"""A transaction that is open for so long is older than most clients' time-out (60 s)."""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeStanding:
     """A broker's own knowledge, without the controller: it is true when the rest of the answer is old."""
 
@@ -69,6 +106,18 @@ class NodeStanding:
     """The listeners for nodes, of which every broker has one; none if it is older than this field."""
     listener_types: Mapping[str, str] = field(default_factory=dict)
     """The protocol of each listener for clients, GRPC or KAFKA; none if the broker is older than this field."""
+    version: str = ""
+    """Its release; empty if the broker is older than this field."""
+    settings_digest: str = ""
+    """The digest of its configuration file, without what is a node's own."""
+    certificates: tuple[CertificateStanding, ...] = ()
+    log_dir_rooms: tuple[LogDirRoom, ...] = ()
+    stuck_groups: tuple[StuckGroup, ...] = ()
+    """The groups that it coordinates and that stand still for longest; not all of many."""
+    held_up: int = 0
+    """Partitions led there whose last stable offset has stood still below the high watermark for HELD_UP_MS."""
+    is_partial: bool = False
+    """The caller may not describe the cluster, so all that needs this right is left out."""
 
 
 class PartitionTroubleKind(StrEnum):
@@ -81,6 +130,7 @@ class PartitionTroubleKind(StrEnum):
     UNDER_REPLICATED = "under_replicated"
     UNSERVED = "unserved"
     STALLED = "stalled"
+    HELD_UP = "held_up"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,14 @@ class PartitionTroubleKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PARTITION_TROUBLE_KIND_UNDER_REPLICATED: _ClassVar[PartitionTroubleKind]
     PARTITION_TROUBLE_KIND_UNSERVED: _ClassVar[PartitionTroubleKind]
     PARTITION_TROUBLE_KIND_STALLED: _ClassVar[PartitionTroubleKind]
+    PARTITION_TROUBLE_KIND_HELD_UP: _ClassVar[PartitionTroubleKind]
 PARTITION_TROUBLE_KIND_UNSPECIFIED: PartitionTroubleKind
 PARTITION_TROUBLE_KIND_OFFLINE: PartitionTroubleKind
 PARTITION_TROUBLE_KIND_UNDER_MIN_ISR: PartitionTroubleKind
 PARTITION_TROUBLE_KIND_UNDER_REPLICATED: PartitionTroubleKind
 PARTITION_TROUBLE_KIND_UNSERVED: PartitionTroubleKind
 PARTITION_TROUBLE_KIND_STALLED: PartitionTroubleKind
+PARTITION_TROUBLE_KIND_HELD_UP: PartitionTroubleKind
 
 class ProduceRequest(_message.Message):
     __slots__ = ("correlation_id", "acks", "timeout_ms", "partitions", "client_id", "answer_in_parts", "transactional_id")
@@ -648,7 +650,7 @@ class DescribeClusterResponse(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., controller_id: _Optional[int] = ..., brokers: _Optional[_Iterable[_Union[_common_pb2.Node, _Mapping]]] = ..., metadata_offset: _Optional[int] = ..., standing: _Optional[_Union[NodeStanding, _Mapping]] = ..., leaders: _Optional[_Mapping[int, int]] = ..., offline_partitions: _Optional[int] = ..., troubles: _Optional[_Iterable[_Union[PartitionTrouble, _Mapping]]] = ...) -> None: ...
 
 class NodeStanding(_message.Message):
-    __slots__ = ("node_id", "fenced", "metadata_age_ms", "partitions", "leaders", "under_replicated", "under_min_isr", "lost_replicas", "failed_log_dirs", "unserved", "refusing_appends", "refusing_writes", "silent_log_dirs", "node_listeners", "listener_types")
+    __slots__ = ("node_id", "fenced", "metadata_age_ms", "partitions", "leaders", "under_replicated", "under_min_isr", "lost_replicas", "failed_log_dirs", "unserved", "refusing_appends", "refusing_writes", "silent_log_dirs", "node_listeners", "listener_types", "version", "settings_digest", "certificates", "log_dir_rooms", "stuck_groups", "held_up", "is_partial")
     class ListenerTypesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -671,6 +673,13 @@ class NodeStanding(_message.Message):
     SILENT_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
     NODE_LISTENERS_FIELD_NUMBER: _ClassVar[int]
     LISTENER_TYPES_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATES_FIELD_NUMBER: _ClassVar[int]
+    LOG_DIR_ROOMS_FIELD_NUMBER: _ClassVar[int]
+    STUCK_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    HELD_UP_FIELD_NUMBER: _ClassVar[int]
+    IS_PARTIAL_FIELD_NUMBER: _ClassVar[int]
     node_id: int
     fenced: bool
     metadata_age_ms: int
@@ -686,7 +695,48 @@ class NodeStanding(_message.Message):
     silent_log_dirs: _containers.RepeatedCompositeFieldContainer[SilentLogDir]
     node_listeners: _containers.RepeatedCompositeFieldContainer[NodeListener]
     listener_types: _containers.ScalarMap[str, str]
-    def __init__(self, node_id: _Optional[int] = ..., fenced: _Optional[bool] = ..., metadata_age_ms: _Optional[int] = ..., partitions: _Optional[int] = ..., leaders: _Optional[int] = ..., under_replicated: _Optional[int] = ..., under_min_isr: _Optional[int] = ..., lost_replicas: _Optional[int] = ..., failed_log_dirs: _Optional[_Iterable[str]] = ..., unserved: _Optional[int] = ..., refusing_appends: _Optional[int] = ..., refusing_writes: _Optional[int] = ..., silent_log_dirs: _Optional[_Iterable[_Union[SilentLogDir, _Mapping]]] = ..., node_listeners: _Optional[_Iterable[_Union[NodeListener, _Mapping]]] = ..., listener_types: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    version: str
+    settings_digest: str
+    certificates: _containers.RepeatedCompositeFieldContainer[CertificateStanding]
+    log_dir_rooms: _containers.RepeatedCompositeFieldContainer[LogDirRoom]
+    stuck_groups: _containers.RepeatedCompositeFieldContainer[StuckGroup]
+    held_up: int
+    is_partial: bool
+    def __init__(self, node_id: _Optional[int] = ..., fenced: _Optional[bool] = ..., metadata_age_ms: _Optional[int] = ..., partitions: _Optional[int] = ..., leaders: _Optional[int] = ..., under_replicated: _Optional[int] = ..., under_min_isr: _Optional[int] = ..., lost_replicas: _Optional[int] = ..., failed_log_dirs: _Optional[_Iterable[str]] = ..., unserved: _Optional[int] = ..., refusing_appends: _Optional[int] = ..., refusing_writes: _Optional[int] = ..., silent_log_dirs: _Optional[_Iterable[_Union[SilentLogDir, _Mapping]]] = ..., node_listeners: _Optional[_Iterable[_Union[NodeListener, _Mapping]]] = ..., listener_types: _Optional[_Mapping[str, str]] = ..., version: _Optional[str] = ..., settings_digest: _Optional[str] = ..., certificates: _Optional[_Iterable[_Union[CertificateStanding, _Mapping]]] = ..., log_dir_rooms: _Optional[_Iterable[_Union[LogDirRoom, _Mapping]]] = ..., stuck_groups: _Optional[_Iterable[_Union[StuckGroup, _Mapping]]] = ..., held_up: _Optional[int] = ..., is_partial: _Optional[bool] = ...) -> None: ...
+
+class CertificateStanding(_message.Message):
+    __slots__ = ("listener", "left_ms", "truststore_left_ms", "refused")
+    LISTENER_FIELD_NUMBER: _ClassVar[int]
+    LEFT_MS_FIELD_NUMBER: _ClassVar[int]
+    TRUSTSTORE_LEFT_MS_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    listener: str
+    left_ms: int
+    truststore_left_ms: int
+    refused: str
+    def __init__(self, listener: _Optional[str] = ..., left_ms: _Optional[int] = ..., truststore_left_ms: _Optional[int] = ..., refused: _Optional[str] = ...) -> None: ...
+
+class LogDirRoom(_message.Message):
+    __slots__ = ("path", "size_bytes", "free_bytes")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    size_bytes: int
+    free_bytes: int
+    def __init__(self, path: _Optional[str] = ..., size_bytes: _Optional[int] = ..., free_bytes: _Optional[int] = ...) -> None: ...
+
+class StuckGroup(_message.Message):
+    __slots__ = ("group_id", "members", "lag", "stalled_ms")
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    LAG_FIELD_NUMBER: _ClassVar[int]
+    STALLED_MS_FIELD_NUMBER: _ClassVar[int]
+    group_id: str
+    members: int
+    lag: int
+    stalled_ms: int
+    def __init__(self, group_id: _Optional[str] = ..., members: _Optional[int] = ..., lag: _Optional[int] = ..., stalled_ms: _Optional[int] = ...) -> None: ...
 
 class NodeListener(_message.Message):
     __slots__ = ("name", "host", "port", "is_exposed")

@@ -107,7 +107,7 @@ CASES = (
     Case(
         of_strangers.guessed_passwords,
         "LogInsFail",
-        setting=Setting({"listener.security.protocol.map": "KAFKA:SASL_PLAINTEXT"}),
+        setting=Setting({"listener.security.protocol.map": of_strangers.PROTOCOLS}),
     ),
     Case(
         of_strangers.program_without_its_acl,

@@ -17,6 +17,7 @@ from tests.alerts_fire.stage import FaultError, Stage, again_and_again
 from tests.support.kafka_socket import KafkaSocket
 
 PAUSE_S = 0.05
+PROTOCOLS = "BROKER:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,KAFKA:SASL_PLAINTEXT"
 
 
 @contextmanager

@@ -33,6 +33,7 @@ OWN_CLOCKS = Path(__file__).with_name("clock_of_a_node")
 OF_THE_MACHINE = frozenset({"PenstockHandlersBusy", "PenstockNetworkBusy", "PenstockMachineBusy"})
 """Other processes on this machine make them fire, too: they are judged only by the fault that must make them fire."""
 
+OPEN_LISTENERS = ("BROKER:PLAINTEXT", "INTERNAL:PLAINTEXT", "CONTROLLER:PLAINTEXT")
 CONFIG: dict[str, object] = {
     # Periodic work at the pace of the rules.
     "log.retention.check.interval.ms": 1_000,
@@ -158,7 +159,7 @@ def stage(setting: Setting, seconds_per_minute: int) -> Iterator[Stage]:
         if setting.tls:
             keystore.write_bytes(CA.node(0, days=300))
             of_tls = {
-                "listener.security.protocol.map": "KAFKA:SASL_SSL",
+                "listener.security.protocol.map": [*OPEN_LISTENERS, "KAFKA:SASL_SSL"],
                 "ssl.keystore.location": str(keystore),
                 "sasl.enabled.mechanisms": "OAUTHBEARER",
                 "sasl.oauthbearer.jwks.endpoint.url": Issuer().publish(keys),

@@ -26,7 +26,7 @@ from tests.support.waiting import wait_until
 NODES = 3
 LISTENERS = ("KAFKA", "INTERNAL", "CONTROLLER")
 TLS = {
-    "listener.security.protocol.map": ",".join(f"{name}:SSL" for name in LISTENERS),
+    "listener.security.protocol.map": ",".join(["BROKER:PLAINTEXT", *(f"{name}:SSL" for name in LISTENERS)]),
     "listener.name.kafka.ssl.client.auth": "required",
     "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/",
 }

@@ -24,6 +24,7 @@ from penstock.testing import Cluster
 
 PASSWORD, MECHANISM, TIMEOUT_S = "secret", "SCRAM-SHA-256", 60
 ROOT, ANNA, BOB = "root", "anna", "bob"
+OTHERS = ("BROKER:PLAINTEXT", "INTERNAL:PLAINTEXT", "CONTROLLER:PLAINTEXT")
 TOPIC, SECRET, GROUP = "orders", "secret", "readers"
 
 
@@ -31,7 +32,7 @@ TOPIC, SECRET, GROUP = "orders", "secret", "readers"
 def cluster() -> Iterator[Cluster]:
     """Whoever reaches BROKER, without a password, is a super user: at KAFKA everybody logs in."""
     config = {
-        "listener.security.protocol.map": ["KAFKA:SASL_PLAINTEXT"],
+        "listener.security.protocol.map": [*OTHERS, "KAFKA:SASL_PLAINTEXT"],
         "authorizer.class.name": "StandardAuthorizer",
         "super.users": "User:ANONYMOUS;User:root",
     }

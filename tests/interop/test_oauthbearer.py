@@ -47,7 +47,12 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     directory = tmp_path_factory.mktemp("oauth")
     authority, issuer = Authority.create(directory), Issuer(rsa_key("first"))
     config = {
-        "listener.security.protocol.map": ["BROKER:SASL_SSL", "KAFKA:SASL_SSL"],
+        "listener.security.protocol.map": [
+            "BROKER:SASL_SSL",
+            "KAFKA:SASL_SSL",
+            "INTERNAL:PLAINTEXT",
+            "CONTROLLER:PLAINTEXT",
+        ],
         "ssl.keystore.location": str(authority.node(0, ["localhost", "127.0.0.1"])),
         "sasl.enabled.mechanisms": ["SCRAM-SHA-256", "OAUTHBEARER"],
         "sasl.oauthbearer.jwks.endpoint.url": issuer.publish(directory / "keys.json"),

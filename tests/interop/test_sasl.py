@@ -28,6 +28,7 @@ from tests.interop.round_trips import REFUSED, REFUSED_MS, TIMEOUT_S, VALUES
 
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 REAUTH_MS = 4_000
+OTHERS = ("BROKER:PLAINTEXT", "INTERNAL:PLAINTEXT", "CONTROLLER:PLAINTEXT")
 USER, ODD_USER, PASSWORD = "anna", "anna, of =sales", "päss=wörd,1"
 """kafka-python does not escape an odd name."""
 
@@ -35,7 +36,7 @@ USER, ODD_USER, PASSWORD = "anna", "anna, of =sales", "päss=wörd,1"
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     config = {
-        "listener.security.protocol.map": ["KAFKA:SASL_PLAINTEXT"],
+        "listener.security.protocol.map": [*OTHERS, "KAFKA:SASL_PLAINTEXT"],
         "listener.name.kafka.connections.max.reauth.ms": REAUTH_MS,
     }
     with Cluster(config=config) as made:
@@ -54,7 +55,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, 
     """With TLS at Kafka's listener, and the file of its CA."""
     authority = Authority.create(tmp_path_factory.mktemp("certs"))
     config = {
-        "listener.security.protocol.map": ["KAFKA:SASL_SSL"],
+        "listener.security.protocol.map": [*OTHERS, "KAFKA:SASL_SSL"],
         "ssl.keystore.location": str(authority.node(0, ["localhost", "127.0.0.1"])),
         "sasl.enabled.mechanisms": ["SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"],
     }

@@ -26,6 +26,7 @@ from broker.config.node_config import NodeConfig
 from broker.tls.certificates import NodeCertificates
 from penstock.certs.node_identity import NodeIdentity
 from penstock.clock import SystemClock
+from tests.support.named_listeners import all_named
 
 CLUSTER = "WuRhsPT0Qm-S_0lqnVZ80A"
 HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -52,10 +53,20 @@ class TestCa:
 
     __test__ = False
 
-    def __init__(self, subject: str = "Test CA", issuer: TestCa | None = None, days: float = 3_650) -> None:
+    def __init__(
+        self,
+        subject: str = "Test CA",
+        issuer: TestCa | None = None,
+        days: float = 3_650,
+        *,
+        usage: x509.KeyUsage | None = None,
+    ) -> None:
         self.issuer = issuer
         self.key = key_of(subject)
-        self.certificate = self._sign(x509.CertificateBuilder(), name(subject), self.key, days, issuer or self, True)
+        builder = x509.CertificateBuilder()
+        if usage is not None:
+            builder = builder.add_extension(usage, True)
+        self.certificate = self._sign(builder, name(subject), self.key, days, issuer or self, True)
 
     @classmethod
     def of_files(cls, certificate: Path, key: Path) -> TestCa:
@@ -97,26 +108,37 @@ class TestCa:
         days: float = 30,
         *,
         key: Any = None,
+        uses: Sequence[x509.ObjectIdentifier] = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH),
+        usage: x509.KeyUsage | None = None,
     ) -> bytes:
         """The PEM of a keystore."""
         key = key or key_of(f"leaf {subject}")
-        builder = x509.CertificateBuilder().add_extension(
-            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), False
-        )
+        builder = x509.CertificateBuilder()
+        if uses:
+            builder = builder.add_extension(x509.ExtendedKeyUsage(uses), False)
+        if usage is not None:
+            builder = builder.add_extension(usage, True)
         if sans:
             builder = builder.add_extension(x509.SubjectAlternativeName(sans), False)
         written = name(subject) if isinstance(subject, str) else subject
         certificate = self._sign(builder, written, key, days, self, False)
         return pem_of(key) + certificate.public_bytes(Encoding.PEM) + self.chain
 
-    def node(self, node_id: int, days: float = 30, cluster_id: str = CLUSTER, hosts: Sequence[str] = HOSTS) -> bytes:
+    def node(
+        self,
+        node_id: int,
+        days: float = 30,
+        cluster_id: str = CLUSTER,
+        hosts: Sequence[str] = HOSTS,
+        **more: Any,
+    ) -> bytes:
         identity = NodeIdentity(cluster_id, node_id)
         names = [
             x509.UniformResourceIdentifier(identity.uri),
             x509.DNSName(identity.dns_name),
             *map(general_name, hosts),
         ]
-        return self.leaf(f"node-{node_id}", names, days)
+        return self.leaf(f"node-{node_id}", names, days, **more)
 
     def client(self, user: str, days: float = 30) -> bytes:
         return self.leaf(user, (), days)
@@ -166,7 +188,7 @@ def tls_config(node_id: int = 1, **changes: object) -> NodeConfig:
         "ssl.keystore.location": "/tls/node",
         "ssl.truststore.location": "/tls/ca",
     }
-    return parse_config(values | {name.replace("_", "."): value for name, value in changes.items()})
+    return parse_config(all_named(values | {name.replace("_", "."): value for name, value in changes.items()}))
 
 
 def node_certificates(files: Files, node_id: int = 1, **changes: Any) -> NodeCertificates:

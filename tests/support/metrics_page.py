@@ -108,7 +108,7 @@ def cluster_of_the_page(nodes: int = 1) -> Iterator[Cluster]:
         keystore = Path(directory, "node.pem")
         keystore.write_bytes(CA.node(0))
         security = {
-            "listener.security.protocol.map": "KAFKA:SASL_SSL",
+            "listener.security.protocol.map": "BROKER:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,KAFKA:SASL_SSL",
             "ssl.keystore.location": str(keystore),
             "sasl.enabled.mechanisms": "OAUTHBEARER",
             "sasl.oauthbearer.jwks.endpoint.url": ISSUER.publish(Path(directory, "keys.json")),

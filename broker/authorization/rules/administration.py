@@ -14,7 +14,7 @@ from penstock.messages import configs, topics
 from penstock.messages.cluster import ClusterInfo
 from penstock.messages.security.acls import CLUSTER_NAME, Need, Operation, ResourceType
 
-_TOPIC, _CLUSTER = ResourceType.TOPIC, ResourceType.CLUSTER
+_TOPIC, _GROUP, _CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 
 
 def _create_topics(judge: Judge, body: topics.CreateTopicsRequest) -> Ruling:
@@ -64,13 +64,26 @@ def _of_resource(operation: Operation) -> Any:
 
 def _describe_cluster(judge: Judge, body: Any) -> Ruling:
     """Everybody learns the brokers, as in Kafka. What the answering broker tells of itself, which Kafka's does not, is
-    for those who may describe the cluster: its log dirs, its listeners for nodes, partitions that are ill."""
+    for those who may describe the cluster: its log dirs, listeners for nodes, certificates, settings, partitions and
+    groups that are ill. Others learn of the topics and groups that they may describe."""
     if judge.may(Operation.DESCRIBE, _CLUSTER):
         return Ruling(body)
 
     def amend(told: ClusterInfo) -> ClusterInfo:
         seen = tuple(one for one in told.troubles if judge.may(Operation.DESCRIBE, _TOPIC, one.topic))
-        standing = replace(told.standing, failed_log_dirs=(), silent_log_dirs=(), node_listeners=())
+        groups = tuple(one for one in told.standing.stuck_groups if judge.may(Operation.DESCRIBE, _GROUP, one.group_id))
+        standing = replace(
+            told.standing,
+            failed_log_dirs=(),
+            silent_log_dirs=(),
+            node_listeners=(),
+            version="",
+            settings_digest="",
+            certificates=(),
+            log_dir_rooms=(),
+            stuck_groups=groups,
+            is_partial=True,
+        )
         return replace(told, troubles=seen, standing=standing)
 
     return Ruling(body, amend)

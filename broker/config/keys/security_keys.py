@@ -16,7 +16,9 @@ from penstock.sasl.mechanisms import MECHANISMS
 PROTOCOL_MAP = "listener.security.protocol.map"
 METRICS_LISTENER = "METRICS"
 """The name of metrics.listener in that map, and in the keys of one listener."""
+MAPPING_RULES = "ssl.principal.mapping.rules"
 DEFAULT_MAPPING_RULES = "DEFAULT"
+DEFAULT_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 ALLOW_PLAINTEXT_NODES = "allow.plaintext.node.listeners"
 JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
 AUDIENCE = "sasl.oauthbearer.expected.audience"
@@ -36,9 +38,11 @@ SECURITY = (
     strings(
         PROTOCOL_MAP,
         (),
-        "The security of each listener, NAME:PROTOCOL: PLAINTEXT (default of each), SSL, SASL_SSL or SASL_PLAINTEXT. "
-        "BROKER, CONTROLLER and the listener between brokers may be named on every node, also where it does not listen "
-        "itself. METRICS is metrics.listener, with PLAINTEXT or SSL.",
+        "The security of each listener, NAME:PROTOCOL: PLAINTEXT, SSL, SASL_SSL or SASL_PLAINTEXT. A listener that is "
+        "not named is PLAINTEXT, or has the protocol that its name is; where one listener has TLS or log-ins, a start "
+        "is refused until all are named. BROKER, CONTROLLER and the listener between brokers may be named on every "
+        "node, also where it does not listen itself. METRICS is metrics.listener, with PLAINTEXT or SSL, and must be "
+        "named where other machines reach it.",
     ),
     boolean(
         ALLOW_PLAINTEXT_NODES,
@@ -70,14 +74,14 @@ SECURITY = (
         tuple(ClientAuth),
     ),
     string(
-        "ssl.principal.mapping.rules",
+        MAPPING_RULES,
         DEFAULT_MAPPING_RULES,
         "How the distinguished name of a client's certificate becomes its principal: RULE:pattern/replacement/[LU], "
         "with commas between; the first that fits counts. DEFAULT is the whole name.",
     ),
     strings(
         "sasl.enabled.mechanisms",
-        ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+        DEFAULT_MECHANISMS,
         "How users log in at a listener with SASL. PLAIN shows the node the password, OAUTHBEARER a token: both are "
         "offered over TLS only.",
         tuple(MECHANISMS),
@@ -174,7 +178,8 @@ AUDIT = (
     ),
 )
 
-FILE_KEYS = frozenset(("ssl.keystore.location", "ssl.truststore.location", "audit.log.location"))
+TLS_FILES = ("ssl.keystore.location", "ssl.truststore.location")
+FILE_KEYS = frozenset((*TLS_FILES, "audit.log.location"))
 """Name a file: the path is made absolute, as those of log.dirs are, and may differ from node to node."""
 FILE_ATTRIBUTES = frozenset(name.replace(".", "_") for name in FILE_KEYS)
 OF_METRICS = tuple(key.name for key in SECURITY if key.name.startswith("ssl.") and "mapping" not in key.name)

@@ -105,7 +105,7 @@ def _password(parts: Mapping[str, str], name: str, ask: Callable[[str], str]) ->
         raise ConfigError(f"{OPTION}: give {name} a password or a password-file, not both")
     if file is not None:
         try:
-            with open(file, encoding="utf-8") as lines:
+            with open(file, encoding="utf-8-sig") as lines:
                 password = lines.readline(4 * PASSWORD_BYTES_MAX).rstrip("\r\n")
         except OSError as error:
             raise ConfigError(f"{OPTION}: {file}: {error.strerror}") from error

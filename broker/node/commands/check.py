@@ -4,7 +4,7 @@ The file and its keys; the certificates; the file of the audit log; the listener
 whether they belong together, whether another process holds them; the voters among whom this one has promised, and its
 vote. What would refuse the start is raised as the start raises it (exit code 2); what the start would only warn of is
 printed. Where the node runs, its ports are its own. Not here: recovery, which reads the logs (`penstock log verify`),
-and what the controller says to a registration.
+and what the controller says to a registration. Of each listener a line says what it speaks and whom it lets in.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from broker.authentication.tokens.own_tokens import own_tokens, token_warnings
 from broker.config.config import load_config
 from broker.config.exposed_listeners import exposed_listeners
+from broker.config.idle_keys import security_warnings
+from broker.config.listener_facts import listener_lines
 from broker.config.node_config import NodeConfig
 from broker.node.commands.recover_quorum import node_stopped
 from broker.node.own_certificates import certificate_warnings, own_certificates
@@ -36,7 +38,8 @@ def main(config_path: str) -> int:
     """The command; ConfigError, MetaPropertiesError or CorruptFileError where the node would not start."""
     config = load_config(config_path)
     fs = OsFileSystem()
-    warnings = [*exposed_listeners(config), *certificate_warnings(config, own_certificates(config))]
+    warnings = [*exposed_listeners(config), *security_warnings(config)]
+    warnings += certificate_warnings(config, own_certificates(config))
     own_tokens(config, SystemClock(), random.Random())
     check_audit_file(config)
     warnings += [*token_warnings(config), *check_log_dirs(config, fs)]
@@ -50,6 +53,8 @@ def main(config_path: str) -> int:
         state = "could start" if is_formatted(config, fs) else "could start once its log dirs are formatted"
     except MetaPropertiesError:
         state = "runs, and could start again"
+    for line in listener_lines(config):
+        sys.stdout.write(f"{line}\n")
     for warning in warnings:
         sys.stdout.write(f"warning: {one_line(warning)}\n")
     sys.stdout.write(f"{config_path}: node {config.node_id} {state}; {_count(len(warnings))}\n")

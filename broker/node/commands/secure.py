@@ -20,12 +20,22 @@ from typing import Final
 
 from broker.config.config import parse_config, parse_config_file
 from broker.config.config_file import config_values, read_config_file
-from broker.config.keys.security_keys import AUTHORIZATION, METRICS_LISTENER, PROTOCOL_MAP, ClientAuth
+from broker.config.keys.security_keys import (
+    ALLOW_PLAINTEXT_NODES,
+    AUTHORIZATION,
+    METRICS_LISTENER,
+    PROTOCOL_MAP,
+    SECURITY,
+    TLS_FILES,
+    ClientAuth,
+)
+from broker.config.listener_keys import is_listener_key
 from broker.config.node_config import NodeConfig
-from broker.config.security_check import ALLOW_ALL, is_loopback
+from broker.config.security_check import ALLOW_ALL
 from broker.node.commands.add_scram import OPTION
 from broker.node.commands.format import format_and_tell, formatted_dirs, users_of
 from broker.node.own_certificates import own_certificates
+from metadata.addresses import is_loopback
 from metadata.listeners import CONTROLLER_LISTENER
 from metadata.records import UserScramCredentialRecord
 from penstock.certs.authority import PUBLIC, write_file
@@ -33,7 +43,7 @@ from penstock.certs.secured import ADMIN, MECHANISMS, OWN_HOSTS, Secured
 from penstock.config_keys import to_toml
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import system_ids
-from penstock.types import CLIENT_LISTENER
+from penstock.types import CLIENT_LISTENER, SecurityProtocol
 from storage.disk.file_system import OsFileSystem
 
 DEFAULT_CA: Final = "penstock-certs"
@@ -84,9 +94,16 @@ def main(config_path: str, cluster_id: str, rejoin: bool, add_scram: Sequence[st
 
 def _without_security(path: str, given: Mapping[str, object]) -> NodeConfig:
     """The node as it would be without security: whose it is, and where it listens."""
-    left_out = {PROTOCOL_MAP, *(key.name for key in AUTHORIZATION)}
+    left_out = {key.name for key in (*SECURITY, *AUTHORIZATION)}
+    kept = {key: value for key, value in given.items() if key not in left_out and not is_listener_key(key)}
+    listeners = kept.get("listeners", "")
+    items = listeners if isinstance(listeners, list) else str(listeners).split(",")
+    names = [str(item).partition("://")[0].strip() for item in items]
+    if any(name in SecurityProtocol.__members__ for name in names):  # such a listener wants the files of its protocol
+        protocols = [f"{name}:{name if name in SecurityProtocol.__members__ else 'PLAINTEXT'}" for name in names]
+        kept |= {PROTOCOL_MAP: protocols, ALLOW_PLAINTEXT_NODES: True, **dict.fromkeys(TLS_FILES, "not read")}
     try:
-        return parse_config({key: value for key, value in given.items() if key not in left_out})
+        return parse_config(kept)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
 

@@ -52,16 +52,19 @@ def parse_lost_log_dirs(text: str) -> tuple[str, ...]:
 def check_ports(config: NodeConfig) -> None:
     """Every listener can be bound."""
     for name, endpoint in config.listeners.items():
-        _check_port("listeners", f"{name}://{endpoint}", endpoint)
+        _check_port("listeners", f"{name}://{endpoint}", endpoint, is_v6_only=name in config.kafka_listeners)
     if config.metrics_listener is not None:
         _check_port("metrics.listener", str(config.metrics_listener), config.metrics_listener)
 
 
-def _check_port(key: str, shown: str, endpoint: Endpoint) -> None:
+def _check_port(key: str, shown: str, endpoint: Endpoint, *, is_v6_only: bool = False) -> None:
+    """`is_v6_only`: the listener's socket of IPv6 takes no connection of IPv4."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(*endpoint, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the servers have it: TIME_WAIT is no bar
+            if is_v6_only and family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             probe.bind(address)
             probe.listen(1)  # two may bind with SO_REUSEADDR, but only one may listen
     except socket.gaierror as error:

@@ -30,12 +30,14 @@ from broker.audit.acts import Acts
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.jobs.disk_room import DiskRooms
+from broker.jobs.stable_offsets import StableOffsets
 from broker.node.environment import Environment
 from broker.node.node_failures import NodeFailures
 from broker.node.rooms.quorum import QuorumParts
 from broker.node.rooms.replication import Replication
 from broker.node.rooms.request_path import RequestPath
 from broker.node.standing.broker_lifecycle import BrokerLifecycle
+from broker.node.standing.node_findings import NodeFindings
 from broker.node.standing.own_standing import own_standing
 from broker.producer_ids.producer_id_manager import ProducerIdManager
 from broker.quorum.describe_metadata import DescribeMetadataApi
@@ -68,6 +70,7 @@ def make_apis(
     dynamic: DynamicBrokerConfig,
     replication: Replication,
     disk_rooms: DiskRooms,
+    stable_offsets: StableOffsets,
     requests: RequestPath,
     producer_ids: ProducerIdManager,
     lifecycle: BrokerLifecycle,
@@ -76,6 +79,9 @@ def make_apis(
     """A new API gets its handler here."""
     replicas, cluster_id, fail = replication.replicas, quorum.cluster_id, requests.failed_requests.fail
     hosted, metadata_age_ms = replicas.hosted, quorum.raft.contact_ms_ago
+    findings = NodeFindings(
+        dynamic, environment.certificates, disk_rooms, stable_offsets, replication.groups.lag, environment.clock
+    )
 
     def image() -> MetadataImage:
         return quorum.loader.image
@@ -85,7 +91,7 @@ def make_apis(
 
     def standing() -> Standing:
         known = metadata_age_ms(), failures.offline_log_dirs(), log_manager.calls.ages_ms()
-        return own_standing(config, lifecycle, replicas, image(), *known)
+        return own_standing(config, lifecycle, replicas, image(), *known, findings)
 
     forwarded = ForwardedRequests(quorum.channel, quorum.loader, fail)
     describe_metadata = DescribeMetadataApi(quorum.own_metadata, environment.threads, fail)

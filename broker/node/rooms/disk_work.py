@@ -12,6 +12,7 @@ from broker.jobs.disk_room import DiskRooms
 from broker.jobs.log_upkeep import LogUpkeep
 from broker.jobs.replica_upkeep import ReplicaUpkeep
 from broker.jobs.scheduler import Scheduler
+from broker.jobs.stable_offsets import StableOffsets
 from broker.jobs.wall_clock import WallClockGuard
 from broker.node.environment import Environment
 from broker.replication.hosting.replica_parts import KnownReplicas, ReplicaParts
@@ -63,7 +64,7 @@ def make_disk_work(
 
 def schedule_upkeep(
     config: NodeConfig, environment: Environment, log_manager: LogManager, disks: DiskWork, replicas: ReplicaParts
-) -> tuple[LogUpkeep, DiskRooms]:
+) -> tuple[LogUpkeep, DiskRooms, StableOffsets]:
     """The named periodic jobs; they run once the scheduler is started."""
     hosted, failures, clock, scheduler = replicas.hosted, replicas.failures, environment.clock, disks.scheduler
     fs, checkpoints = log_manager.file_system, log_manager.checkpoints
@@ -74,6 +75,8 @@ def schedule_upkeep(
     revive_lost = replicas.revival.revive_all
     ReplicaUpkeep(hosted, replicas.durability, replicas.isrs, revive_lost, scheduler, clock).schedule(config)
     rooms = DiskRooms(lambda: checkpoints.log_dirs, failures.directory_failed, fs, scheduler)
+    stable_offsets = StableOffsets(hosted.all, clock)
+    stable_offsets.schedule(scheduler)
     if config.log_cleaner_enable:
         disks.cleaner.schedule()
-    return upkeep, rooms
+    return upkeep, rooms, stable_offsets

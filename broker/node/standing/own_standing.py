@@ -10,12 +10,14 @@ from broker.apis.cluster.describe_cluster import Standing
 from broker.config.exposed_listeners import node_listeners
 from broker.config.node_config import NodeConfig
 from broker.node.standing.broker_lifecycle import BrokerLifecycle
+from broker.node.standing.node_findings import NodeFindings
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.partition import Partition
 from broker.replication.replica_troubles import NAMED_MAX, ShortPartition
 from metadata.image import MetadataImage
 from penstock.messages.cluster import NodeStanding, PartitionTrouble, PartitionTroubleKind, SilentLogDir
+from penstock.release import release
 
 SILENT_MS = 5_000
 """A disk that answers so late is reported, long before its log dir fails."""
@@ -29,6 +31,7 @@ def own_standing(
     metadata_age_ms: int,
     failed_log_dirs: Iterable[str],
     silent_ms: Mapping[str, int],
+    findings: NodeFindings,
 ) -> Standing:
     """The standing, and the first partitions that this broker should lead and cannot, whose disk does not answer, or
     that it leads with too few replicas in sync. `silent_ms`: by log dir, the age of the oldest call to its disk."""
@@ -36,6 +39,7 @@ def own_standing(
     silent = {path: ms for path, ms in silent_ms.items() if ms >= SILENT_MS}
     stalled = stalled_partitions(replicas.hosted.all(), silent)
     unserved = tuple(unserved_partitions(replicas.lost, image))
+    held_up, held = findings.held_up()
     standing = NodeStanding(
         replicas.hosted.broker_id,
         lifecycle.statistics().is_fenced,
@@ -52,12 +56,19 @@ def own_standing(
         tuple(SilentLogDir(path, ms, len(stalled.get(path, ()))) for path, ms in sorted(silent.items())),
         tuple(node_listeners(config)),
         {name: config.listener_type(name).value for name in config.client_listeners},
+        release(),
+        findings.settings_digest(),
+        findings.certificate_standings(),
+        findings.log_dir_rooms(),
+        findings.stuck_groups(),
+        held_up,
     )
     waiting = (_stalled_view(each, silent[path]) for path, found in sorted(stalled.items()) for each in found)
     return standing, (
         *unserved[:NAMED_MAX],
         *islice(waiting, NAMED_MAX),
         *map(_short_view, counts.troubles.named),
+        *held,
     )
 
 

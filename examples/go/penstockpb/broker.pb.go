@@ -38,6 +38,7 @@ const (
 	PartitionTroubleKind_PARTITION_TROUBLE_KIND_UNDER_REPLICATED PartitionTroubleKind = 3
 	PartitionTroubleKind_PARTITION_TROUBLE_KIND_UNSERVED         PartitionTroubleKind = 4 // the broker that answers should lead it, and cannot
 	PartitionTroubleKind_PARTITION_TROUBLE_KIND_STALLED          PartitionTroubleKind = 5 // the broker that answers leads it, and the disk under it does not answer
+	PartitionTroubleKind_PARTITION_TROUBLE_KIND_HELD_UP          PartitionTroubleKind = 6 // the broker that answers leads it; an open transaction holds up its readers
 )
 
 // Enum value maps for PartitionTroubleKind.
@@ -49,6 +50,7 @@ var (
 		3: "PARTITION_TROUBLE_KIND_UNDER_REPLICATED",
 		4: "PARTITION_TROUBLE_KIND_UNSERVED",
 		5: "PARTITION_TROUBLE_KIND_STALLED",
+		6: "PARTITION_TROUBLE_KIND_HELD_UP",
 	}
 	PartitionTroubleKind_value = map[string]int32{
 		"PARTITION_TROUBLE_KIND_UNSPECIFIED":      0,
@@ -57,6 +59,7 @@ var (
 		"PARTITION_TROUBLE_KIND_UNDER_REPLICATED": 3,
 		"PARTITION_TROUBLE_KIND_UNSERVED":         4,
 		"PARTITION_TROUBLE_KIND_STALLED":          5,
+		"PARTITION_TROUBLE_KIND_HELD_UP":          6,
 	}
 )
 
@@ -3493,6 +3496,13 @@ type NodeStanding struct {
 	SilentLogDirs   []*SilentLogDir        `protobuf:"bytes,13,rep,name=silent_log_dirs,json=silentLogDirs,proto3" json:"silent_log_dirs,omitempty"`
 	NodeListeners   []*NodeListener        `protobuf:"bytes,14,rep,name=node_listeners,json=nodeListeners,proto3" json:"node_listeners,omitempty"`                                                                           // those for nodes, of which every broker has one; none: an older broker
 	ListenerTypes   map[string]string      `protobuf:"bytes,15,rep,name=listener_types,json=listenerTypes,proto3" json:"listener_types,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // of each listener for clients: GRPC, or KAFKA; none: an older broker
+	Version         string                 `protobuf:"bytes,16,opt,name=version,proto3" json:"version,omitempty"`                                                                                                            // its release; empty: an older broker
+	SettingsDigest  string                 `protobuf:"bytes,17,opt,name=settings_digest,json=settingsDigest,proto3" json:"settings_digest,omitempty"`                                                                        // of its configuration file, without what is its own: equal on nodes with equal settings
+	Certificates    []*CertificateStanding `protobuf:"bytes,18,rep,name=certificates,proto3" json:"certificates,omitempty"`                                                                                                  // one for each listener with TLS
+	LogDirRooms     []*LogDirRoom          `protobuf:"bytes,19,rep,name=log_dir_rooms,json=logDirRooms,proto3" json:"log_dir_rooms,omitempty"`
+	StuckGroups     []*StuckGroup          `protobuf:"bytes,20,rep,name=stuck_groups,json=stuckGroups,proto3" json:"stuck_groups,omitempty"` // coordinated here, those that stand still for longest; not all of many
+	HeldUp          int32                  `protobuf:"varint,21,opt,name=held_up,json=heldUp,proto3" json:"held_up,omitempty"`               // partitions led here whose readers of committed records an open transaction holds up
+	IsPartial       bool                   `protobuf:"varint,22,opt,name=is_partial,json=isPartial,proto3" json:"is_partial,omitempty"`      // the caller may not describe the cluster: all that needs this right is left out
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3632,6 +3642,251 @@ func (x *NodeStanding) GetListenerTypes() map[string]string {
 	return nil
 }
 
+func (x *NodeStanding) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *NodeStanding) GetSettingsDigest() string {
+	if x != nil {
+		return x.SettingsDigest
+	}
+	return ""
+}
+
+func (x *NodeStanding) GetCertificates() []*CertificateStanding {
+	if x != nil {
+		return x.Certificates
+	}
+	return nil
+}
+
+func (x *NodeStanding) GetLogDirRooms() []*LogDirRoom {
+	if x != nil {
+		return x.LogDirRooms
+	}
+	return nil
+}
+
+func (x *NodeStanding) GetStuckGroups() []*StuckGroup {
+	if x != nil {
+		return x.StuckGroups
+	}
+	return nil
+}
+
+func (x *NodeStanding) GetHeldUp() int32 {
+	if x != nil {
+		return x.HeldUp
+	}
+	return 0
+}
+
+func (x *NodeStanding) GetIsPartial() bool {
+	if x != nil {
+		return x.IsPartial
+	}
+	return false
+}
+
+type CertificateStanding struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Listener         string                 `protobuf:"bytes,1,opt,name=listener,proto3" json:"listener,omitempty"`
+	LeftMs           int64                  `protobuf:"zigzag64,2,opt,name=left_ms,json=leftMs,proto3" json:"left_ms,omitempty"`                                       // until the first certificate of the keystore ends, by the node's clock
+	TruststoreLeftMs *int64                 `protobuf:"zigzag64,3,opt,name=truststore_left_ms,json=truststoreLeftMs,proto3,oneof" json:"truststore_left_ms,omitempty"` // until its last CA ends; none: a listener without a truststore
+	Refused          string                 `protobuf:"bytes,4,opt,name=refused,proto3" json:"refused,omitempty"`                                                      // why what is in the files now was not taken; the old ones go on
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *CertificateStanding) Reset() {
+	*x = CertificateStanding{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertificateStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertificateStanding) ProtoMessage() {}
+
+func (x *CertificateStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertificateStanding.ProtoReflect.Descriptor instead.
+func (*CertificateStanding) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *CertificateStanding) GetListener() string {
+	if x != nil {
+		return x.Listener
+	}
+	return ""
+}
+
+func (x *CertificateStanding) GetLeftMs() int64 {
+	if x != nil {
+		return x.LeftMs
+	}
+	return 0
+}
+
+func (x *CertificateStanding) GetTruststoreLeftMs() int64 {
+	if x != nil && x.TruststoreLeftMs != nil {
+		return *x.TruststoreLeftMs
+	}
+	return 0
+}
+
+func (x *CertificateStanding) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
+type LogDirRoom struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	SizeBytes     int64                  `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"` // of the file system that has the log dir
+	FreeBytes     int64                  `protobuf:"varint,3,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"` // what the node may still take
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogDirRoom) Reset() {
+	*x = LogDirRoom{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogDirRoom) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogDirRoom) ProtoMessage() {}
+
+func (x *LogDirRoom) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogDirRoom.ProtoReflect.Descriptor instead.
+func (*LogDirRoom) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *LogDirRoom) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *LogDirRoom) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+func (x *LogDirRoom) GetFreeBytes() int64 {
+	if x != nil {
+		return x.FreeBytes
+	}
+	return 0
+}
+
+type StuckGroup struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	GroupId       string                 `protobuf:"bytes,1,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
+	Members       int32                  `protobuf:"varint,2,opt,name=members,proto3" json:"members,omitempty"`
+	Lag           int64                  `protobuf:"varint,3,opt,name=lag,proto3" json:"lag,omitempty"`                              // records that it has not committed
+	StalledMs     int64                  `protobuf:"varint,4,opt,name=stalled_ms,json=stalledMs,proto3" json:"stalled_ms,omitempty"` // since what it has committed last changed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StuckGroup) Reset() {
+	*x = StuckGroup{}
+	mi := &file_penstock_v1_broker_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StuckGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StuckGroup) ProtoMessage() {}
+
+func (x *StuckGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_broker_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StuckGroup.ProtoReflect.Descriptor instead.
+func (*StuckGroup) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *StuckGroup) GetGroupId() string {
+	if x != nil {
+		return x.GroupId
+	}
+	return ""
+}
+
+func (x *StuckGroup) GetMembers() int32 {
+	if x != nil {
+		return x.Members
+	}
+	return 0
+}
+
+func (x *StuckGroup) GetLag() int64 {
+	if x != nil {
+		return x.Lag
+	}
+	return 0
+}
+
+func (x *StuckGroup) GetStalledMs() int64 {
+	if x != nil {
+		return x.StalledMs
+	}
+	return 0
+}
+
 type NodeListener struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -3644,7 +3899,7 @@ type NodeListener struct {
 
 func (x *NodeListener) Reset() {
 	*x = NodeListener{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[51]
+	mi := &file_penstock_v1_broker_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3656,7 +3911,7 @@ func (x *NodeListener) String() string {
 func (*NodeListener) ProtoMessage() {}
 
 func (x *NodeListener) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[51]
+	mi := &file_penstock_v1_broker_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3669,7 +3924,7 @@ func (x *NodeListener) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeListener.ProtoReflect.Descriptor instead.
 func (*NodeListener) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{51}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *NodeListener) GetName() string {
@@ -3711,7 +3966,7 @@ type SilentLogDir struct {
 
 func (x *SilentLogDir) Reset() {
 	*x = SilentLogDir{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[52]
+	mi := &file_penstock_v1_broker_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3723,7 +3978,7 @@ func (x *SilentLogDir) String() string {
 func (*SilentLogDir) ProtoMessage() {}
 
 func (x *SilentLogDir) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[52]
+	mi := &file_penstock_v1_broker_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3736,7 +3991,7 @@ func (x *SilentLogDir) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SilentLogDir.ProtoReflect.Descriptor instead.
 func (*SilentLogDir) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{52}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SilentLogDir) GetPath() string {
@@ -3775,7 +4030,7 @@ type PartitionTrouble struct {
 
 func (x *PartitionTrouble) Reset() {
 	*x = PartitionTrouble{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[53]
+	mi := &file_penstock_v1_broker_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3787,7 +4042,7 @@ func (x *PartitionTrouble) String() string {
 func (*PartitionTrouble) ProtoMessage() {}
 
 func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[53]
+	mi := &file_penstock_v1_broker_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3800,7 +4055,7 @@ func (x *PartitionTrouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionTrouble.ProtoReflect.Descriptor instead.
 func (*PartitionTrouble) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{53}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PartitionTrouble) GetTopic() string {
@@ -3860,7 +4115,7 @@ type DescribeQuorumRequest struct {
 
 func (x *DescribeQuorumRequest) Reset() {
 	*x = DescribeQuorumRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[54]
+	mi := &file_penstock_v1_broker_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3872,7 +4127,7 @@ func (x *DescribeQuorumRequest) String() string {
 func (*DescribeQuorumRequest) ProtoMessage() {}
 
 func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[54]
+	mi := &file_penstock_v1_broker_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3885,7 +4140,7 @@ func (x *DescribeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{54}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{57}
 }
 
 type DescribeQuorumResponse struct {
@@ -3902,7 +4157,7 @@ type DescribeQuorumResponse struct {
 
 func (x *DescribeQuorumResponse) Reset() {
 	*x = DescribeQuorumResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[55]
+	mi := &file_penstock_v1_broker_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3914,7 +4169,7 @@ func (x *DescribeQuorumResponse) String() string {
 func (*DescribeQuorumResponse) ProtoMessage() {}
 
 func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[55]
+	mi := &file_penstock_v1_broker_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3927,7 +4182,7 @@ func (x *DescribeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*DescribeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{55}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DescribeQuorumResponse) GetLeaderId() int32 {
@@ -3984,7 +4239,7 @@ type QuorumReplica struct {
 
 func (x *QuorumReplica) Reset() {
 	*x = QuorumReplica{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[56]
+	mi := &file_penstock_v1_broker_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3996,7 +4251,7 @@ func (x *QuorumReplica) String() string {
 func (*QuorumReplica) ProtoMessage() {}
 
 func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[56]
+	mi := &file_penstock_v1_broker_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4009,7 +4264,7 @@ func (x *QuorumReplica) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumReplica.ProtoReflect.Descriptor instead.
 func (*QuorumReplica) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{56}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *QuorumReplica) GetNodeId() int32 {
@@ -4054,7 +4309,7 @@ type DescribeMetadataRequest struct {
 
 func (x *DescribeMetadataRequest) Reset() {
 	*x = DescribeMetadataRequest{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[57]
+	mi := &file_penstock_v1_broker_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4321,7 @@ func (x *DescribeMetadataRequest) String() string {
 func (*DescribeMetadataRequest) ProtoMessage() {}
 
 func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[57]
+	mi := &file_penstock_v1_broker_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4334,7 @@ func (x *DescribeMetadataRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataRequest.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataRequest) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{57}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DescribeMetadataRequest) GetOffset() int64 {
@@ -4118,7 +4373,7 @@ type DescribeMetadataResponse struct {
 
 func (x *DescribeMetadataResponse) Reset() {
 	*x = DescribeMetadataResponse{}
-	mi := &file_penstock_v1_broker_proto_msgTypes[58]
+	mi := &file_penstock_v1_broker_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4130,7 +4385,7 @@ func (x *DescribeMetadataResponse) String() string {
 func (*DescribeMetadataResponse) ProtoMessage() {}
 
 func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_penstock_v1_broker_proto_msgTypes[58]
+	mi := &file_penstock_v1_broker_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4143,7 +4398,7 @@ func (x *DescribeMetadataResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeMetadataResponse.ProtoReflect.Descriptor instead.
 func (*DescribeMetadataResponse) Descriptor() ([]byte, []int) {
-	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{58}
+	return file_penstock_v1_broker_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *DescribeMetadataResponse) GetNodeId() int32 {
@@ -4518,7 +4773,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\btroubles\x18\b \x03(\v2\x1d.penstock.v1.PartitionTroubleR\btroubles\x1a:\n" +
 	"\fLeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xc9\x05\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\x83\b\n" +
 	"\fNodeStanding\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12\x16\n" +
 	"\x06fenced\x18\x02 \x01(\bR\x06fenced\x12&\n" +
@@ -4537,10 +4792,38 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x0frefusing_writes\x18\f \x01(\x05R\x0erefusingWrites\x12A\n" +
 	"\x0fsilent_log_dirs\x18\r \x03(\v2\x19.penstock.v1.SilentLogDirR\rsilentLogDirs\x12@\n" +
 	"\x0enode_listeners\x18\x0e \x03(\v2\x19.penstock.v1.NodeListenerR\rnodeListeners\x12S\n" +
-	"\x0elistener_types\x18\x0f \x03(\v2,.penstock.v1.NodeStanding.ListenerTypesEntryR\rlistenerTypes\x1a@\n" +
+	"\x0elistener_types\x18\x0f \x03(\v2,.penstock.v1.NodeStanding.ListenerTypesEntryR\rlistenerTypes\x12\x18\n" +
+	"\aversion\x18\x10 \x01(\tR\aversion\x12'\n" +
+	"\x0fsettings_digest\x18\x11 \x01(\tR\x0esettingsDigest\x12D\n" +
+	"\fcertificates\x18\x12 \x03(\v2 .penstock.v1.CertificateStandingR\fcertificates\x12;\n" +
+	"\rlog_dir_rooms\x18\x13 \x03(\v2\x17.penstock.v1.LogDirRoomR\vlogDirRooms\x12:\n" +
+	"\fstuck_groups\x18\x14 \x03(\v2\x17.penstock.v1.StuckGroupR\vstuckGroups\x12\x17\n" +
+	"\aheld_up\x18\x15 \x01(\x05R\x06heldUp\x12\x1d\n" +
+	"\n" +
+	"is_partial\x18\x16 \x01(\bR\tisPartial\x1a@\n" +
 	"\x12ListenerTypesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"i\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xae\x01\n" +
+	"\x13CertificateStanding\x12\x1a\n" +
+	"\blistener\x18\x01 \x01(\tR\blistener\x12\x17\n" +
+	"\aleft_ms\x18\x02 \x01(\x12R\x06leftMs\x121\n" +
+	"\x12truststore_left_ms\x18\x03 \x01(\x12H\x00R\x10truststoreLeftMs\x88\x01\x01\x12\x18\n" +
+	"\arefused\x18\x04 \x01(\tR\arefusedB\x15\n" +
+	"\x13_truststore_left_ms\"^\n" +
+	"\n" +
+	"LogDirRoom\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes\x12\x1d\n" +
+	"\n" +
+	"free_bytes\x18\x03 \x01(\x03R\tfreeBytes\"r\n" +
+	"\n" +
+	"StuckGroup\x12\x19\n" +
+	"\bgroup_id\x18\x01 \x01(\tR\agroupId\x12\x18\n" +
+	"\amembers\x18\x02 \x01(\x05R\amembers\x12\x10\n" +
+	"\x03lag\x18\x03 \x01(\x03R\x03lag\x12\x1d\n" +
+	"\n" +
+	"stalled_ms\x18\x04 \x01(\x03R\tstalledMs\"i\n" +
 	"\fNodeListener\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
@@ -4584,14 +4867,15 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x06sha256\x18\x05 \x01(\tR\x06sha256\x12\x1d\n" +
 	"\n" +
 	"size_bytes\x18\x06 \x01(\x03R\tsizeBytes\x12\x14\n" +
-	"\x05lines\x18\a \x01(\fR\x05lines*\x82\x02\n" +
+	"\x05lines\x18\a \x01(\fR\x05lines*\xa6\x02\n" +
 	"\x14PartitionTroubleKind\x12&\n" +
 	"\"PARTITION_TROUBLE_KIND_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1ePARTITION_TROUBLE_KIND_OFFLINE\x10\x01\x12(\n" +
 	"$PARTITION_TROUBLE_KIND_UNDER_MIN_ISR\x10\x02\x12+\n" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
 	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x04\x12\"\n" +
-	"\x1ePARTITION_TROUBLE_KIND_STALLED\x10\x052\xfe$\n" +
+	"\x1ePARTITION_TROUBLE_KIND_STALLED\x10\x05\x12\"\n" +
+	"\x1ePARTITION_TROUBLE_KIND_HELD_UP\x10\x062\xfe$\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -4662,7 +4946,7 @@ func file_penstock_v1_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_penstock_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_penstock_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_penstock_v1_broker_proto_goTypes = []any{
 	(PartitionTroubleKind)(0),                    // 0: penstock.v1.PartitionTroubleKind
 	(*ProduceRequest)(nil),                       // 1: penstock.v1.ProduceRequest
@@ -4716,251 +5000,257 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*DescribeClusterRequest)(nil),               // 49: penstock.v1.DescribeClusterRequest
 	(*DescribeClusterResponse)(nil),              // 50: penstock.v1.DescribeClusterResponse
 	(*NodeStanding)(nil),                         // 51: penstock.v1.NodeStanding
-	(*NodeListener)(nil),                         // 52: penstock.v1.NodeListener
-	(*SilentLogDir)(nil),                         // 53: penstock.v1.SilentLogDir
-	(*PartitionTrouble)(nil),                     // 54: penstock.v1.PartitionTrouble
-	(*DescribeQuorumRequest)(nil),                // 55: penstock.v1.DescribeQuorumRequest
-	(*DescribeQuorumResponse)(nil),               // 56: penstock.v1.DescribeQuorumResponse
-	(*QuorumReplica)(nil),                        // 57: penstock.v1.QuorumReplica
-	(*DescribeMetadataRequest)(nil),              // 58: penstock.v1.DescribeMetadataRequest
-	(*DescribeMetadataResponse)(nil),             // 59: penstock.v1.DescribeMetadataResponse
-	nil,                                          // 60: penstock.v1.TopicMetadata.ConfigEntry
-	nil,                                          // 61: penstock.v1.NewTopic.ConfigEntry
-	nil,                                          // 62: penstock.v1.DescribeClusterResponse.LeadersEntry
-	nil,                                          // 63: penstock.v1.NodeStanding.ListenerTypesEntry
-	(*Error)(nil),                                // 64: penstock.v1.Error
-	(*EpochEndOffset)(nil),                       // 65: penstock.v1.EpochEndOffset
-	(*Node)(nil),                                 // 66: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),                  // 67: penstock.v1.AlterConfigsRequest
-	(*ElectLeadersRequest)(nil),                  // 68: penstock.v1.ElectLeadersRequest
-	(*AlterPartitionReassignmentsRequest)(nil),   // 69: penstock.v1.AlterPartitionReassignmentsRequest
-	(*AlterUserScramCredentialsRequest)(nil),     // 70: penstock.v1.AlterUserScramCredentialsRequest
-	(*DescribeUserScramCredentialsRequest)(nil),  // 71: penstock.v1.DescribeUserScramCredentialsRequest
-	(*CreateAclsRequest)(nil),                    // 72: penstock.v1.CreateAclsRequest
-	(*DeleteAclsRequest)(nil),                    // 73: penstock.v1.DeleteAclsRequest
-	(*DescribeAclsRequest)(nil),                  // 74: penstock.v1.DescribeAclsRequest
-	(*AlterClientQuotasRequest)(nil),             // 75: penstock.v1.AlterClientQuotasRequest
-	(*DescribeClientQuotasRequest)(nil),          // 76: penstock.v1.DescribeClientQuotasRequest
-	(*DescribeConfigsRequest)(nil),               // 77: penstock.v1.DescribeConfigsRequest
-	(*DescribeLogDirsRequest)(nil),               // 78: penstock.v1.DescribeLogDirsRequest
-	(*AlterReplicaLogDirsRequest)(nil),           // 79: penstock.v1.AlterReplicaLogDirsRequest
-	(*FindCoordinatorRequest)(nil),               // 80: penstock.v1.FindCoordinatorRequest
-	(*ConsumerGroupHeartbeatRequest)(nil),        // 81: penstock.v1.ConsumerGroupHeartbeatRequest
-	(*JoinGroupRequest)(nil),                     // 82: penstock.v1.JoinGroupRequest
-	(*SyncGroupRequest)(nil),                     // 83: penstock.v1.SyncGroupRequest
-	(*HeartbeatRequest)(nil),                     // 84: penstock.v1.HeartbeatRequest
-	(*LeaveGroupRequest)(nil),                    // 85: penstock.v1.LeaveGroupRequest
-	(*OffsetCommitRequest)(nil),                  // 86: penstock.v1.OffsetCommitRequest
-	(*OffsetFetchRequest)(nil),                   // 87: penstock.v1.OffsetFetchRequest
-	(*OffsetDeleteRequest)(nil),                  // 88: penstock.v1.OffsetDeleteRequest
-	(*ListGroupsRequest)(nil),                    // 89: penstock.v1.ListGroupsRequest
-	(*DescribeGroupsRequest)(nil),                // 90: penstock.v1.DescribeGroupsRequest
-	(*DeleteGroupsRequest)(nil),                  // 91: penstock.v1.DeleteGroupsRequest
-	(*AddPartitionsToTxnRequest)(nil),            // 92: penstock.v1.AddPartitionsToTxnRequest
-	(*AddOffsetsToTxnRequest)(nil),               // 93: penstock.v1.AddOffsetsToTxnRequest
-	(*TxnOffsetCommitRequest)(nil),               // 94: penstock.v1.TxnOffsetCommitRequest
-	(*EndTxnRequest)(nil),                        // 95: penstock.v1.EndTxnRequest
-	(*BeginAtomicBatchRequest)(nil),              // 96: penstock.v1.BeginAtomicBatchRequest
-	(*CommitAtomicBatchRequest)(nil),             // 97: penstock.v1.CommitAtomicBatchRequest
-	(*AbortAtomicBatchRequest)(nil),              // 98: penstock.v1.AbortAtomicBatchRequest
-	(*DescribeTransactionsRequest)(nil),          // 99: penstock.v1.DescribeTransactionsRequest
-	(*ListTransactionsRequest)(nil),              // 100: penstock.v1.ListTransactionsRequest
-	(*EndHangingTransactionRequest)(nil),         // 101: penstock.v1.EndHangingTransactionRequest
-	(*AlterConfigsResponse)(nil),                 // 102: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                 // 103: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil),  // 104: penstock.v1.AlterPartitionReassignmentsResponse
-	(*AlterUserScramCredentialsResponse)(nil),    // 105: penstock.v1.AlterUserScramCredentialsResponse
-	(*DescribeUserScramCredentialsResponse)(nil), // 106: penstock.v1.DescribeUserScramCredentialsResponse
-	(*CreateAclsResponse)(nil),                   // 107: penstock.v1.CreateAclsResponse
-	(*DeleteAclsResponse)(nil),                   // 108: penstock.v1.DeleteAclsResponse
-	(*DescribeAclsResponse)(nil),                 // 109: penstock.v1.DescribeAclsResponse
-	(*AlterClientQuotasResponse)(nil),            // 110: penstock.v1.AlterClientQuotasResponse
-	(*DescribeClientQuotasResponse)(nil),         // 111: penstock.v1.DescribeClientQuotasResponse
-	(*DescribeConfigsResponse)(nil),              // 112: penstock.v1.DescribeConfigsResponse
-	(*DescribeLogDirsResponse)(nil),              // 113: penstock.v1.DescribeLogDirsResponse
-	(*AlterReplicaLogDirsResponse)(nil),          // 114: penstock.v1.AlterReplicaLogDirsResponse
-	(*FindCoordinatorResponse)(nil),              // 115: penstock.v1.FindCoordinatorResponse
-	(*ConsumerGroupHeartbeatResponse)(nil),       // 116: penstock.v1.ConsumerGroupHeartbeatResponse
-	(*JoinGroupResponse)(nil),                    // 117: penstock.v1.JoinGroupResponse
-	(*SyncGroupResponse)(nil),                    // 118: penstock.v1.SyncGroupResponse
-	(*HeartbeatResponse)(nil),                    // 119: penstock.v1.HeartbeatResponse
-	(*LeaveGroupResponse)(nil),                   // 120: penstock.v1.LeaveGroupResponse
-	(*OffsetCommitResponse)(nil),                 // 121: penstock.v1.OffsetCommitResponse
-	(*OffsetFetchResponse)(nil),                  // 122: penstock.v1.OffsetFetchResponse
-	(*OffsetDeleteResponse)(nil),                 // 123: penstock.v1.OffsetDeleteResponse
-	(*ListGroupsResponse)(nil),                   // 124: penstock.v1.ListGroupsResponse
-	(*DescribeGroupsResponse)(nil),               // 125: penstock.v1.DescribeGroupsResponse
-	(*DeleteGroupsResponse)(nil),                 // 126: penstock.v1.DeleteGroupsResponse
-	(*AddPartitionsToTxnResponse)(nil),           // 127: penstock.v1.AddPartitionsToTxnResponse
-	(*AddOffsetsToTxnResponse)(nil),              // 128: penstock.v1.AddOffsetsToTxnResponse
-	(*TxnOffsetCommitResponse)(nil),              // 129: penstock.v1.TxnOffsetCommitResponse
-	(*EndTxnResponse)(nil),                       // 130: penstock.v1.EndTxnResponse
-	(*BeginAtomicBatchResponse)(nil),             // 131: penstock.v1.BeginAtomicBatchResponse
-	(*CommitAtomicBatchResponse)(nil),            // 132: penstock.v1.CommitAtomicBatchResponse
-	(*AbortAtomicBatchResponse)(nil),             // 133: penstock.v1.AbortAtomicBatchResponse
-	(*DescribeTransactionsResponse)(nil),         // 134: penstock.v1.DescribeTransactionsResponse
-	(*ListTransactionsResponse)(nil),             // 135: penstock.v1.ListTransactionsResponse
-	(*EndHangingTransactionResponse)(nil),        // 136: penstock.v1.EndHangingTransactionResponse
+	(*CertificateStanding)(nil),                  // 52: penstock.v1.CertificateStanding
+	(*LogDirRoom)(nil),                           // 53: penstock.v1.LogDirRoom
+	(*StuckGroup)(nil),                           // 54: penstock.v1.StuckGroup
+	(*NodeListener)(nil),                         // 55: penstock.v1.NodeListener
+	(*SilentLogDir)(nil),                         // 56: penstock.v1.SilentLogDir
+	(*PartitionTrouble)(nil),                     // 57: penstock.v1.PartitionTrouble
+	(*DescribeQuorumRequest)(nil),                // 58: penstock.v1.DescribeQuorumRequest
+	(*DescribeQuorumResponse)(nil),               // 59: penstock.v1.DescribeQuorumResponse
+	(*QuorumReplica)(nil),                        // 60: penstock.v1.QuorumReplica
+	(*DescribeMetadataRequest)(nil),              // 61: penstock.v1.DescribeMetadataRequest
+	(*DescribeMetadataResponse)(nil),             // 62: penstock.v1.DescribeMetadataResponse
+	nil,                                          // 63: penstock.v1.TopicMetadata.ConfigEntry
+	nil,                                          // 64: penstock.v1.NewTopic.ConfigEntry
+	nil,                                          // 65: penstock.v1.DescribeClusterResponse.LeadersEntry
+	nil,                                          // 66: penstock.v1.NodeStanding.ListenerTypesEntry
+	(*Error)(nil),                                // 67: penstock.v1.Error
+	(*EpochEndOffset)(nil),                       // 68: penstock.v1.EpochEndOffset
+	(*Node)(nil),                                 // 69: penstock.v1.Node
+	(*AlterConfigsRequest)(nil),                  // 70: penstock.v1.AlterConfigsRequest
+	(*ElectLeadersRequest)(nil),                  // 71: penstock.v1.ElectLeadersRequest
+	(*AlterPartitionReassignmentsRequest)(nil),   // 72: penstock.v1.AlterPartitionReassignmentsRequest
+	(*AlterUserScramCredentialsRequest)(nil),     // 73: penstock.v1.AlterUserScramCredentialsRequest
+	(*DescribeUserScramCredentialsRequest)(nil),  // 74: penstock.v1.DescribeUserScramCredentialsRequest
+	(*CreateAclsRequest)(nil),                    // 75: penstock.v1.CreateAclsRequest
+	(*DeleteAclsRequest)(nil),                    // 76: penstock.v1.DeleteAclsRequest
+	(*DescribeAclsRequest)(nil),                  // 77: penstock.v1.DescribeAclsRequest
+	(*AlterClientQuotasRequest)(nil),             // 78: penstock.v1.AlterClientQuotasRequest
+	(*DescribeClientQuotasRequest)(nil),          // 79: penstock.v1.DescribeClientQuotasRequest
+	(*DescribeConfigsRequest)(nil),               // 80: penstock.v1.DescribeConfigsRequest
+	(*DescribeLogDirsRequest)(nil),               // 81: penstock.v1.DescribeLogDirsRequest
+	(*AlterReplicaLogDirsRequest)(nil),           // 82: penstock.v1.AlterReplicaLogDirsRequest
+	(*FindCoordinatorRequest)(nil),               // 83: penstock.v1.FindCoordinatorRequest
+	(*ConsumerGroupHeartbeatRequest)(nil),        // 84: penstock.v1.ConsumerGroupHeartbeatRequest
+	(*JoinGroupRequest)(nil),                     // 85: penstock.v1.JoinGroupRequest
+	(*SyncGroupRequest)(nil),                     // 86: penstock.v1.SyncGroupRequest
+	(*HeartbeatRequest)(nil),                     // 87: penstock.v1.HeartbeatRequest
+	(*LeaveGroupRequest)(nil),                    // 88: penstock.v1.LeaveGroupRequest
+	(*OffsetCommitRequest)(nil),                  // 89: penstock.v1.OffsetCommitRequest
+	(*OffsetFetchRequest)(nil),                   // 90: penstock.v1.OffsetFetchRequest
+	(*OffsetDeleteRequest)(nil),                  // 91: penstock.v1.OffsetDeleteRequest
+	(*ListGroupsRequest)(nil),                    // 92: penstock.v1.ListGroupsRequest
+	(*DescribeGroupsRequest)(nil),                // 93: penstock.v1.DescribeGroupsRequest
+	(*DeleteGroupsRequest)(nil),                  // 94: penstock.v1.DeleteGroupsRequest
+	(*AddPartitionsToTxnRequest)(nil),            // 95: penstock.v1.AddPartitionsToTxnRequest
+	(*AddOffsetsToTxnRequest)(nil),               // 96: penstock.v1.AddOffsetsToTxnRequest
+	(*TxnOffsetCommitRequest)(nil),               // 97: penstock.v1.TxnOffsetCommitRequest
+	(*EndTxnRequest)(nil),                        // 98: penstock.v1.EndTxnRequest
+	(*BeginAtomicBatchRequest)(nil),              // 99: penstock.v1.BeginAtomicBatchRequest
+	(*CommitAtomicBatchRequest)(nil),             // 100: penstock.v1.CommitAtomicBatchRequest
+	(*AbortAtomicBatchRequest)(nil),              // 101: penstock.v1.AbortAtomicBatchRequest
+	(*DescribeTransactionsRequest)(nil),          // 102: penstock.v1.DescribeTransactionsRequest
+	(*ListTransactionsRequest)(nil),              // 103: penstock.v1.ListTransactionsRequest
+	(*EndHangingTransactionRequest)(nil),         // 104: penstock.v1.EndHangingTransactionRequest
+	(*AlterConfigsResponse)(nil),                 // 105: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                 // 106: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil),  // 107: penstock.v1.AlterPartitionReassignmentsResponse
+	(*AlterUserScramCredentialsResponse)(nil),    // 108: penstock.v1.AlterUserScramCredentialsResponse
+	(*DescribeUserScramCredentialsResponse)(nil), // 109: penstock.v1.DescribeUserScramCredentialsResponse
+	(*CreateAclsResponse)(nil),                   // 110: penstock.v1.CreateAclsResponse
+	(*DeleteAclsResponse)(nil),                   // 111: penstock.v1.DeleteAclsResponse
+	(*DescribeAclsResponse)(nil),                 // 112: penstock.v1.DescribeAclsResponse
+	(*AlterClientQuotasResponse)(nil),            // 113: penstock.v1.AlterClientQuotasResponse
+	(*DescribeClientQuotasResponse)(nil),         // 114: penstock.v1.DescribeClientQuotasResponse
+	(*DescribeConfigsResponse)(nil),              // 115: penstock.v1.DescribeConfigsResponse
+	(*DescribeLogDirsResponse)(nil),              // 116: penstock.v1.DescribeLogDirsResponse
+	(*AlterReplicaLogDirsResponse)(nil),          // 117: penstock.v1.AlterReplicaLogDirsResponse
+	(*FindCoordinatorResponse)(nil),              // 118: penstock.v1.FindCoordinatorResponse
+	(*ConsumerGroupHeartbeatResponse)(nil),       // 119: penstock.v1.ConsumerGroupHeartbeatResponse
+	(*JoinGroupResponse)(nil),                    // 120: penstock.v1.JoinGroupResponse
+	(*SyncGroupResponse)(nil),                    // 121: penstock.v1.SyncGroupResponse
+	(*HeartbeatResponse)(nil),                    // 122: penstock.v1.HeartbeatResponse
+	(*LeaveGroupResponse)(nil),                   // 123: penstock.v1.LeaveGroupResponse
+	(*OffsetCommitResponse)(nil),                 // 124: penstock.v1.OffsetCommitResponse
+	(*OffsetFetchResponse)(nil),                  // 125: penstock.v1.OffsetFetchResponse
+	(*OffsetDeleteResponse)(nil),                 // 126: penstock.v1.OffsetDeleteResponse
+	(*ListGroupsResponse)(nil),                   // 127: penstock.v1.ListGroupsResponse
+	(*DescribeGroupsResponse)(nil),               // 128: penstock.v1.DescribeGroupsResponse
+	(*DeleteGroupsResponse)(nil),                 // 129: penstock.v1.DeleteGroupsResponse
+	(*AddPartitionsToTxnResponse)(nil),           // 130: penstock.v1.AddPartitionsToTxnResponse
+	(*AddOffsetsToTxnResponse)(nil),              // 131: penstock.v1.AddOffsetsToTxnResponse
+	(*TxnOffsetCommitResponse)(nil),              // 132: penstock.v1.TxnOffsetCommitResponse
+	(*EndTxnResponse)(nil),                       // 133: penstock.v1.EndTxnResponse
+	(*BeginAtomicBatchResponse)(nil),             // 134: penstock.v1.BeginAtomicBatchResponse
+	(*CommitAtomicBatchResponse)(nil),            // 135: penstock.v1.CommitAtomicBatchResponse
+	(*AbortAtomicBatchResponse)(nil),             // 136: penstock.v1.AbortAtomicBatchResponse
+	(*DescribeTransactionsResponse)(nil),         // 137: penstock.v1.DescribeTransactionsResponse
+	(*ListTransactionsResponse)(nil),             // 138: penstock.v1.ListTransactionsResponse
+	(*EndHangingTransactionResponse)(nil),        // 139: penstock.v1.EndHangingTransactionResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,   // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
 	4,   // 1: penstock.v1.ProduceResponse.partitions:type_name -> penstock.v1.PartitionProduceResult
-	64,  // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
-	64,  // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
+	67,  // 2: penstock.v1.ProduceResponse.error:type_name -> penstock.v1.Error
+	67,  // 3: penstock.v1.PartitionProduceResult.error:type_name -> penstock.v1.Error
 	5,   // 4: penstock.v1.PartitionProduceResult.record_errors:type_name -> penstock.v1.RecordError
 	7,   // 5: penstock.v1.FetchRequest.partitions:type_name -> penstock.v1.FetchPartition
 	8,   // 6: penstock.v1.FetchRequest.forgotten:type_name -> penstock.v1.ForgottenPartition
 	10,  // 7: penstock.v1.FetchResponse.partitions:type_name -> penstock.v1.PartitionFetchResult
-	64,  // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
-	64,  // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
-	65,  // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
+	67,  // 8: penstock.v1.FetchResponse.error:type_name -> penstock.v1.Error
+	67,  // 9: penstock.v1.PartitionFetchResult.error:type_name -> penstock.v1.Error
+	68,  // 10: penstock.v1.PartitionFetchResult.diverging_epoch:type_name -> penstock.v1.EpochEndOffset
 	11,  // 11: penstock.v1.PartitionFetchResult.aborted:type_name -> penstock.v1.AbortedTransaction
 	13,  // 12: penstock.v1.ListOffsetsRequest.partitions:type_name -> penstock.v1.ListOffsetsPartition
 	15,  // 13: penstock.v1.ListOffsetsResponse.partitions:type_name -> penstock.v1.ListOffsetsResult
-	64,  // 14: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
+	67,  // 14: penstock.v1.ListOffsetsResult.error:type_name -> penstock.v1.Error
 	17,  // 15: penstock.v1.OffsetForLeaderEpochRequest.partitions:type_name -> penstock.v1.EpochPartition
 	19,  // 16: penstock.v1.OffsetForLeaderEpochResponse.partitions:type_name -> penstock.v1.EpochPartitionResult
-	64,  // 17: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
-	66,  // 18: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
+	67,  // 17: penstock.v1.EpochPartitionResult.error:type_name -> penstock.v1.Error
+	69,  // 18: penstock.v1.MetadataResponse.brokers:type_name -> penstock.v1.Node
 	22,  // 19: penstock.v1.MetadataResponse.topics:type_name -> penstock.v1.TopicMetadata
-	64,  // 20: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
+	67,  // 20: penstock.v1.TopicMetadata.error:type_name -> penstock.v1.Error
 	23,  // 21: penstock.v1.TopicMetadata.partitions:type_name -> penstock.v1.PartitionMetadata
-	60,  // 22: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
-	64,  // 23: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
+	63,  // 22: penstock.v1.TopicMetadata.config:type_name -> penstock.v1.TopicMetadata.ConfigEntry
+	67,  // 23: penstock.v1.PartitionMetadata.error:type_name -> penstock.v1.Error
 	25,  // 24: penstock.v1.CreateTopicsRequest.topics:type_name -> penstock.v1.NewTopic
-	61,  // 25: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
+	64,  // 25: penstock.v1.NewTopic.config:type_name -> penstock.v1.NewTopic.ConfigEntry
 	26,  // 26: penstock.v1.NewTopic.assignment:type_name -> penstock.v1.ReplicaAssignment
 	28,  // 27: penstock.v1.CreateTopicsResponse.topics:type_name -> penstock.v1.TopicResult
-	64,  // 28: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
+	67,  // 28: penstock.v1.TopicResult.error:type_name -> penstock.v1.Error
 	30,  // 29: penstock.v1.CreatePartitionsRequest.topics:type_name -> penstock.v1.NewPartitions
 	26,  // 30: penstock.v1.NewPartitions.assignment:type_name -> penstock.v1.ReplicaAssignment
 	28,  // 31: penstock.v1.CreatePartitionsResponse.topics:type_name -> penstock.v1.TopicResult
 	28,  // 32: penstock.v1.DeleteTopicsResponse.topics:type_name -> penstock.v1.TopicResult
 	35,  // 33: penstock.v1.DeleteRecordsRequest.partitions:type_name -> penstock.v1.DeleteRecordsPartition
 	37,  // 34: penstock.v1.DeleteRecordsResponse.partitions:type_name -> penstock.v1.DeleteRecordsResult
-	64,  // 35: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
+	67,  // 35: penstock.v1.DeleteRecordsResult.error:type_name -> penstock.v1.Error
 	43,  // 36: penstock.v1.DescribeProducersRequest.partitions:type_name -> penstock.v1.DescribeProducersPartition
 	45,  // 37: penstock.v1.DescribeProducersResponse.partitions:type_name -> penstock.v1.PartitionProducers
-	64,  // 38: penstock.v1.PartitionProducers.error:type_name -> penstock.v1.Error
+	67,  // 38: penstock.v1.PartitionProducers.error:type_name -> penstock.v1.Error
 	46,  // 39: penstock.v1.PartitionProducers.producers:type_name -> penstock.v1.ProducerState
-	64,  // 40: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
-	66,  // 41: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
+	67,  // 40: penstock.v1.UnregisterBrokerResponse.error:type_name -> penstock.v1.Error
+	69,  // 41: penstock.v1.DescribeClusterResponse.brokers:type_name -> penstock.v1.Node
 	51,  // 42: penstock.v1.DescribeClusterResponse.standing:type_name -> penstock.v1.NodeStanding
-	62,  // 43: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
-	54,  // 44: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
-	53,  // 45: penstock.v1.NodeStanding.silent_log_dirs:type_name -> penstock.v1.SilentLogDir
-	52,  // 46: penstock.v1.NodeStanding.node_listeners:type_name -> penstock.v1.NodeListener
-	63,  // 47: penstock.v1.NodeStanding.listener_types:type_name -> penstock.v1.NodeStanding.ListenerTypesEntry
-	0,   // 48: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
-	57,  // 49: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
-	57,  // 50: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
-	1,   // 51: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
-	6,   // 52: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
-	12,  // 53: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
-	16,  // 54: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
-	20,  // 55: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
-	24,  // 56: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
-	29,  // 57: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
-	32,  // 58: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
-	34,  // 59: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
-	38,  // 60: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
-	40,  // 61: penstock.v1.Broker.SaslAuthenticate:input_type -> penstock.v1.SaslAuthenticateRequest
-	42,  // 62: penstock.v1.Broker.DescribeProducers:input_type -> penstock.v1.DescribeProducersRequest
-	67,  // 63: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	68,  // 64: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
-	69,  // 65: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
-	47,  // 66: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
-	70,  // 67: penstock.v1.Broker.AlterUserScramCredentials:input_type -> penstock.v1.AlterUserScramCredentialsRequest
-	71,  // 68: penstock.v1.Broker.DescribeUserScramCredentials:input_type -> penstock.v1.DescribeUserScramCredentialsRequest
-	72,  // 69: penstock.v1.Broker.CreateAcls:input_type -> penstock.v1.CreateAclsRequest
-	73,  // 70: penstock.v1.Broker.DeleteAcls:input_type -> penstock.v1.DeleteAclsRequest
-	74,  // 71: penstock.v1.Broker.DescribeAcls:input_type -> penstock.v1.DescribeAclsRequest
-	75,  // 72: penstock.v1.Broker.AlterClientQuotas:input_type -> penstock.v1.AlterClientQuotasRequest
-	76,  // 73: penstock.v1.Broker.DescribeClientQuotas:input_type -> penstock.v1.DescribeClientQuotasRequest
-	77,  // 74: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	49,  // 75: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	55,  // 76: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	58,  // 77: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	78,  // 78: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
-	79,  // 79: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
-	80,  // 80: penstock.v1.Broker.FindCoordinator:input_type -> penstock.v1.FindCoordinatorRequest
-	81,  // 81: penstock.v1.Broker.ConsumerGroupHeartbeat:input_type -> penstock.v1.ConsumerGroupHeartbeatRequest
-	82,  // 82: penstock.v1.Broker.JoinGroup:input_type -> penstock.v1.JoinGroupRequest
-	83,  // 83: penstock.v1.Broker.SyncGroup:input_type -> penstock.v1.SyncGroupRequest
-	84,  // 84: penstock.v1.Broker.Heartbeat:input_type -> penstock.v1.HeartbeatRequest
-	85,  // 85: penstock.v1.Broker.LeaveGroup:input_type -> penstock.v1.LeaveGroupRequest
-	86,  // 86: penstock.v1.Broker.OffsetCommit:input_type -> penstock.v1.OffsetCommitRequest
-	87,  // 87: penstock.v1.Broker.OffsetFetch:input_type -> penstock.v1.OffsetFetchRequest
-	88,  // 88: penstock.v1.Broker.OffsetDelete:input_type -> penstock.v1.OffsetDeleteRequest
-	89,  // 89: penstock.v1.Broker.ListGroups:input_type -> penstock.v1.ListGroupsRequest
-	90,  // 90: penstock.v1.Broker.DescribeGroups:input_type -> penstock.v1.DescribeGroupsRequest
-	91,  // 91: penstock.v1.Broker.DeleteGroups:input_type -> penstock.v1.DeleteGroupsRequest
-	92,  // 92: penstock.v1.Broker.AddPartitionsToTxn:input_type -> penstock.v1.AddPartitionsToTxnRequest
-	93,  // 93: penstock.v1.Broker.AddOffsetsToTxn:input_type -> penstock.v1.AddOffsetsToTxnRequest
-	94,  // 94: penstock.v1.Broker.TxnOffsetCommit:input_type -> penstock.v1.TxnOffsetCommitRequest
-	95,  // 95: penstock.v1.Broker.EndTxn:input_type -> penstock.v1.EndTxnRequest
-	96,  // 96: penstock.v1.Broker.BeginAtomicBatch:input_type -> penstock.v1.BeginAtomicBatchRequest
-	97,  // 97: penstock.v1.Broker.CommitAtomicBatch:input_type -> penstock.v1.CommitAtomicBatchRequest
-	98,  // 98: penstock.v1.Broker.AbortAtomicBatch:input_type -> penstock.v1.AbortAtomicBatchRequest
-	99,  // 99: penstock.v1.Broker.DescribeTransactions:input_type -> penstock.v1.DescribeTransactionsRequest
-	100, // 100: penstock.v1.Broker.ListTransactions:input_type -> penstock.v1.ListTransactionsRequest
-	101, // 101: penstock.v1.Broker.EndHangingTransaction:input_type -> penstock.v1.EndHangingTransactionRequest
-	3,   // 102: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	9,   // 103: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	14,  // 104: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	18,  // 105: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	21,  // 106: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	27,  // 107: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	31,  // 108: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	33,  // 109: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	36,  // 110: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	39,  // 111: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	41,  // 112: penstock.v1.Broker.SaslAuthenticate:output_type -> penstock.v1.SaslAuthenticateResponse
-	44,  // 113: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
-	102, // 114: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	103, // 115: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	104, // 116: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	48,  // 117: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
-	105, // 118: penstock.v1.Broker.AlterUserScramCredentials:output_type -> penstock.v1.AlterUserScramCredentialsResponse
-	106, // 119: penstock.v1.Broker.DescribeUserScramCredentials:output_type -> penstock.v1.DescribeUserScramCredentialsResponse
-	107, // 120: penstock.v1.Broker.CreateAcls:output_type -> penstock.v1.CreateAclsResponse
-	108, // 121: penstock.v1.Broker.DeleteAcls:output_type -> penstock.v1.DeleteAclsResponse
-	109, // 122: penstock.v1.Broker.DescribeAcls:output_type -> penstock.v1.DescribeAclsResponse
-	110, // 123: penstock.v1.Broker.AlterClientQuotas:output_type -> penstock.v1.AlterClientQuotasResponse
-	111, // 124: penstock.v1.Broker.DescribeClientQuotas:output_type -> penstock.v1.DescribeClientQuotasResponse
-	112, // 125: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	50,  // 126: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	56,  // 127: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	59,  // 128: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	113, // 129: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
-	114, // 130: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
-	115, // 131: penstock.v1.Broker.FindCoordinator:output_type -> penstock.v1.FindCoordinatorResponse
-	116, // 132: penstock.v1.Broker.ConsumerGroupHeartbeat:output_type -> penstock.v1.ConsumerGroupHeartbeatResponse
-	117, // 133: penstock.v1.Broker.JoinGroup:output_type -> penstock.v1.JoinGroupResponse
-	118, // 134: penstock.v1.Broker.SyncGroup:output_type -> penstock.v1.SyncGroupResponse
-	119, // 135: penstock.v1.Broker.Heartbeat:output_type -> penstock.v1.HeartbeatResponse
-	120, // 136: penstock.v1.Broker.LeaveGroup:output_type -> penstock.v1.LeaveGroupResponse
-	121, // 137: penstock.v1.Broker.OffsetCommit:output_type -> penstock.v1.OffsetCommitResponse
-	122, // 138: penstock.v1.Broker.OffsetFetch:output_type -> penstock.v1.OffsetFetchResponse
-	123, // 139: penstock.v1.Broker.OffsetDelete:output_type -> penstock.v1.OffsetDeleteResponse
-	124, // 140: penstock.v1.Broker.ListGroups:output_type -> penstock.v1.ListGroupsResponse
-	125, // 141: penstock.v1.Broker.DescribeGroups:output_type -> penstock.v1.DescribeGroupsResponse
-	126, // 142: penstock.v1.Broker.DeleteGroups:output_type -> penstock.v1.DeleteGroupsResponse
-	127, // 143: penstock.v1.Broker.AddPartitionsToTxn:output_type -> penstock.v1.AddPartitionsToTxnResponse
-	128, // 144: penstock.v1.Broker.AddOffsetsToTxn:output_type -> penstock.v1.AddOffsetsToTxnResponse
-	129, // 145: penstock.v1.Broker.TxnOffsetCommit:output_type -> penstock.v1.TxnOffsetCommitResponse
-	130, // 146: penstock.v1.Broker.EndTxn:output_type -> penstock.v1.EndTxnResponse
-	131, // 147: penstock.v1.Broker.BeginAtomicBatch:output_type -> penstock.v1.BeginAtomicBatchResponse
-	132, // 148: penstock.v1.Broker.CommitAtomicBatch:output_type -> penstock.v1.CommitAtomicBatchResponse
-	133, // 149: penstock.v1.Broker.AbortAtomicBatch:output_type -> penstock.v1.AbortAtomicBatchResponse
-	134, // 150: penstock.v1.Broker.DescribeTransactions:output_type -> penstock.v1.DescribeTransactionsResponse
-	135, // 151: penstock.v1.Broker.ListTransactions:output_type -> penstock.v1.ListTransactionsResponse
-	136, // 152: penstock.v1.Broker.EndHangingTransaction:output_type -> penstock.v1.EndHangingTransactionResponse
-	102, // [102:153] is the sub-list for method output_type
-	51,  // [51:102] is the sub-list for method input_type
-	51,  // [51:51] is the sub-list for extension type_name
-	51,  // [51:51] is the sub-list for extension extendee
-	0,   // [0:51] is the sub-list for field type_name
+	65,  // 43: penstock.v1.DescribeClusterResponse.leaders:type_name -> penstock.v1.DescribeClusterResponse.LeadersEntry
+	57,  // 44: penstock.v1.DescribeClusterResponse.troubles:type_name -> penstock.v1.PartitionTrouble
+	56,  // 45: penstock.v1.NodeStanding.silent_log_dirs:type_name -> penstock.v1.SilentLogDir
+	55,  // 46: penstock.v1.NodeStanding.node_listeners:type_name -> penstock.v1.NodeListener
+	66,  // 47: penstock.v1.NodeStanding.listener_types:type_name -> penstock.v1.NodeStanding.ListenerTypesEntry
+	52,  // 48: penstock.v1.NodeStanding.certificates:type_name -> penstock.v1.CertificateStanding
+	53,  // 49: penstock.v1.NodeStanding.log_dir_rooms:type_name -> penstock.v1.LogDirRoom
+	54,  // 50: penstock.v1.NodeStanding.stuck_groups:type_name -> penstock.v1.StuckGroup
+	0,   // 51: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
+	60,  // 52: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
+	60,  // 53: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
+	1,   // 54: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
+	6,   // 55: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
+	12,  // 56: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
+	16,  // 57: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
+	20,  // 58: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
+	24,  // 59: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
+	29,  // 60: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
+	32,  // 61: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
+	34,  // 62: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
+	38,  // 63: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
+	40,  // 64: penstock.v1.Broker.SaslAuthenticate:input_type -> penstock.v1.SaslAuthenticateRequest
+	42,  // 65: penstock.v1.Broker.DescribeProducers:input_type -> penstock.v1.DescribeProducersRequest
+	70,  // 66: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
+	71,  // 67: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
+	72,  // 68: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
+	47,  // 69: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
+	73,  // 70: penstock.v1.Broker.AlterUserScramCredentials:input_type -> penstock.v1.AlterUserScramCredentialsRequest
+	74,  // 71: penstock.v1.Broker.DescribeUserScramCredentials:input_type -> penstock.v1.DescribeUserScramCredentialsRequest
+	75,  // 72: penstock.v1.Broker.CreateAcls:input_type -> penstock.v1.CreateAclsRequest
+	76,  // 73: penstock.v1.Broker.DeleteAcls:input_type -> penstock.v1.DeleteAclsRequest
+	77,  // 74: penstock.v1.Broker.DescribeAcls:input_type -> penstock.v1.DescribeAclsRequest
+	78,  // 75: penstock.v1.Broker.AlterClientQuotas:input_type -> penstock.v1.AlterClientQuotasRequest
+	79,  // 76: penstock.v1.Broker.DescribeClientQuotas:input_type -> penstock.v1.DescribeClientQuotasRequest
+	80,  // 77: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	49,  // 78: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	58,  // 79: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	61,  // 80: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	81,  // 81: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
+	82,  // 82: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
+	83,  // 83: penstock.v1.Broker.FindCoordinator:input_type -> penstock.v1.FindCoordinatorRequest
+	84,  // 84: penstock.v1.Broker.ConsumerGroupHeartbeat:input_type -> penstock.v1.ConsumerGroupHeartbeatRequest
+	85,  // 85: penstock.v1.Broker.JoinGroup:input_type -> penstock.v1.JoinGroupRequest
+	86,  // 86: penstock.v1.Broker.SyncGroup:input_type -> penstock.v1.SyncGroupRequest
+	87,  // 87: penstock.v1.Broker.Heartbeat:input_type -> penstock.v1.HeartbeatRequest
+	88,  // 88: penstock.v1.Broker.LeaveGroup:input_type -> penstock.v1.LeaveGroupRequest
+	89,  // 89: penstock.v1.Broker.OffsetCommit:input_type -> penstock.v1.OffsetCommitRequest
+	90,  // 90: penstock.v1.Broker.OffsetFetch:input_type -> penstock.v1.OffsetFetchRequest
+	91,  // 91: penstock.v1.Broker.OffsetDelete:input_type -> penstock.v1.OffsetDeleteRequest
+	92,  // 92: penstock.v1.Broker.ListGroups:input_type -> penstock.v1.ListGroupsRequest
+	93,  // 93: penstock.v1.Broker.DescribeGroups:input_type -> penstock.v1.DescribeGroupsRequest
+	94,  // 94: penstock.v1.Broker.DeleteGroups:input_type -> penstock.v1.DeleteGroupsRequest
+	95,  // 95: penstock.v1.Broker.AddPartitionsToTxn:input_type -> penstock.v1.AddPartitionsToTxnRequest
+	96,  // 96: penstock.v1.Broker.AddOffsetsToTxn:input_type -> penstock.v1.AddOffsetsToTxnRequest
+	97,  // 97: penstock.v1.Broker.TxnOffsetCommit:input_type -> penstock.v1.TxnOffsetCommitRequest
+	98,  // 98: penstock.v1.Broker.EndTxn:input_type -> penstock.v1.EndTxnRequest
+	99,  // 99: penstock.v1.Broker.BeginAtomicBatch:input_type -> penstock.v1.BeginAtomicBatchRequest
+	100, // 100: penstock.v1.Broker.CommitAtomicBatch:input_type -> penstock.v1.CommitAtomicBatchRequest
+	101, // 101: penstock.v1.Broker.AbortAtomicBatch:input_type -> penstock.v1.AbortAtomicBatchRequest
+	102, // 102: penstock.v1.Broker.DescribeTransactions:input_type -> penstock.v1.DescribeTransactionsRequest
+	103, // 103: penstock.v1.Broker.ListTransactions:input_type -> penstock.v1.ListTransactionsRequest
+	104, // 104: penstock.v1.Broker.EndHangingTransaction:input_type -> penstock.v1.EndHangingTransactionRequest
+	3,   // 105: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	9,   // 106: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	14,  // 107: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	18,  // 108: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	21,  // 109: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	27,  // 110: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	31,  // 111: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	33,  // 112: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	36,  // 113: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	39,  // 114: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	41,  // 115: penstock.v1.Broker.SaslAuthenticate:output_type -> penstock.v1.SaslAuthenticateResponse
+	44,  // 116: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
+	105, // 117: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	106, // 118: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	107, // 119: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	48,  // 120: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
+	108, // 121: penstock.v1.Broker.AlterUserScramCredentials:output_type -> penstock.v1.AlterUserScramCredentialsResponse
+	109, // 122: penstock.v1.Broker.DescribeUserScramCredentials:output_type -> penstock.v1.DescribeUserScramCredentialsResponse
+	110, // 123: penstock.v1.Broker.CreateAcls:output_type -> penstock.v1.CreateAclsResponse
+	111, // 124: penstock.v1.Broker.DeleteAcls:output_type -> penstock.v1.DeleteAclsResponse
+	112, // 125: penstock.v1.Broker.DescribeAcls:output_type -> penstock.v1.DescribeAclsResponse
+	113, // 126: penstock.v1.Broker.AlterClientQuotas:output_type -> penstock.v1.AlterClientQuotasResponse
+	114, // 127: penstock.v1.Broker.DescribeClientQuotas:output_type -> penstock.v1.DescribeClientQuotasResponse
+	115, // 128: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	50,  // 129: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	59,  // 130: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	62,  // 131: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	116, // 132: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	117, // 133: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
+	118, // 134: penstock.v1.Broker.FindCoordinator:output_type -> penstock.v1.FindCoordinatorResponse
+	119, // 135: penstock.v1.Broker.ConsumerGroupHeartbeat:output_type -> penstock.v1.ConsumerGroupHeartbeatResponse
+	120, // 136: penstock.v1.Broker.JoinGroup:output_type -> penstock.v1.JoinGroupResponse
+	121, // 137: penstock.v1.Broker.SyncGroup:output_type -> penstock.v1.SyncGroupResponse
+	122, // 138: penstock.v1.Broker.Heartbeat:output_type -> penstock.v1.HeartbeatResponse
+	123, // 139: penstock.v1.Broker.LeaveGroup:output_type -> penstock.v1.LeaveGroupResponse
+	124, // 140: penstock.v1.Broker.OffsetCommit:output_type -> penstock.v1.OffsetCommitResponse
+	125, // 141: penstock.v1.Broker.OffsetFetch:output_type -> penstock.v1.OffsetFetchResponse
+	126, // 142: penstock.v1.Broker.OffsetDelete:output_type -> penstock.v1.OffsetDeleteResponse
+	127, // 143: penstock.v1.Broker.ListGroups:output_type -> penstock.v1.ListGroupsResponse
+	128, // 144: penstock.v1.Broker.DescribeGroups:output_type -> penstock.v1.DescribeGroupsResponse
+	129, // 145: penstock.v1.Broker.DeleteGroups:output_type -> penstock.v1.DeleteGroupsResponse
+	130, // 146: penstock.v1.Broker.AddPartitionsToTxn:output_type -> penstock.v1.AddPartitionsToTxnResponse
+	131, // 147: penstock.v1.Broker.AddOffsetsToTxn:output_type -> penstock.v1.AddOffsetsToTxnResponse
+	132, // 148: penstock.v1.Broker.TxnOffsetCommit:output_type -> penstock.v1.TxnOffsetCommitResponse
+	133, // 149: penstock.v1.Broker.EndTxn:output_type -> penstock.v1.EndTxnResponse
+	134, // 150: penstock.v1.Broker.BeginAtomicBatch:output_type -> penstock.v1.BeginAtomicBatchResponse
+	135, // 151: penstock.v1.Broker.CommitAtomicBatch:output_type -> penstock.v1.CommitAtomicBatchResponse
+	136, // 152: penstock.v1.Broker.AbortAtomicBatch:output_type -> penstock.v1.AbortAtomicBatchResponse
+	137, // 153: penstock.v1.Broker.DescribeTransactions:output_type -> penstock.v1.DescribeTransactionsResponse
+	138, // 154: penstock.v1.Broker.ListTransactions:output_type -> penstock.v1.ListTransactionsResponse
+	139, // 155: penstock.v1.Broker.EndHangingTransaction:output_type -> penstock.v1.EndHangingTransactionResponse
+	105, // [105:156] is the sub-list for method output_type
+	54,  // [54:105] is the sub-list for method input_type
+	54,  // [54:54] is the sub-list for extension type_name
+	54,  // [54:54] is the sub-list for extension extendee
+	0,   // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_broker_proto_init() }
@@ -4980,13 +5270,14 @@ func file_penstock_v1_broker_proto_init() {
 	file_penstock_v1_users_proto_init()
 	file_penstock_v1_broker_proto_msgTypes[37].OneofWrappers = []any{}
 	file_penstock_v1_broker_proto_msgTypes[45].OneofWrappers = []any{}
+	file_penstock_v1_broker_proto_msgTypes[51].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_broker_proto_rawDesc), len(file_penstock_v1_broker_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   63,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

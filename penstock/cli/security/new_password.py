@@ -35,7 +35,7 @@ def new_password(file: str | None) -> str:
         password, source = _first_line(sys.stdin, "standard input"), "standard input"
     else:
         try:
-            with open(str(file), encoding="utf-8") as lines:
+            with open(str(file), encoding="utf-8-sig") as lines:
                 password, source = _first_line(lines, str(file)), str(file)
         except OSError as error:
             raise ConfigError(f"--new-password-file {file}: {error.strerror}") from error

@@ -14,7 +14,16 @@ from penstock.client.admin.security.users import (
     UserScramCredentialUpsertion,
 )
 from penstock.client.cluster.offsets import OffsetInfo
-from penstock.messages.cluster import ClusterInfo, NodeListener, NodeStanding, PartitionTrouble, SilentLogDir
+from penstock.messages.cluster import (
+    CertificateStanding,
+    ClusterInfo,
+    LogDirRoom,
+    NodeListener,
+    NodeStanding,
+    PartitionTrouble,
+    SilentLogDir,
+    StuckGroup,
+)
 from penstock.messages.configs import ConfigEntry
 from penstock.messages.metadata import BrokerInfo, ClientListener, PartitionInfo
 from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo
@@ -71,12 +80,14 @@ __all__ = [
     "AdminStatistics",
     "BrokerDescription",
     "BrokerInfo",
+    "CertificateStanding",
     "ClientListener",
     "ClusterHealth",
     "ClusterInfo",
     "ConfigEntry",
     "ElectionResult",
     "HealthCheck",
+    "LogDirRoom",
     "NodeListener",
     "NodeStanding",
     "OffsetInfo",
@@ -90,6 +101,7 @@ __all__ = [
     "QuotaEntity",
     "ResourceType",
     "SilentLogDir",
+    "StuckGroup",
     "TopicDescription",
     "UserDescription",
     "UserScramCredentialDeletion",

@@ -15,7 +15,7 @@ from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.error_meaning import ToldErrors
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
-from penstock.errors import ApiError, BootstrapError, ListenerNotFoundError
+from penstock.errors import ApiError, AuthorizationFailedError, BootstrapError, ListenerNotFoundError
 from penstock.messages.admin_apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
 from penstock.messages.api import Api
 from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest, NodeStanding
@@ -123,9 +123,16 @@ async def quorum_view(cluster: ClusterClient, deadline_ms: int) -> QuorumInfo:
     return max(found, key=lambda view: (view.has_leader, view.leader_epoch))
 
 
-async def views_and_quorum(cluster: ClusterClient, deadline_ms: int) -> tuple[ClusterViews, QuorumInfo]:
-    """Both at once."""
-    return await asyncio.gather(every_view(cluster, deadline_ms), quorum_view(cluster, deadline_ms))
+async def views_and_quorum(cluster: ClusterClient, deadline_ms: int) -> tuple[ClusterViews, QuorumInfo | None]:
+    """Both at once. Without the quorum where the user may not describe the cluster."""
+
+    async def quorum() -> QuorumInfo | None:
+        try:
+            return await quorum_view(cluster, deadline_ms)
+        except AuthorizationFailedError:
+            return None
+
+    return await asyncio.gather(every_view(cluster, deadline_ms), quorum())
 
 
 async def ask_every_broker(

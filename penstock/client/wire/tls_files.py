@@ -7,6 +7,7 @@ own. An edge: it reads files. Not here: which options there are (options/config.
 
 from __future__ import annotations
 
+import codecs
 import os
 import ssl
 from dataclasses import dataclass, field
@@ -90,7 +91,8 @@ def _load_own(context: ssl.SSLContext, cert: FilePath, key: FilePath | None) -> 
 
 
 def file_bytes(option: str, path: FilePath) -> bytes:
-    """The file of an option; ConfigError why it cannot be read."""
+    """The file of an option, without the mark of UTF-8 that some editors put first; ConfigError why it cannot be
+    read."""
     try:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
@@ -98,7 +100,9 @@ def file_bytes(option: str, path: FilePath) -> bytes:
         raise ConfigError(f"{option}={_text(path)!r} cannot be read: {why}") from None
     if len(data) > FILE_BYTES_MAX:
         raise ConfigError(f"{option}={_text(path)!r} has more than {FILE_BYTES_MAX} bytes; give another file")
-    return data
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ConfigError(f"{option}={_text(path)!r} is UTF-16; save it as UTF-8")
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def _text(path: FilePath) -> str:

@@ -82,7 +82,8 @@ def test_a_node_that_says_why_it_does_not_start_is_quoted() -> None:
 
 def test_a_port_that_is_taken_is_told_with_the_option_that_chooses_another(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        config = SimpleNamespace(listeners={"BROKER": Endpoint(*taken.getsockname())}, metrics_listener=None)
+        listeners = {"BROKER": Endpoint(*taken.getsockname())}
+        config = SimpleNamespace(listeners=listeners, kafka_listeners=(), metrics_listener=None)
         with pytest.raises(ConfigError) as refused:
             check_ports(config)  # type: ignore[arg-type]
     failure = NodeFailedError("node 0 ended with code 2", log_path(0), [f"penstock: {refused.value}"])

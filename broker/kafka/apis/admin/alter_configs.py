@@ -29,14 +29,17 @@ from broker.kafka.schemas.configs import (
 )
 from metadata.image import MetadataImage
 from metadata.records import BROKER_RESOURCE
-from metadata.topic_config import TOPIC_CONFIGS
+from metadata.topic_config import EVERY_TOPIC_KEY
 from penstock.errors import ApiError, InvalidRequestError
 from penstock.messages import configs
 from penstock.messages.configs import AlterConfigsResource, ConfigChange, ConfigOperation
 
 _DELETE: Final = ConfigOperation.DELETE
-_KNOWN: Final[Mapping[int, Container[str]]] = {ConfigOwner.TOPIC: TOPIC_CONFIGS, ConfigOwner.BROKER: KEYS}
 THROTTLED_REPLICAS: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+_KNOWN: Final[Mapping[int, Container[str]]] = {
+    ConfigOwner.TOPIC: EVERY_TOPIC_KEY.keys() - set(THROTTLED_REPLICAS),
+    ConfigOwner.BROKER: KEYS,
+}
 
 
 class _Resource(NamedTuple):

@@ -23,14 +23,16 @@ from broker.kafka.schemas.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from metadata.idle_topic_keys import IDLE_TOPIC_KEYS
 from metadata.records import BROKER_RESOURCE
-from metadata.topic_config import TOPIC_CONFIGS, parse_topic_config
+from metadata.topic_config import EVERY_TOPIC_KEY, TOPIC_CONFIGS, parse_topic_config
 from penstock.config_keys import config_text
 from penstock.errors import ApiError, InvalidConfigError, InvalidRequestError, TopicAuthorizationFailedError
 from penstock.messages import configs, topics
 from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.configs import ConfigEntry, ConfigSource
 from penstock.messages.security.acls import Operation, ResourceType
+from penstock.messages.topics import USE_DEFAULT
 
 FIRST_WITH_CONFIGS: Final = 5
 Defaults = Mapping[str, ConfigEntry]
@@ -38,7 +40,7 @@ Defaults = Mapping[str, ConfigEntry]
 
 def create_topics(parts: DoorParts, asked: Asked, body: CreateTopicsRequest) -> Plan:
     check_number(body.topics)
-    refused = _refused(body)
+    refused = {**_with_two_numbers(parts, asked, body), **_refused(body)}
     wanted = tuple(_new_topic(topic) for topic in body.topics if topic.name not in refused)
     made: Mapping[str, topics.TopicResult] = {}
     if wanted:
@@ -88,6 +90,24 @@ def _refused(body: CreateTopicsRequest) -> dict[str, ApiError]:
     return refused
 
 
+def _with_two_numbers(parts: DoorParts, asked: Asked, body: CreateTopicsRequest) -> dict[str, ApiError]:
+    """The topics that name numbers beside their assignment, which has its own: as in Kafka, one of the two is not
+    meant. A topic that the caller may not make, or that is there, gets the error for that."""
+    refused: dict[str, ApiError] = {}
+    for topic in body.topics:
+        numbers = (("num_partitions", topic.num_partitions), ("replication_factor", topic.replication_factor))
+        beside = next((f"{name}={number}" for name, number in numbers if number != USE_DEFAULT), None)
+        if not topic.assignments or beside is None or parts.image().topic(topic.name) is not None:
+            continue
+        if parts.rights.may(asked.caller, Operation.CREATE, ResourceType.CLUSTER) or parts.rights.may(
+            asked.caller, Operation.CREATE, ResourceType.TOPIC, topic.name
+        ):
+            refused[topic.name] = InvalidRequestError(
+                f"a manual assignment has its own numbers: {beside} must be -1 beside it"
+            )
+    return refused
+
+
 def _new_topic(topic: CreatableTopic) -> topics.NewTopic:
     return topics.NewTopic(
         topic.name,
@@ -121,10 +141,15 @@ def _result(
         )
     own = {config.name: config.value or "" for config in topic.configs}
     inherited = [_entry(name, entry.value, entry.source) for name, entry in defaults.items() if name not in own]
+    inherited += [
+        _entry(name, config_text(idle.key.default), ConfigSource.DEFAULT_CONFIG)
+        for name, idle in IDLE_TOPIC_KEYS.items()
+        if defaults and name not in own
+    ]
     overridden = [
         _entry(name, config_text(parse_topic_config(name, value)), ConfigSource.DYNAMIC_TOPIC_CONFIG)
         for name, value in own.items()
-        if name in TOPIC_CONFIGS
+        if name in EVERY_TOPIC_KEY
     ]
     return CreatableTopicResult(
         name=topic.name,

@@ -29,6 +29,17 @@ from penstock.client.admin.health.health_check import (
     seconds,
 )
 from penstock.client.admin.health.listener_checks import client_listeners, open_node_listeners
+from penstock.client.admin.health.node_checks import (
+    NOT_SEEN,
+    certificates,
+    disk_use,
+    group_progress,
+    held_up_readers,
+    is_partial,
+    missing_rights,
+    releases,
+    settings,
+)
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.messages.cluster import PartitionTrouble
 from penstock.messages.metadata import BrokerInfo
@@ -38,8 +49,9 @@ VOTER_SILENT_MS = 10_000
 """A node hears from the quorum at least each second; an election takes less than this, too."""
 
 
-def judge(views: ClusterViews, quorum: QuorumInfo) -> ClusterHealth:
-    """Every check, in the order in which a person should look at them."""
+def judge(views: ClusterViews, quorum: QuorumInfo | None) -> ClusterHealth:
+    """Every check, in the order in which a person should look at them. `quorum` is None for a user who may not describe
+    the cluster: what that hides is a check of its own."""
     checks = (
         _quorum(views, quorum),
         _controller(views, quorum),
@@ -51,14 +63,23 @@ def judge(views: ClusterViews, quorum: QuorumInfo) -> ClusterHealth:
         _disks(views),
         _log_dirs(views),
         _room(views),
+        disk_use(views),
+        held_up_readers(views),
+        group_progress(views),
+        certificates(views),
+        releases(views),
+        settings(views),
         client_listeners(views),
         open_node_listeners(views, quorum),
+        missing_rights(views, is_quorum_seen=quorum is not None),
     )
     worst = max((check.status for check in checks), key=RANKS.index)
     return ClusterHealth(HEALTHY if worst in (OK, WARNING) else worst, checks)
 
 
-def _quorum(views: ClusterViews, quorum: QuorumInfo) -> HealthCheck:
+def _quorum(views: ClusterViews, quorum: QuorumInfo | None) -> HealthCheck:
+    if quorum is None:
+        return HealthCheck("quorum", OK, NOT_SEEN)
     voters = [voter.node_id for voter in quorum.voters]
     if not quorum.has_leader:
         age_ms = min(standing.metadata_age_ms for standing in views.standings)
@@ -85,8 +106,10 @@ def _last_fetch(ago_ms: int) -> str:
     return "has not fetched from the leader" if ago_ms < 0 else f"last fetched {seconds(ago_ms)} ago"
 
 
-def _controller(views: ClusterViews, quorum: QuorumInfo) -> HealthCheck:
-    if not quorum.has_leader:
+def _controller(views: ClusterViews, quorum: QuorumInfo | None) -> HealthCheck:
+    if quorum is None and views.newest.controller_id >= 0:
+        return HealthCheck("controller", OK, f"node {views.newest.controller_id}, as a broker heard last")
+    if quorum is None or not quorum.has_leader:
         none = "none: no topic, leader or ISR can change"
         return HealthCheck("controller", CRITICAL, none, "it comes back with the leader of the quorum")
     return HealthCheck("controller", OK, f"node {quorum.leader_id} answers")
@@ -187,7 +210,9 @@ def _under_replicated(views: ClusterViews) -> HealthCheck:
 def _disks(views: ClusterViews) -> HealthCheck:
     silent = [(s.node_id, found) for s in views.standings for found in s.silent_log_dirs]
     if not silent:
-        return HealthCheck("disks", OK, "every disk answers, as far as its node answers")
+        return HealthCheck(
+            "disks", OK, NOT_SEEN if is_partial(views) else "every disk answers, as far as its node does"
+        )
     stalled = sum(found.stalled for _, found in silent)
     details = [
         f"log dir {found.path} of node {node_id} has not answered for {seconds(found.silent_ms)}"
@@ -214,7 +239,7 @@ def _log_dirs(views: ClusterViews) -> HealthCheck:
     lost = {s.node_id: s.lost_replicas for s in views.standings if s.lost_replicas}
     found += [f"node {node_id}: {count} replicas cannot be served" for node_id, count in lost.items()]
     if not found:
-        return HealthCheck("log dirs", OK, "none failed")
+        return HealthCheck("log dirs", OK, NOT_SEEN if is_partial(views) else "none failed")
     return HealthCheck(
         "log dirs",
         DEGRADED,

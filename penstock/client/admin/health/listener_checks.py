@@ -54,10 +54,10 @@ def client_listeners(views: ClusterViews) -> HealthCheck:
     )
 
 
-def open_node_listeners(views: ClusterViews, quorum: QuorumInfo) -> HealthCheck:
+def open_node_listeners(views: ClusterViews, quorum: QuorumInfo | None) -> HealthCheck:
     """A listener of the nodes themselves that every machine can reach."""
     exposed = [(s.node_id, at) for s in views.standings for at in s.node_listeners if at.is_exposed]
-    voters = {voter.node_id for voter in quorum.voters}  # only brokers are asked
+    voters = {voter.node_id for voter in quorum.voters} if quorum is not None else set()  # only brokers are asked
     untold = voters.union(broker.node_id for broker in views.newest.brokers)
     untold -= {s.node_id for s in views.standings if s.node_listeners}
     unknown = f"; not known of {nodes_listed(sorted(untold))}" if untold else ""

@@ -18,7 +18,7 @@ from metadata.controller.result import ControllerResult
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE
 from metadata.records import ConfigRecord
-from metadata.topic_config import TOPIC_CONFIGS, parse_topic_config
+from metadata.topic_config import EVERY_TOPIC_KEY, parse_topic_config
 from penstock.config_keys import Update
 from penstock.errors import ApiError, InvalidConfigError, InvalidRequestError, UnknownTopicOrPartitionError
 from penstock.messages.configs import (
@@ -82,10 +82,10 @@ def entries(
 
 def test_every_key_of_a_topic_is_there_and_reads_back_as_it_is_written() -> None:
     found = entries("topic", "t")
-    assert list(found) == list(TOPIC_CONFIGS)
+    assert list(found) == list(EVERY_TOPIC_KEY)
     for key, entry in found.items():
         assert parse_topic_config(key, entry.value) is not None
-        assert (entry.type, entry.documentation) == (TOPIC_CONFIGS[key].type_name, TOPIC_CONFIGS[key].doc)
+        assert (entry.type, entry.documentation) == (EVERY_TOPIC_KEY[key].type_name, EVERY_TOPIC_KEY[key].doc)
 
 
 def test_a_topics_value_is_its_own_or_the_files_or_the_default() -> None:

@@ -102,7 +102,15 @@ def of_id(body: Any, name: str = "x", *more: Need) -> Row:
     return Row(body, (need(WRITE, X, name), *more), TransactionalIdAuthorizationFailedError)
 
 
-STANDING = NodeStanding(1, False, 0, 1, 1, 0, 0, 0, ("/a",), node_listeners=(NodeListener("INTERNAL", "h", 1, False),))
+STANDING = NodeStanding(
+    1, False, 0, 1, 1, 0, 0, 0, ("/a",),
+    node_listeners=(NodeListener("INTERNAL", "h", 1, False),),
+    version="1.0",
+    settings_digest="d",
+    certificates=(cluster.CertificateStanding("INTERNAL", 1),),
+    log_dir_rooms=(cluster.LogDirRoom("/a", 2, 1),),
+    stuck_groups=(cluster.StuckGroup("g", 1, 1, 1),),
+)  # fmt: skip
 TROUBLE = PartitionTrouble("t", 0, PartitionTroubleKind.OFFLINE, (1,), ())
 MEMBER = listing.GroupMember("m", subscribed_topic_names=("t",))
 FOUND = group_offsets.OffsetFetchResult(SEEN, offset=5)
@@ -153,7 +161,7 @@ TABLE: dict[str, Row] = {
         cluster.DescribeClusterRequest(),
         (need(DESCRIBE, C, CLUSTER),),
         told=ClusterInfo("c", 1, (), 1, STANDING, troubles=(TROUBLE,)),
-        seen=ClusterInfo("c", 1, (), 1, NodeStanding(1, False, 0, 1, 1, 0, 0, 0, ())),
+        seen=ClusterInfo("c", 1, (), 1, NodeStanding(1, False, 0, 1, 1, 0, 0, 0, (), is_partial=True)),
     ),
     "DescribeQuorum": of_cluster(DescribeQuorumRequest(), DESCRIBE),
     "DescribeMetadata": of_cluster(DescribeMetadataRequest(0, 0, 1), DESCRIBE),

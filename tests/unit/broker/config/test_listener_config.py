@@ -145,6 +145,16 @@ def test_the_keys_of_a_listener_count_among_the_settings_that_differ() -> None:
         ((KAFKA,), {"metrics_listener": ":9092"}, "metrics.listener = 0.0.0.0:9092: KAFKA://127.0.0.1:9092"),
         ((KAFKA,), {"process_roles": "controller", "listeners": [KAFKA, INSIDE[2]]}, "has KAFKA but process.roles"),
         (("KAFKA://0.0.0.0:9092",), {}, 'set advertised.listeners = "KAFKA://THIS-HOST:9092"'),
+        ((), {"advertised_listeners": "BROKER://${HOSTNAME}:1"}, '"${HOSTNAME}" is not filled in here; write'),
+        (("KAFKA://${HOSTNAME}:9092",), {}, '"${HOSTNAME}" is not filled in here'),
+        (("KAFKA://$HOSTNAME:9092",), {}, '"$HOSTNAME" is neither the name of a host nor an address'),
+        (("KAFKA://%(host)s:9092",), {}, "is neither the name of a host nor an address"),
+        (("KAFKA://*:9092",), {}, '"*" is neither the name of a host nor an address'),
+        (("KAFKA://-a:9092",), {}, '"-a" is neither the name of a host nor an address'),
+        ((), {"broker_rack": "${RACK}"}, 'broker.rack = "${RACK}": "${RACK}" is not filled in here'),
+        ((), {"super_users": "User:${env:ADMIN}"}, '"${env:ADMIN}" is not filled in here'),
+        ((KAFKA, "K_6://[::1]:9092"), {"listener_type_map": "K_6:GRPC"}, "have one port; give each listener its own"),
+        ((KAFKA, "K_6://[::ffff:127.0.0.1]:9092"), {"listener_type_map": "K_6:KAFKA"}, "have one port; give each"),
         ((), {"max_connection_creation_rate": 0}, "max.connection.creation.rate = 0: out of range"),
     ],
 )  # fmt: skip
@@ -153,3 +163,19 @@ def test_a_mistake_is_refused_with_the_remedy(
 ) -> None:
     changes = {"listeners": [*INSIDE, *listeners], **changes}
     assert says in refusal(**changes)
+
+
+def test_two_listeners_for_kafkas_clients_share_a_port_over_ipv4_and_ipv6() -> None:
+    advertised = {"advertised_listeners": "KAFKA://a:9092,K_6://b:9092", "listener_type_map": "K_6:KAFKA"}
+    for four, six in (("0.0.0.0", "[::]"), ("127.0.0.1", "[::1]"), ("0.0.0.0", "[2001:db8::1]")):
+        config = parse(f"KAFKA://{four}:9092", f"K_6://{six}:9092", **advertised)
+        assert set(config.kafka_listeners) == {"KAFKA", "K_6"}
+
+
+def test_names_of_hosts_as_networks_have_them_are_taken() -> None:
+    for host in ("node-1", "node_1.example.com", "1a.b", "a.", "_srv.a", "bücher.example", "10.0.0.1"):
+        assert parse(f"KAFKA://{host}:9092").listeners["KAFKA"].host == host
+
+
+def test_a_rule_of_principals_may_name_groups() -> None:
+    assert parse(ssl_principal_mapping_rules="RULE:^CN=(?<user>.*)$/${user}/").ssl_principal_mapping_rules

@@ -14,6 +14,7 @@ from broker.config.keys.security_keys import ClientAuth, TlsSettings
 from broker.config.node_config import NodeConfig
 from penstock.errors import ConfigError
 from penstock.types import SecurityProtocol
+from tests.support.named_listeners import all_named
 
 BASE: dict[str, object] = {
     "node.id": 1,
@@ -33,7 +34,8 @@ TOKENS = {MAP: "BROKER:SASL_SSL", **FILES, "sasl.enabled.mechanisms": "SCRAM-SHA
 
 
 def parse(values: dict[str, Any]) -> NodeConfig:
-    return parse_config(BASE | values)
+    """With every listener named: PLAINTEXT where the test says nothing of it."""
+    return parse_config(all_named(BASE | values))
 
 
 def refusal(values: dict[str, Any]) -> str:

@@ -34,6 +34,10 @@ VOTE = VoteRequest(CLUSTER, 1, 2, 1, 0, 0, True)
 ANSWER = VoteResponse(1, 1, True)
 
 
+OF_OTHER_CA = node_certificates(Files(node=OTHER.node(2), ca=OTHER.pem + CA.pem), node_id=2)
+OF_OTHER_CA.belong_to(CLUSTER)
+
+
 class Stage:
     """Node 1's controller listener, and what node 2 is given to reach it."""
 
@@ -169,6 +173,32 @@ def test_a_peer_that_speaks_plain_text_is_an_error_and_not_a_downgrade() -> None
         server.close()
 
     asyncio.run(main())
+
+
+REASONS = {
+    "another CA there": (node(2, OTHER), 1, "its certificate is of no CA in this node's truststore; put that CA there"),
+    "another node there": (node(2), 3, "its certificate is that of another node or cluster"),
+    "another CA here": (OF_OTHER_CA, 1, "it may not trust the CA of this node's certificate"),
+    "no TLS here": (NO_CERTIFICATES, 1, "if its listener has TLS, name the listener in listener.security.protocol.map"),
+}
+
+
+@pytest.mark.parametrize("case", REASONS)
+def test_the_log_says_once_why_a_handshake_with_another_node_failed(
+    case: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    certificates, node_id, says = REASONS[case]
+
+    async def story(stage: Stage) -> None:
+        peers = Peers({node_id: stage.endpoint}, lambda broker_id: None, 1 << 20, certificates)
+        for _ in range(3):
+            with pytest.raises(NetworkError):
+                await peers.send(node_id, VOTE, 5_000)
+        await peers.close()
+        told = [line for line in caplog.messages if line.startswith(f"no TLS with controller {node_id} at 127.0.0.1:")]
+        assert len(told) == 1 and says in told[0]
+
+    run(story)
 
 
 def test_old_versions_and_weak_suites_are_refused(tmp_path: Any) -> None:

@@ -52,6 +52,19 @@ def test_what_lags_is_counted_and_timed(tmp_path: Path) -> None:
     assert looked(10) == StableOffsetStatistics(0, 0, 0)
 
 
+def test_those_that_stand_still_are_named_the_longest_first(tmp_path: Path) -> None:
+    first, second, clock = led(tmp_path, 0), led(tmp_path, 1), ManualClock()
+    offsets = StableOffsets(lambda: (first, second), clock)
+    said_transactions(second).undecided[8] = OPEN
+    asyncio.run(offsets.look())
+    clock.advance(10_000)
+    said_transactions(first).undecided[4] = OPEN
+    asyncio.run(offsets.look())
+    clock.advance(5_000)
+    assert offsets.held_up(5_000) == [(second, 15_000), (first, 5_000)]
+    assert offsets.held_up(5_001) == [(second, 15_000)] and offsets.held_up(15_001) == []
+
+
 def test_records_that_are_deleted_do_not_lag(tmp_path: Path) -> None:
     partition = led(tmp_path, 0)
     said_transactions(partition).undecided[2] = OPEN

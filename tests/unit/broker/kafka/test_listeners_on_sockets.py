@@ -210,3 +210,23 @@ def test_a_client_that_never_reads_stops_its_own_connection_alone() -> None:
             client.close()
 
     run(scenario, lambda bind: DoorBench(bind=bind))
+
+
+def test_one_port_serves_ipv4_and_ipv6_by_two_listeners() -> None:
+    """Each socket takes its own family alone, also at every address of the machine."""
+
+    async def main() -> None:
+        first = await bind_on_loop(asyncio.Protocol, Endpoint("0.0.0.0", 0))
+        port = first._sockets[0].getsockname()[1]
+        try:
+            second = await bind_on_loop(asyncio.Protocol, Endpoint("::", port))
+            await first.listen()
+            await second.listen()
+            second.close()
+        finally:
+            first.close()
+
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())

@@ -33,6 +33,7 @@ NOT_BY_CLIENTS = {
     "broker/connections/connection_watch.py": "no descriptor to look with: the same text, at a pause",
     "broker/coordination/led_shard.py": "the loading of a partition of the node's own, and its retries",
     "broker/coordination/state_topic.py": "a topic of the node's own",
+    "broker/grpc/outgoing_calls.py": "failed handshakes with this cluster's nodes, bounded by FailedHandshakes",
     "broker/groups/consumer/group_epochs.py": "the same text for a group, which needs a right and a megabyte",
 }
 """Files with other lines, and why no client can repeat those without bound."""

@@ -129,6 +129,27 @@ def test_each_principal_does_what_it_may(who: Who, caplog: pytest.LogCaptureFixt
     assert any('"api":"Metadata","operation":"Describe","resource":"topic","name":"secret"' in line for line in lines)
 
 
+def test_a_user_without_rights_sees_part_of_the_health_and_learns_which_right_is_missing(who: Who) -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        async with await made(cluster) as admin:
+            whole = {check.name: check for check in (await admin.cluster_health()).checks}
+            assert whole["rights"].status == whole["quorum"].status == "ok"
+            assert whole["settings"].summary.startswith("those of every broker that answers are equal")
+            who.now = ANNA
+            part = {check.name: check for check in (await admin.cluster_health()).checks}
+            assert part.keys() == whole.keys() and part["rights"].status == "warning"
+            assert part["brokers"].summary == whole["brokers"].summary
+            assert "not seen" in part["quorum"].summary and "not seen" in part["settings"].summary
+            who.now = ADMIN
+            least = acl(ANNA, Operation.DESCRIBE, "kafka-cluster", ResourceType.CLUSTER)
+            assert await admin.create_acls([least]) == {least: None}
+            who.now = ANNA
+            seen = {check.name: check.summary for check in (await admin.cluster_health()).checks}
+            assert seen["rights"] == "this user sees every check" and "not seen" not in str(seen)
+
+    run_in_memory(1, story, config=SECURED)
+
+
 async def produced(cluster: MemoryCluster, topic: str, value: bytes, codec: str = "none") -> None:
     environment, bootstrap = cluster.clients(), cluster.bootstrap()
     async with AsyncProducer(bootstrap, environment=environment, linger_ms=0, compression_type=codec) as producer:

@@ -31,7 +31,7 @@ process.roles = "broker,controller"
 listeners = "BROKER://127.0.0.1:{ports.broker},INTERNAL://127.0.0.1:{ports.internal},CONTROLLER://127.0.0.1:{ports.controller}"
 controller.quorum.voters = "1@127.0.0.1:{ports.controller}"
 log.dirs = "{tmp_path}/data"
-listener.security.protocol.map = "INTERNAL:SSL,CONTROLLER:SSL"
+listener.security.protocol.map = "BROKER:PLAINTEXT,INTERNAL:SSL,CONTROLLER:SSL"
 ssl.keystore.location = "{tmp_path}/node.pem"
 ssl.truststore.location = "{tmp_path}/ca.pem"
 """
@@ -92,6 +92,6 @@ def test_before_the_format_a_certificate_of_any_cluster_passes(config_path: Path
 
 
 def test_without_tls_no_certificate_is_read(config_path: Path, tmp_path: Path) -> None:
-    config_path.write_text(config_path.read_text().replace("INTERNAL:SSL,CONTROLLER:SSL", ""))
+    config_path.write_text(config_path.read_text().replace("BROKER:PLAINTEXT,INTERNAL:SSL,CONTROLLER:SSL", ""))
     (tmp_path / "node.pem").unlink()
     assert own_certificates(load_config(str(config_path))) is None

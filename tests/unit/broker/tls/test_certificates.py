@@ -7,6 +7,8 @@ import logging
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from broker.tls.certificates import LOOK_SECONDS, NodeCertificates
 from broker.tls.material import Owner
@@ -37,7 +39,7 @@ def refusal(given: Files, **changes: Any) -> str:
 
 def test_the_start_reads_each_listeners_files_and_a_listener_without_tls_has_none() -> None:
     given = files()
-    given.put("public", CA.leaf("www"))
+    given.put("public", CA.leaf("www", [x509.DNSName("www.example.com")]))
     found = node_certificates(
         given,
         listener_security_protocol_map="KAFKA:SSL,INTERNAL:SSL",
@@ -62,7 +64,7 @@ def test_the_start_reads_each_listeners_files_and_a_listener_without_tls_has_non
         (
             "node",
             CA.client("anna"),
-            "/tls/node: its certificate does not say of which node it is, and CONTROLLER needs",
+            "/tls/node: the certificate CN=anna has no host among its names (subjectAltName), so every client",
         ),
     ],
 )
@@ -87,7 +89,7 @@ def test_another_nodes_certificate_is_refused_when_the_cluster_is_known() -> Non
 
 
 def test_a_listener_for_clients_shows_any_certificate() -> None:
-    given = Files(node=CA.leaf("www.example.com"), ca=CA.pem)
+    given = Files(node=CA.leaf("www", [x509.DNSName("www.example.com")]), ca=CA.pem)
     node_certificates(given, listener_security_protocol_map="KAFKA:SSL").belong_to(CLUSTER)
 
 
@@ -119,6 +121,11 @@ BROKEN = {
     "another node": CA.node(2),
     "another cluster": CA.node(1, cluster_id="B" * 22),
     "no node": CA.client("anna"),
+    "for servers alone": CA.node(1, uses=(ExtendedKeyUsageOID.SERVER_AUTH,)),
+    "of a CA that nobody trusts": OTHER.node(1),
+    "without the CA between": key_and_chain(TestCa("Between CA", CA).node(1))[0]
+    + key_and_chain(TestCa("Between CA", CA).node(1))[1].partition(b"-----END CERTIFICATE-----\n")[0]
+    + b"-----END CERTIFICATE-----\n",
 }
 
 

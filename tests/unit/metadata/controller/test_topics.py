@@ -9,7 +9,7 @@ import pytest
 from broker.quorum.metadata_log import METADATA_BATCH_BYTES_MAX
 from metadata.codec import encode_record
 from metadata.controller.config import ControllerConfig
-from metadata.topic_config import TOPIC_CONFIGS
+from metadata.topic_config import EVERY_TOPIC_KEY
 from penstock.errors import (
     InvalidConfigError,
     InvalidPartitionsError,
@@ -142,7 +142,7 @@ def test_largest_topic_can_be_made_with_any_of_its_configs() -> None:
     result = cluster.controller.create_topics(request, 0)
     assert result.response.topics[0].error is None
     assert len(result.records) == 1 + 2 + largest
-    assert 1 + len(TOPIC_CONFIGS) + largest <= cluster.config.max_records_per_decision
+    assert 1 + len(EVERY_TOPIC_KEY) + largest <= cluster.config.max_records_per_decision
     assert sum(map(len, map(encode_record, result.records))) < METADATA_BATCH_BYTES_MAX / 4
 
 

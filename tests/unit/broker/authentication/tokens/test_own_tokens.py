@@ -30,7 +30,12 @@ PLAIN = {
 
 def node(url: str, keys: dict[str, Any] | None = None) -> NodeConfig:
     taking = {
-        "listener.security.protocol.map": ["BROKER:SASL_SSL", "KAFKA:SASL_SSL"],
+        "listener.security.protocol.map": [
+            "BROKER:SASL_SSL",
+            "KAFKA:SASL_SSL",
+            "INTERNAL:PLAINTEXT",
+            "CONTROLLER:PLAINTEXT",
+        ],
         "ssl.keystore.location": "/node.pem",
         "sasl.enabled.mechanisms": ["OAUTHBEARER"],
         f"{PREFIX}jwks.endpoint.url": url,

@@ -111,6 +111,7 @@ def test_a_listener_that_wants_nothing_takes_what_the_key_has_signed() -> None:
         ({"exp": float("nan")}, "exp is not of the kind"),
         ({"exp": float("inf")}, "exp is not of the kind"),
         ({"exp": (NOW_S + HOUR_S) * 1_000}, "exp is in seconds"),
+        ({"exp": 2**53}, "the token ends after the year 9999; exp is in seconds"),
         ({"exp": 10**400}, "exp is in seconds"),
         ({"nbf": NOW_S + SKEW_S + 1}, "it is not valid yet"),
         ({"iat": NOW_S + SKEW_S + 1}, "it was issued in the future"),

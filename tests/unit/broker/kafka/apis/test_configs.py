@@ -247,6 +247,24 @@ def test_the_throttles_of_kafkas_tool_for_reassignments_need_no_list_of_replicas
     assert outcomes(node.call(INCREMENTAL, incremental((BROKER, "1", lists)), 1)) == [(BROKER, "1", 40)]
 
 
+def test_an_idle_key_is_set_described_with_its_synonyms_and_deleted() -> None:
+    node = a_topic(retention_ms="5")
+    asked = describing((TOPIC, "t", ["preallocate"]), include_synonyms=True)
+
+    def told() -> list[tuple[str | None, int, list[tuple[str, str | None, int]]]]:
+        (found,) = node.call(DESCRIBE, asked, 4).results[0].configs
+        return [(found.value, found.config_source, [(s.name, s.value, s.source) for s in found.synonyms])]
+
+    assert told() == [("false", 5, [("preallocate", "false", 5)])]
+    for changes, code in ((("preallocate", SET, "true"), 40), (("preallocate", SET, "false"), 0)):
+        assert outcomes(node.call(INCREMENTAL, incremental((TOPIC, "t", [changes])), 1)) == [(TOPIC, "t", code)]
+    assert told() == [("false", 1, [("preallocate", "false", 1), ("preallocate", "false", 5)])]
+    gone: Any = [("preallocate", DELETE, None)]
+    for _ in range(2):
+        assert outcomes(node.call(INCREMENTAL, incremental((TOPIC, "t", gone)), 1)) == [(TOPIC, "t", 0)]
+    assert told() == [("false", 5, [("preallocate", "false", 5)])]
+
+
 # -- AlterConfigs ------------------------------------------------------------------------------------------------------
 
 

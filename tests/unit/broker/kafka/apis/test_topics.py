@@ -18,6 +18,7 @@ from broker.kafka.schemas.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
+from metadata.idle_topic_keys import IDLE_TOPIC_KEYS
 from penstock.errors import NotControllerError
 from tests.unit.broker.kafka.apis.admin_node import AdminNode
 
@@ -81,6 +82,37 @@ def test_replicas_may_be_assigned_by_hand() -> None:
     topic = CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=assignments)
     assert node.call(CREATE, creating(topic), 4).topics[0].error_code == 0
     assert [node.cluster.partition("t", number).replicas for number in (0, 1)] == [(1, 2), (3, 1)]
+
+
+@pytest.mark.parametrize(("partitions", "factor"), [(1, -1), (-1, 2), (1, 2), (0, -1)])
+@pytest.mark.parametrize("version", [2, 7])
+def test_numbers_beside_an_assignment_are_refused_as_kafka_refuses_them(
+    partitions: int, factor: int, version: int
+) -> None:
+    node = AdminNode(3)
+    assignments = [CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2])]
+    topic = CreatableTopic(name="t", num_partitions=partitions, replication_factor=factor, assignments=assignments)
+    (answer,) = node.call(CREATE, creating(topic), version).topics
+    assert answer.error_code == 42 and not node.cluster.image.topics_by_name
+    assert "must be -1 beside it" in (answer.error_message or "")
+
+
+def test_a_definition_with_kafkas_own_defaults_is_made_and_reads_back_as_it_was_written() -> None:
+    node = AdminNode()
+    idle = {name: one.accepted[0] for name, one in IDLE_TOPIC_KEYS.items()}
+    configs = [CreatableTopicConfig(name=name, value=value) for name, value in idle.items()]
+    topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=configs)
+    (made,) = node.call(CREATE, creating(topic), 7).topics
+    assert made.error_code == 0
+    described = node.call(32, describing_topic("t"), 4).results[0].configs
+    assert {(e.name, e.value) for e in described if e.config_source == 1} == set(idle.items())
+    assert {(c.name, c.value, c.config_source) for c in made.configs} == {
+        (entry.name, entry.value, entry.config_source) for entry in described
+    }
+    refused = CreatableTopicConfig(name="remote.storage.enable", value="true")
+    topic = CreatableTopic(name="u", num_partitions=1, replication_factor=1, configs=[refused])
+    (answer,) = node.call(CREATE, creating(topic), 7).topics
+    assert answer.error_code == 40 and "there is no tiered storage" in (answer.error_message or "")
 
 
 def test_validation_alone_makes_nothing_and_tells_what_would_be() -> None:

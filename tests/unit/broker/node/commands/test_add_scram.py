@@ -50,6 +50,8 @@ def test_a_password_comes_from_a_file_or_is_asked_for(tmp_path: Path, monkeypatc
     (tmp_path / "secret").write_text("from file\nmore\n")
     _, credential = made(f"SCRAM-SHA-256=[name=anna,password-file={tmp_path}/secret]")
     assert credential.is_of("from file")
+    (tmp_path / "marked").write_bytes(b"\xef\xbb\xbffrom file\r\n")
+    assert made(f"SCRAM-SHA-256=[name=anna,password-file={tmp_path}/marked]")[1].is_of("from file")
     assert made("SCRAM-SHA-256=[name=anna]", asked="typed")[1].is_of("typed")
     monkeypatch.setattr("sys.stdin", io.StringIO("first\nsecond\n"))
     assert [ask_for_password("a"), ask_for_password("b")] == ["first", "second"]

@@ -82,6 +82,20 @@ def test_what_a_start_refuses_is_refused(layout: Layout) -> None:
         main(str(config))
 
 
+def test_each_listener_is_described_and_keys_that_lock_nothing_are_warned_of(
+    layout: Layout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = layout.config_path(0)
+    config.write_text(config.read_text() + 'authorizer.class.name = "StandardAuthorizer"\n')
+    assert main(str(config)) == 0
+    said = capsys.readouterr().out
+    at = load_config(str(config)).listeners
+    assert f"BROKER://{at['BROKER']} speaks gRPC, PLAINTEXT: nobody is asked who they are\n" in said
+    assert f"KAFKA://{at['KAFKA']} speaks Kafka's protocol, PLAINTEXT: nobody is asked who they are\n" in said
+    assert "warning: authorizer.class.name is set, and super.users is empty" in said
+    assert "warning: authorizer.class.name is set, and no listener asks who a client is" in said
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "0", "[::ffff:0.0.0.0]"])
 def test_a_listener_of_the_nodes_that_is_open_to_every_network_is_warned_of(
     layout: Layout, host: str, capsys: pytest.CaptureFixture[str]

@@ -6,6 +6,7 @@ from broker.config.config import parse_config
 from broker.config.config_digest import changed_keys, settings_digest
 from broker.node.process.banner import banner
 
+OPEN = "PLAINTEXT: nobody is asked who they are"
 GIVEN: dict[str, object] = {
     "node.id": 1,
     "process.roles": "broker,controller",
@@ -25,9 +26,12 @@ def test_the_banner_is_a_fact_a_line() -> None:
         "penstock 1.2.3: node 1 (broker, controller) starts; pid 42, CPython 3.11 on Linux",
         f"configuration /etc/penstock/1.toml: 9 keys given, settings digest {settings_digest(config)}",
         "log dirs /d1, /d2; the metadata log is in /d2; flush.policy fsync",
-        "listeners BROKER://0.0.0.0:9192 (advertised as h1:9192), CONTROLLER://h1:9193, INTERNAL://h1:9194,"
-        " KAFKA://h1:9092 (speaks Kafka's protocol), OUT://h1:9093 (advertised as o1:31093, speaks Kafka's protocol);"
-        " metrics at no address",
+        f"listener BROKER://0.0.0.0:9192 (advertised as h1:9192) speaks gRPC, {OPEN}",
+        f"listener CONTROLLER://h1:9193 speaks gRPC, {OPEN}",
+        f"listener INTERNAL://h1:9194 speaks gRPC, {OPEN}",
+        f"listener KAFKA://h1:9092 speaks Kafka's protocol, {OPEN}",
+        f"listener OUT://h1:9093 (advertised as o1:31093) speaks Kafka's protocol, {OPEN}",
+        "metrics at no address",
         "voters 1@h1:9193; rack host-1",
     ]
 
