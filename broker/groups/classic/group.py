@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from broker.coordination.held_memory import Grown, uncounted
 from broker.groups.classic.member import ClassicMember, member_of_record
 from broker.groups.classic.states import BEFORE, GroupState
 from broker.groups.records.classic_records import GroupMetadataValue
@@ -29,10 +30,15 @@ PENDING_BYTES: Final = 600
 class MemberBytes:
     """The memory of the members of a shard's classic groups, estimated: also of those that stand in no record yet."""
 
-    __slots__ = ("bytes",)
+    __slots__ = ("_grown", "bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, grown: Grown = uncounted) -> None:
+        self._grown = grown
         self.bytes = 0
+
+    def changed(self, group_id: str, by: int) -> None:
+        self.bytes += by
+        self._grown(group_id, by)
 
     def __repr__(self) -> str:
         return f"MemberBytes({self.bytes})"
@@ -206,7 +212,7 @@ class ClassicGroup:
 
     def _account(self, by: int) -> None:
         self.bytes += by
-        self._tally.bytes += by
+        self._tally.changed(self.group_id, by)
 
     def _count(self, protocols: Sequence[JoinGroupProtocol], by: int) -> None:
         self._account(by * bytes_of(protocols))
@@ -249,8 +255,10 @@ class ClassicGroup:
         )
 
     def replay(self, value: GroupMetadataValue) -> None:
-        """The record becomes the group's state."""
-        known = self.members
+        """The record becomes the group's state. The tally hears of the difference alone: members that stay are not
+        counted as those of whoever brought the record."""
+        known, before, tally = self.members, self.bytes, self._tally
+        self._tally = MemberBytes()
         self._account(PENDING_BYTES * len(self.pending) - self.bytes)
         self.members, self.static_ids, self.support, self.joining = {}, {}, {}, 0
         self.protocol_type, self.generation = value.protocol_type, value.generation
@@ -264,6 +272,8 @@ class ClassicGroup:
             member.assignment = bytes(stored.assignment)
             self.add(member)
             self.joining += member.join_ticket is not None
+        self._tally = tally
+        tally.changed(self.group_id, self.bytes - before)
         self.not_synced &= self.members.keys()
         self.state = GroupState.STABLE if value.members else GroupState.EMPTY
         self.state_changed_ms = value.current_state_timestamp

@@ -61,6 +61,8 @@ class ConsumerGroup:
     """When its last target was computed, in the time of turns; 0: not since it was loaded."""
     assignment_work: int = field(default=0, compare=False)
     """How much that was: partitions and subscriptions."""
+    no_memory_until_ms: int = field(default=0, compare=False)
+    """There was no memory for the new target; it is tried again then, in the time of turns."""
     epoch_without_target: int = field(default=-1, compare=False)
     """The epoch whose target fits into no record."""
 

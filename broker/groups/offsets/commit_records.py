@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from broker.coordination.turn import Turn
@@ -26,6 +26,30 @@ _RECORD_BYTES: Final = 1_000
 CommitRecord = tuple[OffsetCommitKey, OffsetCommitValue]
 
 
+def taken(
+    partitions: Iterable[OffsetCommitPartition],
+    records: Iterable[CommitRecord | ApiError],
+    write: Callable[[CommitRecord], None],
+    must_have_room: Callable[[CommitRecord], None],
+) -> tuple[OffsetCommitResult, ...]:
+    """The answer of each partition, after its record was written if there is room for it. One after the other: the
+    first offset of a group makes room for the group, and the next ones take none for that."""
+    results = []
+    for one, found in zip(partitions, records, strict=True):
+        error: ApiError | None = None
+        if isinstance(found, ApiError):
+            error = found
+        else:
+            try:
+                must_have_room(found)
+            except ApiError as refused:
+                error = refused.with_traceback(None)
+            else:
+                write(found)
+        results.append(OffsetCommitResult(one.partition, error))
+    return tuple(results)
+
+
 class CommitRecords:
     """Makes them, or says which partition is refused."""
 
@@ -34,19 +58,17 @@ class CommitRecords:
 
     def of(
         self, turn: Turn, group_id: str, partitions: Iterable[OffsetCommitPartition], expire_ms: int = NO_TIMESTAMP
-    ) -> tuple[list[CommitRecord], tuple[OffsetCommitResult, ...]]:
-        """The records of the partitions that are taken, and the answer of each that was asked for."""
+    ) -> list[CommitRecord | ApiError]:
+        """The record or the error of each partition that was asked for, in order."""
         known = KnownPartitions(turn.topics)
-        records, results = [], []
+        records: list[CommitRecord | ApiError] = []
         for one in partitions:
             try:
                 topic, topic_id = known.found(one.partition, one.topic_id)
                 records.append(self._record(turn, group_id, topic, topic_id, one, expire_ms))
             except ApiError as error:
-                results.append(OffsetCommitResult(one.partition, error))
-            else:
-                results.append(OffsetCommitResult(one.partition))
-        return records, tuple(results)
+                records.append(error)
+        return records
 
     def _record(
         self, turn: Turn, group_id: str, topic: str, topic_id: str, one: OffsetCommitPartition, expire_ms: int

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sized
 from typing import Any, Final
 
+from broker.coordination.held_memory import UNIT_BYTES, Grown, uncounted
 from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
 from broker.groups.records.consumer_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -23,10 +24,10 @@ from broker.groups.records.consumer_records import (
     ConsumerGroupTargetAssignmentMemberValue,
 )
 
-GROUP_BYTES: Final = 2_000
+GROUP_BYTES: Final = 2_000 + UNIT_BYTES
 MEMBER_BYTES: Final = 2_300
-_TOPIC_BYTES: Final = 200
-_PARTITION_BYTES: Final = 60
+TOPIC_BYTES: Final = 200
+PARTITION_BYTES: Final = 60
 
 
 def _of_classic_group(value: GroupMetadataValue) -> int:
@@ -41,7 +42,7 @@ def _of_member(value: ConsumerGroupMemberMetadataValue) -> int:
 
 
 def _of_partitions(topics: list[Any]) -> int:
-    return sum(_TOPIC_BYTES + _PARTITION_BYTES * len(topic.partitions) for topic in topics)
+    return sum(TOPIC_BYTES + PARTITION_BYTES * len(topic.partitions) for topic in topics)
 
 
 def _of_target(value: ConsumerGroupTargetAssignmentMemberValue) -> int:
@@ -53,7 +54,7 @@ def _of_current(value: ConsumerGroupCurrentMemberAssignmentValue) -> int:
 
 
 def _of_regex(value: ConsumerGroupRegularExpressionValue) -> int:
-    return _TOPIC_BYTES + sum(_TOPIC_BYTES + len(topic) for topic in value.topics)
+    return TOPIC_BYTES + sum(TOPIC_BYTES + len(topic) for topic in value.topics)
 
 
 _GROUP: Final = ""
@@ -71,7 +72,8 @@ _ESTIMATES: Final[dict[type, tuple[Callable[[Any], tuple[str, str]], Callable[[A
 class GroupSizes(Sized):
     """The estimates of one shard."""
 
-    def __init__(self) -> None:
+    def __init__(self, grown: Grown = uncounted) -> None:
+        self._grown = grown
         self._sizes: dict[tuple[type, str, str], int] = {}
         self.bytes = 0
 
@@ -87,6 +89,7 @@ class GroupSizes(Sized):
         if value is not None:
             after = self._sizes[what] = estimate(value)
         self.bytes += after - before
+        self._grown(what[1], after - before)
 
     def __len__(self) -> int:
         return len(self._sizes)
