@@ -184,7 +184,7 @@ class ConnectionLoop(Generic[Raw, Message]):
         if self._names is None:
             return
         if self._client is None:
-            self._client = self._names.joined(client_id)
+            self._client = self._names.joined(client_id, self._processor.caller)
         self._client.count_in(size)
 
     async def _answer(self) -> None:
@@ -236,6 +236,9 @@ class ConnectionLoop(Generic[Raw, Message]):
     def identified(self, caller: Caller) -> None:
         """Who it is has become known: requests that are read from now on are that caller's."""
         self._processor.caller = caller
+        if self._names is not None and self._client is not None:  # named anew with its next request
+            self._names.left(self._client)
+            self._client = None
 
     @property
     def is_idle(self) -> bool:
