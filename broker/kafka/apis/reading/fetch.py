@@ -55,8 +55,8 @@ class FetchPlans:
             return (yield from self._in_session(asked, body, found, is_full=False))
         self._sessions.end(body.session_id)
         if body.session_epoch == NEW_SESSION:
-            host, partitions = asked.caller.peer.host, sum(len(topic.partitions) for topic in body.topics)
-            made = self._sessions.begin(host, partitions, by_ids=by_ids, now_ms=now_ms)
+            partitions = sum(len(topic.partitions) for topic in body.topics)
+            made = self._sessions.begin(asked.caller, partitions, by_ids=by_ids, now_ms=now_ms)
             if made is not None:
                 return (yield from self._in_new_session(asked, body, made))
         return (yield from self._fetch(asked, body, self._of_connection(asked), is_full=True))
