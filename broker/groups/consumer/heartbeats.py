@@ -74,6 +74,7 @@ class Heartbeats:
         group = self._write_said(turn, group, found, said, resolved, client.sight)
         self._epochs.refresh(turn, group, _changes_group(found, said))
         member = self._step(turn, group, said.member_id, Heard(request.member_epoch, held))
+        group.parties[member.member_id] = client.party
         self._deadlines.heard(
             turn.now_ms, group.group_id, member.member_id, self._config.group_consumer_session_timeout_ms
         )

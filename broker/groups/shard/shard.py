@@ -34,6 +34,7 @@ from broker.groups.records.classic_records import GroupMetadataKey
 from broker.groups.records.consumer_records import ConsumerGroupMetadataKey
 from broker.groups.records.offset_records import OffsetCommitKey
 from broker.groups.shard.group_totals import GroupCounts, GroupTotals
+from broker.groups.shard.removals import removes_another
 from broker.groups.shard.shard_groups import ShardGroups
 from penstock.errors import (
     ApiError,
@@ -184,6 +185,10 @@ class Shard:
         if found is None:
             raise UnsupportedVersionError(f"{kind.__name__} is no request about groups")
         return found
+
+    def removes_another(self, request: Any, client: Client) -> bool:
+        """True if the request, should it succeed, removes a member of somebody else."""
+        return removes_another(self.groups.get(request.group_id), request, client)
 
     def _list(self, turn: Turn, ticket: Ticket, request: ListGroupsRequest, client: Client) -> None:
         states, types = ({word.lower() for word in words} for words in (request.states, request.types))

@@ -104,6 +104,7 @@ class ClassicMembers:
             changes.write_metadata(turn, group.group_id, said)
         self._epochs.refresh(turn, group, _changes_group(found, said))
         before = group.members[said.member_id]
+        group.parties[said.member_id] = client.party
         member = reconciled(
             before,
             group.target_of(before.member_id),
