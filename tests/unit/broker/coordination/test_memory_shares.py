@@ -18,6 +18,7 @@ def filled(shares: MemoryShares, party: str, step: int = 1) -> int:
     """The party adds as long as it may; what it holds then."""
     while shares.has_room(party, step):
         shares.changed(party, step)
+        assert shares.used <= shares.bytes_max
     return shares.held_by(party)
 
 

@@ -13,7 +13,7 @@ from tests.support.transaction_core import P0, P1, TransactionsHere
 
 TENANT, VICTIM = (Client("app", "/10.0.0.1", party=f"User:{name}") for name in ("tenant", "victim"))
 BROKER = Client("broker-2", "/10.0.0.7")
-LIMIT = 1 << 18
+LIMIT, MANY = 1 << 18, 1_500
 DAY_MS = 24 * 3_600_000
 
 
@@ -37,6 +37,7 @@ class Node(TransactionsHere):
             except PolicyViolationError:
                 return count
             count += 1
+            assert count < MANY, "never refused"
 
     def held_by(self, client: Client) -> int:
         return self.memory.lasting.held_by(client.party)
