@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from broker.coordination.memory_shares import NOBODY, CoordinatorMemory, MemoryShares
+from penstock.errors import ApiError
 
 Grown = Callable[[str, int], None]
 """Takes a unit, and the bytes by which it has grown; negative if it has shrunk."""
@@ -94,9 +95,9 @@ class HeldMemory:
     def claim(self, unit: str, party: str) -> None:
         """The party uses the unit: what belongs to nobody belongs to it."""
         held = self._units.get(unit)
-        if held is None or party == NOBODY:
+        if held is None or (party in (NOBODY, held.party) and held.others is None):
             return
-        if held.party != NOBODY and (held.others is None or NOBODY not in held.others):
+        if party == NOBODY or (held.party != NOBODY and NOBODY not in (held.others or ())):
             return
         holders = held.holders()
         by = holders.pop(NOBODY)
@@ -154,13 +155,18 @@ class ShardMemory:
         self.lasting.claim(unit, party)
         self.passing.claim(unit, party)
 
-    def must_have_room(self, by: int) -> None:
+    def refusal_of(self, by: int) -> ApiError | None:
         """The coordinator's error if the party may not add so many bytes that last."""
-        self._memory.must_have_room(self.party, by)
+        return self._memory.refusal_of(self.party, by)
 
-    def must_have_passing_room(self, by: int, party: str | None = None) -> None:
+    def passing_refusal_of(self, by: int, party: str | None = None) -> ApiError | None:
         """The coordinator's error if the party may not add so many bytes that end with a transaction."""
-        self._memory.must_have_passing_room(self.party if party is None else party, by)
+        return self._memory.passing_refusal_of(self.party if party is None else party, by)
+
+    def must_have_room(self, by: int) -> None:
+        """Raises `refusal_of`."""
+        if (refusal := self.refusal_of(by)) is not None:
+            raise refusal
 
     def has_room_in(self, unit: str, by: int) -> bool:
         """True if the party that holds most of the unit may add so many bytes that last."""

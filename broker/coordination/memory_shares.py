@@ -110,17 +110,17 @@ class CoordinatorMemory:
         """The refusals of both kinds, since the start."""
         return self.lasting.refusals + self.passing.refusals
 
-    def must_have_room(self, party: str, by: int) -> None:
-        """The error of the words if the party may not add so many bytes of state that lasts."""
-        if not self.lasting.has_room(party, by):
-            words = self._words
-            raise words.lasting_error(self._fact(self.lasting, party, by) + words.lasting_remedy)
+    def refusal_of(self, party: str, by: int) -> ApiError | None:
+        """The error if the party may not add so many bytes of state that lasts."""
+        if self.lasting.has_room(party, by):
+            return None
+        return self._words.lasting_error(self._fact(self.lasting, party, by) + self._words.lasting_remedy)
 
-    def must_have_passing_room(self, party: str, by: int) -> None:
-        """The same, of state that ends with its transaction."""
-        if not self.passing.has_room(party, by):
-            words = self._words
-            raise words.passing_error(self._fact(self.passing, party, by) + words.passing_remedy)
+    def passing_refusal_of(self, party: str, by: int) -> ApiError | None:
+        """The error if the party may not add so many bytes of state that ends with its transaction."""
+        if self.passing.has_room(party, by):
+            return None
+        return self._words.passing_error(self._fact(self.passing, party, by) + self._words.passing_remedy)
 
     def _fact(self, shares: MemoryShares, party: str, by: int) -> str:
         shares.refusals += 1

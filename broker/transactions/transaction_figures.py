@@ -73,7 +73,9 @@ class HeldTransactions:
         """ResourceExhaustedError if the transaction may not have more partitions. The leaders of partitions add them
         for the producer (KIP-890), so they count as the holder's of the id, whoever asks."""
         holder = self._memory.lasting.holder_of(unit_of(after.transactional_id))
-        self._memory.must_have_passing_room(open_bytes(after) - open_bytes(before), holder)
+        refusal = self._memory.passing_refusal_of(open_bytes(after) - open_bytes(before), holder)
+        if refusal is not None:
+            raise refusal
 
     def give_up(self) -> None:
         """The state is used no more."""

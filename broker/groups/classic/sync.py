@@ -73,11 +73,7 @@ class Syncs:
     def _no_room(self, group: ClassicGroup, value: GroupMetadataValue) -> ApiError | None:
         """The error of assignments for which the party of the leader has no memory."""
         before = sum(len(member.assignment) for member in group.members.values())
-        try:
-            self._memory.must_have_room(sum(len(member.assignment) for member in value.members) - before)
-        except ApiError as error:
-            return error.with_traceback(None)
-        return None
+        return self._memory.refusal_of(sum(len(member.assignment) for member in value.members) - before)
 
 
 def check_generation(group: ClassicGroup, generation: int) -> None:

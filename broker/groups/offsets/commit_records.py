@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from broker.coordination.record_log import TxnProducer
 from broker.coordination.turn import Turn
 from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.known_partitions import KnownPartitions
@@ -27,25 +28,19 @@ CommitRecord = tuple[OffsetCommitKey, OffsetCommitValue]
 
 
 def taken(
+    turn: Turn,
     partitions: Iterable[OffsetCommitPartition],
     records: Iterable[CommitRecord | ApiError],
-    write: Callable[[CommitRecord], None],
-    must_have_room: Callable[[CommitRecord], None],
+    refusal_of: Callable[[OffsetCommitKey, OffsetCommitValue], ApiError | None],
+    producer: TxnProducer | None = None,
 ) -> tuple[OffsetCommitResult, ...]:
-    """The answer of each partition, after its record was written if there is room for it. One after the other: the
-    first offset of a group makes room for the group, and the next ones take none for that."""
+    """The answer of each partition, after its record was written unless it is refused for want of memory. One after the
+    other: the first offset of a group brings the group, so the next ones take less."""
     results = []
     for one, found in zip(partitions, records, strict=True):
-        error: ApiError | None = None
-        if isinstance(found, ApiError):
-            error = found
-        else:
-            try:
-                must_have_room(found)
-            except ApiError as refused:
-                error = refused.with_traceback(None)
-            else:
-                write(found)
+        error = found if isinstance(found, ApiError) else refusal_of(*found)
+        if error is None and not isinstance(found, ApiError):
+            turn.write(*found, producer)
         results.append(OffsetCommitResult(one.partition, error))
     return tuple(results)
 

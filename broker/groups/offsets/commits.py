@@ -14,7 +14,8 @@ from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.commit_records import CommitRecords, taken
 from broker.groups.offsets.offset_groups import OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
-from penstock.errors import GroupIdNotFoundError, IllegalGenerationError, UnknownMemberIdError
+from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
+from penstock.errors import ApiError, GroupIdNotFoundError, IllegalGenerationError, UnknownMemberIdError
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetCommitResponse
 from penstock.types import NO_TIMESTAMP
 
@@ -36,13 +37,12 @@ class OffsetCommits:
         if request.retention_ms != -1:
             expire_ms = min(turn.wall_ms + request.retention_ms, _TIME_MAX)
         records = self._records.of(turn, request.group_id, request.partitions, expire_ms)
-        results = taken(
-            request.partitions,
-            records,
-            lambda record: turn.write(*record),
-            lambda record: self._memory.must_have_room(self._state.growth(*record)),
-        )
+        results = taken(turn, request.partitions, records, self._refusal_of)
         turn.answer(ticket, OffsetCommitResponse(results))
+
+    def _refusal_of(self, key: OffsetCommitKey, value: OffsetCommitValue) -> ApiError | None:
+        growth = self._state.growth(key, value)
+        return self._memory.refusal_of(growth) if growth > 0 else None
 
     def _check(self, turn: Turn, request: OffsetCommitRequest) -> None:
         group_id = request.group_id

@@ -65,21 +65,19 @@ class TopicOffsets:
             partitions.insert(at, partition)
             self._entries[at * _SIZE : at * _SIZE] = _ENTRY.pack(offset, leader_epoch, commit_ms)
             grown = ENTRY_BYTES
-        if self._is_extra(value):
+        if value.metadata or value.expire_timestamp != NO_TIMESTAMP or value.topic_id != self.topic_id:
             extra = _Extra(value.metadata, value.expire_timestamp, value.topic_id)
             return grown + self._put_extra(partition, extra)
         return grown + (self._drop_extra(partition) if self._extras is not None else 0)
 
     def growth(self, partition: int, value: OffsetCommitValue) -> int:
         """The bytes that `put` would say."""
-        at = self._place_of(partition)
-        is_there = at < len(self._partitions) and self._partitions[at] == partition
+        partitions, at = self._partitions, self._place_of(partition)
+        grown = 0 if at < len(partitions) and partitions[at] == partition else ENTRY_BYTES
+        if value.metadata or value.expire_timestamp != NO_TIMESTAMP or value.topic_id != self.topic_id:
+            grown += EXTRA_BYTES + len(value.metadata)
         before = None if self._extras is None else self._extras.get(partition)
-        grown = (0 if is_there else ENTRY_BYTES) - (0 if before is None else EXTRA_BYTES + len(before.metadata))
-        return grown + (EXTRA_BYTES + len(value.metadata) if self._is_extra(value) else 0)
-
-    def _is_extra(self, value: OffsetCommitValue) -> bool:
-        return bool(value.metadata) or value.expire_timestamp != NO_TIMESTAMP or value.topic_id != self.topic_id
+        return grown if before is None else grown - EXTRA_BYTES - len(before.metadata)
 
     def put_run(self, run: OffsetRun) -> int:
         """`put` of each of its offsets. In one piece where they are all new and the last ones, or all that are here."""

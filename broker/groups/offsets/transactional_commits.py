@@ -9,6 +9,8 @@ Not here: whether the transaction is open, and its end.
 
 from __future__ import annotations
 
+from functools import partial
+
 from broker.coordination.held_memory import ShardMemory
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.turn import Client, Ticket, Turn
@@ -18,7 +20,7 @@ from broker.groups.offsets.offset_groups import OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
 from broker.groups.offsets.pending_offsets import entry_bytes
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
-from penstock.errors import IllegalGenerationError, UnknownMemberIdError
+from penstock.errors import ApiError, IllegalGenerationError, UnknownMemberIdError
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from penstock.types import TopicPartition
 
@@ -37,22 +39,17 @@ class TransactionalCommits:
         producer = TxnProducer(request.producer_id, request.producer_epoch)
         turn.must_take(producer)
         records = self._records.of(turn, request.group_id, request.partitions)
-        results = taken(
-            request.partitions,
-            records,
-            lambda record: turn.write(*record, producer),
-            lambda record: self._must_have_room(producer.producer_id, *record),
-        )
+        refusal_of = partial(self._refusal_of, producer.producer_id)
+        results = taken(turn, request.partitions, records, refusal_of, producer)
         turn.answer(ticket, TxnOffsetCommitResponse(results))
 
-    def _must_have_room(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
+    def _refusal_of(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue) -> ApiError | None:
         """An offset that will replace one as large takes memory until its transaction ends; any other one stays."""
         place, reserved = TopicPartition(key.topic, key.partition), self._state.reserved(key, value)
         lasting, passing = self._state.pending.counted(producer_id, key.group, place)
         if reserved:
-            self._memory.must_have_room(reserved - lasting)
-        else:
-            self._memory.must_have_passing_room(entry_bytes(value) - passing)
+            return self._memory.refusal_of(reserved - lasting)
+        return self._memory.passing_refusal_of(entry_bytes(value) - passing)
 
     def _check(self, turn: Turn, request: TxnOffsetCommitRequest) -> None:
         group_id = request.group_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
@@ -74,11 +75,11 @@ def test_whatever_a_party_did_another_one_has_room() -> None:
 def test_a_refusal_says_the_fact_and_the_remedy_and_is_counted() -> None:
     memory = CoordinatorMemory(1_000, WORDS)
     memory.lasting.changed("User:a", 500)
-    with pytest.raises(GroupMaxSizeReachedError, match=r"User:a holds about 500 bytes .*some\.key.* delete some"):
-        memory.must_have_room("User:a", 1)
-    memory.must_have_passing_room("User:a", 400)
-    with pytest.raises(ResourceExhaustedError, match=r"User:b holds about 0 bytes .* send it again"):
-        memory.must_have_passing_room("User:b", 501)
+    lasting, passing = memory.refusal_of("User:a", 1), memory.passing_refusal_of("User:b", 501)
+    assert isinstance(lasting, GroupMaxSizeReachedError) and isinstance(passing, ResourceExhaustedError)
+    assert re.search(r"User:a holds about 500 bytes .*some\.key.* delete some", str(lasting))
+    assert re.search(r"User:b holds about 0 bytes .* send it again", str(passing))
+    assert memory.passing_refusal_of("User:a", 400) is None
     assert memory.refusals == 2 and memory.used == 500
 
 
