@@ -28,6 +28,11 @@ NO_UNIT: Final = ""
 """The unit of state that belongs to no single one. It is nobody's: no group and no id has an empty name."""
 
 
+def text_bytes(text: str) -> int:
+    """The memory of a text's characters at most: one that is not ASCII may take four bytes for each."""
+    return len(text) if text.isascii() else 4 * len(text)
+
+
 def uncounted(unit: str, by: int) -> None:
     """`Grown` of state that nobody counts."""
 

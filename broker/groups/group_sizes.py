@@ -7,10 +7,10 @@ and 200 members with 1 to 10 partitions: 4,810, 2,840 and 2,190 bytes a member, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterable, Sized
 from typing import Any, Final
 
-from broker.coordination.held_memory import UNIT_BYTES, Grown, uncounted
+from broker.coordination.held_memory import UNIT_BYTES, Grown, text_bytes, uncounted
 from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
 from broker.groups.records.consumer_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -26,6 +26,10 @@ from broker.groups.records.consumer_records import (
 
 GROUP_BYTES: Final = 2_000 + UNIT_BYTES
 MEMBER_BYTES: Final = 2_300
+NAME_BYTES: Final = 150
+"""A name that a member reads, in its set and in the group's count, without its characters."""
+PROTOCOL_BYTES: Final = 200
+"""A protocol that a classic member supports, without its name and metadata."""
 TOPIC_BYTES: Final = 200
 PARTITION_BYTES: Final = 60
 
@@ -35,10 +39,18 @@ def _of_classic_group(value: GroupMetadataValue) -> int:
     return GROUP_BYTES + sum(len(member.assignment) for member in value.members)
 
 
+def member_bytes(names: Iterable[str], texts: Iterable[str | None], protocols: Iterable[Sized]) -> int:
+    """A member of a consumer group: the names that it reads, what it says of itself, and a classic one's metadata."""
+    told = sum(text_bytes(text) for text in texts if text is not None)
+    said = sum(PROTOCOL_BYTES + len(metadata) for metadata in protocols)
+    return MEMBER_BYTES + sum(NAME_BYTES + text_bytes(name) for name in names) + told + said
+
+
 def _of_member(value: ConsumerGroupMemberMetadataValue) -> int:
     classic = value.classic_member_metadata
-    data = 0 if classic is None else sum(len(protocol.metadata) for protocol in classic.supported_protocols)
-    return MEMBER_BYTES + sum(map(len, value.subscribed_topic_names)) + data
+    texts = value.client_id, value.instance_id, value.rack_id, value.subscribed_topic_regex
+    protocols = () if classic is None else [protocol.metadata for protocol in classic.supported_protocols]
+    return member_bytes(value.subscribed_topic_names, texts, protocols)
 
 
 def _of_partitions(topics: list[Any]) -> int:
@@ -54,7 +66,7 @@ def _of_current(value: ConsumerGroupCurrentMemberAssignmentValue) -> int:
 
 
 def _of_regex(value: ConsumerGroupRegularExpressionValue) -> int:
-    return TOPIC_BYTES + sum(TOPIC_BYTES + len(topic) for topic in value.topics)
+    return TOPIC_BYTES + sum(TOPIC_BYTES + text_bytes(topic) for topic in value.topics)
 
 
 _GROUP: Final = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.coordination.held_memory import UNIT_BYTES
+from broker.coordination.held_memory import UNIT_BYTES, text_bytes
 from broker.coordination.memory_shares import CoordinatorMemory, MemoryWords
 from broker.transactions.transaction_metadata import TransactionMetadata
 from penstock.errors import PolicyViolationError, ResourceExhaustedError
@@ -31,7 +31,7 @@ _WORDS: Final = MemoryWords(
 
 def id_bytes(transaction: TransactionMetadata | None) -> int:
     """An estimate of what a transactional id takes, without its open transaction."""
-    return 0 if transaction is None else TRANSACTION_BYTES + 2 * len(transaction.transactional_id)
+    return 0 if transaction is None else TRANSACTION_BYTES + 2 * text_bytes(transaction.transactional_id)
 
 
 def open_bytes(transaction: TransactionMetadata | None) -> int:

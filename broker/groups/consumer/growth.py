@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from broker.coordination.held_memory import text_bytes
 from broker.coordination.turn import KnownTopics
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import Assignment, Member
 from broker.groups.consumer.membership import Found
-from broker.groups.group_sizes import GROUP_BYTES, MEMBER_BYTES, PARTITION_BYTES, TOPIC_BYTES
+from broker.groups.group_sizes import GROUP_BYTES, PARTITION_BYTES, TOPIC_BYTES, member_bytes
 
 _TIMES: Final = 2
 """A partition stands in a member's target, and in what the member has."""
@@ -45,12 +46,13 @@ def growth(group: ConsumerGroup, found: Found, said: Member, resolved: frozenset
 
 
 def _member_bytes(member: Member) -> int:
-    data = 0 if member.classic is None else sum(len(metadata) for _, metadata in member.classic.protocols)
-    return MEMBER_BYTES + sum(map(len, member.names)) + data
+    texts = member.client_id, member.instance_id, member.rack_id, member.regex
+    protocols = () if member.classic is None else [metadata for _, metadata in member.classic.protocols]
+    return member_bytes(member.names, texts, protocols)
 
 
 def regex_bytes(topics: frozenset[str]) -> int:
-    return TOPIC_BYTES + sum(TOPIC_BYTES + len(topic) for topic in topics)
+    return TOPIC_BYTES + sum(TOPIC_BYTES + text_bytes(topic) for topic in topics)
 
 
 def targets_growth(group: ConsumerGroup, targets: Mapping[str, Assignment]) -> int:

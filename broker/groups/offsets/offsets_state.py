@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any, Final
 
-from broker.coordination.held_memory import UNIT_BYTES, Grown, uncounted
+from broker.coordination.held_memory import UNIT_BYTES, Grown, text_bytes, uncounted
 from broker.groups.offsets.pending_offsets import PendingOffsets, entry_bytes
 from broker.groups.offsets.topic_offsets import TOPIC_BYTES, StoredOffset, TopicOffsets
 from broker.groups.records.offset_records import (
@@ -119,7 +119,7 @@ class GroupOffsetsState:
         topics = self._groups.get(group_id)
         if topics is None:
             topics = self._groups[group_id] = {}
-            self._changed(group_id, GROUP_BYTES + len(group_id))
+            self._changed(group_id, GROUP_BYTES + text_bytes(group_id))
         offsets = topics.get(topic)
         if offsets is None:
             offsets = topics[intern(topic)] = TopicOffsets(intern(topic_id))
@@ -141,7 +141,7 @@ class GroupOffsetsState:
             self._changed(group_id, -TOPIC_BYTES)
         if not topics:
             del self._groups[group_id]
-            self._changed(group_id, -GROUP_BYTES - len(group_id))
+            self._changed(group_id, -GROUP_BYTES - text_bytes(group_id))
 
     def _changed(self, group_id: str, by: int) -> None:
         if by:
@@ -157,7 +157,7 @@ class GroupOffsetsState:
     def growth(self, key: OffsetCommitKey, value: OffsetCommitValue) -> int:
         """The bytes by which the group would grow if the offset were committed now."""
         topics = self._groups.get(key.group)
-        group_bytes = GROUP_BYTES + len(key.group) if topics is None else 0
+        group_bytes = GROUP_BYTES + text_bytes(key.group) if topics is None else 0
         offsets = None if topics is None else topics.get(key.topic)
         if offsets is None:
             return group_bytes + TOPIC_BYTES + TopicOffsets(value.topic_id).growth(key.partition, value)

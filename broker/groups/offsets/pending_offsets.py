@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from broker.coordination.held_memory import NO_UNIT, UNIT_BYTES, Grown, uncounted
+from broker.coordination.held_memory import NO_UNIT, UNIT_BYTES, Grown, text_bytes, uncounted
 from broker.groups.records.offset_records import OffsetCommitValue
 from penstock.types import TopicPartition
 
@@ -51,7 +51,7 @@ class _Pending:
 
 
 def entry_bytes(value: OffsetCommitValue) -> int:
-    return ENTRY_BYTES + len(value.metadata)
+    return ENTRY_BYTES + text_bytes(value.metadata)
 
 
 class PendingOffsets:
@@ -77,7 +77,7 @@ class PendingOffsets:
         places = self._groups.get(group_id)
         if places is None:
             places = self._groups[group_id] = {}
-            self._changed(group_id, GROUP_BYTES + len(group_id))
+            self._changed(group_id, GROUP_BYTES + text_bytes(group_id))
         keys = self._producers.get(producer_id)
         if keys is None:
             keys = self._producers[producer_id] = {}
@@ -127,7 +127,7 @@ class PendingOffsets:
             del places[place]
         if not places:
             del self._groups[group_id]
-            self._changed(group_id, -GROUP_BYTES - len(group_id))
+            self._changed(group_id, -GROUP_BYTES - text_bytes(group_id))
         keys = self._producers[producer_id]
         del keys[group_id, place]
         if not keys:

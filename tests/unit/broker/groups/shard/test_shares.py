@@ -367,3 +367,31 @@ def test_a_pattern_that_comes_to_stand_for_more_topics_grows_within_the_share_al
     read = [bool(group.regexes["x.*"].topics) for group in groups]
     assert True in read and False in read and node.held_by(TENANT) <= LIMIT / 2
     assert node.commits(VICTIM, "v", 0) == [None]
+
+
+@pytest.mark.parametrize("kind", ["client id", "instance", "many protocols", "many names", "letters of four bytes"])
+def test_whatever_a_member_or_a_commit_says_is_counted(kind: str) -> None:
+    """Each of these makes a member or a group large, and is chosen by its client."""
+    node, client = Node(bytes_max=LIMIT), TENANT
+    protocols = (JoinGroupProtocol("range", b""),)
+    instance = None
+    if kind == "client id":
+        client = TENANT._replace(client_id="c" * 50_000)
+    elif kind == "instance":
+        instance = "i" * 50_000
+    elif kind == "many protocols":
+        protocols = tuple(JoinGroupProtocol(f"p-{number}", b"") for number in range(500))
+    for number in range(20):
+        if kind == "many names":
+            names = tuple(f"{number}" for number in range(600))
+            answer = node.beats(client, f"g-{number}", subscribed_topic_names=names)
+        elif kind == "letters of four bytes":
+            answer = node.commits(client, f"g-{number}", *range(3), note="\N{SNOWMAN}" + "n" * 4_000)[0]
+            answer = answer or node.commits(client, f"h-{number}", *range(3), note="\N{SNOWMAN}" + "n" * 4_000)[2]
+        else:
+            request = JoinGroupRequest(
+                f"g-{number}", SESSION_MS, 60_000, "", "consumer", protocols, instance, requires_known_member_id=False
+            )
+            answer = node.ask(request, 9_000 + number, client)
+    assert isinstance(answer, GroupMaxSizeReachedError)
+    assert LIMIT * 0.3 < node.held_by(client) <= LIMIT / 2
