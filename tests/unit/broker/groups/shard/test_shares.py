@@ -3,6 +3,7 @@ served; what gives memory back, or needs none, never is."""
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -43,9 +44,11 @@ class Node(ShardCore):
         places = tuple(OffsetCommitPartition(TopicPartition(topic, one), 5, metadata=note) for one in partitions)
         return [one.error for one in self.ask(OffsetCommitRequest(group_id, places), client=client).partitions]
 
-    def pends(self, client: Client, group_id: str, producer: int, *partitions: int, note: str = "") -> list[Any]:
+    def pends(
+        self, client: Client, group_id: str, producer: int, *partitions: int, note: str = "", epoch: int = 0
+    ) -> list[Any]:
         places = tuple(OffsetCommitPartition(TopicPartition("t", one), 6, metadata=note) for one in partitions)
-        answer = self.ask(TxnOffsetCommitRequest("tx", group_id, producer, 0, places), client=client)
+        answer = self.ask(TxnOffsetCommitRequest("tx", group_id, producer, epoch, places), client=client)
         return [one.error for one in answer.partitions]
 
     def filled(self, client: Client, name: str = "t") -> int:
@@ -395,3 +398,33 @@ def test_whatever_a_member_or_a_commit_says_is_counted(kind: str) -> None:
             answer = node.ask(request, 9_000 + number, client)
     assert isinstance(answer, GroupMaxSizeReachedError)
     assert LIMIT * 0.3 < node.held_by(client) <= LIMIT / 2
+
+
+def test_a_load_counts_what_the_decisions_counted() -> None:
+    """Seeded: commits, transactions, their ends and deletions at random; then the log is loaded again."""
+    for seed in range(12):
+        rng, node = random.Random(seed), Node(bytes_max=1 << 30)
+        epochs = dict.fromkeys(range(4), 0)
+        for _ in range(120):
+            client, group_id = rng.choice((TENANT, VICTIM)), rng.choice("ghi")
+            partitions, note = rng.sample(range(3), rng.randint(1, 3)), "n" * rng.choice((0, 0, 10, 300))
+            match rng.randint(0, 9):
+                case 0 | 1 | 2 | 3:
+                    node.commits(client, group_id, *partitions, note=note)
+                case 4 | 5 | 6:
+                    producer = rng.randrange(4)
+                    places = tuple(
+                        OffsetCommitPartition(TopicPartition("t", one), 6, metadata=note) for one in partitions
+                    )
+                    node.ask(TxnOffsetCommitRequest("tx", group_id, producer, epochs[producer], places), client=client)
+                case 7 | 8:
+                    producer = rng.randrange(4)
+                    node.end_transaction(TxnProducer(producer, epochs[producer]), is_committed=rng.random() < 0.7)
+                    epochs[producer] += 1
+                case _:
+                    node.ask(DeleteGroupsRequest((group_id,)))
+        used = node.memory.lasting.used, node.memory.passing.used
+        parties = (TENANT.party, VICTIM.party, NOBODY)
+        assert sum(node.memory.lasting.held_by(party) for party in parties) == used[0], seed
+        node.reloaded()
+        assert (node.memory.lasting.used, node.memory.passing.used) == used, seed
