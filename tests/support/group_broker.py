@@ -120,6 +120,7 @@ class GroupBroker:
             Random(0),
             pytest.fail,
         )
+        self.caller = CALLER
         self.coordinator = GroupCoordinator(ME, topic, topics, ports, self.verification)
         self.replicas = Replicas(
             ME, self.log_manager, self.group_commit, clock, pytest.fail, role_listeners=(self.coordinator,)
@@ -176,7 +177,9 @@ class GroupBroker:
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def ask(self, body: Any, how: Callable[[Request], None]) -> Request:
-        request = Request(type(body).__name__.removesuffix("Request"), body, Sink(), CALLER, NOW_NS, client_id="app")
+        request = Request(
+            type(body).__name__.removesuffix("Request"), body, Sink(), self.caller, NOW_NS, client_id="app"
+        )
         try:
             how(request)
         except ApiError as error:
