@@ -6,6 +6,7 @@ Not here: the coordinator (broker/groups/).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from broker.apis.router import Handle
@@ -22,6 +23,8 @@ OF_ONE_GROUP = (
     rows.OFFSET_COMMIT,
     rows.OFFSET_DELETE,
 )
+MAY_REMOVE = (rows.CONSUMER_GROUP_HEARTBEAT, rows.JOIN_GROUP, rows.LEAVE_GROUP)
+"""APIs that may take a member out of a group, or its place in it."""
 OF_MANY_GROUPS = (rows.OFFSET_FETCH, rows.LIST_GROUPS, rows.DESCRIBE_GROUPS, rows.DELETE_GROUPS)
 
 
@@ -40,14 +43,28 @@ class Coordinator(Protocol):
         ...
 
 
-def group_handlers(coordinator: Coordinator) -> dict[str, Handle]:
-    """The handlers of all APIs of groups, by name."""
+class GroupsCoordinator(Coordinator, Protocol):
+    """That of groups."""
+
+    def removes_another(self, request: Request, group_id: str, body: Any, /) -> bool:
+        """True if the request, should it succeed, removes a member of somebody else."""
+        ...
+
+
+def group_handlers(coordinator: GroupsCoordinator, audit: Callable[[Request], None]) -> dict[str, Handle]:
+    """The handlers of all APIs of groups, by name. `audit` is shown the requests that the groups make acts."""
 
     def of_one_group(request: Request, body: Any) -> None:
         coordinator.submit(request, body.group_id, body)
 
+    def of_members(request: Request, body: Any) -> None:
+        if coordinator.removes_another(request, body.group_id, body):
+            audit(request)
+        of_one_group(request, body)
+
     return {
         rows.FIND_COORDINATOR.name: coordinator.find,
         **dict.fromkeys((api.name for api in OF_ONE_GROUP), of_one_group),
+        **dict.fromkeys((api.name for api in MAY_REMOVE), of_members),
         **dict.fromkeys((api.name for api in OF_MANY_GROUPS), coordinator.submit_each),
     }

@@ -41,13 +41,18 @@ class Acts:
         if administers is not None and administers(request.body):
             request.audit = self._teller(request.body)
 
+    def found(self, request: Request) -> None:
+        """A request of programs turns out to be an act: it removes another one's member. Its line is never left out."""
+        body = request.body
+        request.audit = lambda request: self._tell(request, body, is_frequent=False)
+
     def _teller(self, body: object) -> Callable[[Request], None]:
         def tell(request: Request) -> None:
             self._tell(request, body)
 
         return tell
 
-    def _tell(self, request: Request, body: object) -> None:
+    def _tell(self, request: Request, body: object, is_frequent: bool = True) -> None:
         answer, failed = request.response, request.error
         errors, parts = ([failed], 1) if failed is not None else _parts_of(answer)
         names = Counter(error.kafka_name for error in errors)
@@ -71,7 +76,7 @@ class Acts:
         subject = request.caller.principal, request.api, outcome
         if outcome == "failed":
             self._log.bounded(AuditKind.FAILURE, outcome, (*subject, *names), facts)
-        elif request.api in FREQUENT:
+        elif is_frequent and request.api in FREQUENT:
             self._log.bounded(AuditKind.FREQUENT, outcome, (*subject, getattr(body, "group_id", "")), facts)
         elif _names_nothing(body):
             self._log.bounded(AuditKind.FREQUENT, outcome, subject, facts)

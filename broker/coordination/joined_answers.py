@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.coordination.led_shard import LedShard
+from broker.coordination.memory_shares import NOBODY
 from broker.coordination.turn import Client
+from broker.network.parties import party_of
 from broker.network.request_channel import Request
 from penstock.errors import ApiError
 from penstock.messages.api import Api, no_outcomes
@@ -108,7 +110,9 @@ def submit_parted(kind: ManyIds, body: Any, shard_of: Callable[[str], LedShard],
 def client_of(request: Request) -> Client:
     """As Kafka's tools show the host: with a slash."""
     sight = None if request.rights is None else request.rights.sight()
-    return Client(request.client_id, f"/{request.caller.peer.host}", sight)
+    caller = request.caller
+    party = party_of(caller) if caller.node_id is None else NOBODY
+    return Client(request.client_id, f"/{caller.peer.host}", sight, party)
 
 
 def answers(request: Request) -> Answer:

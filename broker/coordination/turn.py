@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from broker.coordination.memory_shares import NOBODY
 from broker.coordination.record_log import TransactionalRecord, TxnProducer, Written
 from broker.network.request_ports import Sight
 from penstock.errors import ApiError
@@ -31,6 +32,8 @@ class Client(NamedTuple):
     client_host: str
     sight: Sight | None = None
     """The topics that it may know of; None for all, as without an authorizer."""
+    party: str = NOBODY
+    """The party that pays for the memory that the request takes (network/parties.py); NOBODY for the node's own."""
 
 
 class TopicFacts(NamedTuple):

@@ -54,6 +54,11 @@ class ConnectionLogin(Protocol):
         """The mechanisms of the listener."""
         ...
 
+    @property
+    def principal(self) -> str:
+        """The principal that has logged in; "" before that."""
+        ...
+
     def choose(self, mechanism: str) -> ApiError | None:
         """Begins a dialogue; the error if that cannot be."""
         ...
@@ -75,6 +80,11 @@ class ConnectionMemory:
         """The session of its fetches that name none."""
         self.software: CountedSoftware | None = None
         """Counts the library that its client has told."""
+
+    def identified(self, caller: Caller) -> None:
+        """The connection has logged in as this caller."""
+        if self.software is not None:
+            self.software.identified(caller)
 
     def close(self) -> None:
         if self.fetches is not None:

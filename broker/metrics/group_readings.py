@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from broker.coordination.memory_shares import SHOWN_MAX
 from broker.groups.lag.lag_pass import PARTITIONS_SHOWN_MAX
 from broker.metrics.field_readings import labelled, readings
 from broker.metrics.metrics import Reading
@@ -22,6 +23,10 @@ STATES: Final = {
 def group_readings(broker: BrokerView) -> Iterator[Reading]:
     """Everything that is known now."""
     yield from readings(broker.group_figures.statistics())
+    help_text = f"Memory of groups by principal, or by network of anonymous clients; of the {SHOWN_MAX} largest."
+    for party in broker.group_figures.largest_parties():
+        name = "penstock_group_coordinator_party_memory_bytes"
+        yield Reading(name, help_text, party.bytes, labels=(("party", party.party),))
     lag = broker.group_lag.snapshot
     known = {(kind, state): 0 for kind, states in STATES.items() for state in states}
     for (kind, state), count in {**known, **lag.states}.items():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from broker.coordination.memory_shares import SHOWN_MAX
 from broker.metrics.door_readings import door_readings
 from broker.metrics.field_readings import labelled, readings
 from broker.metrics.group_readings import group_readings
@@ -125,6 +126,12 @@ def _replication(broker: BrokerView) -> Iterator[Reading]:
     yield from readings(broker.stable_offsets.statistics())
     yield from readings(broker.verifier.statistics())
     yield from readings(broker.transaction_figures.statistics())
+    help_text = (
+        f"Memory of transactional ids by principal, or by network of anonymous clients; of the {SHOWN_MAX} largest."
+    )
+    for party in broker.transaction_figures.largest_parties():
+        labels = (("party", party.party),)
+        yield Reading("penstock_transaction_coordinator_party_memory_bytes", help_text, party.bytes, labels=labels)
     yield from labelled("topic", broker.replicas.traffic.by_topic.statistics())
     yield from _fetchers(broker)
 

@@ -1,15 +1,20 @@
 """Counts open connections by the name and version of the library that their client uses, where a protocol tells them.
 
-Clients tell what they like and no one checks it, so a limited number of pairs is counted by itself. A pair keeps its
-place when its last connection has ended, until a new one needs it.
+Clients tell what they like and no one checks it, so a limited number of pairs is counted by itself, shared by the
+parties that tell them (name_places.py). A pair keeps its place when its last connection has ended, until a new one
+needs it. A connection that has still to log in is one of the others until it has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-SOFTWARE_MAX = 50
-"""Pairs with a count of their own: each is a series in a monitoring system."""
+from broker.network.name_places import NamePlaces
+from broker.network.parties import party_of
+from broker.network.request_channel import Caller
+
+SOFTWARE_MAX = 100
+"""Pairs with a count of their own: each is a series in a monitoring system. One party alone has half of them."""
 SOFTWARE_CHARS_MAX = 64
 OTHERS = "(others)"
 
@@ -20,39 +25,47 @@ _THE_OTHERS: Software = (OTHERS, "")
 class CountedSoftware:
     """One connection, in the count of its software until it is closed."""
 
-    __slots__ = ("_counts", "_software")
+    __slots__ = ("_counted", "_of", "_told")
 
-    def __init__(self, counts: dict[Software, int], software: Software) -> None:
-        self._counts, self._software = counts, software
-        counts[software] += 1
+    def __init__(self, of: ClientSoftware, told: Software, caller: Caller) -> None:
+        self._of, self._told = of, told
+        self._counted = of.counted(told, caller)
+
+    def identified(self, caller: Caller) -> None:
+        """The caller is known by now: it has logged in."""
+        self.close()
+        self._counted = self._of.counted(self._told, caller)
 
     def close(self) -> None:
-        self._counts[self._software] -= 1
+        self._of.left(self._counted)
 
 
 class ClientSoftware:
     """All of a node. Changed on the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_stranger: Callable[[Caller], bool] = lambda caller: False) -> None:
+        """`is_stranger`: the caller has still to log in."""
+        self._is_stranger = is_stranger
         self._open: dict[Software, int] = {_THE_OTHERS: 0}
+        self._places: NamePlaces[Software] = NamePlaces(SOFTWARE_MAX, lambda pair: not self._open[pair])
 
-    def joined(self, name: str, version: str) -> CountedSoftware:
+    def joined(self, name: str, version: str, caller: Caller) -> CountedSoftware:
         """A connection has told the library of its client."""
-        software = name[:SOFTWARE_CHARS_MAX], version[:SOFTWARE_CHARS_MAX]
-        if software not in self._open:
-            if len(self._open) <= SOFTWARE_MAX or self._one_leaves():
-                self._open[software] = 0
-            else:
-                software = _THE_OTHERS
-        return CountedSoftware(self._open, software)
+        return CountedSoftware(self, (name[:SOFTWARE_CHARS_MAX], version[:SOFTWARE_CHARS_MAX]), caller)
 
-    def _one_leaves(self) -> bool:
-        """Makes room by the oldest pair without a connection, if there is one."""
-        gone = next((pair for pair, count in self._open.items() if not count and pair != _THE_OTHERS), None)
-        if gone is None:
-            return False
-        del self._open[gone]
-        return True
+    def counted(self, told: Software, caller: Caller) -> Software:
+        """One connection more, of the pair that is given back."""
+        pair = _THE_OTHERS if self._is_stranger(caller) else told
+        if pair not in self._open:
+            if self._places.take(pair, party_of(caller), self._open.__delitem__):
+                self._open[pair] = 0
+            else:
+                pair = _THE_OTHERS
+        self._open[pair] += 1
+        return pair
+
+    def left(self, pair: Software) -> None:
+        self._open[pair] -= 1
 
     def statistics(self) -> Mapping[Software, int]:
         """A snapshot; may be called in any thread."""

@@ -186,7 +186,7 @@ class ConnectionLoop(Generic[Raw, Message]):
         if self._names is None:
             return
         if self._client is None:
-            self._client = self._names.joined(client_id)
+            self._client = self._names.joined(client_id, self._processor.caller)
         self._client.count_in(size)
 
     async def _answer(self) -> None:
@@ -248,6 +248,9 @@ class ConnectionLoop(Generic[Raw, Message]):
         self._processor.caller = caller
         if self._intake is not None:
             self._intake.move(memory, party_of(caller))
+        if self._names is not None and self._client is not None:  # named anew with its next request
+            self._names.left(self._client)
+            self._client = None
 
     @property
     def is_idle(self) -> bool:

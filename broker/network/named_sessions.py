@@ -2,9 +2,10 @@
 
 A client asks for a session by a full request of epoch 0, and counts its requests in the session from then on: one of
 another epoch was repeated or overtaken, and is refused. A session has its place in the cache until its client ends it,
-or another one needs the place: first that of the session which was used longest ago, if that is long enough; else that
-of the smallest one, if it is as old, and smaller than the new one. Without a place a client gets no session, and names
-all of its partitions in every request.
+or another one needs the place: first that of the session which was used longest ago, if that is long enough; then one
+of the party (parties.py) that has most, if it has at least two more than the party of the new one; else that of the
+smallest one of the same party, if it is as old, and smaller than the new one. Without a place a client gets no session,
+and names all of its partitions in every request.
 
 A request on its way keeps its session open, also one that has lost its place meanwhile. Not here: what a session
 remembers (`broker/apis/fetch_sessions/`).
@@ -12,12 +13,14 @@ remembers (`broker/apis/fetch_sessions/`).
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from enum import Enum, auto
 from types import TracebackType
 
 from broker.network.fetcher_session import FetcherSession
+from broker.network.parties import party_of
+from broker.network.request_channel import Caller
 from penstock.errors import InvariantViolation
 from penstock.metric_fields import counter, gauge, measured
 
@@ -52,12 +55,24 @@ class NamedSessionStatistics:
 class NamedSession:
     """A session in the cache. As a context it is one request of its client on its way."""
 
-    __slots__ = ("_turns", "by_ids", "created_ms", "epoch", "has_place", "owner", "session", "session_id", "used_ms")
+    __slots__ = (
+        "_turns",
+        "by_ids",
+        "created_ms",
+        "epoch",
+        "has_place",
+        "owner",
+        "party",
+        "session",
+        "session_id",
+        "used_ms",
+    )
 
-    def __init__(self, session_id: int, session: FetcherSession, owner: str, *, by_ids: bool, now_ms: int) -> None:
+    def __init__(self, session_id: int, session: FetcherSession, caller: Caller, *, by_ids: bool, now_ms: int) -> None:
         self.session_id, self.session = session_id, session
-        self.owner = owner
-        """The principal that began it. To another one there is no such session: its answers name the owner's topics."""
+        self.party, self.owner = party_of(caller), caller.principal
+        """Who pays for it, and the principal that began it. To another one there is no such session: its answers name
+        the owner's topics."""
         self.by_ids = by_ids
         """Topics are named by their ids."""
         self.epoch = 1
@@ -97,17 +112,20 @@ class NamedSessions:
         self._new_session, self._slots, self._eviction_ms, self._draw_id = new_session, slots, eviction_ms, draw_id
         self._by_use: OrderedDict[int, NamedSession] = OrderedDict()
         """The one that was used last is at the end."""
+        self._of_parties: Counter[str] = Counter()
         self._evictions = 0
 
-    def begin(self, party: str, owner: str, partitions: int, *, by_ids: bool, now_ms: int) -> NamedSession | None:
+    def begin(self, caller: Caller, partitions: int, *, by_ids: bool, now_ms: int) -> NamedSession | None:
         """A session for so many partitions; None if there is no place for it."""
-        if len(self._by_use) >= self._slots and not self._evict(partitions, now_ms):
+        party = party_of(caller)
+        if len(self._by_use) >= self._slots and not self._evict(party, partitions, now_ms):
             return None
         session_id = self._draw_id()
         while session_id in self._by_use:
             session_id = self._draw_id()
-        made = NamedSession(session_id, self._new_session(party), owner, by_ids=by_ids, now_ms=now_ms)
+        made = NamedSession(session_id, self._new_session(party), caller, by_ids=by_ids, now_ms=now_ms)
         self._by_use[session_id] = made
+        self._of_parties[party] += 1
         return made
 
     def go_on(self, session_id: int, epoch: int, owner: str, *, by_ids: bool, now_ms: int) -> NamedSession | NoSession:
@@ -130,22 +148,32 @@ class NamedSessions:
         found = self._by_use.get(session_id)
         if found is not None and found.owner == owner:
             del self._by_use[session_id]
+            self._of_parties[found.party] -= 1
+            if not self._of_parties[found.party]:
+                del self._of_parties[found.party]
             found.has_place = False
             found.maybe_close()
 
-    def _evict(self, partitions: int, now_ms: int) -> bool:
+    def _evict(self, party: str, partitions: int, now_ms: int) -> bool:
         """True if a session has given up its place to one of so many partitions."""
-        victim = next(iter(self._by_use.values()), None)
-        if victim is not None and now_ms - victim.used_ms <= self._eviction_ms:
-            old = (found for found in self._by_use.values() if now_ms - found.created_ms > self._eviction_ms)
-            victim = min(old, key=lambda found: found.size, default=None)
-            if victim is not None and victim.size >= partitions:
-                victim = None
+        victim = self._victim(party, partitions, now_ms)
         if victim is None:
             return False
         self._evictions += 1
         self.end(victim.session_id, victim.owner)
         return True
+
+    def _victim(self, party: str, partitions: int, now_ms: int) -> NamedSession | None:
+        quiet = next(iter(self._by_use.values()), None)
+        if quiet is None or now_ms - quiet.used_ms > self._eviction_ms:
+            return quiet
+        richest, most = self._of_parties.most_common(1)[0]
+        if most > self._of_parties[party] + 1:
+            return next(found for found in self._by_use.values() if found.party == richest)
+        own = (found for found in self._by_use.values() if found.party == party)
+        old = (found for found in own if now_ms - found.created_ms > self._eviction_ms)
+        victim = min(old, key=lambda found: found.size, default=None)
+        return None if victim is None or victim.size >= partitions else victim
 
     def statistics(self) -> NamedSessionStatistics:
         sizes = [found.size for found in tuple(self._by_use.values())]

@@ -52,9 +52,10 @@ class QuotaStatistics:
 
 @dataclass(slots=True)
 class _Wait:
-    """Until when an owner was told to wait."""
+    """Until when an owner was told to wait, and for which quota."""
 
     until_ms: int = 0
+    per_second: float = 0.0
 
 
 class ClientQuotas:
@@ -81,7 +82,8 @@ class ClientQuotas:
             self._limits = limits_of(image.quotas)
             self._addresses = address_limits_of(image.quotas)
             self.is_active = bool(self._limits)
-            self._waits.clear()  # a quota that was a mistake made them, perhaps: the next request counts anew
+            if not self.is_active:
+                self._waits.clear()
             if not self.is_active and not self._addresses:
                 self._rates.clear()
                 self._buckets.clear()
@@ -102,15 +104,17 @@ class ClientQuotas:
             throttle_ms = min(throttle_ms, self._windows.size_ms)
         if throttle_ms:
             wait = self._waits.of(key, limit.owner)
-            wait.until_ms = max(wait.until_ms, now_ms + throttle_ms)
+            wait.until_ms = max(0 if _is_lifted(wait, limit) else wait.until_ms, now_ms + throttle_ms)
+            wait.per_second = limit.per_second
         return self._counted(key, throttle_ms)
 
     def owed(self, key: str, user: str, client_id: str, now_ms: int) -> int:
         """How much is left of what the client was told to wait (ms). One that has waited owes nothing, even if its rate
-        is above the quota still: the next request counts again."""
+        is above the quota still: the next request counts again. Nor does one whose own quota was raised since: the old
+        one may have been a mistake. Other changes of quotas change nothing about it."""
         limit = self._limit(key, user, client_id)
         wait = None if limit is None else self._waits.known(key, limit.owner)
-        return 0 if wait is None else max(0, wait.until_ms - now_ms)
+        return 0 if wait is None or limit is None or _is_lifted(wait, limit) else max(0, wait.until_ms - now_ms)
 
     def _limit(self, key: str, user: str, client_id: str) -> Limit | None:
         limits = self._limits.get(key)
@@ -149,6 +153,11 @@ class ClientQuotas:
 
     def __repr__(self) -> str:
         return f"ClientQuotas({len(self._rates)} rates, {len(self._buckets) + len(self._of_addresses)} buckets)"
+
+
+def _is_lifted(wait: _Wait, limit: Limit) -> bool:
+    """True if the owner has a larger quota than the one that made it wait."""
+    return limit.per_second > wait.per_second
 
 
 class KeptByOwner(Generic[T]):

@@ -18,7 +18,6 @@ from broker.coordination.turn import Ticket, Turn
 from broker.transactions.ending import TransactionEnding
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import HeldTransactions, TransactionCounters
-from broker.transactions.transaction_memory import TransactionMemory
 from broker.transactions.transaction_metadata import (
     EPOCH_MAX,
     NO_PRODUCER_EPOCH,
@@ -68,12 +67,11 @@ class TransactionsPartitions:
         self,
         config: TransactionConfig,
         held: HeldTransactions,
-        memory: TransactionMemory,
         ending: TransactionEnding,
         waiting: WaitingAdds,
         counters: TransactionCounters,
     ) -> None:
-        self._config, self._held, self._memory, self._ending = config, held, memory, ending
+        self._config, self._held, self._ending = config, held, ending
         self._waiting, self._counters = waiting, counters
 
     def add(self, turn: Turn, ticket: Ticket, request: AddPartitionsToTxnRequest) -> None:
@@ -158,7 +156,6 @@ class TransactionsPartitions:
         wanted = transaction.partitions.union(partitions) if is_open else frozenset(partitions)
         if not wanted or (is_open and len(wanted) == len(transaction.partitions)):
             return
-        self._memory.must_have_room_for_partitions()
         added = transaction.moved(
             TransactionState.ONGOING,
             turn.wall_ms,
@@ -169,6 +166,7 @@ class TransactionsPartitions:
         )
         key = TransactionLogKey(transactional_id=transaction.transactional_id)
         self._check_size(key, added)
+        self._held.must_have_room_for(transaction, added)
         turn.write(key, added)
         if not is_open:
             self._counters.begun += 1

@@ -14,12 +14,13 @@ and go on until the newer one has come again, and neither may win. Pure.
 
 from __future__ import annotations
 
+from broker.coordination.held_memory import ShardMemory
 from broker.coordination.turn import Ticket, Turn
 from broker.transactions.ending import TransactionEnding
 from broker.transactions.fresh_ids import NEEDS_PRODUCER_ID
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import HeldTransactions, TransactionCounters
-from broker.transactions.transaction_memory import TransactionMemory
+from broker.transactions.transaction_memory import id_bytes
 from broker.transactions.transaction_metadata import EPOCH_MAX, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TransactionMetadata
 from broker.transactions.transaction_records import TransactionLogKey
 from broker.transactions.transactional_ids import check_not_reserved, check_transactional_id
@@ -41,7 +42,7 @@ class ProducerInit:
         self,
         config: TransactionConfig,
         held: HeldTransactions,
-        memory: TransactionMemory,
+        memory: ShardMemory,
         ending: TransactionEnding,
         counters: TransactionCounters,
     ) -> None:
@@ -54,10 +55,10 @@ class ProducerInit:
         transactional_id = request.transactional_id or ""
         found = self._held.by_id.get(transactional_id)
         if found is None:
-            self._memory.must_have_room()
             before = TransactionMetadata(
                 transactional_id, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, 0, TransactionState.EMPTY, NO_TIMESTAMP
             )
+            self._memory.must_have_room(id_bytes(before))
             self._give_new_id(turn, ticket, before, request, fresh)
             return
         self._check_named(found, request)

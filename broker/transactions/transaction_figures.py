@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from broker.transactions.transaction_memory import TransactionMemory, transaction_bytes
+from broker.coordination.held_memory import ShardMemory
+from broker.transactions.transaction_memory import id_bytes, open_bytes
 from broker.transactions.transaction_metadata import TransactionMetadata
+from penstock.messages.transactions.atomic_batches import application_id, application_of_writer
 from penstock.messages.transactions.listing import TransactionState
 
 
@@ -47,11 +49,10 @@ class TransactionStatistics:
 class HeldTransactions:
     """The transactions of a shard, by their ids, and what they add up to."""
 
-    def __init__(self, memory: TransactionMemory) -> None:
+    def __init__(self, memory: ShardMemory) -> None:
         self._memory = memory
         self.by_id: dict[str, TransactionMetadata] = {}
         self._states: Counter[TransactionState] = Counter()
-        self._bytes = 0
 
     def put(self, transactional_id: str, transaction: TransactionMetadata | None) -> None:
         """The newest state of an id; None: it is gone."""
@@ -63,14 +64,21 @@ class HeldTransactions:
             self._states[transaction.state] += 1
         if before is not None:
             self._states[before.state] -= 1
-        grown = transaction_bytes(transaction) - transaction_bytes(before)
-        self._bytes += grown
-        self._memory.changed(grown)
+        unit = unit_of(transactional_id)
+        holder = self._memory.lasting.holder_of(unit)  # BEFORE the id itself goes
+        self._memory.grown(unit, id_bytes(transaction) - id_bytes(before))
+        self._memory.passing.changed(unit, open_bytes(transaction) - open_bytes(before), holder)
+
+    def must_have_room_for(self, before: TransactionMetadata, after: TransactionMetadata) -> None:
+        """ResourceExhaustedError if the transaction may not have more partitions. The leaders of partitions add them
+        for the producer (KIP-890), so they count as the holder's of the id, whoever asks."""
+        holder = self._memory.lasting.holder_of(unit_of(after.transactional_id))
+        refusal = self._memory.passing_refusal_of(open_bytes(after) - open_bytes(before), holder)
+        if refusal is not None:
+            raise refusal
 
     def give_up(self) -> None:
-        """The memory is used no more."""
-        self._memory.changed(-self._bytes)
-        self._bytes = 0
+        """The state is used no more."""
         self.by_id = {}
         self._states.clear()
 
@@ -78,7 +86,13 @@ class HeldTransactions:
         """May be called in any thread."""
         states = self._states
         prepared = states[TransactionState.PREPARE_COMMIT] + states[TransactionState.PREPARE_ABORT]
-        return TransactionStatistics(len(self.by_id), states[TransactionState.ONGOING], prepared, self._bytes)
+        return TransactionStatistics(len(self.by_id), states[TransactionState.ONGOING], prepared, self._memory.bytes)
 
     def __repr__(self) -> str:
         return f"HeldTransactions({len(self.by_id)})"
+
+
+def unit_of(transactional_id: str) -> str:
+    """The unit of memory of an id: its own, or that of the application whose writer it is."""
+    application = application_of_writer(transactional_id)
+    return transactional_id if application is None else application_id(application)

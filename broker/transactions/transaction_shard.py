@@ -18,6 +18,8 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
+from broker.coordination.held_memory import ShardMemory
+from broker.coordination.memory_shares import CoordinatorMemory
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Ticket, Turn
@@ -32,8 +34,12 @@ from broker.transactions.marker_port import MarkerPort, MarkersWritten, SendMark
 from broker.transactions.partitions import TransactionsPartitions
 from broker.transactions.producer_init import ProducerInit
 from broker.transactions.transaction_config import TransactionConfig
-from broker.transactions.transaction_figures import HeldTransactions, TransactionCounters, TransactionStatistics
-from broker.transactions.transaction_memory import TransactionMemory
+from broker.transactions.transaction_figures import (
+    HeldTransactions,
+    TransactionCounters,
+    TransactionStatistics,
+    unit_of,
+)
 from broker.transactions.transaction_metadata import TransactionMetadata
 from broker.transactions.transaction_states import CLOSED
 from broker.transactions.waiting_adds import WaitingAdds
@@ -43,6 +49,7 @@ from penstock.messages.transactions.atomic_batches import (
     AbortAtomicBatchRequest,
     BeginAtomicBatchRequest,
     CommitAtomicBatchRequest,
+    application_id,
 )
 from penstock.messages.transactions.listing import (
     DescribeTransactionsRequest,
@@ -64,20 +71,21 @@ class TransactionShard:
     """See the module."""
 
     def __init__(
-        self, config: TransactionConfig, markers: MarkerPort, memory: TransactionMemory, counters: TransactionCounters
+        self, config: TransactionConfig, markers: MarkerPort, memory: CoordinatorMemory, counters: TransactionCounters
     ) -> None:
         """`markers` is this lead's; `memory` and `counters` are the broker's."""
         self.timers: Timers[Turn] = Timers()
-        self._held = held = HeldTransactions(memory)
+        self._memory = held_memory = ShardMemory(memory)
+        self._held = held = HeldTransactions(held_memory)
         self._waiting = WaitingAdds(self.timers)
         self._ending = TransactionEnding(held, self.timers, markers, self._waiting, counters)
-        self._partitions = TransactionsPartitions(config, held, memory, self._ending, self._waiting, counters)
+        self._partitions = TransactionsPartitions(config, held, self._ending, self._waiting, counters)
         self._listings = TransactionListings(held)
         self._expiry = TransactionalIdExpiry(config, held, self.timers, counters)
-        self._init = ProducerInit(config, held, memory, self._ending, counters)
-        self._applications = HeldApplications(memory)
+        self._init = ProducerInit(config, held, held_memory, self._ending, counters)
+        self._applications = HeldApplications(held_memory)
         self._batches = AtomicBatchDecisions(
-            config, held, self._applications, self._ending, self.timers, memory, counters
+            config, held, self._applications, self._ending, self.timers, held_memory, counters
         )
         self._with_id: Mapping[type[Any], Callable[[Turn, Ticket, Any, int | None], None]] = {
             InitProducerIdRequest: self._init.init,
@@ -136,6 +144,7 @@ class TransactionShard:
         """The requests that wait, with their answer. The state is used no more."""
         self._held.give_up()
         self._applications.give_up()
+        self._memory.give_up()
         return self._waiting.unloaded()
 
     def topics_changed(self, turn: Turn, changed: frozenset[str], deleted: frozenset[str]) -> None:
@@ -150,12 +159,15 @@ class TransactionShard:
         if isinstance(request, WithProducerId):
             request, fresh = request.request, request.producer_id
         kind = type(request)
-        if (with_id := self._with_id.get(kind)) is not None:
-            with_id(turn, ticket, request, fresh)
-        elif (handler := self._handlers.get(kind)) is not None:
-            handler(turn, ticket, request)
-        else:
-            raise UnsupportedVersionError(f"{kind.__name__} is no request about transactions")
+        with self._memory.deciding_for(client.party):
+            if (with_id := self._with_id.get(kind)) is not None:
+                with_id(turn, ticket, request, fresh)
+            elif (handler := self._handlers.get(kind)) is not None:
+                handler(turn, ticket, request)
+            else:
+                raise UnsupportedVersionError(f"{kind.__name__} is no request about transactions")
+        if (unit := _used_unit(request)) is not None:
+            self._memory.claim(unit, client.party)
 
     # -- figures -------------------------------------------------------------------------------------------------------
 
@@ -168,3 +180,13 @@ class TransactionShard:
 
     def __repr__(self) -> str:
         return f"TransactionShard({self._held!r})"
+
+
+def _used_unit(request: Any) -> str | None:
+    """The unit of memory that its owner uses by this request. Partitions are added by leaders, too, and ids are listed
+    by administrators."""
+    if isinstance(request, BeginAtomicBatchRequest | CommitAtomicBatchRequest | AbortAtomicBatchRequest):
+        return application_id(request.application)
+    if isinstance(request, InitProducerIdRequest | AddOffsetsToTxnRequest | EndTxnRequest):
+        return unit_of(request.transactional_id or "")
+    return None

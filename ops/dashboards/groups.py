@@ -143,7 +143,8 @@ COORDINATORS = Row(
         ),
         graph(
             "Memory of groups",
-            "Of the limit, group.coordinator.memory.max.bytes: above it no group and no member is added.",
+            "Of the limit, group.coordinator.memory.max.bytes: what lasts, and offsets of open transactions,"
+            " which have a limit of their own, as large. A principal may hold as much as stays free for others.",
             Unit.SHARE,
             Query(
                 selected("penstock_group_coordinator_memory_bytes")
@@ -151,6 +152,24 @@ COORDINATORS = Row(
                 + selected("penstock_group_coordinator_memory_max_bytes"),
                 "{{instance}}",
             ),
+            Query(
+                selected("penstock_group_coordinator_memory_open_bytes")
+                + " / "
+                + selected("penstock_group_coordinator_memory_max_bytes"),
+                "open {{instance}}",
+            ),
+        ),
+        graph(
+            "Who holds the memory of groups",
+            "The principals, or networks of anonymous clients, that hold most of it on a node.",
+            Unit.BYTES,
+            gauge("penstock_group_coordinator_party_memory_bytes", "{{party}} {{instance}}"),
+        ),
+        graph(
+            "Refused for want of memory of groups",
+            "By a coordinator, because the principal holds its share already. The error says what to do.",
+            Unit.COUNT,
+            rise("penstock_group_coordinator_memory_refusals_total", "{{instance}}"),
         ),
     ),
 )

@@ -141,7 +141,8 @@ COORDINATORS = Row(
         ),
         graph(
             "Memory of transactions",
-            "Of the limit, transaction.coordinator.memory.max.bytes: above it no transactional id is added.",
+            "Of the limit, transaction.coordinator.memory.max.bytes: what lasts, and open transactions, which have a"
+            " limit of their own, as large. A principal may hold as much as stays free for others.",
             Unit.SHARE,
             Query(
                 selected("penstock_transaction_coordinator_memory_bytes")
@@ -149,6 +150,24 @@ COORDINATORS = Row(
                 + selected("penstock_transaction_coordinator_memory_max_bytes"),
                 "{{instance}}",
             ),
+            Query(
+                selected("penstock_transaction_coordinator_memory_open_bytes")
+                + " / "
+                + selected("penstock_transaction_coordinator_memory_max_bytes"),
+                "open {{instance}}",
+            ),
+        ),
+        graph(
+            "Who holds the memory of transactions",
+            "The principals, or networks of anonymous clients, that hold most of it on a node.",
+            Unit.BYTES,
+            gauge("penstock_transaction_coordinator_party_memory_bytes", "{{party}} {{instance}}"),
+        ),
+        graph(
+            "Refused for want of memory of transactions",
+            "By a coordinator, because the principal holds its share already. The error says what to do.",
+            Unit.COUNT,
+            rise("penstock_transaction_coordinator_memory_refusals_total", "{{instance}}"),
         ),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from broker.groups.classic.group import MEMBER_BYTES, PENDING_BYTES, ClassicGroup, bytes_of
+from broker.groups.classic.group import ClassicGroup, bytes_of, classic_member_bytes
 from broker.groups.classic.states import GroupState
 from broker.groups.records.classic_records import GroupMetadataValue
 from broker.groups.records.record_codec import decode_group_record
@@ -24,8 +24,8 @@ def check_consistent(core: ClassicGroupCore, group_id: str) -> None:
     assert (group.leader in group.members) if members else group.leader is None, group
     assert not group.pending.keys() & group.members.keys(), group
     assert group.not_synced <= group.members.keys(), group
-    told = sum(MEMBER_BYTES + bytes_of(member.protocols) for member in members)
-    assert core.core.member_bytes == group.bytes == told + PENDING_BYTES * len(group.pending), group
+    told = sum(classic_member_bytes(member) + bytes_of(member.protocols) for member in members)
+    assert core.core.member_bytes == group.bytes == told + group.pending_bytes, group
     _check_state(core, group)
     for member in members:
         has_timer = core.timers.due_ms(("session", group_id, member.member_id)) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from broker.coordination.held_memory import ShardMemory
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Turn
@@ -13,6 +14,7 @@ from broker.groups.classic.group import ClassicGroup
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.classic_records import GroupMetadataKey
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
+from broker.groups.shard.group_memory import group_memory
 from penstock.errors import ApiError
 from penstock.messages.groups.classic_protocol import (
     HeartbeatRequest,
@@ -56,7 +58,7 @@ class ClassicGroupCore:
         self.config = config or GroupConfig()
         self.groups: dict[str, Any] = {}
         self.timers: Timers[Turn] = Timers()
-        self.core = ClassicGroups(self.config, self.groups, self.timers)
+        self.core = ClassicGroups(self.config, self.groups, self.timers, ShardMemory(group_memory(1 << 40)))
         self.log: list[tuple[bytes, bytes | None]] = []
         self.answers: dict[int, Any] = {}
         self.now_ms = now_ms

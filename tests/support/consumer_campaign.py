@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
-from broker.groups.shard.group_memory import GroupMemory
+from broker.groups.shard.group_memory import group_memory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from penstock.errors import (
@@ -115,7 +115,7 @@ class Campaign:
         self.away: list[Consumer] = []
         self.number = 0
         self.written = 0
-        self.shadow = Shard(self.shard.config, GroupMemory(1 << 40), GroupTotals())
+        self.shadow = Shard(self.shard.config, group_memory(1 << 40), GroupTotals())
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 

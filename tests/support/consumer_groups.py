@@ -12,7 +12,7 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
 from broker.groups.records.record_log import read_group_records
-from broker.groups.shard.group_memory import GroupMemory
+from broker.groups.shard.group_memory import group_memory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from penstock.errors import ApiError
@@ -71,7 +71,7 @@ class ConsumerShard:
         self._start()
 
     def _start(self) -> None:
-        self.core = Shard(self.config, GroupMemory(1 << 40), GroupTotals())
+        self.core = Shard(self.config, group_memory(1 << 40), GroupTotals())
         self.groups: dict[str, Any] = self.core.groups
         self.timers = self.core.timers
 
@@ -84,7 +84,7 @@ class ConsumerShard:
 
     def read(self, log: Sequence[tuple[bytes, bytes | None]]) -> dict[str, Any]:
         """The groups of this log, which is read in parts, as a coordinator loads it."""
-        core = Shard(self.config, GroupMemory(1 << 40), GroupTotals())
+        core = Shard(self.config, group_memory(1 << 40), GroupTotals())
         for first in range(0, len(log), PART_RECORDS):
             keys, values = zip(*log[first : first + PART_RECORDS], strict=True)
             for entry in read_group_records(build_batch(values, keys=keys, timestamps_ms=0), 0).records:

@@ -25,7 +25,7 @@ from broker.groups.coordinator.group_ids import check_group_id
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.record_log import read_group_records
 from broker.groups.records.usual_offsets import UsualOffsetWriter
-from broker.groups.shard.group_memory import GroupMemory
+from broker.groups.shard.group_memory import group_memory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from broker.network.request_channel import Request
@@ -94,7 +94,7 @@ class GroupBroker:
         clock, traffic = SystemClock(), Traffic()
         log_starts = LogStartCommit(lambda *_: None, THREADS.executor("log-starts", 1))  # type: ignore[arg-type]
         self._loader = ShardLoader("group-load", read_group_records, THREADS, clock.now_ms, lambda: None)
-        topics, memory = ImageTopics(lambda: self.image), GroupMemory(1 << 30)
+        topics, memory = ImageTopics(lambda: self.image), group_memory(1 << 30)
         ports = ShardPorts(
             make_core=partial(Shard, GroupConfig(), memory, GroupTotals()),
             logs=LeaderAppends(Durability(self.group_commit, log_starts), traffic, clock),
@@ -120,6 +120,7 @@ class GroupBroker:
             Random(0),
             pytest.fail,
         )
+        self.caller = CALLER
         self.coordinator = GroupCoordinator(ME, topic, topics, ports, self.verification)
         self.replicas = Replicas(
             ME, self.log_manager, self.group_commit, clock, pytest.fail, role_listeners=(self.coordinator,)
@@ -176,7 +177,9 @@ class GroupBroker:
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def ask(self, body: Any, how: Callable[[Request], None]) -> Request:
-        request = Request(type(body).__name__.removesuffix("Request"), body, Sink(), CALLER, NOW_NS, client_id="app")
+        request = Request(
+            type(body).__name__.removesuffix("Request"), body, Sink(), self.caller, NOW_NS, client_id="app"
+        )
         try:
             how(request)
         except ApiError as error:

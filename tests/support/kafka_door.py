@@ -29,6 +29,7 @@ from broker.kafka_codec.codec import decode, encode, is_flexible
 from broker.kafka_codec.headers import HeaderStart, read_response_header, request_header
 from broker.kafka_codec.structs import facts_of
 from broker.load.busy_time import BusyTimes
+from broker.network.client_names import ClientNames
 from broker.network.dispatcher import Dispatcher
 from broker.network.doors import BrokerService
 from broker.network.failed_requests import FailedRequests
@@ -177,6 +178,7 @@ class DoorBench:
             100,
             100,
             self.shared,
+            names=ClientNames(() if authentication is None else authentication.listeners),
             fail=failed.fail,
             authentication=authentication,
         )

@@ -62,12 +62,17 @@ def wait_until_empty(missing: Callable[[], list[str]], timeout_s: float = 60.0) 
 
 
 def use_a_topic(cluster: Cluster) -> None:
-    """Creates, writes and reads one, and commits an offset, so that every kind of request has been answered."""
+    """Creates, writes and reads one, and commits a transaction and an offset, so that every kind of request has been
+    answered."""
     with Admin(cluster.bootstrap) as admin:
         admin.create_topic("orders", partitions=1)
     with Producer(cluster.bootstrap) as producer:
         for _ in range(5):  # the last answer before a stream closes may go uncounted
             producer.send("orders", value=b"v").result(30)
+    with Producer(cluster.bootstrap, transactional_id="till-1") as producer:
+        producer.begin_transaction()
+        producer.send("orders", value=b"v")
+        producer.commit_transaction()
     with Consumer(cluster.bootstrap) as consumer:
         consumer.assign([TopicPartition("orders", 0)])
         consumer.seek_to_beginning()

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from broker.coordination.held_memory import ShardMemory
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, TopicFacts, Turn
@@ -16,6 +17,7 @@ from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.committed_offsets import CommittedOffsets
 from broker.groups.offsets.offset_groups import OffsetExpiry
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
+from broker.groups.shard.group_memory import group_memory
 from penstock.errors import ApiError, InvalidProducerEpochError, UnstableOffsetCommitError
 from penstock.messages.groups.offsets import (
     OffsetCommitPartition,
@@ -133,7 +135,7 @@ class OffsetsShard:
 
     def _new(self) -> None:
         self.timers: Timers[Turn] = Timers()
-        self.offsets = CommittedOffsets(self.config, self.groups, self.timers)
+        self.offsets = CommittedOffsets(self.config, self.groups, self.timers, ShardMemory(group_memory(1 << 40)))
 
     def replay(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None:
         record = encode_group_record(key, value)

@@ -13,7 +13,7 @@ from broker.coordination.record_log import TransactionalRecord, TxnProducer
 from broker.coordination.turn import Client, TopicFacts, Turn
 from broker.groups.group_config import GroupConfig
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
-from broker.groups.shard.group_memory import GroupMemory
+from broker.groups.shard.group_memory import group_memory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from penstock.errors import ApiError
@@ -30,7 +30,7 @@ from penstock.record.markers import Marker
 from penstock.types import TopicPartition
 from tests.support.offsets_shard import Logged, must_take
 
-CLIENT = Client("app", "/10.0.0.1")
+CLIENT = Client("app", "/10.0.0.1", party="User:app")
 WALL_MS = 1_700_000_000_000
 NO_RACK: frozenset[str] = frozenset()
 SESSION_MS = 10_000
@@ -62,11 +62,11 @@ class ShardCore:
 
     def __init__(self, config: GroupConfig | None = None, bytes_max: int = 1 << 30) -> None:
         self.config, self.topics = config or GroupConfig(), Topics("t", "u")
-        self.memory, self.totals = GroupMemory(bytes_max), GroupTotals()
+        self.memory, self.totals = group_memory(bytes_max), GroupTotals()
         self.log: list[Logged] = []
         self.epochs: dict[int, int] = {}
         self.answers: dict[int, Any] = {}
-        self.now_ms, self._ids = 0, 0
+        self.now_ms, self._ids, self.client = 0, 0, CLIENT
         self.shard = Shard(self.config, self.memory, self.totals)
         self._load(self.shard)
 
@@ -95,12 +95,12 @@ class ShardCore:
             assert ticket not in self.answers, f"ticket {ticket} is answered twice"
             self.answers[ticket] = answer
 
-    def ask(self, request: Any, ticket: int | None = None) -> Any:
-        """The answer, or the error; None if it waits."""
+    def ask(self, request: Any, ticket: int | None = None, client: Client | None = None) -> Any:
+        """The answer, or the error; None if it waits. The sender is `client`, or else the one of this core."""
         number = len(self.answers) + 1_000 if ticket is None else ticket
         turn = self.turn()
         try:
-            self.shard.handle(turn, number, request, CLIENT)
+            self.shard.handle(turn, number, request, client or self.client)
         except ApiError as error:
             assert not turn.records, "an error after something was written"
             turn.answer(number, error)

@@ -30,7 +30,7 @@ from broker.transactions.marker_port import MarkerPort
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import TransactionCounters
 from broker.transactions.transaction_log import read_transaction_log
-from broker.transactions.transaction_memory import TransactionMemory
+from broker.transactions.transaction_memory import transaction_memory
 from broker.transactions.transaction_records import encode_transaction_record
 from broker.transactions.transaction_shard import TransactionShard
 from broker.transactions.transactional_ids import check_transactional_id, partition_of_transactional_id
@@ -79,7 +79,7 @@ class TransactionBroker:
         self.loader = ShardLoader("transaction-load", read_transaction_log, THREADS, clock.now_ms, lambda: None)
         topics, memory, self.counters = (
             ImageTopics(lambda: self.image),
-            TransactionMemory(1 << 30),
+            transaction_memory(1 << 30),
             TransactionCounters(),
         )
 

@@ -13,7 +13,7 @@ from broker.transactions.fresh_ids import NEEDS_PRODUCER_ID, WithProducerId
 from broker.transactions.marker_port import MarkersTicket, MarkersWritten, TransactionEnd
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import TransactionCounters
-from broker.transactions.transaction_memory import TransactionMemory
+from broker.transactions.transaction_memory import transaction_memory
 from broker.transactions.transaction_metadata import TransactionMetadata
 from broker.transactions.transaction_records import decode_transaction_record, encode_transaction_record
 from broker.transactions.transaction_shard import TransactionShard
@@ -29,7 +29,7 @@ from penstock.messages.transactions.producers import (
 from penstock.types import TopicPartition
 from tests.support.offsets_shard import SomeTopics
 
-CLIENT = Client("client", "/127.0.0.1")
+CLIENT = Client("client", "/127.0.0.1", party="User:client")
 T0_MS = 1_700_000_000_000
 TIMEOUT_MS = 60_000
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -55,9 +55,9 @@ class TransactionsHere:
     def __init__(self, config: TransactionConfig | None = None, memory_bytes: int = 1 << 30) -> None:
         self.config = config or TransactionConfig()
         self.topics = SomeTopics(orders=4, invoices=2, __consumer_offsets=50)
-        self.memory, self.counters = TransactionMemory(memory_bytes), TransactionCounters()
+        self.memory, self.counters = transaction_memory(memory_bytes), TransactionCounters()
         self.fresh = count(1000)
-        self.now_ms = 5_000
+        self.now_ms, self.client = 5_000, CLIENT
         self.log: list[tuple[bytes, bytes | None]] = []
         self.sender = SenderHere()
         self.shard = self._loaded()
@@ -112,7 +112,7 @@ class TransactionsHere:
 
     def ask(self, request: Any) -> Any:
         """The answer; an error is raised. A producer id is handed in where one is needed."""
-        turn = self.take(lambda turn: self.shard.handle(turn, "asker", request, CLIENT))
+        turn = self.take(lambda turn: self.shard.handle(turn, "asker", request, self.client))
         answer = {who: given for who, given in turn.answers if who == "asker"}["asker"]
         if answer is NEEDS_PRODUCER_ID:
             assert not turn.records

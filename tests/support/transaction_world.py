@@ -18,7 +18,7 @@ from broker.transactions.fresh_ids import NEEDS_PRODUCER_ID, WithProducerId
 from broker.transactions.marker_port import MarkersWritten, SendMarkersAgain, TransactionEnd
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import TransactionCounters
-from broker.transactions.transaction_memory import TransactionMemory
+from broker.transactions.transaction_memory import transaction_memory
 from broker.transactions.transaction_metadata import VERSION_2
 from broker.transactions.transaction_records import decode_transaction_record, encode_transaction_record
 from broker.transactions.transaction_shard import TransactionShard
@@ -88,7 +88,7 @@ class World:
         self._load()
 
     def _load(self) -> None:
-        self.shard = TransactionShard(self._config, self, TransactionMemory(1 << 30), TransactionCounters())
+        self.shard = TransactionShard(self._config, self, transaction_memory(1 << 30), TransactionCounters())
         for entry in self.log:
             record = decode_transaction_record(*entry)
             assert record is not None

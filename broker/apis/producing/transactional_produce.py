@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 
 from broker.apis.producing.delayed_produce import DelayedProduce
+from broker.network.parties import party_of
 from broker.network.request_channel import Request
 from broker.replication.leader.leader_appends import LeaderAppends, waiters_of
 from broker.replication.leader.purgatory import Waiter
@@ -124,6 +125,7 @@ class _Batch:
         "_result",
         "_told",
         "in_transaction",
+        "party",
         "size_bytes",
         "wait_ms",
     )
@@ -148,7 +150,7 @@ class _Batch:
         self._acks, self._result = body.acks, answer.result(index)
         self._told: Waiter | None = None
         self.in_transaction = in_transaction
-        self.size_bytes = len(records)
+        self.size_bytes, self.party = len(records), party_of(request.caller)
         self.wait_ms = answer.left_ms * 2 / 3
 
     def is_held(self) -> None:

@@ -76,8 +76,9 @@ GROUPS = (
     byte_count(
         "group.coordinator.memory.max.bytes",
         256 * MIB,
-        "Memory for the state of groups, as a broker estimates it; above it no group and no member is added. Not "
-        "Kafka's.",
+        "Memory for the state of groups, as a broker estimates it. A principal, or the network of anonymous clients,"
+        " may add to what it holds while that is no more than what is free: half of the limit if it is alone. Offsets"
+        " of open transactions have as much besides. Not Kafka's.",
         MIB,
         INT64_MAX,
     ),

@@ -60,8 +60,9 @@ TRANSACTIONS = (
     byte_count(
         "transaction.coordinator.memory.max.bytes",
         256 * MIB,
-        "Memory for the state of transactions, as a broker estimates it; above it no transactional id is added, and"
-        " above twice as much no partition to a transaction. Not Kafka's.",
+        "Memory for transactional ids, as a broker estimates it. A principal, or the network of anonymous clients, may"
+        " add to what it holds while that is no more than what is free: half of the limit if it is alone. Open"
+        " transactions have as much besides. Not Kafka's.",
         MIB,
         INT64_MAX,
     ),

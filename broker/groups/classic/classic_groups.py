@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
+from broker.coordination.held_memory import ShardMemory
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Handlers, Ticket, Turn
-from broker.groups.classic.group import ClassicGroup, MemberBytes, bytes_of
+from broker.groups.classic.group import ClassicGroup, MemberBytes
 from broker.groups.classic.join import Joins
 from broker.groups.classic.member import ClassicMember
 from broker.groups.classic.presence import Presence
@@ -36,15 +37,17 @@ from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 class ClassicGroups:
     """See the module. `groups` are all groups of the shard, of both protocols."""
 
-    def __init__(self, config: GroupConfig, groups: MutableMapping[str, Any], timers: Timers[Turn]) -> None:
+    def __init__(
+        self, config: GroupConfig, groups: MutableMapping[str, Any], timers: Timers[Turn], memory: ShardMemory
+    ) -> None:
         self._config = config
         self._groups = groups
-        self._tally = MemberBytes()
+        self._tally = MemberBytes(memory.grown)
         self._rounds = Rounds(config, groups, timers)
         self._presence = Presence(self._rounds)
         self.handlers: Handlers = {
-            JoinGroupRequest: Joins(config, self._rounds).join,
-            SyncGroupRequest: Syncs(config, self._rounds).sync,
+            JoinGroupRequest: Joins(config, self._rounds, memory).join,
+            SyncGroupRequest: Syncs(config, self._rounds, memory).sync,
             HeartbeatRequest: self._presence.heartbeat,
             LeaveGroupRequest: self._presence.leave,
         }
@@ -148,14 +151,6 @@ class ClassicGroups:
     def member_bytes(self) -> int:
         """An estimate of the memory of all members, also of those that stand in no record yet."""
         return self._tally.bytes
-
-    def adds(self, request: JoinGroupRequest) -> bool:
-        """True if the join may add a member, or make one larger."""
-        if (group := self._rounds.find(request.group_id)) is None:
-            return True
-        member_id = request.member_id or group.static_ids.get(request.group_instance_id or "", "")
-        member = group.members.get(member_id)
-        return member is None or bytes_of(request.protocols) > bytes_of(member.protocols)
 
     def _all(self) -> list[ClassicGroup]:
         return [group for group in self._groups.values() if isinstance(group, ClassicGroup)]

@@ -14,8 +14,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from broker.coordination.held_memory import Grown, text_bytes, uncounted
 from broker.groups.classic.member import ClassicMember, member_of_record
 from broker.groups.classic.states import BEFORE, GroupState
+from broker.groups.group_sizes import PROTOCOL_BYTES
 from broker.groups.records.classic_records import GroupMetadataValue
 from penstock.errors import FencedInstanceIdError, InvariantViolation, UnknownMemberIdError
 from penstock.messages.groups.classic_protocol import JoinedMember, JoinGroupProtocol
@@ -29,10 +31,15 @@ PENDING_BYTES: Final = 600
 class MemberBytes:
     """The memory of the members of a shard's classic groups, estimated: also of those that stand in no record yet."""
 
-    __slots__ = ("bytes",)
+    __slots__ = ("_grown", "bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, grown: Grown = uncounted) -> None:
+        self._grown = grown
         self.bytes = 0
+
+    def changed(self, group_id: str, by: int) -> None:
+        self.bytes += by
+        self._grown(group_id, by)
 
     def __repr__(self) -> str:
         return f"MemberBytes({self.bytes})"
@@ -143,16 +150,21 @@ class ClassicGroup:
         if self.leader is None:
             self.leader = member.member_id
         self._count(member.protocols, 1)
-        self._account(MEMBER_BYTES)
+        self._account(classic_member_bytes(member))
 
     def add_pending(self, member_id: str) -> None:
         self.pending[member_id] = None
-        self._account(PENDING_BYTES)
+        self._account(PENDING_BYTES + text_bytes(member_id))
 
     def drop_pending(self, member_id: str) -> None:
         if member_id in self.pending:
             del self.pending[member_id]
-            self._account(-PENDING_BYTES)
+            self._account(-PENDING_BYTES - text_bytes(member_id))
+
+    @property
+    def pending_bytes(self) -> int:
+        """The memory of the ids that were handed out."""
+        return sum(PENDING_BYTES + text_bytes(member_id) for member_id in self.pending)
 
     def remove(self, member: ClassicMember) -> None:
         """Its tickets were answered."""
@@ -163,7 +175,7 @@ class ClassicGroup:
         if self.leader == member.member_id:
             self.leader = next(iter(self.members), None)
         self._count(member.protocols, -1)
-        self._account(-MEMBER_BYTES)
+        self._account(-classic_member_bytes(member))
 
     def replace(self, old: ClassicMember, new: ClassicMember) -> None:
         """A static member's instance belongs to the new one; the tickets of the old one were answered."""
@@ -206,7 +218,7 @@ class ClassicGroup:
 
     def _account(self, by: int) -> None:
         self.bytes += by
-        self._tally.bytes += by
+        self._tally.changed(self.group_id, by)
 
     def _count(self, protocols: Sequence[JoinGroupProtocol], by: int) -> None:
         self._account(by * bytes_of(protocols))
@@ -249,9 +261,11 @@ class ClassicGroup:
         )
 
     def replay(self, value: GroupMetadataValue) -> None:
-        """The record becomes the group's state."""
-        known = self.members
-        self._account(PENDING_BYTES * len(self.pending) - self.bytes)
+        """The record becomes the group's state. The tally hears of the difference alone: members that stay are not
+        counted as those of whoever brought the record."""
+        known, before, tally = self.members, self.bytes, self._tally
+        self._tally = MemberBytes()
+        self._account(self.pending_bytes - self.bytes)
         self.members, self.static_ids, self.support, self.joining = {}, {}, {}, 0
         self.protocol_type, self.generation = value.protocol_type, value.generation
         self.protocol_name, self.leader = value.protocol, value.leader
@@ -264,6 +278,8 @@ class ClassicGroup:
             member.assignment = bytes(stored.assignment)
             self.add(member)
             self.joining += member.join_ticket is not None
+        self._tally = tally
+        tally.changed(self.group_id, self.bytes - before)
         self.not_synced &= self.members.keys()
         self.state = GroupState.STABLE if value.members else GroupState.EMPTY
         self.state_changed_ms = value.current_state_timestamp
@@ -280,7 +296,13 @@ class ClassicGroup:
 
 
 def bytes_of(protocols: Sequence[JoinGroupProtocol]) -> int:
-    return sum(len(one.name) + len(one.metadata) for one in protocols)
+    return sum(PROTOCOL_BYTES + text_bytes(one.name) + len(one.metadata) for one in protocols)
+
+
+def classic_member_bytes(member: ClassicMember) -> int:
+    """A member without its protocols. Its id is made of its client's, or of its instance's."""
+    texts = member.member_id, member.client.client_id, member.group_instance_id or ""
+    return MEMBER_BYTES + sum(map(text_bytes, texts))
 
 
 def chosen_protocol(members: Collection[ClassicMember]) -> str | None:

@@ -13,13 +13,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from broker.coordination.held_memory import ShardMemory, text_bytes
 from broker.coordination.turn import Client, Ticket, Turn
-from broker.groups.classic.group import ClassicGroup, chosen_protocol
+from broker.groups.classic.group import MEMBER_BYTES, ClassicGroup, bytes_of, chosen_protocol
 from broker.groups.classic.member import ClassicMember
 from broker.groups.classic.rounds import NEW_MEMBER_JOIN_TIMEOUT_MS, Rounds
 from broker.groups.classic.sizes import refusal_of
 from broker.groups.classic.states import GroupState
 from broker.groups.group_config import GroupConfig
+from broker.groups.group_sizes import GROUP_BYTES
 from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
 from penstock.errors import (
     ApiError,
@@ -46,9 +48,8 @@ class Arrival(NamedTuple):
 class Joins:
     """Decides about JoinGroup."""
 
-    def __init__(self, config: GroupConfig, rounds: Rounds) -> None:
-        self._config = config
-        self._rounds = rounds
+    def __init__(self, config: GroupConfig, rounds: Rounds, memory: ShardMemory) -> None:
+        self._config, self._rounds, self._memory = config, rounds, memory
 
     def join(self, turn: Turn, ticket: Ticket, request: JoinGroupRequest, client: Client) -> None:
         self._check_session(request.session_timeout_ms)
@@ -57,12 +58,14 @@ class Joins:
             if request.member_id:
                 raise UnknownMemberIdError(f"there is no group {request.group_id}: join without a member id")
             _check_protocols(ClassicGroup(request.group_id), request)
+            self._memory.must_have_room(GROUP_BYTES + _growth(None, request, client))
             group = self._made(turn, request.group_id)
         else:
             if (refusal := self._no_room(turn, group, request)) is not None:
                 turn.answer(ticket, refusal)  # not raised: others may have been answered
                 return
             _check_protocols(group, request)
+            self._memory.must_have_room(_growth(group, request, client))
         arrival = Arrival(turn, ticket, request, client._replace(sight=None))
         if not request.member_id:
             self._join_without_id(arrival, group)
@@ -183,6 +186,17 @@ class Joins:
         elif leads:
             answer = replace(answer, leader=leader_before or "", members=())
         turn.answer(ticket, answer)
+
+
+def _growth(group: ClassicGroup | None, request: JoinGroupRequest, client: Client) -> int:
+    """The bytes by which the join makes the group larger. One that begins with an id handed out counts as a member; the
+    id of a new one is made of its client's, or of its instance's."""
+    instance, protocols = request.group_instance_id or "", bytes_of(request.protocols)
+    member_id = "" if group is None else request.member_id or group.static_ids.get(instance, "")
+    member = None if group is None else group.members.get(member_id)
+    if member is None:
+        return MEMBER_BYTES + protocols + 2 * (text_bytes(client.client_id) + text_bytes(instance))
+    return protocols - bytes_of(member.protocols) + text_bytes(client.client_id) - text_bytes(member.client.client_id)
 
 
 def _check_protocols(group: ClassicGroup, request: JoinGroupRequest) -> None:

@@ -57,7 +57,7 @@ class ClassicMember:
     def says(self, record: MemberMetadata, protocol: str | None) -> bool:
         """The record has been made of this member; its assignment is not looked at."""
         return (
-            self.client == Client(record.client_id, record.client_host)
+            (self.client.client_id, self.client.client_host) == (record.client_id, record.client_host)
             and self.group_instance_id == record.group_instance_id
             and self.session_timeout_ms == record.session_timeout
             and self.rebalance_timeout_ms == record.rebalance_timeout

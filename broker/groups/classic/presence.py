@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.coordination.memory_shares import NOBODY
 from broker.coordination.turn import Client, Ticket, Turn
 from broker.groups.classic.group import ClassicGroup
 from broker.groups.classic.rounds import Rounds
@@ -31,6 +32,8 @@ class Presence:
         member = group.member(request.member_id, request.group_instance_id)
         check_generation(group, request.generation_id)
         self._rounds.restart_session(turn, group, member)
+        if member.client.party == NOBODY and client[:2] == member.client[:2]:
+            member.client = client  # its record does not have the party
         if group.state is GroupState.PREPARING_REBALANCE:
             raise RebalanceInProgressError(f"group {group.group_id} rebalances: join again")
         turn.answer(ticket, HeartbeatResponse())

@@ -1,11 +1,13 @@
 """SyncGroup: the leader brings the assignments of a generation, and every member fetches its own.
 
 The generation is written with its assignments, and is stable from then on. A member that syncs again gets its
-assignment again.
+assignment again. Assignments that do not fit (into a record, or into the memory of the leader's party) are refused for
+all members, which then join again.
 """
 
 from __future__ import annotations
 
+from broker.coordination.held_memory import ShardMemory
 from broker.coordination.turn import Client, Ticket, Turn
 from broker.groups.classic.group import ClassicGroup
 from broker.groups.classic.member import ClassicMember
@@ -13,8 +15,9 @@ from broker.groups.classic.rounds import Rounds
 from broker.groups.classic.sizes import refusal_of
 from broker.groups.classic.states import GroupState
 from broker.groups.group_config import GroupConfig
-from broker.groups.records.classic_records import GroupMetadataKey
+from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
 from penstock.errors import (
+    ApiError,
     IllegalGenerationError,
     InconsistentGroupProtocolError,
     RebalanceInProgressError,
@@ -26,9 +29,8 @@ from penstock.messages.groups.classic_protocol import SyncGroupRequest
 class Syncs:
     """Decides about SyncGroup."""
 
-    def __init__(self, config: GroupConfig, rounds: Rounds) -> None:
-        self._config = config
-        self._rounds = rounds
+    def __init__(self, config: GroupConfig, rounds: Rounds, memory: ShardMemory) -> None:
+        self._config, self._rounds, self._memory = config, rounds, memory
 
     def sync(self, turn: Turn, ticket: Ticket, request: SyncGroupRequest, client: Client) -> None:
         group, member = self._checked(request)
@@ -61,12 +63,17 @@ class Syncs:
     def _assign(self, turn: Turn, group: ClassicGroup, request: SyncGroupRequest) -> None:
         assignments = {one.member_id: one.assignment for one in request.assignments}
         key, value = GroupMetadataKey(group=group.group_id), group.record(turn.wall_ms, assignments)
-        if (refusal := refusal_of(self._config, key, value)) is not None:
+        if (refusal := refusal_of(self._config, key, value) or self._no_room(group, value)) is not None:
             self._rounds.refuse_syncs(turn, group, refusal)
             self._rounds.prepare(turn, group)
             return
         turn.write(key, value)
         self._rounds.hand_out(turn, group)
+
+    def _no_room(self, group: ClassicGroup, value: GroupMetadataValue) -> ApiError | None:
+        """The error of assignments for which the party of the leader has no memory."""
+        before = sum(len(member.assignment) for member in group.members.values())
+        return self._memory.refusal_of(sum(len(member.assignment) for member in value.members) - before)
 
 
 def check_generation(group: ClassicGroup, generation: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
+from broker.coordination.held_memory import ShardMemory
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Handlers, Ticket, Turn
 from broker.groups.consumer import changes, commit_checks
@@ -37,18 +38,23 @@ from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 
 class ConsumerGroups:
     def __init__(
-        self, config: GroupConfig, groups: MutableMapping[str, Any], timers: Timers[Turn], classic: ClassicPort
+        self,
+        config: GroupConfig,
+        groups: MutableMapping[str, Any],
+        timers: Timers[Turn],
+        classic: ClassicPort,
+        memory: ShardMemory,
     ) -> None:
         self._config = config
         self._groups = groups
         self._views = SubscribedTopics()
-        epochs = GroupEpochs(config, groups, self._views, timers)
-        self._departures = Departures(config, groups, epochs, timers, classic)
-        self._heartbeats = Heartbeats(config, groups, epochs, self._departures.deadlines, classic)
+        epochs = GroupEpochs(config, groups, self._views, timers, memory)
+        self._departures = Departures(config, groups, epochs, timers, classic, memory)
+        self._heartbeats = Heartbeats(config, groups, epochs, self._departures.deadlines, classic, memory)
         self.replays: Mapping[type[Any], Callable[[Any, Any], None]] = ConsumerReplay(groups).replays
         """By the class of a record's key: takes the record into the state."""
         self.handlers: Handlers = {ConsumerGroupHeartbeatRequest: self._heartbeat}
-        self.classic_handlers = ClassicMembers(config, groups, epochs, self._departures, classic).handlers
+        self.classic_handlers = ClassicMembers(config, groups, epochs, self._departures, classic, memory).handlers
         """The requests of the classic protocol, where the group is one of this."""
 
     def loaded(self, turn: Turn, groups: Iterable[ConsumerGroup] | None = None) -> None:

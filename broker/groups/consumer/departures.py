@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from broker.coordination.held_memory import ShardMemory
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Turn
 from broker.groups.consumer import changes
@@ -35,11 +36,12 @@ class Departures:
         epochs: GroupEpochs,
         timers: Timers[Turn],
         classic: ClassicPort,
+        memory: ShardMemory,
     ) -> None:
         self._config = config
         self._groups = groups
         self._epochs = epochs
-        self._classic = classic
+        self._classic, self._memory = classic, memory
         self.deadlines = Deadlines(timers, self._missed)
 
     def leave(self, turn: Turn, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
@@ -70,8 +72,9 @@ class Departures:
         protocols = protocols_of(group)
         for member_id in group.members:
             self.deadlines.forget(group.group_id, member_id)
-        write_downgrade(turn, group, value)
-        self._classic.adopted(turn, self._groups[group.group_id], protocols)
+        with self._memory.deciding_for(self._memory.lasting.holder_of(group.group_id)):
+            write_downgrade(turn, group, value)
+            self._classic.adopted(turn, self._groups[group.group_id], protocols)
         return True
 
     def _leave_for_a_while(self, turn: Turn, group: ConsumerGroup, member: Member) -> None:

@@ -56,11 +56,15 @@ class ConsumerGroup:
     """Topics that came or went since the patterns were resolved; None: any may have."""
 
     sights: Sights = field(default_factory=Sights, compare=False)
+    parties: dict[str, str] = field(default_factory=dict, compare=False)
+    """The party (network/parties.py) of each member that was heard here, by the member's id."""
 
     assigned_at_ms: int = field(default=0, compare=False)
     """When its last target was computed, in the time of turns; 0: not since it was loaded."""
     assignment_work: int = field(default=0, compare=False)
     """How much that was: partitions and subscriptions."""
+    no_memory_until_ms: int = field(default=0, compare=False)
+    """There was no memory for the new target; it is tried again then, in the time of turns."""
     epoch_without_target: int = field(default=-1, compare=False)
     """The epoch whose target fits into no record."""
 
@@ -126,6 +130,7 @@ class ConsumerGroup:
     def remove_member(self, member_id: str) -> None:
         """Nothing if there is none."""
         member = self.members.pop(member_id, None)
+        self.parties.pop(member_id, None)
         if member is not None:
             self._forget(member, None)
             if self.sights.left(member):

@@ -13,11 +13,13 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
+from broker.coordination.held_memory import ShardMemory
 from broker.coordination.regex import matching
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Turn
 from broker.groups.consumer import changes, targets
 from broker.groups.consumer.group import ConsumerGroup, ResolvedRegex
+from broker.groups.consumer.growth import regex_bytes, targets_growth
 from broker.groups.consumer.record_room import names_fit, targets_fit
 from broker.groups.consumer.subscribed_topics import SubscribedTopics
 from broker.groups.group_config import GroupConfig
@@ -33,14 +35,27 @@ WORK_PER_MS: Final = 100
 while one is computed."""
 
 
+MEMORY_RETRY_MS: Final = 30_000
+"""Between two tries to assign for which there is no memory."""
+_NO_MEMORY: Final = (
+    "its principal's share of group.coordinator.memory.max.bytes is used up: its assignment stays; delete groups that"
+    " are used no more, or raise the limit"
+)
+
+
 class GroupEpochs:
     def __init__(
-        self, config: GroupConfig, groups: Mapping[str, Any], views: SubscribedTopics, timers: Timers[Turn]
+        self,
+        config: GroupConfig,
+        groups: Mapping[str, Any],
+        views: SubscribedTopics,
+        timers: Timers[Turn],
+        memory: ShardMemory,
     ) -> None:
         self._config = config
         self._groups = groups
         self._views = views
-        self._timers = timers
+        self._timers, self._memory = timers, memory
 
     def refresh(self, turn: Turn, group: ConsumerGroup, changed: bool) -> None:
         """Begin a new epoch if the members `changed`, or if the topics that they read did; assign what is not assigned
@@ -84,11 +99,14 @@ class GroupEpochs:
                 continue
             if topics == resolved.topics:
                 continue
-            if names_fit(self._config, group.group_id, regex, topics):
+            growth = regex_bytes(topics) - regex_bytes(resolved.topics)
+            if not names_fit(self._config, group.group_id, regex, topics):
+                _log.warning("group %s: a pattern stands for more topics than a record holds: not read", group.group_id)
+            elif not self._memory.has_room_in(group.group_id, growth):
+                _log.warning("group %s: a pattern stands for more topics, and %s", group.group_id, _NO_MEMORY)
+            else:
                 different = True
                 self.write_regex(turn, group, regex, topics)
-            else:
-                _log.warning("group %s: a pattern stands for more topics than a record holds: not read", group.group_id)
         return different
 
     def _drop_regex(self, turn: Turn, group: ConsumerGroup, regex: str) -> None:
@@ -98,7 +116,9 @@ class GroupEpochs:
     def _assign_soon(self, turn: Turn, group: ConsumerGroup) -> None:
         """Now, if the last target is long enough ago for the work that it was; or else when it is."""
         due_ms = group.assigned_at_ms + group.assignment_work // WORK_PER_MS
-        if group.assignment_work <= SMALL_WORK or turn.now_ms >= due_ms or not group.assignment_epoch:
+        if turn.now_ms < group.no_memory_until_ms:
+            due_ms = group.no_memory_until_ms
+        elif group.assignment_work <= SMALL_WORK or turn.now_ms >= due_ms or not group.assignment_epoch:
             self._assign(turn, group)
             return
         name, group_id = ("consumer assignment", group.group_id), group.group_id
@@ -115,7 +135,14 @@ class GroupEpochs:
         found, group.assignment_work = targets.new_targets(group, turn.topics, assignor)
         group.assigned_at_ms = turn.now_ms
         if targets_fit(self._config, group.group_id, found):
-            changes.write_targets(turn, group, found, group.epoch)
+            if self._memory.has_room_in(group.group_id, targets_growth(group, found)):
+                group.no_memory_until_ms = 0
+                changes.write_targets(turn, group, found, group.epoch)
+                return
+            if not group.no_memory_until_ms:
+                _log.warning("group %s: its topics have more partitions, and %s", group.group_id, _NO_MEMORY)
+            group.no_memory_until_ms = turn.now_ms + MEMORY_RETRY_MS
+            self._assign_soon(turn, group)
         else:
             group.epoch_without_target = group.epoch
             _log.error(

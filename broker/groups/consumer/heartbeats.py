@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from broker.coordination.held_memory import ShardMemory
 from broker.coordination.regex import matching
 from broker.coordination.turn import Client, Turn
 from broker.groups.consumer import changes, record_forms
@@ -21,6 +22,7 @@ from broker.groups.consumer.classic_members.protocol_moves import ClassicPort, U
 from broker.groups.consumer.deadlines import Deadlines
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.group_epochs import GroupEpochs
+from broker.groups.consumer.growth import growth
 from broker.groups.consumer.member import Member, assignment_of, session_timeout_ms, told
 from broker.groups.consumer.membership import Found, joining, staying
 from broker.groups.consumer.reconciliation import Heard, reconciled
@@ -43,12 +45,13 @@ class Heartbeats:
         epochs: GroupEpochs,
         deadlines: Deadlines,
         classic: ClassicPort,
+        memory: ShardMemory,
     ) -> None:
         self._config = config
         self._groups = groups
         self._epochs = epochs
         self._deadlines = deadlines
-        self._classic = classic
+        self._classic, self._memory = classic, memory
 
     def beat(
         self, turn: Turn, request: ConsumerGroupHeartbeatRequest, client: Client
@@ -68,12 +71,14 @@ class Heartbeats:
         subscribes_anew = found.is_new or said.names != found.member.names or said.regex != found.member.regex
         if subscribes_anew or said != found.member:
             check_records_fit(self._config, group, said, resolved if subscribes_anew else (), turn.topics)
+            self._memory.must_have_room(growth(group, found, said, resolved, turn.topics))
         # Nothing below raises.
         if moved is not None:
             self._write_upgrade(turn, moved)
         group = self._write_said(turn, group, found, said, resolved, client.sight)
         self._epochs.refresh(turn, group, _changes_group(found, said))
         member = self._step(turn, group, said.member_id, Heard(request.member_epoch, held))
+        group.parties[member.member_id] = client.party
         self._deadlines.heard(
             turn.now_ms, group.group_id, member.member_id, self._config.group_consumer_session_timeout_ms
         )

@@ -20,6 +20,7 @@ from broker.coordination.shard_ports import ShardPorts, ShardState
 from broker.coordination.state_topic import StateTopic
 from broker.groups.coordinator.many_groups import MANY_GROUPS, joined_groups
 from broker.groups.coordinator.transactional_offsets import TransactionalOffsets, Verification, of_leaders
+from broker.groups.shard.shard import Shard
 from broker.network.request_channel import Request
 from broker.replication.hosting.role_news import Lead
 from broker.replication.leader.purgatory import Waiter
@@ -27,7 +28,7 @@ from broker.replication.partition import Partition
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.internal_topics import CONSUMER_OFFSETS
-from penstock.errors import NotCoordinatorError
+from penstock.errors import ApiError, NotCoordinatorError
 from penstock.messages.groups.coordinators import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -91,6 +92,14 @@ class GroupCoordinator:
             self._transactional.submit(shard, answer, body, client)
         else:
             shard.submit(answer, body, client)
+
+    def removes_another(self, request: Request, group_id: str, body: Any) -> bool:
+        """True if the request, should it succeed, removes a member of somebody else from a group that is led here."""
+        try:
+            core = self._shard_of(group_id).core
+        except ApiError:
+            return False
+        return isinstance(core, Shard) and core.removes_another(body, client_of(request))
 
     def submit_each(self, request: Request, body: Any) -> None:
         """A request about several groups of any shards, or about all groups here (ListGroups).

@@ -5,10 +5,12 @@ Not here: the lag of groups (groups/lag/), and requests that wait, which the req
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from broker.coordination.loading import LoadFigures
+from broker.coordination.memory_shares import CoordinatorMemory, PartyMemory
 from broker.coordination.shard_ports import ShardState
 from broker.groups.coordinator.group_coordinator import GroupCoordinator
-from broker.groups.shard.group_memory import GroupMemory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from penstock.metric_fields import counter, gauge, in_seconds, measured
@@ -32,8 +34,17 @@ class CoordinatorStatistics:
     memory_bytes: int = gauge(
         "penstock_group_coordinator_memory_bytes", "Memory that the state of groups takes here, about."
     )
+    memory_open_bytes: int = gauge(
+        "penstock_group_coordinator_memory_open_bytes",
+        "Memory that offsets take here until their transactions end, about. It has a limit of its own, as large.",
+    )
     memory_max_bytes: int = gauge(
-        "penstock_group_coordinator_memory_max_bytes", "Memory above which no group and no member is added."
+        "penstock_group_coordinator_memory_max_bytes",
+        "Memory for groups, members and offsets. A principal may hold as much of it as stays free for others.",
+    )
+    memory_refusals: int = counter(
+        "penstock_group_coordinator_memory_refusals",
+        "Joins, assignments and offsets that were refused because their principal may not hold more memory here.",
     )
     commits: int = counter("penstock_group_commits", "Offsets that groups have committed here.")
     rebalances: int = counter("penstock_group_rebalances", "New generations and new epochs of groups.")
@@ -50,9 +61,13 @@ class GroupFigures:
     """The parts that the figures are read from."""
 
     def __init__(
-        self, coordinator: GroupCoordinator, memory: GroupMemory, totals: GroupTotals, loads: LoadFigures
+        self, coordinator: GroupCoordinator, memory: CoordinatorMemory, totals: GroupTotals, loads: LoadFigures
     ) -> None:
         self._coordinator, self._memory, self._totals, self._loads = coordinator, memory, totals, loads
+
+    def largest_parties(self) -> Sequence[PartyMemory]:
+        """The parties that hold most of the memory of groups."""
+        return self._memory.lasting.largest()
 
     def statistics(self) -> CoordinatorStatistics:
         led, loads = tuple(self._coordinator.shards), self._loads
@@ -66,8 +81,10 @@ class GroupFigures:
             members=sum(core.members for core in cores),
             offsets=sum(core.offsets for core in cores),
             pending_offsets=sum(core.pending_offsets for core in cores),
-            memory_bytes=sum(core.bytes for core in cores),
+            memory_bytes=self._memory.lasting.used,
+            memory_open_bytes=self._memory.passing.used,
             memory_max_bytes=self._memory.bytes_max,
+            memory_refusals=self._memory.refusals,
             commits=counts.commits,
             rebalances=counts.rebalances,
             removed_offsets=counts.removed_offsets,

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
 from broker.coordination.led_shard import LedShard
+from broker.coordination.memory_shares import MemoryShares
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.turn import Client
 from broker.replication.partition import Partition
@@ -31,6 +32,8 @@ from penstock.errors import (
 )
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 
+WAITING_MAX: Final = 10_000
+"""Commits that wait, half of them for one party alone: as many questions are left to leaders (verifier.py)."""
 BEHIND_MAX: Final = 100
 """Commits of one producer that wait behind one. Clients send the next when they have the answer to the last."""
 Answer = Callable[[Any], None]
@@ -66,6 +69,7 @@ class TransactionalOffsets:
         """The transaction's coordinator has `wait_ms` to answer."""
         self._verification, self._wait_ms = verification, wait_ms
         self._waiting: dict[tuple[LedShard, int], _Waiting] = {}
+        self._counts = MemoryShares(WAITING_MAX)
 
     def submit(self, shard: LedShard, answer: Answer, request: TxnOffsetCommitRequest, client: Client) -> None:
         """Have the shard decide, when the transaction is known to be open. Answered once, now or later."""
@@ -74,11 +78,28 @@ class TransactionalOffsets:
         if waiting is not None:
             if len(waiting.commits) > BEHIND_MAX:
                 raise ResourceExhaustedError(f"{BEHIND_MAX} commits of producer {request.producer_id} wait already")
+            self._waits(commit)
             waiting.commits.append(commit)
         elif not shard.is_serving or shard.log.is_open(TxnProducer(request.producer_id, request.producer_epoch)):
             shard.submit(answer, request, client)
         else:
+            self._waits(commit)
             self._ask(key, _Waiting(shard, commit))
+
+    def _waits(self, commit: _Commit) -> None:
+        party = commit.client.party
+        if not self._counts.has_room(party, 1):
+            raise ResourceExhaustedError(
+                f"{self._counts.used} commits wait on this broker for the coordinators of their transactions,"
+                f" {self._counts.held_by(party)} of them of {party}; nothing was written, send it again"
+            )
+        self._counts.changed(party, 1)
+
+    def _taken(self, waiting: _Waiting) -> _Commit:
+        """The first commit, which waits no more."""
+        commit = waiting.commits.popleft()
+        self._counts.changed(commit.client.party, -1)
+        return commit
 
     def _ask(self, key: tuple[LedShard, int], waiting: _Waiting) -> None:
         request = waiting.commits[0].request
@@ -96,13 +117,13 @@ class TransactionalOffsets:
     def _told(self, key: tuple[LedShard, int], error: ApiError | None) -> None:
         """The first commit goes to the shard, and those behind it that are of the same transaction."""
         waiting = self._waiting.pop(key)
-        first = waiting.commits.popleft()
+        first = self._taken(waiting)
         if error is not None:
             first.answer(of_coordinators(error))
         else:
             waiting.shard.submit(first.answer, first.request, first.client)
             while waiting.commits and _is_same(waiting.commits[0].request, first.request):
-                behind = waiting.commits.popleft()
+                behind = self._taken(waiting)
                 waiting.shard.submit(behind.answer, behind.request, behind.client)
         if waiting.commits:
             self._ask(key, waiting)
@@ -113,8 +134,8 @@ class TransactionalOffsets:
             waiting = self._waiting.popitem()[1]
             if waiting.question is not None:
                 self._verification.withdraw(waiting.question)
-            for commit in waiting.commits:
-                commit.answer(NotCoordinatorError("the broker stops"))
+            while waiting.commits:
+                self._taken(waiting).answer(NotCoordinatorError("the broker stops"))
 
     def __repr__(self) -> str:
         return f"TransactionalOffsets({len(self._waiting)} producers wait)"

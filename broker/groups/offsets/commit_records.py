@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
+from broker.coordination.record_log import TxnProducer
 from broker.coordination.turn import Turn
 from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.known_partitions import KnownPartitions
@@ -26,6 +27,24 @@ _RECORD_BYTES: Final = 1_000
 CommitRecord = tuple[OffsetCommitKey, OffsetCommitValue]
 
 
+def taken(
+    turn: Turn,
+    partitions: Iterable[OffsetCommitPartition],
+    records: Iterable[CommitRecord | ApiError],
+    refusal_of: Callable[[OffsetCommitKey, OffsetCommitValue], ApiError | None],
+    producer: TxnProducer | None = None,
+) -> tuple[OffsetCommitResult, ...]:
+    """The answer of each partition, after its record was written unless it is refused for want of memory. One after the
+    other: the first offset of a group brings the group, so the next ones take less."""
+    results = []
+    for one, found in zip(partitions, records, strict=True):
+        error = found if isinstance(found, ApiError) else refusal_of(*found)
+        if error is None and not isinstance(found, ApiError):
+            turn.write(*found, producer)
+        results.append(OffsetCommitResult(one.partition, error))
+    return tuple(results)
+
+
 class CommitRecords:
     """Makes them, or says which partition is refused."""
 
@@ -34,19 +53,17 @@ class CommitRecords:
 
     def of(
         self, turn: Turn, group_id: str, partitions: Iterable[OffsetCommitPartition], expire_ms: int = NO_TIMESTAMP
-    ) -> tuple[list[CommitRecord], tuple[OffsetCommitResult, ...]]:
-        """The records of the partitions that are taken, and the answer of each that was asked for."""
+    ) -> list[CommitRecord | ApiError]:
+        """The record or the error of each partition that was asked for, in order."""
         known = KnownPartitions(turn.topics)
-        records, results = [], []
+        records: list[CommitRecord | ApiError] = []
         for one in partitions:
             try:
                 topic, topic_id = known.found(one.partition, one.topic_id)
                 records.append(self._record(turn, group_id, topic, topic_id, one, expire_ms))
             except ApiError as error:
-                results.append(OffsetCommitResult(one.partition, error))
-            else:
-                results.append(OffsetCommitResult(one.partition))
-        return records, tuple(results)
+                records.append(error)
+        return records
 
     def _record(
         self, turn: Turn, group_id: str, topic: str, topic_id: str, one: OffsetCommitPartition, expire_ms: int

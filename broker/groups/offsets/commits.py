@@ -1,18 +1,21 @@
 """OffsetCommit: who may commit, and which offsets are taken.
 
-An error of the group or of its member refuses the whole commit; one of a partition that partition alone.
+An error of the group or of its member refuses the whole commit; one of a partition that partition alone. Where the
+party of the sender has no memory left, offsets that need none are taken still: those that replace others as large.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from broker.coordination.held_memory import ShardMemory
 from broker.coordination.turn import Client, Ticket, Turn
 from broker.groups.group_config import GroupConfig
-from broker.groups.offsets.commit_records import CommitRecords
+from broker.groups.offsets.commit_records import CommitRecords, taken
 from broker.groups.offsets.offset_groups import OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
-from penstock.errors import GroupIdNotFoundError, IllegalGenerationError, UnknownMemberIdError
+from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
+from penstock.errors import ApiError, GroupIdNotFoundError, IllegalGenerationError, UnknownMemberIdError
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetCommitResponse
 from penstock.types import NO_TIMESTAMP
 
@@ -22,20 +25,24 @@ _TIME_MAX: Final = (1 << 63) - 1
 class OffsetCommits:
     """Decides about commits."""
 
-    def __init__(self, config: GroupConfig, state: GroupOffsetsState, groups: OffsetGroups) -> None:
+    def __init__(
+        self, config: GroupConfig, state: GroupOffsetsState, groups: OffsetGroups, memory: ShardMemory
+    ) -> None:
         self._records = CommitRecords(config)
-        self._state = state
-        self._groups = groups
+        self._state, self._groups, self._memory = state, groups, memory
 
     def commit(self, turn: Turn, ticket: Ticket, request: OffsetCommitRequest, client: Client) -> None:
         self._check(turn, request)
         expire_ms = NO_TIMESTAMP
         if request.retention_ms != -1:
             expire_ms = min(turn.wall_ms + request.retention_ms, _TIME_MAX)
-        records, results = self._records.of(turn, request.group_id, request.partitions, expire_ms)
-        for key, value in records:
-            turn.write(key, value)
+        records = self._records.of(turn, request.group_id, request.partitions, expire_ms)
+        results = taken(turn, request.partitions, records, self._refusal_of)
         turn.answer(ticket, OffsetCommitResponse(results))
+
+    def _refusal_of(self, key: OffsetCommitKey, value: OffsetCommitValue) -> ApiError | None:
+        growth = self._state.growth(key, value)
+        return self._memory.refusal_of(growth) if growth > 0 else None
 
     def _check(self, turn: Turn, request: OffsetCommitRequest) -> None:
         group_id = request.group_id

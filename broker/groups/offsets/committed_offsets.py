@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from broker.coordination.held_memory import ShardMemory
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Handlers, Turn
 from broker.groups.group_config import GroupConfig
@@ -21,13 +22,13 @@ from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 class CommittedOffsets:
     """The shard replays records into `state` (`state.replays`), and gives requests to `handlers`."""
 
-    def __init__(self, config: GroupConfig, groups: OffsetGroups, timers: Timers[Turn]) -> None:
-        self.state = GroupOffsetsState()
+    def __init__(self, config: GroupConfig, groups: OffsetGroups, timers: Timers[Turn], memory: ShardMemory) -> None:
+        self.state = GroupOffsetsState(memory.grown, memory.grown_for_now)
         self._deletions = OffsetDeletions(self.state, groups)
         self._sweep = OffsetSweep(config, self.state, groups, timers)
         self.handlers: Handlers = {
-            OffsetCommitRequest: OffsetCommits(config, self.state, groups).commit,
-            TxnOffsetCommitRequest: TransactionalCommits(config, self.state, groups).commit,
+            OffsetCommitRequest: OffsetCommits(config, self.state, groups, memory).commit,
+            TxnOffsetCommitRequest: TransactionalCommits(config, self.state, groups, memory).commit,
             OffsetFetchRequest: OffsetFetches(self.state, groups).fetch,
             OffsetDeleteRequest: self._deletions.delete,
         }

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any, Final
 
-from broker.groups.offsets.pending_offsets import PendingOffsets
+from broker.coordination.held_memory import UNIT_BYTES, Grown, text_bytes, uncounted
+from broker.groups.offsets.pending_offsets import PendingOffsets, entry_bytes
 from broker.groups.offsets.topic_offsets import TOPIC_BYTES, StoredOffset, TopicOffsets
 from broker.groups.records.offset_records import (
     LegacyOffsetCommitKey,
@@ -24,7 +25,7 @@ from broker.groups.records.offset_records import (
 )
 from penstock.types import TopicPartition
 
-GROUP_BYTES: Final = 400
+GROUP_BYTES: Final = 400 + UNIT_BYTES
 """The memory of a group without topics, about."""
 _NO_TOPICS: Final[Mapping[str, TopicOffsets]] = {}
 
@@ -42,11 +43,13 @@ class OffsetStatistics:
 class GroupOffsetsState:
     """By group, topic and partition."""
 
-    def __init__(self) -> None:
+    def __init__(self, grown: Grown = uncounted, grown_for_now: Grown = uncounted) -> None:
+        """They hear of every change of a group's bytes: of state that lasts, and that ends with a transaction."""
+        self._grown = grown
         self._groups: dict[str, dict[str, TopicOffsets]] = {}
         self._offsets = 0
         self._bytes = 0
-        self.pending = PendingOffsets()
+        self.pending = PendingOffsets(grown, grown_for_now)
         self.replays: Mapping[type, Callable[[Any, Any], None]] = {
             OffsetCommitKey: self.replay_offset,
             LegacyOffsetCommitKey: self.replay_legacy,
@@ -78,7 +81,7 @@ class GroupOffsetsState:
         else:
             offsets = self._offsets_in(key.group, key.topic, run.topic_id)
             before = len(offsets)
-            self._bytes += offsets.put_run(run)
+            self._changed(key.group, offsets.put_run(run))
             self._offsets += len(offsets) - before
 
     def replay_pending(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
@@ -86,15 +89,15 @@ class GroupOffsetsState:
         if value is None:
             self._remove(key.group, key.topic, key.partition)
         else:
-            self.pending.put(producer_id, key.group, TopicPartition(key.topic, key.partition), value)
+            place = TopicPartition(key.topic, key.partition)
+            self.pending.put(producer_id, key.group, place, value, self.reserved(key, value))
 
     def replay_end(self, producer_id: int, is_committed: bool) -> int:
         """A marker: the transaction of this producer has ended. The number of offsets that it has committed."""
-        decided = self.pending.decide(producer_id)
-        if not is_committed:
-            return 0
+        decided = self.pending.decided(producer_id) if is_committed else ()
         for one in decided:
             self._commit(one.group_id, *one.place, one.value, one.order)
+        self.pending.ended(producer_id)
         return len(decided)
 
     def _commit(
@@ -108,7 +111,7 @@ class GroupOffsetsState:
     def _put(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> None:
         offsets = self._offsets_in(group_id, topic, value.topic_id)
         before = len(offsets)
-        self._bytes += offsets.put(partition, value)
+        self._changed(group_id, offsets.put(partition, value))
         self._offsets += len(offsets) - before
 
     def _offsets_in(self, group_id: str, topic: str, topic_id: str) -> TopicOffsets:
@@ -116,11 +119,11 @@ class GroupOffsetsState:
         topics = self._groups.get(group_id)
         if topics is None:
             topics = self._groups[group_id] = {}
-            self._bytes += GROUP_BYTES + len(group_id)
+            self._changed(group_id, GROUP_BYTES + text_bytes(group_id))
         offsets = topics.get(topic)
         if offsets is None:
             offsets = topics[intern(topic)] = TopicOffsets(intern(topic_id))
-            self._bytes += TOPIC_BYTES
+            self._changed(group_id, TOPIC_BYTES)
         return offsets
 
     def _remove(self, group_id: str, topic: str, partition: int) -> None:
@@ -131,20 +134,40 @@ class GroupOffsetsState:
         if offsets is None:
             return
         before = len(offsets)
-        self._bytes += offsets.pop(partition)
+        self._changed(group_id, offsets.pop(partition))
         self._offsets += len(offsets) - before
         if not offsets:
             del topics[topic]
-            self._bytes -= TOPIC_BYTES
+            self._changed(group_id, -TOPIC_BYTES)
         if not topics:
             del self._groups[group_id]
-            self._bytes -= GROUP_BYTES + len(group_id)
+            self._changed(group_id, -GROUP_BYTES - text_bytes(group_id))
+
+    def _changed(self, group_id: str, by: int) -> None:
+        if by:
+            self._bytes += by
+            self._grown(group_id, by)
 
     # -- out -----------------------------------------------------------------------------------------------------------
 
     def get(self, group_id: str, topic: str, partition: int) -> StoredOffset | None:
         offsets = self._groups.get(group_id, _NO_TOPICS).get(topic)
         return None if offsets is None else offsets.get(partition)
+
+    def growth(self, key: OffsetCommitKey, value: OffsetCommitValue) -> int:
+        """The bytes by which the group would grow if the offset were committed now."""
+        topics = self._groups.get(key.group)
+        group_bytes = GROUP_BYTES + text_bytes(key.group) if topics is None else 0
+        offsets = None if topics is None else topics.get(key.topic)
+        if offsets is None:
+            return group_bytes + TOPIC_BYTES + TopicOffsets(value.topic_id).growth(key.partition, value)
+        return offsets.growth(key.partition, value)
+
+    def reserved(self, key: OffsetCommitKey, value: OffsetCommitValue) -> int:
+        """The bytes that an offset of a transaction reserves, so that there is memory for it when it is committed; 0 if
+        it replaces one as large."""
+        growth = self.growth(key, value)
+        return max(growth, entry_bytes(value)) if growth > 0 else 0
 
     def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, StoredOffset]]:
         """All offsets of a group."""

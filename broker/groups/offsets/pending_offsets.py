@@ -5,7 +5,9 @@ of a place, committed at once or by a transaction, the one that stands last in t
 was compacted, too. An offset that a later one has replaced waits on without a value, since the transaction of its
 producer is not decided: the place is not stable. A tombstone forgets everything that waited there before it.
 
-Nothing is kept of a producer without such offsets. Not here: the committed offsets (offsets_state.py), who may commit.
+Nothing is kept of a producer without such offsets. An offset whose commit will make its group larger reserves memory
+that lasts, because the end of its transaction is not refused; any other one takes memory until that end alone. Not
+here: the committed offsets (offsets_state.py), who may commit.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from broker.coordination.held_memory import NO_UNIT, UNIT_BYTES, Grown, text_bytes, uncounted
 from broker.groups.records.offset_records import OffsetCommitValue
 from penstock.types import TopicPartition
 
-GROUP_BYTES: Final = 200
+GROUP_BYTES: Final = 200 + UNIT_BYTES
 """The memory of a group with an offset that waits, about."""
 PRODUCER_BYTES: Final = 200
 """…of a producer."""
@@ -36,21 +39,26 @@ class DecidedOffset(NamedTuple):
 class _Pending:
     """`value` None: a later record of the place counts."""
 
-    __slots__ = ("order", "value")
+    __slots__ = ("order", "reserved", "value")
 
-    def __init__(self, order: int, value: OffsetCommitValue) -> None:
-        self.order = order
+    def __init__(self, order: int, value: OffsetCommitValue, reserved: int) -> None:
+        self.order, self.reserved = order, reserved
         self.value: OffsetCommitValue | None = value
 
     @property
     def bytes(self) -> int:
-        return ENTRY_BYTES + (0 if self.value is None else len(self.value.metadata))
+        return ENTRY_BYTES if self.value is None else entry_bytes(self.value)
+
+
+def entry_bytes(value: OffsetCommitValue) -> int:
+    return ENTRY_BYTES + text_bytes(value.metadata)
 
 
 class PendingOffsets:
     """See the module."""
 
-    def __init__(self) -> None:
+    def __init__(self, grown: Grown = uncounted, grown_for_now: Grown = uncounted) -> None:
+        self._grown, self._grown_for_now = grown, grown_for_now
         self._groups: dict[str, dict[TopicPartition, dict[int, _Pending]]] = {}
         self._producers: dict[int, dict[tuple[str, TopicPartition], None]] = {}
         self._order = 0
@@ -60,46 +68,53 @@ class PendingOffsets:
 
     # -- in ------------------------------------------------------------------------------------------------------------
 
-    def put(self, producer_id: int, group_id: str, place: TopicPartition, value: OffsetCommitValue) -> None:
-        """The next record of the place; instead of that producer's last one."""
+    def put(
+        self, producer_id: int, group_id: str, place: TopicPartition, value: OffsetCommitValue, reserved: int = 0
+    ) -> None:
+        """The next record of the place; instead of that producer's last one. `reserved`: bytes of memory that lasts."""
         self._order += 1
         self._drop(producer_id, group_id, place)
         places = self._groups.get(group_id)
         if places is None:
             places = self._groups[group_id] = {}
-            self.bytes += GROUP_BYTES + len(group_id)
+            self._changed(group_id, GROUP_BYTES + text_bytes(group_id))
         keys = self._producers.get(producer_id)
         if keys is None:
             keys = self._producers[producer_id] = {}
-            self.bytes += PRODUCER_BYTES
-        entry = places.setdefault(place, {})[producer_id] = _Pending(self._order, value)
+            self._changed(NO_UNIT, PRODUCER_BYTES)
+        entry = places.setdefault(place, {})[producer_id] = _Pending(self._order, value, reserved)
         keys[group_id, place] = None
         self._entries += 1
-        self.bytes += entry.bytes
+        self._count(group_id, entry, 1)
 
     def replaced(self, group_id: str, place: TopicPartition, order: int | None = None) -> None:
         """An offset is committed there; those that stand before it will not count. `order` is that of an offset that
         has waited itself."""
         for entry in self._groups.get(group_id, {}).get(place, {}).values():
             if entry.value is not None and (order is None or entry.order < order):
-                self.bytes -= entry.bytes
-                entry.value = None
-                self.bytes += entry.bytes
+                self._count(group_id, entry, -1)
+                entry.value, entry.reserved = None, 0
+                self._count(group_id, entry, 1)
 
     def forget(self, group_id: str, place: TopicPartition) -> None:
         """A tombstone: nothing waits there any more."""
         for producer_id in list(self._groups.get(group_id, {}).get(place, ())):
             self._drop(producer_id, group_id, place)
 
-    def decide(self, producer_id: int) -> list[DecidedOffset]:
-        """The transaction of this producer has ended; the offsets that count if it is committed."""
+    def decided(self, producer_id: int) -> list[DecidedOffset]:
+        """The offsets of this producer that count if its transaction is committed now."""
         decided = []
-        for group_id, place in list(self._producers.get(producer_id, ())):
+        for group_id, place in self._producers.get(producer_id, ()):
             entry = self._groups[group_id][place][producer_id]
             if entry.value is not None:
                 decided.append(DecidedOffset(group_id, place, entry.value, entry.order))
-            self._drop(producer_id, group_id, place)
         return decided
+
+    def ended(self, producer_id: int) -> None:
+        """The transaction of this producer has ended: nothing of it waits. AFTER its offsets were committed: whoever
+        holds the memory of a group that it makes holds it before and after."""
+        for group_id, place in list(self._producers.get(producer_id, ())):
+            self._drop(producer_id, group_id, place)
 
     def _drop(self, producer_id: int, group_id: str, place: TopicPartition) -> None:
         places = self._groups.get(group_id, {})
@@ -107,17 +122,28 @@ class PendingOffsets:
         if entry is None:
             return
         self._entries -= 1
-        self.bytes -= entry.bytes
+        self._count(group_id, entry, -1)
         if not places[place]:
             del places[place]
         if not places:
             del self._groups[group_id]
-            self.bytes -= GROUP_BYTES + len(group_id)
+            self._changed(group_id, -GROUP_BYTES - text_bytes(group_id))
         keys = self._producers[producer_id]
         del keys[group_id, place]
         if not keys:
             del self._producers[producer_id]
-            self.bytes -= PRODUCER_BYTES
+            self._changed(NO_UNIT, -PRODUCER_BYTES)
+
+    def _changed(self, unit: str, by: int) -> None:
+        self.bytes += by
+        self._grown_for_now(unit, by)
+
+    def _count(self, group_id: str, entry: _Pending, sign: int) -> None:
+        if entry.reserved:
+            self.bytes += sign * entry.bytes
+            self._grown(group_id, sign * entry.reserved)
+        else:
+            self._changed(group_id, sign * entry.bytes)
 
     # -- out -----------------------------------------------------------------------------------------------------------
 
@@ -127,6 +153,14 @@ class PendingOffsets:
 
     def places_of(self, group_id: str) -> Iterable[TopicPartition]:
         return self._groups.get(group_id, {}).keys()
+
+    def counted(self, producer_id: int, group_id: str, place: TopicPartition) -> tuple[int, int]:
+        """The bytes of the producer's offset there: those that are reserved, and those that end with the
+        transaction."""
+        entry = self._groups.get(group_id, {}).get(place, {}).get(producer_id)
+        if entry is None:
+            return 0, 0
+        return (entry.reserved, 0) if entry.reserved else (0, entry.bytes)
 
     def values_at(self, group_id: str, place: TopicPartition) -> Iterator[OffsetCommitValue]:
         """The offsets there that may come to count."""

@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from broker.coordination.held_memory import text_bytes
 from broker.groups.records.offset_records import OFFSET_ENTRY, OffsetCommitValue, OffsetRun
 from penstock.types import NO_EPOCH, NO_TIMESTAMP
 
@@ -70,6 +71,15 @@ class TopicOffsets:
             return grown + self._put_extra(partition, extra)
         return grown + (self._drop_extra(partition) if self._extras is not None else 0)
 
+    def growth(self, partition: int, value: OffsetCommitValue) -> int:
+        """The bytes that `put` would say."""
+        partitions, at = self._partitions, self._place_of(partition)
+        grown = 0 if at < len(partitions) and partitions[at] == partition else ENTRY_BYTES
+        if value.metadata or value.expire_timestamp != NO_TIMESTAMP or value.topic_id != self.topic_id:
+            grown += EXTRA_BYTES + text_bytes(value.metadata)
+        before = None if self._extras is None else self._extras.get(partition)
+        return grown if before is None else grown - EXTRA_BYTES - text_bytes(before.metadata)
+
     def put_run(self, run: OffsetRun) -> int:
         """`put` of each of its offsets. In one piece where they are all new and the last ones, or all that are here."""
         partitions, count = self._partitions, len(run.partitions)
@@ -125,11 +135,11 @@ class TopicOffsets:
             self._extras = {}
         grown = self._drop_extra(partition)
         self._extras[partition] = extra
-        return grown + EXTRA_BYTES + len(extra.metadata)
+        return grown + EXTRA_BYTES + text_bytes(extra.metadata)
 
     def _drop_extra(self, partition: int) -> int:
         extra = None if self._extras is None else self._extras.pop(partition, None)
-        return 0 if extra is None else -EXTRA_BYTES - len(extra.metadata)
+        return 0 if extra is None else -EXTRA_BYTES - text_bytes(extra.metadata)
 
     def __len__(self) -> int:
         return len(self._partitions)

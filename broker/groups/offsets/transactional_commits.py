@@ -9,32 +9,47 @@ Not here: whether the transaction is open, and its end.
 
 from __future__ import annotations
 
+from functools import partial
+
+from broker.coordination.held_memory import ShardMemory
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.turn import Client, Ticket, Turn
 from broker.groups.group_config import GroupConfig
-from broker.groups.offsets.commit_records import CommitRecords
+from broker.groups.offsets.commit_records import CommitRecords, taken
 from broker.groups.offsets.offset_groups import OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
-from penstock.errors import IllegalGenerationError, UnknownMemberIdError
+from broker.groups.offsets.pending_offsets import entry_bytes
+from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
+from penstock.errors import ApiError, IllegalGenerationError, UnknownMemberIdError
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from penstock.types import TopicPartition
 
 
 class TransactionalCommits:
     """Decides about them."""
 
-    def __init__(self, config: GroupConfig, state: GroupOffsetsState, groups: OffsetGroups) -> None:
+    def __init__(
+        self, config: GroupConfig, state: GroupOffsetsState, groups: OffsetGroups, memory: ShardMemory
+    ) -> None:
         self._records = CommitRecords(config)
-        self._state = state
-        self._groups = groups
+        self._state, self._groups, self._memory = state, groups, memory
 
     def commit(self, turn: Turn, ticket: Ticket, request: TxnOffsetCommitRequest, client: Client) -> None:
         self._check(turn, request)
         producer = TxnProducer(request.producer_id, request.producer_epoch)
         turn.must_take(producer)
-        records, results = self._records.of(turn, request.group_id, request.partitions)
-        for key, value in records:
-            turn.write(key, value, producer)
+        records = self._records.of(turn, request.group_id, request.partitions)
+        refusal_of = partial(self._refusal_of, producer.producer_id)
+        results = taken(turn, request.partitions, records, refusal_of, producer)
         turn.answer(ticket, TxnOffsetCommitResponse(results))
+
+    def _refusal_of(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue) -> ApiError | None:
+        """An offset that will replace one as large takes memory until its transaction ends; any other one stays."""
+        place, reserved = TopicPartition(key.topic, key.partition), self._state.reserved(key, value)
+        lasting, passing = self._state.pending.counted(producer_id, key.group, place)
+        if reserved:
+            return self._memory.refusal_of(reserved - lasting)
+        return self._memory.passing_refusal_of(entry_bytes(value) - passing)
 
     def _check(self, turn: Turn, request: TxnOffsetCommitRequest) -> None:
         group_id = request.group_id

@@ -1,32 +1,28 @@
-"""The memory that the groups of this broker take, estimated, and the share of the node's that they may have.
+"""The memory of this broker's groups: its limit, and how more is refused.
 
-Estimates follow the state (group_sizes.py for members, offsets/offsets_state.py for offsets). Above the share no group
-and no member is added; those that are there go on. Not here: who is refused (shard.py).
+State that lasts is groups, members, subscriptions, assignments and committed offsets, and the offsets that a
+transaction commits where none was committed before. State that ends with its transaction is the offsets that will
+replace committed ones. Not here: who may have how much (coordination/memory_shares.py), estimates (group_sizes.py for
+members, offsets/offsets_state.py for offsets).
 """
 
 from __future__ import annotations
 
-from penstock.errors import GroupMaxSizeReachedError
+from typing import Final
+
+from broker.coordination.memory_shares import CoordinatorMemory, MemoryWords
+from penstock.errors import GroupMaxSizeReachedError, ResourceExhaustedError
+
+_WORDS: Final = MemoryWords(
+    "the groups",
+    "group.coordinator.memory.max.bytes",
+    GroupMaxSizeReachedError,
+    "delete groups and offsets that are used no more, commit shorter metadata, or raise the limit",
+    ResourceExhaustedError,
+    "send it again when other transactions have ended, commit fewer offsets in one, or raise the limit",
+)
 
 
-class GroupMemory:
+def group_memory(bytes_max: int) -> CoordinatorMemory:
     """One per broker, shared by its shards."""
-
-    def __init__(self, bytes_max: int) -> None:
-        self.bytes_max = bytes_max
-        self.used = 0
-
-    def changed(self, by: int) -> None:
-        """Some state came (`by` is positive) or went."""
-        self.used += by
-
-    def must_have_room(self) -> None:
-        """GroupMaxSizeReachedError if nothing may be added."""
-        if self.used >= self.bytes_max:
-            raise GroupMaxSizeReachedError(
-                f"the groups of this broker take about {self.used} bytes of memory, and"
-                f" group.coordinator.memory.max.bytes is {self.bytes_max}: raise it, or delete groups"
-            )
-
-    def __repr__(self) -> str:
-        return f"GroupMemory({self.used} of {self.bytes_max})"
+    return CoordinatorMemory(bytes_max, _WORDS)

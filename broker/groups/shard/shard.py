@@ -15,6 +15,8 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
+from broker.coordination.held_memory import ShardMemory
+from broker.coordination.memory_shares import NOBODY, CoordinatorMemory
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Handler, Handlers, KnownTopics, Ticket, Turn
@@ -24,15 +26,15 @@ from broker.groups.classic.states import GroupState
 from broker.groups.consumer.consumer_groups import ConsumerGroups
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.group_config import GroupConfig
+from broker.groups.group_sizes import GroupSizes
 from broker.groups.lag.lag_pass import GroupFacts
 from broker.groups.offsets.committed_offsets import CommittedOffsets
 from broker.groups.offsets.topic_offsets import TopicOffsets
 from broker.groups.records.classic_records import GroupMetadataKey
 from broker.groups.records.consumer_records import ConsumerGroupMetadataKey
 from broker.groups.records.offset_records import OffsetCommitKey
-from broker.groups.shard.group_memory import GroupMemory
-from broker.groups.shard.group_sizes import GroupSizes
 from broker.groups.shard.group_totals import GroupCounts, GroupTotals
+from broker.groups.shard.removals import removes_another
 from broker.groups.shard.shard_groups import ShardGroups
 from penstock.errors import (
     ApiError,
@@ -40,8 +42,8 @@ from penstock.errors import (
     NonEmptyGroupError,
     UnsupportedVersionError,
 )
-from penstock.messages.groups.classic_protocol import JoinGroupRequest
-from penstock.messages.groups.consumer_protocol import JOINS, ConsumerGroupHeartbeatRequest
+from penstock.messages.groups.classic_protocol import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
+from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest
 from penstock.messages.groups.listing import (
     DeletedGroup,
     DeleteGroupsRequest,
@@ -61,6 +63,19 @@ LOADED_GROUPS: Final = 100
 """Groups that are looked at in one step after the load."""
 
 
+_USES: Final = frozenset(
+    {
+        OffsetCommitRequest,
+        TxnOffsetCommitRequest,
+        JoinGroupRequest,
+        SyncGroupRequest,
+        HeartbeatRequest,
+        ConsumerGroupHeartbeatRequest,
+    }
+)
+"""Requests of those who use a group: after one the sender holds what nobody held of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ShardStatistics:
     """A snapshot of one shard; `bytes` is an estimate."""
@@ -78,15 +93,15 @@ class ShardStatistics:
 class Shard:
     """See the module."""
 
-    def __init__(self, config: GroupConfig, memory: GroupMemory, totals: GroupTotals) -> None:
-        self._memory, self._totals, self._told_bytes = memory, totals, 0
+    def __init__(self, config: GroupConfig, memory: CoordinatorMemory, totals: GroupTotals) -> None:
+        self._memory, self._totals = ShardMemory(memory), totals
         self.timers: Timers[Turn] = Timers()
         self.groups: dict[str, ClassicGroup | ConsumerGroup] = {}
-        self._classic = ClassicGroups(config, self.groups, self.timers)
-        self._consumer = ConsumerGroups(config, self.groups, self.timers, self._classic)
+        self._classic = ClassicGroups(config, self.groups, self.timers, self._memory)
+        self._consumer = ConsumerGroups(config, self.groups, self.timers, self._classic, self._memory)
         self._all = ShardGroups(self.groups, self._classic, self._consumer)
-        self.offsets = CommittedOffsets(config, self._all, self.timers)
-        self._sizes = GroupSizes()
+        self.offsets = CommittedOffsets(config, self._all, self.timers, self._memory)
+        self._sizes = GroupSizes(self._memory.grown)
         self._is_loaded = False
         self._commits = self._epochs = 0
         self._replays: Mapping[type[Any], Callable[[Any, Any], None]] = {
@@ -129,7 +144,6 @@ class Shard:
         """The state is whole: members have their timers, and offsets that nobody needs are looked for. In steps of some
         groups; the shard takes requests in between."""
         self._is_loaded = True
-        self._tell_memory()
         groups = iter(list(self.groups.values()))
         parts = iter(lambda: list(islice(groups, LOADED_GROUPS)), [])
         return (*(partial(self._loaded, part) for part in parts), self.offsets.loaded)
@@ -141,8 +155,7 @@ class Shard:
 
     def unloaded(self) -> Sequence[tuple[Ticket, ApiError]]:
         """The requests that wait, with their answer. The state is used no more."""
-        self._memory.changed(-self._told_bytes)
-        self._told_bytes = 0
+        self._memory.give_up()
         counts, self._is_loaded = self.counts, False
         self._totals.retire(counts)
         return (*self._classic.unloaded(), *self._consumer.unloaded())  # type: ignore[arg-type]
@@ -159,10 +172,14 @@ class Shard:
     def handle(self, turn: Turn, ticket: Ticket, request: Any, client: Client) -> None:
         """Decide on a request. An ApiError is raised before anything is written."""
         handler = self._handler(request)
-        if self._adds(request):
-            self._tell_memory()
-            self._memory.must_have_room()
-        handler(turn, ticket, request, client)
+        memory = self._memory
+        memory.party = client.party  # as `deciding_for` does, which takes longer than a small commit
+        try:
+            handler(turn, ticket, request, client)
+        finally:
+            memory.party = NOBODY
+        if type(request) in _USES:
+            memory.claim(request.group_id, client.party)
 
     def _handler(self, request: Any) -> Handler:
         kind = type(request)
@@ -173,17 +190,9 @@ class Shard:
             raise UnsupportedVersionError(f"{kind.__name__} is no request about groups")
         return found
 
-    def _adds(self, request: Any) -> bool:
-        """True if the request may add a group, or a member to one, or make a member larger."""
-        if isinstance(request, OffsetCommitRequest | TxnOffsetCommitRequest):
-            return request.group_id not in self.groups and request.group_id not in self.offsets.state
-        if not isinstance(request, (JoinGroupRequest, ConsumerGroupHeartbeatRequest)):
-            return False
-        group = self.groups.get(request.group_id)
-        if isinstance(request, JoinGroupRequest) and not isinstance(group, ConsumerGroup):
-            return self._classic.adds(request)
-        joins = isinstance(request, JoinGroupRequest) or request.member_epoch == JOINS
-        return joins and (group is None or request.member_id not in group.members)
+    def removes_another(self, request: Any, client: Client) -> bool:
+        """True if the request, should it succeed, removes a member of somebody else."""
+        return removes_another(self.groups.get(request.group_id), request, client)
 
     def _list(self, turn: Turn, ticket: Ticket, request: ListGroupsRequest, client: Client) -> None:
         states, types = ({word.lower() for word in words} for words in (request.states, request.types))
@@ -224,12 +233,6 @@ class Shard:
 
     # -- figures -------------------------------------------------------------------------------------------------------
 
-    def _tell_memory(self) -> None:
-        """The node's estimate has this shard's."""
-        used = self._sizes.bytes + self._classic.member_bytes + self.offsets.statistics().memory_bytes
-        self._memory.changed(used - self._told_bytes)
-        self._told_bytes = used
-
     @property
     def counts(self) -> GroupCounts:
         """Since it was loaded; nothing once its state was given up."""
@@ -267,7 +270,7 @@ class Shard:
             members=sum(len(group.members) for group in groups),
             offsets=offsets.offsets,
             counts=self.counts,
-            bytes=self._sizes.bytes + self._classic.member_bytes + offsets.memory_bytes,
+            bytes=self._memory.bytes,
             pending_offsets=offsets.pending,
         )
 

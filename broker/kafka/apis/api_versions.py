@@ -43,7 +43,7 @@ def api_versions_row(rows: Sequence[ApiRow], software: ClientSoftware, metadata_
             if not all(map(_SOFTWARE.fullmatch, told)):
                 return ApiVersionsResponse(error_code=InvalidRequestError.code)
             if asked.connection.software is None:
-                asked.connection.software = software.joined(*told)
+                asked.connection.software = software.joined(*told, asked.caller)
         return ApiVersionsResponse(
             api_keys=keys(),
             supported_features=[

@@ -99,6 +99,7 @@ def make_apis(
     held = HeldBatches(replication.verifier)
     views = TopicViews(config.node_id, replicas.lost.why_offline)
     passes = None if requests.gatekeeper is None else requests.gatekeeper.passes
+    acts = Acts(requests.audit)
     router = Router(
         {
             "Produce": ProduceApi(hosted, replicas.durability, replicas.traffic, environment.clock, held).handle,
@@ -112,7 +113,7 @@ def make_apis(
             "DescribeMetadata": describe_metadata.handle,
             **log_dir_apis(config.node_id, log_manager, disk_rooms.statistics, replication.log_dir_moves, fail),
             **charged(forwarded.handlers(), requests.quotas, image),
-            **_coordinators(replication, producer_ids),
+            **_coordinators(replication, producer_ids, acts),
             **_markers(replication, environment),
             "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
             "DescribeProducers": DescribeProducersApi(hosted).handle,
@@ -123,14 +124,17 @@ def make_apis(
             DESCRIBE_USER_SCRAM_CREDENTIALS.name: DescribeUsersApi(image).handle,
         },
         passes,
-        Acts(requests.audit).watch,
+        acts.watch,
     )
     return Apis(router, forwarded, describe_metadata)
 
 
-def _coordinators(replication: Replication, producer_ids: ProducerIdManager) -> dict[str, Handle]:
+def _coordinators(replication: Replication, producer_ids: ProducerIdManager, acts: Acts) -> dict[str, Handle]:
     groups, transactions = replication.groups.coordinator, replication.transactions.coordinator
-    others = {**group_handlers(groups), INIT_PRODUCER_ID.name: InitProducerIdApi(producer_ids.request).handle}
+    others = {
+        **group_handlers(groups, acts.found),
+        INIT_PRODUCER_ID.name: InitProducerIdApi(producer_ids.request).handle,
+    }
     return others | transaction_handlers(transactions, groups, others)
 
 

@@ -23,7 +23,7 @@ from broker.groups.lag.lag_watch import LagWatch, WatchedShard
 from broker.groups.lag.log_ends import LogEnds
 from broker.groups.records.record_log import read_group_records
 from broker.groups.records.usual_offsets import UsualOffsetWriter
-from broker.groups.shard.group_memory import GroupMemory
+from broker.groups.shard.group_memory import group_memory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from broker.node.environment import Environment
@@ -90,7 +90,7 @@ def make_groups(
         )
 
     topics, totals = ImageTopics(image), GroupTotals()
-    memory = GroupMemory(config.group_coordinator_memory_max_bytes)
+    memory = group_memory(config.group_coordinator_memory_max_bytes)
     ports = ShardPorts(
         partial(Shard, group_config(config), memory, totals),
         LeaderAppends(durability, traffic, clock),

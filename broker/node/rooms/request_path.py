@@ -18,6 +18,7 @@ from broker.authorization.gatekeeper import Gatekeeper
 from broker.config.node_config import NodeConfig
 from broker.connections.listener_limits import shared_by_clients
 from broker.load.busy_time import BusyTimes
+from broker.network.client_names import ClientNames
 from broker.network.doors import BrokerListeners, BrokerService
 from broker.network.failed_requests import FailedRequests
 from broker.network.io_threads import IoThreads
@@ -119,6 +120,7 @@ def make_request_path(
         image=image,
         wall_ms=clock.wall_ms,
         named_sessions=named_sessions,
+        names=ClientNames(authentication.listeners),
         authentication=authentication,
         quotas=quotas,
         address_quotas=quotas.clients,

@@ -29,7 +29,7 @@ from broker.transactions.marker_port import MarkerPort
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import TransactionCounters
 from broker.transactions.transaction_log import read_transaction_log
-from broker.transactions.transaction_memory import TransactionMemory
+from broker.transactions.transaction_memory import transaction_memory
 from broker.transactions.transaction_records import encode_transaction_record
 from broker.transactions.transaction_shard import TransactionShard
 from broker.transactions.transactional_ids import check_transactional_id, partition_of_transactional_id
@@ -97,7 +97,7 @@ def make_transactions(
             },
         )
 
-    counters, memory = TransactionCounters(), TransactionMemory(config.transaction_coordinator_memory_max_bytes)
+    counters, memory = TransactionCounters(), transaction_memory(config.transaction_coordinator_memory_max_bytes)
     settings = TransactionConfig(
         transaction_max_timeout_ms=config.transaction_max_timeout_ms,
         transactional_id_expiration_ms=config.transactional_id_expiration_ms,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from broker.coordination.held_memory import text_bytes
 from penstock.types import NO_TIMESTAMP
 
 NO_VERSION: Final = -1
@@ -60,5 +61,5 @@ def application_bytes(application: BatchApplication | None, name: str) -> int:
     """An estimate of its memory."""
     if application is None:
         return 0
-    runs = sum(100 + len(run) for run in application.fenced_runs)
-    return 700 + 2 * len(name) + 40 * len(application.accepted) + runs
+    runs = sum(100 + text_bytes(run) for run in application.fenced_runs)
+    return 700 + 2 * text_bytes(name) + 40 * len(application.accepted) + runs

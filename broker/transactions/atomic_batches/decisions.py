@@ -14,17 +14,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.coordination.held_memory import ShardMemory
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Ticket, Turn
 from broker.transactions.atomic_batches import batch_checks as checks
-from broker.transactions.atomic_batches.application import NO_VERSION, BatchApplication
+from broker.transactions.atomic_batches.application import NO_VERSION, BatchApplication, application_bytes
 from broker.transactions.atomic_batches.batch_records import BatchApplicationKey
 from broker.transactions.atomic_batches.held_applications import HeldApplications, Writers
 from broker.transactions.ending import TransactionEnding
 from broker.transactions.fresh_ids import NEEDS_PRODUCER_ID
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import HeldTransactions, TransactionCounters
-from broker.transactions.transaction_memory import TransactionMemory
+from broker.transactions.transaction_memory import id_bytes
 from broker.transactions.transaction_metadata import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -63,7 +64,7 @@ class AtomicBatchDecisions:
         applications: HeldApplications,
         ending: TransactionEnding,
         timers: Timers[Turn],
-        memory: TransactionMemory,
+        memory: ShardMemory,
         counters: TransactionCounters,
     ) -> None:
         self._config, self._held, self._applications = config, held, applications
@@ -87,13 +88,15 @@ class AtomicBatchDecisions:
                 self._take_over(turn, name, found, request.run)
                 turn.answer(ticket, BeginAtomicBatchResponse(True))
                 return
-        if idle is None:
-            if len(writers) >= WRITERS_MAX:
-                raise checks.no_room(name, writers)
-            self._memory.must_have_room()
-            if fresh is None:
-                turn.answer(ticket, NEEDS_PRODUCER_ID)
-                return
+        if idle is None and len(writers) >= WRITERS_MAX:
+            raise checks.no_room(name, writers)
+        self._memory.must_have_room(
+            (0 if found is not None else application_bytes(BatchApplication(run=request.run), name))
+            + (0 if idle is not None else id_bytes(_new_writer(name, NO_PRODUCER_ID)))
+        )
+        if idle is None and fresh is None:
+            turn.answer(ticket, NEEDS_PRODUCER_ID)
+            return
         application = self._take_over(turn, name, found, request.run)
         if application.open_version != version:
             application = self._give_up(turn, name, application)
@@ -118,7 +121,7 @@ class AtomicBatchDecisions:
                 turn.answer(ticket, CommitAtomicBatchResponse(True, found.last_records))
                 return
         else:
-            self._memory.must_have_room()
+            self._memory.must_have_room(application_bytes(BatchApplication(run=request.run), name))
         checks.check_accepted(found, self._applications.writers(name), self._held, request)
         application = self._take_over(turn, name, found, request.run)
         if application.open_version != version:
@@ -193,13 +196,7 @@ class AtomicBatchDecisions:
     def _begun(
         self, turn: Turn, name: str, idle: TransactionMetadata | None, timeout_ms: int, fresh: int | None
     ) -> TransactionMetadata:
-        if idle is None:
-            producer_id = NO_PRODUCER_ID if fresh is None else fresh
-            before = TransactionMetadata(
-                writer_id(name, producer_id), producer_id, 0, 0, TransactionState.EMPTY, NO_TIMESTAMP
-            )
-        else:
-            before = idle
+        before = _new_writer(name, NO_PRODUCER_ID if fresh is None else fresh) if idle is None else idle
         begun = before.moved(
             TransactionState.EMPTY,
             turn.wall_ms,
@@ -242,3 +239,7 @@ class AtomicBatchDecisions:
 
     def __repr__(self) -> str:
         return f"AtomicBatchDecisions({self._applications!r})"
+
+
+def _new_writer(name: str, producer_id: int) -> TransactionMetadata:
+    return TransactionMetadata(writer_id(name, producer_id), producer_id, 0, 0, TransactionState.EMPTY, NO_TIMESTAMP)

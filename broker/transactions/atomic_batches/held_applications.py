@@ -11,11 +11,11 @@ So an application has as many producer ids as it had writers at one time, and no
 
 from __future__ import annotations
 
+from broker.coordination.held_memory import ShardMemory
 from broker.transactions.atomic_batches.application import BatchApplication, application_bytes
-from broker.transactions.transaction_memory import TransactionMemory
 from broker.transactions.transaction_metadata import TransactionMetadata
 from broker.transactions.transaction_states import PREPARED
-from penstock.messages.transactions.atomic_batches import BATCH_PREFIX, application_of_writer
+from penstock.messages.transactions.atomic_batches import BATCH_PREFIX, application_id, application_of_writer
 from penstock.messages.transactions.listing import TransactionState
 
 OPEN = frozenset({TransactionState.EMPTY, TransactionState.ONGOING})
@@ -65,9 +65,8 @@ _NONE = Writers()
 class HeldApplications:
     """See the module."""
 
-    def __init__(self, memory: TransactionMemory) -> None:
+    def __init__(self, memory: ShardMemory) -> None:
         self._memory = memory
-        self._bytes = 0
         self.by_name: dict[str, BatchApplication] = {}
         self._writers: dict[str, Writers] = {}
 
@@ -78,8 +77,7 @@ class HeldApplications:
             self.by_name.pop(name, None)
         else:
             self.by_name[name] = application
-        self._bytes += grown
-        self._memory.changed(grown)
+        self._memory.grown(application_id(name), grown)
 
     def put_writer(self, transactional_id: str, transaction: TransactionMetadata | None) -> None:
         """The newest state of a writer."""
@@ -104,9 +102,7 @@ class HeldApplications:
         return application is not None and application.is_open
 
     def give_up(self) -> None:
-        """The memory is used no more."""
-        self._memory.changed(-self._bytes)
-        self._bytes = 0
+        """The state is used no more."""
         self.by_name, self._writers = {}, {}
 
     def __len__(self) -> int:

@@ -5,12 +5,14 @@ Not here: the verification of partitions (verification/), and requests that wait
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from broker.coordination.loading import LoadFigures
+from broker.coordination.memory_shares import CoordinatorMemory, PartyMemory
 from broker.coordination.shard_ports import ShardState
 from broker.transactions.coordinator.marker_sender import MarkerSender
 from broker.transactions.coordinator.transaction_coordinator import TransactionCoordinator
 from broker.transactions.transaction_figures import TransactionCounters
-from broker.transactions.transaction_memory import TransactionMemory
 from broker.transactions.transaction_shard import TransactionShard
 from penstock.metric_fields import counter, gauge, in_seconds, measured
 
@@ -42,10 +44,20 @@ class TransactionCoordinatorStatistics:
     prepared: int = gauge(_STATES, _STATES_HELP, state="prepared")
     idle: int = gauge(_STATES, _STATES_HELP, state="idle")
     memory_bytes: int = gauge(
-        "penstock_transaction_coordinator_memory_bytes", "Memory that the state of transactions takes here, about."
+        "penstock_transaction_coordinator_memory_bytes", "Memory that transactional ids take here, about."
+    )
+    memory_open_bytes: int = gauge(
+        "penstock_transaction_coordinator_memory_open_bytes",
+        "Memory that open transactions take here, about. It has a limit of its own, as large.",
     )
     memory_max_bytes: int = gauge(
-        "penstock_transaction_coordinator_memory_max_bytes", "Memory above which no transactional id is added."
+        "penstock_transaction_coordinator_memory_max_bytes",
+        "Memory for transactional ids. A principal may hold as much of it as stays free for others.",
+    )
+    memory_refusals: int = counter(
+        "penstock_transaction_coordinator_memory_refusals",
+        "Transactional ids and partitions of transactions that were refused because their principal may not hold more"
+        " memory here.",
     )
     begun: int = counter("penstock_transactions_begun", "Transactions that were begun here.")
     committed: int = counter(_ENDED, _ENDED_HELP, outcome="committed")
@@ -97,12 +109,16 @@ class TransactionFigures:
         self,
         coordinator: TransactionCoordinator,
         sender: MarkerSender,
-        memory: TransactionMemory,
+        memory: CoordinatorMemory,
         counters: TransactionCounters,
         loads: LoadFigures,
     ) -> None:
         self._coordinator, self._sender, self._memory = coordinator, sender, memory
         self._counters, self._loads = counters, loads
+
+    def largest_parties(self) -> Sequence[PartyMemory]:
+        """The parties that hold most of the memory of transactional ids."""
+        return self._memory.lasting.largest()
 
     def statistics(self) -> TransactionCoordinatorStatistics:
         led, loads, counters, sender = tuple(self._coordinator.shards), self._loads, self._counters, self._sender
@@ -116,8 +132,10 @@ class TransactionFigures:
             ongoing=ongoing,
             prepared=prepared,
             idle=max(0, sum(core.transactional_ids for core in cores) - ongoing - prepared),
-            memory_bytes=self._memory.used,
+            memory_bytes=self._memory.lasting.used,
+            memory_open_bytes=self._memory.passing.used,
             memory_max_bytes=self._memory.bytes_max,
+            memory_refusals=self._memory.refusals,
             begun=counters.begun,
             committed=counters.committed,
             aborted=counters.aborted,

@@ -3,7 +3,8 @@
 The first batch of a transaction in a partition waits for the answer to a question (verifier.py). Batches that the same
 producer sends to the same partition meanwhile wait behind it, and are appended after it, in the order in which they
 came: their sequences follow each other. One of another transaction of the producer has its own question, when it is the
-first. The batches together are bounded, in number and in bytes, because their requests' memory is free by then.
+first. The batches together are bounded, in number and in bytes, because their requests' memory is free by then; each
+party has a share of both (coordination/memory_shares.py).
 
 Not here: the append itself (`apis/producing/transactional_produce.py`).
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, Protocol
 
+from broker.coordination.memory_shares import MemoryShares
 from broker.replication.partition import Partition
 from broker.transactions.verification.questions import InTransaction, Question
 from broker.transactions.verification.verifier import Verifier
@@ -20,7 +22,8 @@ from penstock.errors import ApiError, ResourceExhaustedError
 
 BATCHES_MAX: Final = 20_000
 BYTES_MAX: Final = 64 * 1024 * 1024
-"""Limit for the batches of one broker. A transaction waits for its coordinator once, a few milliseconds."""
+"""Limits for the batches of one broker, half of them for one party alone. A transaction waits for its coordinator once,
+a few milliseconds."""
 QUEUE_MAX: Final = 100
 """Batches of one producer for one partition. Clients have five in flight."""
 
@@ -33,6 +36,11 @@ class HeldBatch(Protocol):
 
     @property
     def size_bytes(self) -> int: ...
+
+    @property
+    def party(self) -> str:
+        """The party that pays for it (network/parties.py)."""
+        ...
 
     @property
     def wait_ms(self) -> float:
@@ -60,7 +68,7 @@ class HeldBatches:
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
         self._queues: dict[tuple[Partition, int], _Queue] = {}
-        self._count = self._bytes = 0
+        self._counts, self._bytes = MemoryShares(BATCHES_MAX), MemoryShares(BYTES_MAX)
 
     def holds(self, partition: Partition, producer_id: int) -> bool:
         """Batches of the producer for the partition wait: the next one must wait behind them."""
@@ -76,8 +84,8 @@ class HeldBatches:
             self._ask(key, queue, batch)  # BEFORE it is known: this may raise
             self._queues[key] = queue
         queue.batches.append(batch)
-        self._count += 1
-        self._bytes += batch.size_bytes
+        self._counts.changed(batch.party, 1)
+        self._bytes.changed(batch.party, batch.size_bytes)
 
     def discard(self, partition: Partition, batch: HeldBatch) -> None:
         """Nobody wants it any more; it is not released."""
@@ -95,11 +103,13 @@ class HeldBatches:
             self._go_on(key, queue)
 
     def _must_have_room(self, partition: Partition, batch: HeldBatch, queued: int) -> None:
-        if self._count >= BATCHES_MAX or self._bytes + batch.size_bytes > BYTES_MAX or queued >= QUEUE_MAX:
+        counts, sizes, party = self._counts, self._bytes, batch.party
+        has_room = counts.has_room(party, 1) and sizes.has_room(party, batch.size_bytes)
+        if not has_room or queued >= QUEUE_MAX:
             raise ResourceExhaustedError(
-                f"{self._count} batches with {self._bytes} bytes wait on this broker for the coordinators of their"
-                f" transactions, {queued} of them for {partition.topic_partition} from the same producer; nothing was"
-                " written, send it again"
+                f"{counts.used} batches with {sizes.used} bytes wait on this broker for the coordinators of their"
+                f" transactions: {counts.held_by(party)} with {sizes.held_by(party)} bytes are of {party}, and {queued}"
+                f" of the same producer for {partition.topic_partition}. Nothing was written, send it again"
             )
 
     def _ask(self, key: tuple[Partition, int], queue: _Queue, first: HeldBatch) -> None:
@@ -133,8 +143,8 @@ class HeldBatches:
         batch.release(error)
 
     def _left(self, batch: HeldBatch) -> None:
-        self._count -= 1
-        self._bytes -= batch.size_bytes
+        self._counts.changed(batch.party, -1)
+        self._bytes.changed(batch.party, -batch.size_bytes)
 
     def __repr__(self) -> str:
-        return f"HeldBatches({self._count} batches, {self._bytes} bytes)"
+        return f"HeldBatches({self._counts.used} batches, {self._bytes.used} bytes)"

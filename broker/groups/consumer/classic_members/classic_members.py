@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from broker.coordination.held_memory import ShardMemory
 from broker.coordination.turn import Client, Handlers, Ticket, Turn
 from broker.groups.consumer import changes, record_forms
 from broker.groups.consumer.classic_members.embedded import (
@@ -27,6 +28,7 @@ from broker.groups.consumer.classic_members.protocol_moves import ClassicPort
 from broker.groups.consumer.departures import Departures
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.group_epochs import GroupEpochs
+from broker.groups.consumer.growth import growth
 from broker.groups.consumer.member import Assignment, ClassicSession, Member, MemberState
 from broker.groups.consumer.membership import Found, check_places, known_member
 from broker.groups.consumer.reconciliation import Heard, is_waiting, reconciled
@@ -67,13 +69,14 @@ class ClassicMembers:
         epochs: GroupEpochs,
         departures: Departures,
         classic: ClassicPort,
+        memory: ShardMemory,
     ) -> None:
         self._config = config
         self._groups = groups
         self._epochs = epochs
         self._departures = departures
         self._deadlines = departures.deadlines
-        self._classic = classic
+        self._classic, self._memory = classic, memory
         self.handlers: Handlers = {
             JoinGroupRequest: self._join,
             SyncGroupRequest: self._sync,
@@ -97,6 +100,7 @@ class ClassicMembers:
         found = self._found(turn, group, request, subscription.held)
         said = _said(found.member, request, subscription, client)
         check_records_fit(self._config, group, said, (), turn.topics)
+        self._memory.must_have_room(growth(group, found, said, frozenset(), turn.topics))
         # Nothing below raises.
         if found.replaces is not None:
             self._deadlines.forget(group.group_id, found.replaces.member_id)
@@ -105,6 +109,7 @@ class ClassicMembers:
             changes.write_metadata(turn, group.group_id, said)
         self._epochs.refresh(turn, group, _changes_group(found, said))
         before = group.members[said.member_id]
+        group.parties[said.member_id] = client.party
         member = reconciled(
             before,
             group.target_of(before.member_id),

@@ -80,6 +80,8 @@ async def _authenticated(
     if login is None:
         return body
     step = await login.respond(bytes(body.auth_bytes))
+    if login.principal and step.error is None:
+        asked.connection.identified(asked.caller._replace(principal=login.principal))
     return SaslAuthenticateResponse(
         error_code=code_of(step.error),
         error_message=message_of(step.error),

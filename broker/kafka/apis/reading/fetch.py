@@ -59,8 +59,7 @@ class FetchPlans:
         self._sessions.end(body.session_id, owner)
         if body.session_epoch == NEW_SESSION:
             partitions = sum(len(topic.partitions) for topic in body.topics)
-            party = party_of(asked.caller)
-            made = self._sessions.begin(party, owner, partitions, by_ids=by_ids, now_ms=now_ms)
+            made = self._sessions.begin(asked.caller, partitions, by_ids=by_ids, now_ms=now_ms)
             if made is not None:
                 return (yield from self._in_new_session(asked, body, made))
         return (yield from self._fetch(asked, body, self._of_connection(asked), is_full=True))

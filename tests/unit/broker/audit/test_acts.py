@@ -24,7 +24,7 @@ from penstock.errors import (
 from penstock.messages.api import ADMINISTRATIVE
 from penstock.messages.apis import APIS
 from penstock.messages.elections import ElectLeadersRequest, ElectLeadersResponse
-from penstock.messages.groups.classic_protocol import LeaveGroupRequest, LeaveGroupResponse, LeavingMember
+from penstock.messages.groups.classic_protocol import LeaveGroupRequest, LeaveGroupResponse, LeavingMember, LeftMember
 from penstock.messages.groups.listing import DeleteGroupsRequest
 from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitRequest, OffsetCommitResponse
 from penstock.messages.log_dirs import AlterReplicaLogDirResult, AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
@@ -244,3 +244,16 @@ def test_the_line_of_the_page_is_true(caplog: pytest.LogCaptureFixture) -> None:
     (line,) = lines(caplog)
     assert list(told) == ["time", "node", *line], "in the order of the file's lines"
     assert {**told, **line} == told
+
+
+def test_members_that_another_one_removes_have_a_line_each_however_many_they_are(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench()
+    for number in range(LINES_MAX + 5):
+        request = bench.ask("LeaveGroup", LeaveGroupRequest("g", (LeavingMember(f"m-{number}"),)))
+        bench.acts.found(request)
+        request.complete(LeaveGroupResponse((LeftMember(f"m-{number}"),)))
+    found = lines(caplog)
+    assert len(found) == LINES_MAX + 5 and {line["outcome"] for line in found} == {"done"}
+    assert found[7]["request"]["members"] == [{"member_id": "m-7"}] and found[7]["principal"] == "User:admin"

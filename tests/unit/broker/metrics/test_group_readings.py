@@ -8,6 +8,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
+from broker.coordination.memory_shares import PartyMemory
 from broker.groups.coordinator.group_statistics import CoordinatorStatistics
 from broker.groups.lag.lag_pass import GroupLag, LagCounts, LagSnapshot, PartitionLagRow
 from broker.metrics.group_readings import group_readings
@@ -15,14 +16,17 @@ from broker.metrics.metrics import Readings
 from broker.metrics.metrics_text import metrics_text
 from penstock.types import TopicPartition
 
+PARTIES = "penstock_group_coordinator_party_memory_bytes"
 ID = 'a "group"\\ of\nmany letters ü'
 
 
 def shown(snapshot: LagSnapshot) -> dict[tuple[str, tuple[str, ...]], float]:
     """The value of each sample, by its name and the values of its labels."""
-    figures = CoordinatorStatistics(3, 1, 0, 7, 9, 2, 1_000, 2_000, 5, 6, 8, 4, 44, 1_500, 2_500)
+    figures = CoordinatorStatistics(3, 1, 0, 7, 9, 2, 1_000, 300, 2_000, 12, 5, 6, 8, 4, 44, 1_500, 2_500)
+    parties = [PartyMemory("User:anna", 600), PartyMemory("10.0.0.1", 400)]
     broker: Any = SimpleNamespace(
-        group_figures=SimpleNamespace(statistics=lambda: figures), group_lag=SimpleNamespace(snapshot=snapshot)
+        group_figures=SimpleNamespace(statistics=lambda: figures, largest_parties=lambda: parties),
+        group_lag=SimpleNamespace(snapshot=snapshot),
     )
     registry = CollectorRegistry()
     registry.register(Readings(lambda: group_readings(broker)))
@@ -40,8 +44,10 @@ def test_types_and_states_are_there_before_any_group_is() -> None:
     assert not [
         name
         for name, labels in found
-        if labels and name not in ("penstock_groups", "penstock_group_coordinator_partitions")
+        if labels and name not in ("penstock_groups", "penstock_group_coordinator_partitions", PARTIES)
     ]
+    assert found[PARTIES, ("User:anna",)] == 600 and found[PARTIES, ("10.0.0.1",)] == 400
+    assert found["penstock_group_coordinator_memory_refusals_total", ()] == 12
 
 
 def test_what_lags_has_series_under_ids_of_any_letters() -> None:

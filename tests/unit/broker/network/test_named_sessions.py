@@ -8,6 +8,8 @@ from typing import Any, cast
 import pytest
 
 from broker.network.named_sessions import EPOCH_MAX, ID_MAX, NamedSession, NamedSessions, NoSession
+from broker.network.request_channel import Caller
+from penstock.types import Endpoint
 
 EVICTION_MS = 1000
 OWNER, OTHER = "User:anna", "User:bob"
@@ -31,8 +33,9 @@ def cache(slots: int = 2) -> NamedSessions:
     )
 
 
-def begin(sessions: NamedSessions, partitions: int = 1, now_ms: int = 0) -> NamedSession | None:
-    made = sessions.begin("host", OWNER, partitions, by_ids=True, now_ms=now_ms)
+def begin(sessions: NamedSessions, partitions: int = 1, now_ms: int = 0, user: str = "anna") -> NamedSession | None:
+    caller = Caller(Endpoint("host", 1), principal=f"User:{user}")
+    made = sessions.begin(caller, partitions, by_ids=True, now_ms=now_ms)
     if made is not None:
         cast(FakeSession, made.session).partitions = [None] * partitions
     return made
@@ -146,3 +149,25 @@ def test_the_sessions_of_a_node_that_stops_are_closed() -> None:
     assert (sessions.statistics().sessions, sessions.statistics().partitions) == (2, 7)
     sessions.close()
     assert is_closed(first) and is_closed(second) and sessions.statistics().sessions == 0
+
+
+def test_a_party_that_has_taken_all_places_gives_way_to_others_until_all_have_as_many() -> None:
+    sessions = cache(slots=10)
+    for _ in range(20):
+        begin(sessions, 1_000, user="greedy")
+    mine = [begin(sessions, user="bob") for _ in range(10)]
+    assert [named is not None for named in mine] == [True] * 5 + [False] * 5
+    assert begin(sessions, 1_000, user="greedy") is None
+    assert not any(is_closed(named) for named in mine if named is not None)
+
+
+def test_large_sessions_of_one_party_do_not_push_out_the_small_ones_of_another() -> None:
+    sessions = cache(slots=2)
+    small = begin(sessions, 1, user="bob")
+    large = begin(sessions, 5, user="greedy")
+    late = EVICTION_MS + 1
+    for named in (small, large):
+        assert named is not None
+        sessions.go_on(named.session_id, 1, named.owner, by_ids=True, now_ms=late)
+    assert begin(sessions, 1_000, late, user="greedy") is not None
+    assert small is not None and large is not None and is_closed(large) and not is_closed(small)

@@ -89,6 +89,34 @@ def test_a_corrected_quota_ends_the_waits_that_the_wrong_one_made() -> None:
     assert quotas.take(CONTROLLER_MUTATION_RATE, "anna", "app", 10, 1_000) == 0
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        ClientQuotaRecord(CONTROLLER_MUTATION_RATE, "ben", value=5.0),
+        ClientQuotaRecord(PRODUCER_BYTE_RATE, "anna", value=5.0),
+        ClientQuotaRecord(CONTROLLER_MUTATION_RATE, "anna", value=0.5),
+        ClientQuotaRecord(CONTROLLER_MUTATION_RATE, "anna", value=1.0),
+    ],
+    ids=["another user's", "another key", "lower", "the same again"],
+)
+def test_no_other_change_of_quotas_forgets_what_a_client_owes(change: ClientQuotaRecord) -> None:
+    quotas = ClientQuotas(QuotaWindows())
+    image = told(quotas, ClientQuotaRecord(CONTROLLER_MUTATION_RATE, "anna", value=1.0))
+    waits = quotas.take(CONTROLLER_MUTATION_RATE, "anna", "app", 1_000, 0)
+    assert waits > 900_000
+    told(quotas, change, below=image)
+    assert quotas.owed(CONTROLLER_MUTATION_RATE, "anna", "app", 1) == waits - 1
+
+
+def test_a_wait_for_a_raised_quota_is_not_the_old_one() -> None:
+    quotas = ClientQuotas(QuotaWindows())
+    image = told(quotas, ClientQuotaRecord(REQUEST_PERCENTAGE, "anna", value=0.1))
+    assert quotas.take(REQUEST_PERCENTAGE, "anna", "app", 500.0, 0) == 1_000
+    told(quotas, ClientQuotaRecord(REQUEST_PERCENTAGE, "anna", value=499.0), below=image)
+    assert 0 < quotas.take(REQUEST_PERCENTAGE, "anna", "app", 1.0, 0) < 10
+    assert quotas.owed(REQUEST_PERCENTAGE, "anna", "app", 0) < 10
+
+
 def test_who_makes_up_names_does_not_get_rid_of_its_users_wait() -> None:
     quotas = ClientQuotas(QuotaWindows())
     of_user = ClientQuotaRecord(PRODUCER_BYTE_RATE, "anna", value=1_000.0)

@@ -133,8 +133,8 @@ def test_a_transaction_has_a_largest_number_of_partitions() -> None:
     assert len(here.transaction().partitions) == 20_000
 
 
-def test_above_twice_the_share_of_memory_no_transaction_grows_until_others_end() -> None:
-    here = TransactionsHere(memory_bytes=20_000)
+def test_above_the_share_of_memory_no_transaction_grows_until_others_end() -> None:
+    here = TransactionsHere(memory_bytes=100_000)
     here.topics.make("wide", 1_000)
     first, second = here.init("1"), here.init("2")
     many = [TopicPartition("wide", number) for number in range(1_000)]

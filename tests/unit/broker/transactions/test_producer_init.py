@@ -11,8 +11,8 @@ from penstock.errors import (
     ConcurrentTransactionsError,
     InvalidRequestError,
     InvalidTransactionTimeoutError,
+    PolicyViolationError,
     ProducerFencedError,
-    ResourceExhaustedError,
 )
 from tests.support.transaction_core import P0, TransactionsHere
 
@@ -186,10 +186,10 @@ def test_half_a_producer_is_refused(named: tuple[int, int]) -> None:
 
 
 def test_above_the_share_of_memory_no_id_is_added_and_those_that_are_there_go_on() -> None:
-    here = TransactionsHere(TransactionConfig(), memory_bytes=1_000)
+    here = TransactionsHere(TransactionConfig(), memory_bytes=3_000)
     here.init("a")
     producer = here.init("b")
-    with pytest.raises(ResourceExhaustedError):
+    with pytest.raises(PolicyViolationError):
         here.init("c")
     assert here.add(producer, P0, name="b") == [None]
     here.shard.unloaded()

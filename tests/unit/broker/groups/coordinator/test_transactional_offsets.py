@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from broker.groups.coordinator import transactional_offsets
 from penstock.errors import (
     ApiError,
     ConcurrentTransactionsError,
@@ -166,6 +167,27 @@ def test_so_many_may_wait_behind_one_and_no_more() -> None:
         broker.verification.answer()
         for request in waiting[:-1]:
             assert isinstance(await broker.answered(request), TxnOffsetCommitResponse)
+
+    played(scenario)
+
+
+def test_commits_of_one_party_that_wait_leave_places_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactional_offsets, "WAITING_MAX", 6)
+
+    async def scenario(broker: GroupBroker) -> None:
+        tenant, victim = (broker.caller._replace(principal=f"User:{name}") for name in ("tenant", "victim"))
+        broker.caller = tenant
+        waiting = [broker.submit(commit(5, producer_id=producer)) for producer in (7, 8, 9)]
+        refused = await broker.answered(broker.submit(commit(6, producer_id=9)))
+        assert isinstance(refused, ResourceExhaustedError) and "of User:tenant" in str(refused)
+        broker.caller = victim
+        waiting.append(broker.submit(commit(5, producer_id=10)))
+        while broker.verification.open:
+            broker.verification.answer()
+        for request in waiting:
+            assert isinstance(await broker.answered(request), TxnOffsetCommitResponse)
+        broker.caller = tenant
+        assert not broker.submit(commit(5, producer_id=11)).is_complete, "they wait no more"
 
     played(scenario)
 

@@ -26,6 +26,7 @@ from broker.kafka.schemas.security import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from broker.network.client_names import OTHERS
 from broker.network.request_channel import Request
 from penstock.sasl.credentials import ScramCredential, ScramMechanism
 from penstock.sasl.mechanisms import MECHANISMS, SaslClient
@@ -509,3 +510,22 @@ def test_a_token_of_another_user_does_not_renew() -> None:
         assert told.error_code == 58 and client.far.is_closed
 
     scenario(work, authentication(is_tls=True))
+
+
+def test_nobody_is_named_in_the_metrics_before_the_log_in_and_whoever_has_logged_in_is() -> None:
+    async def work(client: Client) -> None:
+        names = client.bench.service.names
+
+        def named() -> set[str]:
+            software = {name for (name, _), count in names.software.statistics().items() if count}
+            return software | {one.name for one in names.statistics() if one.streams}
+
+        told = ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.16.0")
+        await client.ask(told, 3, ApiVersionsResponse)
+        await client.handshake()
+        assert named() == {OTHERS}
+        await client.log_in()
+        assert await client.is_served()
+        assert "librdkafka" in named() and OTHERS not in named() and len(named()) == 2
+
+    scenario(work)

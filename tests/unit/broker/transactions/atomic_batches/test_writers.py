@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker.coordination.turn import Client
 from broker.transactions.atomic_batches.decisions import ONE_OFF_MS
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_metadata import EPOCH_MAX
@@ -13,6 +14,7 @@ from penstock.errors import (
     InvalidProducerIdMappingError,
     InvalidRequestError,
     InvalidTxnStateError,
+    PolicyViolationError,
     ProducerFencedError,
     ResourceExhaustedError,
 )
@@ -177,7 +179,7 @@ def test_above_the_memory_no_writer_and_no_application_is_added() -> None:
         lambda: here.begin(0, application="b"),
         lambda: here.commit(0, application="b"),
     ):
-        with pytest.raises(ResourceExhaustedError, match=r"transaction.coordinator.memory.max.bytes"):
+        with pytest.raises(PolicyViolationError, match=r"transaction.coordinator.memory.max.bytes"):
             call()
 
 
@@ -233,3 +235,16 @@ def test_an_application_for_one_version_is_forgotten_soon_with_its_producers() -
     here.wait(ONE_OFF_MS)
     assert (here.shard.statistics().applications, here.shard.statistics().transactional_ids) == (0, 0)
     assert here.memory.used == 0
+
+
+def test_a_tenant_that_fills_the_memory_with_applications_is_refused_and_a_second_principal_begins_one() -> None:
+    here = BatchesHere(memory_bytes=1 << 17)
+    here.client = Client("app", "/10.0.0.1", party="User:tenant")
+    count = 0
+    with pytest.raises(PolicyViolationError, match="User:tenant holds"):
+        while count < 1_500 and here.begin(0, application=f"t-{count}") is not None:
+            count += 1
+    assert count > 20 and here.memory.lasting.held_by("User:tenant") <= 1 << 16
+    assert here.abort(0, application="t-0") is not None, "an end is never refused"
+    here.client = Client("app", "/10.0.0.2", party="User:victim")
+    assert here.begin(0, application="v") is not None

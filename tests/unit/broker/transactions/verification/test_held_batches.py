@@ -31,8 +31,16 @@ class Scene:
         self.partition.become_leader(state(isr=(1,)), 0)
         self.released: list[tuple[str, ApiError | None]] = []
 
-    def hold(self, name: str, transaction: InTransaction = FIRST, size_bytes: int = 10, wait_ms: int = 60_000) -> Batch:
+    def hold(
+        self,
+        name: str,
+        transaction: InTransaction = FIRST,
+        size_bytes: int = 10,
+        wait_ms: int = 60_000,
+        party: str = "User:anna",
+    ) -> Batch:
         batch = Batch(self, name, transaction, size_bytes, wait_ms)
+        batch.party = party
         self.held.hold(self.partition, batch)
         return batch
 
@@ -45,6 +53,7 @@ class Batch:
     def __init__(self, scene: Scene, name: str, in_transaction: InTransaction, size_bytes: int, wait_ms: float) -> None:
         self._scene, self._name = scene, name
         self.in_transaction, self.size_bytes, self.wait_ms = in_transaction, size_bytes, wait_ms
+        self.party = ""
 
     def release(self, error: ApiError | None) -> None:
         self._scene.released.append((self._name, error))
@@ -56,7 +65,7 @@ def play(path: Path, story: Callable[[Scene], Coroutine[Any, Any, None]], **coor
         await story(scene)
         await scene.held._verifier.stop()
         assert not scene.held.holds(scene.partition, 7)
-        assert not scene.held._count and not scene.held._bytes and not len(scene.partition.guards)
+        assert not scene.held._counts.used and not scene.held._bytes.used and not len(scene.partition.guards)
 
     run_virtual(main())
 
@@ -125,8 +134,10 @@ def test_without_an_answer_those_behind_are_told_with_the_first_one(tmp_path: Pa
     play(tmp_path, story, closed={"mine"})
 
 
-@pytest.mark.parametrize(("limit", "most"), [("BATCHES_MAX", 2), ("BYTES_MAX", 20), ("QUEUE_MAX", 2)])
-def test_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int) -> None:
+@pytest.mark.parametrize(("limit", "most"), [("BATCHES_MAX", 4), ("BYTES_MAX", 40), ("QUEUE_MAX", 2)])
+def test_batches_are_bounded_and_a_party_has_a_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
+) -> None:
     monkeypatch.setattr(holding, limit, most)
 
     async def story(scene: Scene) -> None:
@@ -134,11 +145,14 @@ def test_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, li
         scene.hold("b")
         with pytest.raises(ResourceExhaustedError) as refusal:
             scene.hold("c")
+        if limit != "QUEUE_MAX":
+            assert "of User:anna" in str(refusal.value)
+            scene.hold("of another", InTransaction("other", 8, 0), party="User:ben")
         assert refusal.value.retriable and refusal.value.nothing_written
         await asyncio.sleep(0.01)
         scene.hold("d")
         await asyncio.sleep(0.01)
-        assert scene.names == ["a", "b", "d"]
+        assert [name for name in scene.names if name != "of another"] == ["a", "b", "d"]
 
     play(tmp_path, story)
 

@@ -7,9 +7,10 @@ and 200 members with 1 to 10 partitions: 4,810, 2,840 and 2,190 bytes a member, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterable, Sized
 from typing import Any, Final
 
+from broker.coordination.held_memory import UNIT_BYTES, Grown, text_bytes, uncounted
 from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
 from broker.groups.records.consumer_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -23,10 +24,14 @@ from broker.groups.records.consumer_records import (
     ConsumerGroupTargetAssignmentMemberValue,
 )
 
-GROUP_BYTES: Final = 2_000
+GROUP_BYTES: Final = 2_000 + UNIT_BYTES
 MEMBER_BYTES: Final = 2_300
-_TOPIC_BYTES: Final = 200
-_PARTITION_BYTES: Final = 60
+NAME_BYTES: Final = 150
+"""A name that a member reads, in its set and in the group's count, without its characters."""
+PROTOCOL_BYTES: Final = 200
+"""A protocol that a classic member supports, without its name and metadata."""
+TOPIC_BYTES: Final = 200
+PARTITION_BYTES: Final = 60
 
 
 def _of_classic_group(value: GroupMetadataValue) -> int:
@@ -34,14 +39,22 @@ def _of_classic_group(value: GroupMetadataValue) -> int:
     return GROUP_BYTES + sum(len(member.assignment) for member in value.members)
 
 
+def member_bytes(names: Iterable[str], texts: Iterable[str | None], protocols: Iterable[Sized]) -> int:
+    """A member of a consumer group: the names that it reads, what it says of itself, and a classic one's metadata."""
+    told = sum(text_bytes(text) for text in texts if text is not None)
+    said = sum(PROTOCOL_BYTES + len(metadata) for metadata in protocols)
+    return MEMBER_BYTES + sum(NAME_BYTES + text_bytes(name) for name in names) + told + said
+
+
 def _of_member(value: ConsumerGroupMemberMetadataValue) -> int:
     classic = value.classic_member_metadata
-    data = 0 if classic is None else sum(len(protocol.metadata) for protocol in classic.supported_protocols)
-    return MEMBER_BYTES + sum(map(len, value.subscribed_topic_names)) + data
+    texts = value.client_id, value.instance_id, value.rack_id, value.subscribed_topic_regex
+    protocols = () if classic is None else [protocol.metadata for protocol in classic.supported_protocols]
+    return member_bytes(value.subscribed_topic_names, texts, protocols)
 
 
 def _of_partitions(topics: list[Any]) -> int:
-    return sum(_TOPIC_BYTES + _PARTITION_BYTES * len(topic.partitions) for topic in topics)
+    return sum(TOPIC_BYTES + PARTITION_BYTES * len(topic.partitions) for topic in topics)
 
 
 def _of_target(value: ConsumerGroupTargetAssignmentMemberValue) -> int:
@@ -53,7 +66,7 @@ def _of_current(value: ConsumerGroupCurrentMemberAssignmentValue) -> int:
 
 
 def _of_regex(value: ConsumerGroupRegularExpressionValue) -> int:
-    return _TOPIC_BYTES + sum(_TOPIC_BYTES + len(topic) for topic in value.topics)
+    return TOPIC_BYTES + sum(TOPIC_BYTES + text_bytes(topic) for topic in value.topics)
 
 
 _GROUP: Final = ""
@@ -71,7 +84,8 @@ _ESTIMATES: Final[dict[type, tuple[Callable[[Any], tuple[str, str]], Callable[[A
 class GroupSizes(Sized):
     """The estimates of one shard."""
 
-    def __init__(self) -> None:
+    def __init__(self, grown: Grown = uncounted) -> None:
+        self._grown = grown
         self._sizes: dict[tuple[type, str, str], int] = {}
         self.bytes = 0
 
@@ -87,6 +101,7 @@ class GroupSizes(Sized):
         if value is not None:
             after = self._sizes[what] = estimate(value)
         self.bytes += after - before
+        self._grown(what[1], after - before)
 
     def __len__(self) -> int:
         return len(self._sizes)
