@@ -30,7 +30,14 @@ from penstock.cli.options import DEFAULT_BOOTSTRAP, Acks, Bootstrap, Compression
 from penstock.cli.output import note, print_json
 from penstock.cli.patience.waits import ProduceWait
 from penstock.cli.patience.watch import patience, patient_admin
-from penstock.errors import ApiError, BootstrapError, ConfigError, InvalidRecordError, PenstockError
+from penstock.errors import (
+    ApiError,
+    AuthorizationFailedError,
+    BootstrapError,
+    ConfigError,
+    InvalidRecordError,
+    PenstockError,
+)
 
 if TYPE_CHECKING:
     from penstock import Producer
@@ -124,9 +131,10 @@ def produce(
         shape = JsonShape(partition, by_key=by_key)
     elif by_key:
         raise ConfigError("--by-key is for records that name their partition: it needs --json")
-    limit = _record_limit(bootstrap, topic)
+    told = _record_limit(bootstrap, topic)
+    limit = told or RECORD_BYTES_MAX
     if isinstance(shape, LineShape):
-        shape = replace(shape, batch_bytes_max=limit)
+        shape = replace(shape, batch_bytes_max=told)
     sizes = {"max_request_size": limit, "buffer_memory": max(BUFFER_BYTES, 2 * limit)}
     acked = _write(bootstrap, topic, shape, {"acks": acks, "compression_type": compression, **sizes})
     if as_json:
@@ -135,8 +143,9 @@ def produce(
         note(f"{acked:,} records {'sent; with acks=0 nobody acks them' if acks == '0' else 'acked'}")
 
 
-def _record_limit(bootstrap: str, topic: str) -> int:
-    """The topic's max.message.bytes, as far as the producer can send; Kafka's default where the topic does not tell."""
+def _record_limit(bootstrap: str, topic: str) -> int | None:
+    """The topic's max.message.bytes, as far as the producer can send; Kafka's default where the topic does not tell.
+    None for a user who may not describe the topic's configuration: the broker refuses what is too large."""
     try:
         with patient_admin(bootstrap) as admin:
             value = admin.describe_topic_config(topic)["max.message.bytes"].value
@@ -144,6 +153,8 @@ def _record_limit(bootstrap: str, topic: str) -> int:
     except BootstrapError as error:
         error.add_note("nothing was written")
         raise
+    except AuthorizationFailedError:
+        return None
     except (PenstockError, KeyError, ValueError):  # such as a topic that is not there: the producer waits for it
         return DEFAULT_LIMIT
 
@@ -168,6 +179,8 @@ def _write(bootstrap: str, topic: str, shape: InputShape, options: dict[str, Any
         except PenstockError as error:
             if failures.line_count == 0 and _has_written_nothing(error):
                 error.add_note("nothing was written")
+            elif isinstance(error, AuthorizationFailedError):
+                error.add_note(f"{flow.acked} records were acked")
             else:
                 error.add_note(f"{flow.acked} records were acked; the records after them may or may not be written")
             if isinstance(shape, LineShape) and shape.has_no_key and isinstance(error, InvalidRecordError):
@@ -232,8 +245,8 @@ class FailureReport:
 
     def _done(self, future: BulkFuture | RecordFuture, first: int, last: int) -> None:
         error = future.exception(0)
-        if error is None:
-            return
+        if error is None or isinstance(error, AuthorizationFailedError):
+            return  # a refusal is of every line: it is told once, at the end
         self._shown += 1
         if self._shown <= FAILURES_SHOWN_MAX:
             name = error.kafka_name if isinstance(error, ApiError) else type(error).__name__
