@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
+from penstock.errors import AuthorizationFailedError, PenstockError
+
 _STEERING: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Control characters, ends of lines, and those that turn the direction of text."""
 
@@ -113,6 +115,13 @@ def bytes_fields(name: str, data: bytes | None) -> dict[str, str | None]:
         return {name: data.decode("utf-8")}
     except UnicodeDecodeError:
         return {f"{name}_base64": base64.b64encode(data).decode("ascii")}
+
+
+def raise_common_refusal(errors: Sequence[PenstockError | None]) -> None:
+    """Raises the refusal that all parts of an answer have: one line says which right is missing, not one for each."""
+    first = errors[0] if errors else None
+    if isinstance(first, AuthorizationFailedError) and {str(error) for error in errors} == {str(first)}:
+        raise first
 
 
 class _NoProgress:

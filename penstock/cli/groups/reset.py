@@ -6,7 +6,7 @@ Not here: what of it is possible (penstock/client/admin/groups/reset.py), and th
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,10 +17,10 @@ from penstock.cli.edge.numbers import INT64_MAX
 from penstock.cli.groups.group_options import GroupId, GroupTopics, parse_topics, partitions_of
 from penstock.cli.groups.offsets_file import read_offsets
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import count, note, print_json, print_table
+from penstock.cli.output import count, note, print_json, print_table, raise_common_refusal
 from penstock.cli.patience.watch import patient_admin
 from penstock.clock import SystemClock
-from penstock.errors import AuthorizationFailedError, ConfigError, PenstockError
+from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
     from penstock.client.admin.groups.group_types import OffsetReset
@@ -149,7 +149,7 @@ def reset_offsets(
         found = admin.reset_group_offsets(group, partitions, **target.arguments, dry_run=dry_run)
     if not found:
         raise ConfigError(f"group {group!r} has committed nothing; name the topics with --topic")
-    _raise_refusal(found.values())
+    raise_common_refusal([one.error for one in found.values()])
     _show(found, export=export, as_json=as_json)
     for tp, one in found.items():
         if one.error is not None:
@@ -160,13 +160,6 @@ def reset_offsets(
         note("nothing was changed (--dry-run)")
     if any(one.error is not None for one in found.values()):
         raise typer.Exit(1)
-
-
-def _raise_refusal(resets: Collection[OffsetReset]) -> None:
-    """Raises the error of a right that is missing for every partition: one line says it."""
-    refusals: list[PenstockError] = [one.error for one in resets if isinstance(one.error, AuthorizationFailedError)]
-    if refusals and len(refusals) == len(resets):
-        raise refusals[0]
 
 
 def parse_target(given: Mapping[str, str | int | None], now_ms: int) -> TargetOption:
