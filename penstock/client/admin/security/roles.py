@@ -44,7 +44,7 @@ class RoleRight:
     every: str = ""
     """A prefix, or WILDCARD."""
     is_implied: bool = False
-    """Another right of the role implies it, or brokers ask for it in a case that is off by default."""
+    """Another right of the role implies it."""
 
 
 @dataclass(frozen=True, slots=True)
