@@ -57,9 +57,23 @@ OnlyPrincipal = Annotated[
     str | None, typer.Option("--principal", metavar="PRINCIPAL", help="Only the ACLs that name this principal.")
 ]
 Everything = Annotated[bool, typer.Option("--all", help="Every ACL of the principal.")]
+
+
+def complete_role(incomplete: str) -> list[str]:
+    """The roles whose names begin so, for the shell."""
+    from penstock.client.admin.security.roles import ROLES
+
+    return [name for name in ROLES if name.startswith(incomplete)]
+
+
 Roles = Annotated[
     list[str] | None,
-    typer.Option("--role", metavar="ROLE", help="What a kind of program needs: one of `acls roles`; may be repeated."),
+    typer.Option(
+        "--role",
+        metavar="ROLE",
+        help="What a kind of program needs: one of `acls roles`; may be repeated.",
+        autocompletion=complete_role,
+    ),
 ]
 AsProducer = Annotated[
     bool, typer.Option("--producer", help="What a producer needs, as --role producer: write, describe and create.")

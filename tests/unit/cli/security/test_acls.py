@@ -142,6 +142,7 @@ def test_the_roles_are_shown_with_what_each_right_is_for(capsys: pytest.CaptureF
     assert list(dict.fromkeys(one["role"] for one in told)) == list(ROLES)
     (ids,) = [one for one in told if one["role"] == "spark-sink" and one["resource"] == "transactional id"]
     assert (ids["operation"], ids["name"]) == ("Write", "penstock.batch:") and ids["for"]
+    assert command.complete_role("spark-si") == ["spark-sink", "spark-sink-at-least-once"]
     command.list_roles()
     assert "as named" in capsys.readouterr().out
 
