@@ -15,7 +15,7 @@ from penstock.client.admin.security.acls import IMPLIED_BY
 from penstock.client.admin.security.roles import ROLES, Role, RoleRight, role_acls
 from tests.rights.stage import GROUP, IDS, ORDERS, OUT, RefusedCommandError, Stage, Who
 
-LIMIT_S = 5.0
+LIMIT_S = 8.0
 """A refusal takes milliseconds, a new client's log-in a tenth of a second; time-outs that hide refusals take 15 s."""
 
 Key = tuple[Operation, ResourceType]

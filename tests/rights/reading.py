@@ -101,6 +101,7 @@ def read_by_kafka_python(*, is_member: bool) -> Callable[[Stage, Who], None]:
         consumer = kafka_python.KafkaConsumer(**who.kafka_python, group_id=group, **EARLIEST)
         try:
             if is_member:
+                consumer.partitions_for_topic(ORDERS)  # else it may assign none of them, and not think again soon
                 consumer.subscribe([ORDERS])
             else:
                 partitions = [kafka_python.TopicPartition(ORDERS, number) for number in (0, 1)]
