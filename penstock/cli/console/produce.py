@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -50,6 +51,9 @@ RECORD_BYTES_MAX = 64 * 1024 * 1024
 BUFFER_BYTES = 64 * 1024 * 1024
 FAILURES_SHOWN_MAX = 10
 """In one run. All chunks in flight fail together, and the command ends with the first error."""
+
+REFUSAL_TOLD_S = 0.5
+"""Input that has not ended so long after a refusal is typed by hand, or comes from a program that runs on."""
 
 KeySeparator = Annotated[
     str,
@@ -177,6 +181,7 @@ def _write(bootstrap: str, topic: str, shape: InputShape, options: dict[str, Any
             bad.error.add_note(f"{flow.acked} records were acked, of all lines before it")
             raise bad.error from None
         except PenstockError as error:
+            failures.end()
             if failures.line_count == 0 and _has_written_nothing(error):
                 error.add_note("nothing was written")
             elif isinstance(error, AuthorizationFailedError):
@@ -191,6 +196,8 @@ def _write(bootstrap: str, topic: str, shape: InputShape, options: dict[str, Any
         except KeyboardInterrupt:
             note_unacked(failures.line_count, producer.statistics())
             raise  # AFTER the words: the producer closes, which waits
+        finally:
+            failures.end()
     return flow.acked
 
 
@@ -236,6 +243,7 @@ class FailureReport:
     def __init__(self) -> None:
         self.line_count = self._shown = 0
         self.told: PenstockError | None = None  # the first failure, once it was reported
+        self._refusal: threading.Timer | None = None
 
     def watch(self, future: BulkFuture | RecordFuture, line_count: int) -> None:
         """`future` stands for the next `line_count` lines of the input."""
@@ -245,8 +253,11 @@ class FailureReport:
 
     def _done(self, future: BulkFuture | RecordFuture, first: int, last: int) -> None:
         error = future.exception(0)
-        if error is None or isinstance(error, AuthorizationFailedError):
-            return  # a refusal is of every line: it is told once, at the end
+        if error is None:
+            return
+        if isinstance(error, AuthorizationFailedError):
+            self._tell_refusal(error)
+            return
         self._shown += 1
         if self._shown <= FAILURES_SHOWN_MAX:
             name = error.kafka_name if isinstance(error, ApiError) else type(error).__name__
@@ -255,6 +266,22 @@ class FailureReport:
             self.told = self.told or error
         elif self._shown == FAILURES_SHOWN_MAX + 1:
             note("penstock: more lines failed; only the first failures are shown")
+
+    def _tell_refusal(self, error: PenstockError) -> None:
+        """A refusal is of every line, and ends the command: it is told here only where the input stays open."""
+        if self._refusal is None:
+            self._refusal = threading.Timer(REFUSAL_TOLD_S, self._tell, (error,))
+            self._refusal.daemon = True
+            self._refusal.start()
+
+    def _tell(self, error: PenstockError) -> None:
+        self.told = error
+        note(f"penstock: {error.kafka_name if isinstance(error, ApiError) else type(error).__name__}: {error}")
+
+    def end(self) -> None:
+        """The command ends, and tells its error itself."""
+        if self._refusal is not None:
+            self._refusal.cancel()
 
 
 def _has_written_nothing(error: PenstockError) -> bool:
