@@ -27,6 +27,13 @@ ERRORS: Final[Mapping[ResourceType, type[ApiError]]] = {
     ResourceType.CLUSTER: ClusterAuthorizationFailedError,
     ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailedError,
 }
+IMPLIED_BY: Final[Mapping[ResourceType, str]] = {
+    ResourceType.TOPIC: "Read or Write",
+    ResourceType.GROUP: "Read",
+    ResourceType.TRANSACTIONAL_ID: "Write",
+}
+"""The rights by which a client usually has DESCRIBE. It asks for that first, and an error that named DESCRIBE alone
+would be followed by one for the right that its work needs."""
 NAME_SHOWN: Final = 64
 NOTED_MAX: Final = 100
 """Refusals of one request that are noted one by one."""
@@ -73,8 +80,10 @@ class Judge:
             else:
                 self.untold += 1
             shown = need._replace(name=need.name[:NAME_SHOWN])
+            implied_by = IMPLIED_BY.get(need.resource_type) if need.operation is Operation.DESCRIBE else None
+            hint = f" ({implied_by} implies it)" if implied_by else ""
             error = self._errors[need] = ERRORS[need.resource_type](
-                f"{self.rights.principal} may not {shown}; an administrator can allow it: `penstock acls add`"
+                f"{self.rights.principal} may not {shown}{hint}; an administrator can allow it: `penstock acls add`"
             )
         return error
 

@@ -16,7 +16,7 @@ import typer
 from penstock.cli.edge.numbers import INT32_MAX, parse_number
 from penstock.cli.moves.move_progress import SAY_SECONDS, CopyPace
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
-from penstock.cli.output import count, note, print_json, print_table
+from penstock.cli.output import count, note, print_json, print_table, raise_common_refusal
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError, PenstockError
 
@@ -70,6 +70,7 @@ def describe(
     """
     with patient_admin(bootstrap) as admin:
         found = admin.describe_log_dirs(broker or None, topic or ())
+    raise_common_refusal([one.error for one in found.values()])
     if as_json:
         print_json([_broker_json(one) for one in found.values()])
     elif replicas:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from penstock.errors import AuthorizationFailedError, PenstockError
 from penstock.plain_text import one_line, plain_json
 
 
@@ -113,6 +114,13 @@ def bytes_fields(name: str, data: bytes | None) -> dict[str, str | None]:
         return {name: data.decode("utf-8")}
     except UnicodeDecodeError:
         return {f"{name}_base64": base64.b64encode(data).decode("ascii")}
+
+
+def raise_common_refusal(errors: Sequence[PenstockError | None]) -> None:
+    """Raises the refusal that all parts of an answer have: one line says which right is missing, not one for each."""
+    first = errors[0] if errors else None
+    if isinstance(first, AuthorizationFailedError) and {str(error) for error in errors} == {str(first)}:
+        raise first
 
 
 class _NoProgress:

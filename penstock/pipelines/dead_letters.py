@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client.admin.admin import Admin
 from penstock.client.options.config import producer_config
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, TopicAuthorizationFailedError
 from penstock.pipelines.frame.conf import RunConf
 from penstock.spark.writing.sink_options import sink_options
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE_BYTES, SEGMENT_BYTES = "max.message.bytes", "segment.bytes"
 """A batch must fit into a segment, too."""
+DEFAULTS = {MAX_MESSAGE_BYTES: 1_048_588, SEGMENT_BYTES: 1024 * 1024 * 1024}
+"""The defaults of topics, as Kafka has them."""
 OWN_BYTES = 1024
 """For the headers, and for what a batch of one record has around it."""
 CODEC_SHARE = 64
@@ -29,11 +31,10 @@ PLACE = {"dead.topic": "topic", "dead.partition": "partition", "dead.offset": "o
 
 
 def room_bytes(bootstrap: str, topic: str, run: RunConf) -> int:
-    """How many bytes of key and value a letter may have: what the topic and the producer take, less what we add."""
+    """How many bytes of key and value a letter may have: what the topic and the producer take, less what we add. Where
+    this user may not describe the topic's configuration, the topic counts as one with the defaults."""
     options = sink_options({"bootstrap": bootstrap, "topic": topic, **run.client_options}).client
-    with Admin(bootstrap, **run.admin_options) as admin:
-        config = admin.describe_topic_config(topic)
-    limits = {name: int(str(config[name].value)) for name in (MAX_MESSAGE_BYTES, SEGMENT_BYTES)}
+    limits = _limits(bootstrap, topic, run)
     limits["client.max.request.size"] = producer_config(options).max_request_size
     least = min(limits, key=limits.__getitem__)
     limit = limits[least]
@@ -44,6 +45,15 @@ def room_bytes(bootstrap: str, topic: str, run: RunConf) -> int:
             f"it must be at least {4 * OWN_BYTES}"
         )
     return room
+
+
+def _limits(bootstrap: str, topic: str, run: RunConf) -> dict[str, int]:
+    with Admin(bootstrap, **run.admin_options) as admin:
+        try:
+            config = admin.describe_topic_config(topic)
+        except TopicAuthorizationFailedError:
+            return dict(DEFAULTS)
+    return {name: int(str(config[name].value)) for name in DEFAULTS}
 
 
 def dead_letters(bad: DataFrame, reason: str, room: int) -> DataFrame:

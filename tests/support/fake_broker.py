@@ -250,6 +250,7 @@ class FakeCluster:
         self.on_describe_cluster: dict[
             int, Callable[[pb.DescribeClusterResponse], object]
         ] = {}  # changes a node's answer
+        self.refused_configs: set[str] = set()  # of topics, to everybody, as brokers did that refused without an offset
         self.frozen_metadata: dict[int, pb.MetadataResponse] = {}  # what a node that lags goes on to answer
         self.bad_records: Callable[[bytes], Mapping[int, str]] = lambda records: {}
         """The records because of which a batch is refused, by their place in it."""

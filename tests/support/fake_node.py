@@ -20,11 +20,12 @@ from penstock.errors import (
     NetworkError,
     OffsetOutOfRangeError,
     PolicyViolationError,
+    TopicAuthorizationFailedError,
     UnknownTopicIdError,
 )
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2, configs_pb2, elections_pb2, log_dirs_pb2
-from penstock.types import TopicPartition
+from penstock.types import NO_OFFSET, TopicPartition
 from tests.support.fake_groups import GROUP_APIS
 from tests.support.fake_network import ServedStream
 
@@ -442,7 +443,10 @@ class FakeNode:
         answer = configs_pb2.DescribeConfigsResponse(metadata_offset=heard)
         for resource in request.resources:
             result = answer.resources.add(resource_type=resource.resource_type, resource_name=resource.resource_name)
-            if resource.resource_type == "broker":
+            if resource.resource_name in self._cluster.refused_configs:
+                result.error.CopyFrom(encode_error(TopicAuthorizationFailedError("it may not DescribeConfigs")))
+                answer.metadata_offset = NO_OFFSET
+            elif resource.resource_type == "broker":
                 for key, value in self._cluster.broker_configs.get(resource.resource_name, {}).items():
                     result.configs.add(key=key, value=value, source=2 if resource.resource_name else 3)
                 if resource.resource_name:

@@ -62,6 +62,16 @@ def _of_resource(operation: Operation) -> Any:
     return need
 
 
+def _describe_configs(judge: Judge, body: configs.DescribeConfigsRequest) -> Ruling:
+    """A refusal is of the metadata by which it was judged: its offset says so, as that of any other answer."""
+    return in_parts(
+        "resources",
+        configs.DescribeConfigsResponse((), judge.image.offset),
+        _of_resource(Operation.DESCRIBE_CONFIGS),
+        lambda one, error: configs.DescribeConfigsResult(one.resource_type, one.resource_name, error),
+    )(judge, body)
+
+
 def _describe_cluster(judge: Judge, body: Any) -> Ruling:
     """Everybody learns the brokers, as in Kafka. What the answering broker tells of itself, which Kafka's does not, is
     for those who may describe the cluster: its log dirs, listeners for nodes, certificates, settings, partitions and
@@ -101,12 +111,7 @@ RULES: Final[Mapping[str, Rule]] = {
         _of_resource(Operation.ALTER_CONFIGS),
         lambda one, error: configs.AlterConfigsResult(one.resource_type, one.resource_name, error),
     ),
-    "DescribeConfigs": in_parts(
-        "resources",
-        configs.DescribeConfigsResponse((), -1),
-        _of_resource(Operation.DESCRIBE_CONFIGS),
-        lambda one, error: configs.DescribeConfigsResult(one.resource_type, one.resource_name, error),
-    ),
+    "DescribeConfigs": _describe_configs,
     "ElectLeaders": of_cluster(Operation.ALTER),
     "AlterPartitionReassignments": of_cluster(Operation.ALTER),
     "UnregisterBroker": of_cluster(Operation.ALTER),

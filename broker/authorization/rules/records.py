@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from broker.authorization.judge import Judge
 from broker.authorization.rules.ruling import Rule, Ruling, in_parts, topic
-from penstock.errors import ApiError
+from penstock.errors import ApiError, ClusterAuthorizationFailedError
 from penstock.messages import offsets, produce
 from penstock.messages.metadata import MetadataRequest, MetadataResponse, TopicInfo
 from penstock.messages.security.acls import Operation, ResourceType
@@ -36,8 +36,14 @@ def _init_producer_id(judge: Judge, body: produce.InitProducerIdRequest) -> Ruli
     """Who may write to any topic may have a producer id (KIP-679)."""
     if body.transactional_id:
         judge.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, body.transactional_id)
-    elif not judge.may_any(Operation.WRITE, ResourceType.TOPIC):
-        judge.require(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)
+    elif (
+        not judge.may_any(Operation.WRITE, ResourceType.TOPIC)
+        and judge.refusal(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER) is not None
+    ):
+        raise ClusterAuthorizationFailedError(
+            f"{judge.rights.principal} may not Write on any topic, nor IdempotentWrite on the cluster, so it gets no"
+            " producer id; an administrator can allow it: `penstock acls add`"
+        )
     return Ruling(body)
 
 

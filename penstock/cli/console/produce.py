@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,7 +31,14 @@ from penstock.cli.options import DEFAULT_BOOTSTRAP, Acks, Bootstrap, Compression
 from penstock.cli.output import note, print_json
 from penstock.cli.patience.waits import ProduceWait
 from penstock.cli.patience.watch import patience, patient_admin
-from penstock.errors import ApiError, BootstrapError, ConfigError, InvalidRecordError, PenstockError
+from penstock.errors import (
+    ApiError,
+    AuthorizationFailedError,
+    BootstrapError,
+    ConfigError,
+    InvalidRecordError,
+    PenstockError,
+)
 
 if TYPE_CHECKING:
     from penstock import Producer
@@ -43,6 +51,9 @@ RECORD_BYTES_MAX = 64 * 1024 * 1024
 BUFFER_BYTES = 64 * 1024 * 1024
 FAILURES_SHOWN_MAX = 10
 """In one run. All chunks in flight fail together, and the command ends with the first error."""
+
+REFUSAL_TOLD_S = 0.5
+"""Input that has not ended so long after a refusal is typed by hand, or comes from a program that runs on."""
 
 KeySeparator = Annotated[
     str,
@@ -124,9 +135,10 @@ def produce(
         shape = JsonShape(partition, by_key=by_key)
     elif by_key:
         raise ConfigError("--by-key is for records that name their partition: it needs --json")
-    limit = _record_limit(bootstrap, topic)
+    told = _record_limit(bootstrap, topic)
+    limit = told or RECORD_BYTES_MAX
     if isinstance(shape, LineShape):
-        shape = replace(shape, batch_bytes_max=limit)
+        shape = replace(shape, batch_bytes_max=told)
     sizes = {"max_request_size": limit, "buffer_memory": max(BUFFER_BYTES, 2 * limit)}
     acked = _write(bootstrap, topic, shape, {"acks": acks, "compression_type": compression, **sizes})
     if as_json:
@@ -135,8 +147,9 @@ def produce(
         note(f"{acked:,} records {'sent; with acks=0 nobody acks them' if acks == '0' else 'acked'}")
 
 
-def _record_limit(bootstrap: str, topic: str) -> int:
-    """The topic's max.message.bytes, as far as the producer can send; Kafka's default where the topic does not tell."""
+def _record_limit(bootstrap: str, topic: str) -> int | None:
+    """The topic's max.message.bytes, as far as the producer can send; Kafka's default where the topic does not tell.
+    None for a user who may not describe the topic's configuration: the broker refuses what is too large."""
     try:
         with patient_admin(bootstrap) as admin:
             value = admin.describe_topic_config(topic)["max.message.bytes"].value
@@ -144,6 +157,8 @@ def _record_limit(bootstrap: str, topic: str) -> int:
     except BootstrapError as error:
         error.add_note("nothing was written")
         raise
+    except AuthorizationFailedError:
+        return None
     except (PenstockError, KeyError, ValueError):  # such as a topic that is not there: the producer waits for it
         return DEFAULT_LIMIT
 
@@ -166,8 +181,11 @@ def _write(bootstrap: str, topic: str, shape: InputShape, options: dict[str, Any
             bad.error.add_note(f"{flow.acked} records were acked, of all lines before it")
             raise bad.error from None
         except PenstockError as error:
+            failures.end()
             if failures.line_count == 0 and _has_written_nothing(error):
                 error.add_note("nothing was written")
+            elif isinstance(error, AuthorizationFailedError):
+                error.add_note(f"{flow.acked} records were acked")
             else:
                 error.add_note(f"{flow.acked} records were acked; the records after them may or may not be written")
             if isinstance(shape, LineShape) and shape.has_no_key and isinstance(error, InvalidRecordError):
@@ -178,6 +196,8 @@ def _write(bootstrap: str, topic: str, shape: InputShape, options: dict[str, Any
         except KeyboardInterrupt:
             note_unacked(failures.line_count, producer.statistics())
             raise  # AFTER the words: the producer closes, which waits
+        finally:
+            failures.end()
     return flow.acked
 
 
@@ -223,6 +243,7 @@ class FailureReport:
     def __init__(self) -> None:
         self.line_count = self._shown = 0
         self.told: PenstockError | None = None  # the first failure, once it was reported
+        self._refusal: threading.Timer | None = None
 
     def watch(self, future: BulkFuture | RecordFuture, line_count: int) -> None:
         """`future` stands for the next `line_count` lines of the input."""
@@ -234,6 +255,9 @@ class FailureReport:
         error = future.exception(0)
         if error is None:
             return
+        if isinstance(error, AuthorizationFailedError):
+            self._tell_refusal(error)
+            return
         self._shown += 1
         if self._shown <= FAILURES_SHOWN_MAX:
             name = error.kafka_name if isinstance(error, ApiError) else type(error).__name__
@@ -242,6 +266,22 @@ class FailureReport:
             self.told = self.told or error
         elif self._shown == FAILURES_SHOWN_MAX + 1:
             note("penstock: more lines failed; only the first failures are shown")
+
+    def _tell_refusal(self, error: PenstockError) -> None:
+        """A refusal is of every line, and ends the command: it is told here only where the input stays open."""
+        if self._refusal is None:
+            self._refusal = threading.Timer(REFUSAL_TOLD_S, self._tell, (error,))
+            self._refusal.daemon = True
+            self._refusal.start()
+
+    def _tell(self, error: PenstockError) -> None:
+        self.told = error
+        note(f"penstock: {error.kafka_name if isinstance(error, ApiError) else type(error).__name__}: {error}")
+
+    def end(self) -> None:
+        """The command ends, and tells its error itself."""
+        if self._refusal is not None:
+            self._refusal.cancel()
 
 
 def _has_written_nothing(error: PenstockError) -> bool:

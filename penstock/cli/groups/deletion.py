@@ -8,7 +8,7 @@ import typer
 
 from penstock.cli.groups.group_options import GroupId, GroupIds, GroupTopics, parse_topics
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import note, print_json, print_table, say
+from penstock.cli.output import note, print_json, print_table, raise_common_refusal, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 
@@ -60,6 +60,7 @@ def delete_offsets(
         raise ConfigError(
             f"group {group!r} has committed nothing of {', '.join(topics)}; see `penstock groups describe`"
         )
+    raise_common_refusal(list(results.values()))
     if as_json:
         print_json(
             [

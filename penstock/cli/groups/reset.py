@@ -17,7 +17,7 @@ from penstock.cli.edge.numbers import INT64_MAX
 from penstock.cli.groups.group_options import GroupId, GroupTopics, parse_topics, partitions_of
 from penstock.cli.groups.offsets_file import read_offsets
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import count, note, print_json, print_table, say
+from penstock.cli.output import count, note, print_json, print_table, raise_common_refusal, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError
@@ -149,6 +149,7 @@ def reset_offsets(
         found = admin.reset_group_offsets(group, partitions, **target.arguments, dry_run=dry_run)
     if not found:
         raise ConfigError(f"group {group!r} has committed nothing; name the topics with --topic")
+    raise_common_refusal([one.error for one in found.values()])
     _show(found, export=export, as_json=as_json)
     for tp, one in found.items():
         if one.error is not None:

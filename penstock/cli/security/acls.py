@@ -1,12 +1,13 @@
 """`penstock acls add|list|remove|test`: who may do what (KIP-11, KIP-290).
 
 Each ACL names a principal, an operation, a resource and a host; a command makes or removes one for every pair of an
-operation and a resource that it names. Not here: the judgement of `test` (penstock/client/admin/security/acls.py).
+operation and a resource that it names. A role stands for the operations that a kind of program needs. Not here: the
+roles (penstock/client/admin/security/roles.py), and the judgement of `test` (penstock/client/admin/security/acls.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -29,12 +30,11 @@ from penstock.messages.security.acls import (
 
 if TYPE_CHECKING:
     from penstock import Admin
+    from penstock.client.admin.security.roles import Role, RoleRight
 
 app = typer.Typer(help="Who may do what: add, show, remove and try ACLs.", no_args_is_help=True)
 
 OPERATIONS: Final = {one.value.lower(): one for one in Operation if one not in (Operation.UNKNOWN, Operation.ANY)}
-PRODUCER: Final = (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE)
-CONSUMER: Final = (Operation.READ, Operation.DESCRIBE)
 COLUMNS: Final = ("principal", "permission", "operation", "resource", "pattern", "name", "host")
 
 Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="User:NAME, or User:* for everybody.")]
@@ -57,9 +57,29 @@ OnlyPrincipal = Annotated[
     str | None, typer.Option("--principal", metavar="PRINCIPAL", help="Only the ACLs that name this principal.")
 ]
 Everything = Annotated[bool, typer.Option("--all", help="Every ACL of the principal.")]
-AsProducer = Annotated[bool, typer.Option("--producer", help="What a producer needs: write, describe and create.")]
+
+
+def complete_role(incomplete: str) -> list[str]:
+    """The roles whose names begin so, for the shell."""
+    from penstock.client.admin.security.roles import ROLES
+
+    return [name for name in ROLES if name.startswith(incomplete)]
+
+
+Roles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--role",
+        metavar="ROLE",
+        help="What a kind of program needs: one of `acls roles`; may be repeated.",
+        autocompletion=complete_role,
+    ),
+]
+AsProducer = Annotated[
+    bool, typer.Option("--producer", help="What a producer needs, as --role producer: write, describe and create.")
+]
 AsConsumer = Annotated[
-    bool, typer.Option("--consumer", help="What a consumer needs: read and describe topics, read its group.")
+    bool, typer.Option("--consumer", help="As --role consumer: read and describe topics, read its group.")
 ]
 
 
@@ -72,6 +92,7 @@ def add(
     transactional_ids: TransactionalIds = None,
     cluster: OfCluster = False,
     prefixed: Prefixed = False,
+    roles: Roles = None,
     producer: AsProducer = False,
     consumer: AsConsumer = False,
     host: Host = WILDCARD,
@@ -81,10 +102,11 @@ def add(
 ) -> None:
     """Allow a principal to do something, or deny it: penstock acls add User:anna -o read --topic orders.
 
-    A name of * is every resource of its kind. An ACL that there is already stays.
+    A name of * is every resource of its kind. An ACL that there is already stays. A --role has all that its programs
+    need: penstock acls add User:lake --role spark-sink --topic orders.
     """
     named = _Named(topics, groups, transactional_ids, cluster, prefixed)
-    acls = list(named.acls(principal, host, deny, _operations(operations), producer, consumer))
+    acls = named.acls(principal, host, deny, _operations(operations), _roles(roles, producer, consumer))
     with patient_admin(bootstrap) as admin:
         results = admin.create_acls(acls)
     for error in results.values():
@@ -127,6 +149,7 @@ def remove(
     transactional_ids: TransactionalIds = None,
     cluster: OfCluster = False,
     prefixed: Prefixed = False,
+    roles: Roles = None,
     producer: AsProducer = False,
     consumer: AsConsumer = False,
     host: Host = WILDCARD,
@@ -140,10 +163,11 @@ def remove(
     """Remove ACLs, named as for `add`; one that there is not is passed over. Or --all of a principal."""
     filters = [AclFilter(principal=principal)]
     named = _Named(topics, groups, transactional_ids, cluster, prefixed)
-    if everything and (operations or producer or consumer or named.resources()):
+    wanted = _roles(roles, producer, consumer)
+    if everything and (operations or wanted or named.resources()):
         raise ConfigError("--all removes every ACL of the principal; name no operation and no resource beside it")
     if not everything:
-        acls = named.acls(principal, host, deny, _operations(operations), producer, consumer)
+        acls = named.acls(principal, host, deny, _operations(operations), wanted)
         filters = [
             AclFilter(a.resource_type, a.resource_name, a.pattern_type, a.principal, a.host, a.operation, a.permission)
             for a in acls
@@ -151,6 +175,23 @@ def remove(
     with patient_admin(bootstrap) as admin:
         gone = admin.delete_acls(filters)
     _show("removed", gone, as_json)
+
+
+@app.command("roles")
+def list_roles(as_json: AsJson = False) -> None:
+    """Show the roles, and the rights of each: what a kind of program needs, and nothing more."""
+    from penstock.client.admin.security.roles import ROLES
+
+    rows = [
+        (role.name, right.operation.value, right.resource_type.value, right.every or _named(right), right.use)
+        for role in ROLES.values()
+        for right in role.rights
+    ]
+    columns = ("role", "operation", "resource", "name", "for")
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        print_table(columns, rows)
 
 
 @app.command()
@@ -224,39 +265,60 @@ class _Named:
         return [*found, (ResourceType.CLUSTER, CLUSTER_NAME)] if self._cluster else found
 
     def acls(
-        self,
-        principal: str,
-        host: str,
-        deny: bool,
-        operations: Sequence[Operation],
-        producer: bool,
-        consumer: bool,
-    ) -> Iterator[AclBinding]:
-        """One for each pair of an operation and a resource."""
+        self, principal: str, host: str, deny: bool, operations: Sequence[Operation], roles: Sequence[Role]
+    ) -> list[AclBinding]:
+        """One for each pair of an operation and a resource, and those of the roles."""
+        from penstock.client.admin.security.roles import role_acls
+
         resources = self.resources()
-        if not resources:
+        if not resources and not roles:
             raise ConfigError("name a resource: --topic, --group, --transactional-id or --cluster")
-        if not operations and not producer and not consumer:
-            raise ConfigError("name an operation: -o read, or --producer or --consumer for what those need")
+        if not operations and not roles:
+            raise ConfigError("name an operation, as -o read, or a role, as --producer (`penstock acls roles`)")
+        if not operations:
+            self._check_taken(roles)
         permission = Permission.DENY if deny else Permission.ALLOW
-        for kind, name in resources:
-            pattern = PatternType.LITERAL
-            if self._prefixed and kind is not ResourceType.CLUSTER:
-                pattern = PatternType.PREFIXED
-            for operation in dict.fromkeys((*operations, *_of_role(kind, producer, consumer))):
-                yield AclBinding(kind, name, pattern, principal, host, operation, permission)
+        pattern = PatternType.PREFIXED if self._prefixed else PatternType.LITERAL
+        made = [
+            AclBinding(
+                kind,
+                name,
+                PatternType.LITERAL if kind is ResourceType.CLUSTER else pattern,
+                principal,
+                host,
+                operation,
+                permission,
+            )
+            for kind, name in resources
+            for operation in operations
+        ]
+        for role in roles:
+            made += role_acls(role, principal, self._names, pattern=pattern, host=host, permission=permission)
+        return list(dict.fromkeys(made))
+
+    def _check_taken(self, roles: Sequence[Role]) -> None:
+        """ConfigError if a resource is named that no role is about."""
+        kinds = {right.resource_type for role in roles for right in role.rights}
+        for kind, _ in self.resources():
+            if kind not in kinds:
+                option = f"--{kind.value.replace(' ', '-')}"
+                named = ", ".join(role.name for role in roles)
+                raise ConfigError(f"{option}: {named} needs nothing of that kind; leave it out, or name an operation")
 
 
-def _of_role(kind: ResourceType, producer: bool, consumer: bool) -> Iterator[Operation]:
-    """The operations that a producer or a consumer needs on a resource of this kind."""
-    if producer and kind is ResourceType.TOPIC:
-        yield from PRODUCER
-    if producer and kind is ResourceType.TRANSACTIONAL_ID:
-        yield from (Operation.WRITE, Operation.DESCRIBE)
-    if consumer and kind is ResourceType.TOPIC:
-        yield from CONSUMER
-    if consumer and kind is ResourceType.GROUP:
-        yield Operation.READ
+def _named(right: RoleRight) -> str:
+    return CLUSTER_NAME if right.resource_type is ResourceType.CLUSTER else "as named"
+
+
+def _roles(names: Sequence[str] | None, producer: bool, consumer: bool) -> list[Role]:
+    """The roles of a command, each once."""
+    from penstock.client.admin.security.roles import ROLES
+
+    wanted = [*(["producer"] if producer else []), *(["consumer"] if consumer else []), *(names or ())]
+    for name in wanted:
+        if name not in ROLES:
+            raise ConfigError(f"--role {name}: must be one of {', '.join(ROLES)}{did_you_mean(name, ROLES)}")
+    return [ROLES[name] for name in dict.fromkeys(wanted)]
 
 
 def _operations(names: Sequence[str] | None) -> tuple[Operation, ...]:

@@ -20,6 +20,7 @@ from penstock.client.wire.connection import Connection
 from penstock.config_keys import config_text
 from penstock.errors import (
     ApiError,
+    AuthorizationFailedError,
     BootstrapError,
     BrokerIdNotRegisteredError,
     ReplicaNotAvailableError,
@@ -87,6 +88,7 @@ async def _described_by_any(
 
     async def ask(connection: Connection, timeout_ms: int) -> DescribeConfigsResponse:
         answer = await connection.call(DESCRIBE_CONFIGS, _of(resource), timeout_ms)
+        _raise_refusal(answer)  # BEFORE the offset: older brokers refuse without one
         if answer.metadata_offset < cluster.cache.metadata_offset:
             raise ReplicaNotAvailableError(
                 f"{connection.endpoint} has the metadata up to offset {answer.metadata_offset},"
@@ -142,6 +144,13 @@ async def alter(
     _only(answer.resources)
     if not validate_only:
         await wait_heard(cluster, answer.metadata_offset, deadline_ms)
+
+
+def _raise_refusal(answer: DescribeConfigsResponse) -> None:
+    """Raises the error of a right that is missing: another broker would say the same."""
+    for one in answer.resources:
+        if isinstance(one.error, AuthorizationFailedError):
+            raise one.error
 
 
 def _of(resource: ConfigResource) -> DescribeConfigsRequest:

@@ -25,6 +25,7 @@ from penstock.client.processing.output import Output, Outputs, checked_outputs
 from penstock.client.processing.processing_statistics import ProcessingStatistics
 from penstock.client.producer.producer import Producer
 from penstock.errors import (
+    AuthorizationFailedError,
     ConfigError,
     FatalProducerError,
     PenstockError,
@@ -102,8 +103,8 @@ class RecordProcessor:
 
     def run(self) -> ProcessingStatistics:
         """Until `stop`. ConfigError where the consumer has nothing to read; ProcessingError where a handler raises and
-        nobody takes dead letters; FatalProducerError where another producer has the transactional id; other errors as
-        `poll` and the transaction raise them."""
+        nobody takes dead letters; AuthorizationFailedError where a right is missing; FatalProducerError where another
+        producer has the transactional id; other errors as `poll` and the transaction raise them."""
         if not self._consumer.subscription() and not self._consumer.assignment():
             raise ConfigError("the consumer has subscribed to no topic: call consumer.subscribe([TOPIC]) before")
         while not self._stopped.is_set():
@@ -165,11 +166,15 @@ class RecordProcessor:
         )
 
     def _aborted(self, batch: _Batch, error: TransactionAbortedError) -> None:
-        _log.warning("%d records are processed again, their transaction is aborted: %s", len(batch.records), error)
+        refusal = error.__cause__ if isinstance(error.__cause__, AuthorizationFailedError) else None
+        if refusal is None:
+            _log.warning("%d records are processed again, their transaction is aborted: %s", len(batch.records), error)
         self._go_back(batch.records)
         self._producer.abort_transaction()
         counts = self._counts
         self._counts = replace(counts, aborted=counts.aborted + 1, seconds=counts.seconds + self._seconds(batch))
+        if refusal is not None:
+            raise refusal  # once more would be refused once more
 
     def _seconds(self, batch: _Batch) -> float:
         return (self._now_ns() - batch.began_ns) / 1e9

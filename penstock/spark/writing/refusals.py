@@ -13,8 +13,10 @@ from penstock.errors import (
     PenstockError,
     ProducerFencedError,
     TransactionAbortedError,
+    TransactionalIdAuthorizationFailedError,
     UnsupportedVersionError,
 )
+from penstock.messages.transactions.atomic_batches import BATCH_PREFIX
 from penstock.spark.plain_errors import add_context
 from penstock.spark.writing.batch_key import BatchKey
 from penstock.spark.writing.sink_options import AT_LEAST_ONCE, GOES_BACK_TO, TIMEOUT, SinkOptions
@@ -64,6 +66,11 @@ def _remedy(error: BaseException, key: BatchKey, options: SinkOptions) -> str:
         return (
             f"{key} was aborted before it was committed, as after {TIMEOUT}={options.timeout_ms}; a batch must take "
             "less time than that, or be smaller"
+        )
+    if isinstance(error, TransactionalIdAuthorizationFailedError):
+        return (
+            f"the atomic batches of Spark need Write on transactional ids that begin with {BATCH_PREFIX!r}:"
+            f" `penstock acls add … --role spark-sink --topic {options.topic or 'TOPIC'}`"
         )
     if isinstance(error, UnsupportedVersionError):
         return f"brokers of this version have no atomic batches: update them, or set semantics={AT_LEAST_ONCE}"

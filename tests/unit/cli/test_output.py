@@ -6,7 +6,8 @@ import io
 
 import pytest
 
-from penstock.cli.output import print_fields, print_table
+from penstock.cli.output import print_fields, print_table, raise_common_refusal
+from penstock.errors import InvalidRequestError, PenstockError, TopicAuthorizationFailedError
 
 
 class Terminal(io.StringIO):
@@ -43,3 +44,15 @@ def test_a_name_stays_on_its_line_and_steers_nothing(
     assert out.getvalue().count(shown) == 2
     if not is_terminal:
         assert out.getvalue() == f"id\tstate\n{shown}\tEmpty\nid: {shown}\n"
+
+
+def test_a_refusal_of_every_part_is_told_once_and_others_each_by_itself() -> None:
+    def refusal(topic: str) -> PenstockError:
+        return TopicAuthorizationFailedError(f"User:anna may not Read on topic {topic!r}")
+
+    with pytest.raises(TopicAuthorizationFailedError, match="'a'"):
+        raise_common_refusal([refusal("a"), refusal("a")])
+    raise_common_refusal([])
+    raise_common_refusal([refusal("a"), None])
+    raise_common_refusal([refusal("a"), refusal("b")])
+    raise_common_refusal([InvalidRequestError("no"), InvalidRequestError("no")])

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.errors import ConfigError
+from metadata.topic_config import TOPIC_CONFIGS
+from penstock.errors import ConfigError, TopicAuthorizationFailedError
 from penstock.pipelines import dead_letters
 from penstock.pipelines.dead_letters import room_bytes
 from penstock.pipelines.frame import checks
@@ -31,7 +32,11 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
 
         def __exit__(self, *_: object) -> None: ...
 
-        def describe_topic_config(self, _: str) -> dict[str, SimpleNamespace]:
+        def describe_topic(self, _: str) -> None: ...
+
+        def describe_topic_config(self, topic: str) -> dict[str, SimpleNamespace]:
+            if not config:
+                raise TopicAuthorizationFailedError(f"User:lake may not DescribeConfigs on topic {topic!r}")
             return {name: SimpleNamespace(value=value) for name, value in config.items()}
 
     monkeypatch.setattr(dead_letters, "Admin", OneTopic)
@@ -54,6 +59,20 @@ def test_a_letter_fits_the_topic_its_segments_and_the_producer(
     topic.update(config)
     room = room_bytes(NOBODY, "dead", RunConf(client=client))
     assert limit - limit // 32 - 2048 < room < limit - 1000
+
+
+def test_a_user_who_may_not_describe_the_topic_takes_it_for_one_with_the_defaults(
+    topic: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    known = room_bytes(NOBODY, "dead", DEFAULT_RUN)
+    assert {name: TOPIC_CONFIGS[name].default for name in dead_letters.DEFAULTS} == dead_letters.DEFAULTS
+    topic.clear()
+    assert room_bytes(NOBODY, "dead", DEFAULT_RUN) == known
+    check_topic(NOBODY, "dead", DEFAULT_RUN, compacted=True)
+    assert "cleanup.policy of topic dead is not checked: User:lake may not DescribeConfigs" in caplog.text
+    caplog.clear()
+    check_topic(NOBODY, "dead", DEFAULT_RUN)
+    assert not caplog.text
 
 
 @pytest.mark.usefixtures("topic")

@@ -28,7 +28,7 @@ from penstock.client.consumer.groups.preparation import Preparation
 from penstock.client.consumer.groups.steps import Committed, CommittedPlaces, OnCommitted, RebalanceStep, StepKind
 from penstock.client.consumer.groups.subscription import GroupSubscription, Mode
 from penstock.client.options.config import ConsumerConfig
-from penstock.errors import CommitFailedError, PenstockError, SubscriptionError
+from penstock.errors import AuthorizationFailedError, CommitFailedError, PenstockError, SubscriptionError
 from penstock.types import CommittedOffset, TopicPartition
 
 LEAVE_MS = 3_000
@@ -209,7 +209,8 @@ class JoinedGroup:
         try:
             await self.commit(self._to_commit())
         except PenstockError as error:
-            _log.warning("group %s: positions of revoked partitions: %s", self.identity.group_id, error)
+            level = logging.DEBUG if isinstance(error, AuthorizationFailedError) else logging.WARNING  # polls raise it
+            _log.log(level, "group %s: positions of revoked partitions: %s", self.identity.group_id, error)
 
     def _to_commit(self) -> dict[TopicPartition, ToCommit]:
         return self.auto_commit.changed(self._positions.states.values(), is_last_done=self._is_last_done)

@@ -6,7 +6,7 @@ An API of clients that has no row here fails, as one does that has no rule.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -248,12 +248,12 @@ TABLE: dict[str, Row] = {
 }
 
 
-def gatekeeper(*needs: Need, super_users: tuple[str, ...] = ()) -> Gatekeeper:
+def gatekeeper(*needs: Need, super_users: tuple[str, ...] = (), image: MetadataImage = IMAGE) -> Gatekeeper:
     found = {
         str(n): AclBinding(kind, name, PatternType.LITERAL, ANNA, HOST, operation, Permission.ALLOW)
         for n, (operation, kind, name) in enumerate(needs)
     }
-    return Gatekeeper(Authorizer(lambda: found, super_users), lambda: IMAGE, "INTERNAL", AuditLog(lambda: 0))
+    return Gatekeeper(Authorizer(lambda: found, super_users), lambda: image, "INTERNAL", AuditLog(lambda: 0))
 
 
 def asked(api: str, body: Any, principal: str = ANNA, listener: str = "BROKER") -> Request:
@@ -439,6 +439,38 @@ def test_one_group_in_two_questions_has_its_refusals_in_both() -> None:
     request.complete(group_offsets.OffsetFetchResponse(answers))
     told = [[(one.partition, type(one.error)) for one in group.partitions] for group in request.response.groups]  # type: ignore[attr-defined]
     assert told == [[(HIDDEN, TopicAuthorizationFailedError)], [(SEEN, type(None))]]
+
+
+def test_a_refused_configuration_has_the_offset_of_the_metadata_by_which_it_was_judged() -> None:
+    body = configs.DescribeConfigsRequest((DescribeConfigsResource("topic", "t"),))
+    request = asked("DescribeConfigs", body)
+    assert not gatekeeper(image=replace(IMAGE, offset=57)).passes(request)
+    assert request.response.metadata_offset == 57  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("api", "body", "hint"),
+    [
+        ("FindCoordinator", coordinators.FindCoordinatorRequest(("g",)), "Describe on group 'g' (Read implies it);"),
+        ("OffsetFetch", group_offsets.OffsetFetchRequest((group_offsets.OffsetFetchGroup("g"),)), "(Read implies it);"),
+        ("Metadata", metadata.MetadataRequest(("t",)), "Describe on topic 't' (Read or Write implies it);"),
+        (
+            "DescribeTransactions",
+            transactions.DescribeTransactionsRequest(("x",)),
+            "Describe on transactional id 'x' (Write implies it);",
+        ),
+    ],
+)
+def test_an_error_about_describe_says_which_right_implies_it(api: str, body: Any, hint: str) -> None:
+    request = asked(api, body)
+    if gatekeeper().passes(request):
+        request.complete(metadata.MetadataResponse("c", 1, (), (), 1))
+    assert hint in str(request.response)
+
+
+def test_a_producer_without_a_topic_learns_that_it_may_write_to_none() -> None:
+    with pytest.raises(ClusterAuthorizationFailedError, match="may not Write on any topic, nor IdempotentWrite"):
+        gatekeeper().passes(asked("InitProducerId", produce.InitProducerIdRequest()))
 
 
 def test_a_producer_of_any_topic_gets_a_producer_id() -> None:

@@ -12,7 +12,13 @@ import pytest
 from penstock.cli.console import produce, produce_lines
 from penstock.cli.console.produce_lines import BadLineError, LineShape, parse_header
 from penstock.client.producer.producer_statistics import ProducerStatistics
-from penstock.errors import BootstrapError, ConfigError, InvalidRecordError, UnknownTopicOrPartitionError
+from penstock.errors import (
+    BootstrapError,
+    ConfigError,
+    InvalidRecordError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
 from tests.support.fake_broker import FakeCluster
@@ -158,6 +164,49 @@ def test_a_line_that_fails_is_told_while_the_input_is_open(monkeypatch: pytest.M
     ]
     assert notes == ["penstock: line 1 failed: INVALID_RECORD: no key"]
     assert str(caught.value) == "not every line was written, as said above", "the error is told once"
+
+
+def test_a_refusal_is_told_once_and_while_the_input_is_open_if_that_does_not_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes: list[str] = []
+    refusal = TopicAuthorizationFailedError("User:anna may not Write on topic 't'")
+    with FakeCluster() as cluster:
+        cluster.create_topic("t")
+        cluster.fail_produce("t", 0, refusal, refusal)
+        monkeypatch.setattr(produce, "note", notes.append)
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"1\n2\n")))
+        monkeypatch.setattr(produce, "REFUSAL_TOLD_S", 60)
+        with pytest.raises(TopicAuthorizationFailedError, match="may not Write") as caught:
+            produce.produce("t", bootstrap=cluster.bootstrap)
+        assert not notes and caught.value.__notes__ == ["0 records were acked"]
+
+        typed = TypedByHand()
+        monkeypatch.setattr(produce, "note", lambda text: (notes.append(text), typed.told.set()))
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=typed))
+        monkeypatch.setattr(produce, "REFUSAL_TOLD_S", 0)
+        with pytest.raises(TopicAuthorizationFailedError, match="as said above"):
+            produce.produce("t", bootstrap=cluster.bootstrap)
+        assert notes == ["penstock: TOPIC_AUTHORIZATION_FAILED: User:anna may not Write on topic 't'"]
+
+
+def test_a_user_who_may_not_describe_the_topic_leaves_the_size_of_records_to_the_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: dict[str, Any] = {}
+
+    def write(bootstrap: str, topic: str, shape: LineShape, options: dict[str, Any]) -> int:
+        made.update(options, shape=shape)
+        return 0
+
+    monkeypatch.setattr(produce, "_write", write)
+    with FakeCluster() as cluster:
+        cluster.create_topic("t", config={"max.message.bytes": "5000"})
+        produce.produce("t", bootstrap=cluster.bootstrap)
+        assert (made["max_request_size"], made["shape"].batch_bytes_max) == (5000, 5000)
+        cluster.refused_configs.add("t")
+        produce.produce("t", bootstrap=cluster.bootstrap)
+        assert (made["max_request_size"], made["shape"].batch_bytes_max) == (produce.RECORD_BYTES_MAX, None)
 
 
 class Interrupted:

@@ -14,6 +14,7 @@ import typer
 from penstock.cli.security import acls as command
 from penstock.client.admin.admin_types import AclBinding, AclFilter, Operation, PatternType, Permission, ResourceType
 from penstock.client.admin.security.acls import judge_right
+from penstock.client.admin.security.roles import ROLES
 from penstock.errors import ApiError, ConfigError, InvalidRequestError
 
 ANNA = "User:anna"
@@ -103,6 +104,49 @@ def test_the_roles_have_what_their_clients_need(admin: FakeAdmin) -> None:
     assert set(admin.acls) == topic | {acl(ResourceType.GROUP, "g", Operation.READ)}
 
 
+def test_a_role_has_the_resources_that_are_named_and_its_own_where_none_are(admin: FakeAdmin) -> None:
+    command.add(ANNA, topics=["out"], roles=["spark-sink"])
+    written = acl(ResourceType.TOPIC, "out", Operation.WRITE)
+    every = acl(ResourceType.TRANSACTIONAL_ID, "penstock.batch:", Operation.WRITE, PatternType.PREFIXED)
+    assert set(admin.acls) == {written, every}
+    admin.acls.clear()
+    command.add(ANNA, topics=["out"], transactional_ids=["penstock.batch:nightly"], roles=["spark-sink"])
+    assert set(admin.acls) == {written, acl(ResourceType.TRANSACTIONAL_ID, "penstock.batch:nightly", Operation.WRITE)}
+    admin.acls.clear()
+    command.add(ANNA, topics=["lake-"], prefixed=True, roles=["monitor", "spark-source"], deny=True, host="10.0.0.1")
+    denied = {(one.resource_type, one.resource_name, one.pattern_type, one.operation) for one in admin.acls}
+    assert {(one.permission, one.host) for one in admin.acls} == {(Permission.DENY, "10.0.0.1")}
+    assert denied == {
+        (ResourceType.CLUSTER, "kafka-cluster", PatternType.LITERAL, Operation.DESCRIBE),
+        (ResourceType.TOPIC, "lake-", PatternType.PREFIXED, Operation.DESCRIBE),
+        (ResourceType.GROUP, "*", PatternType.LITERAL, Operation.DESCRIBE),
+        (ResourceType.TRANSACTIONAL_ID, "*", PatternType.LITERAL, Operation.DESCRIBE),
+        (ResourceType.TOPIC, "lake-", PatternType.PREFIXED, Operation.READ),
+    }
+
+
+def test_a_role_is_taken_away_by_the_words_that_gave_it(admin: FakeAdmin) -> None:
+    for name, role in ROLES.items():
+        topics = ["t"] if any(right.resource_type is ResourceType.TOPIC for right in role.rights) else None
+        command.add(ANNA, topics=topics, roles=[name])
+        assert admin.acls
+        command.remove(ANNA, topics=topics, roles=[name])
+        assert not admin.acls, name
+    command.add(ANNA, ["read"], topics=["t"], roles=["topic-admin"])
+    assert len(admin.acls) == 1 + len(ROLES["topic-admin"].rights)
+
+
+def test_the_roles_are_shown_with_what_each_right_is_for(capsys: pytest.CaptureFixture[str]) -> None:
+    command.list_roles(as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert list(dict.fromkeys(one["role"] for one in told)) == list(ROLES)
+    (ids,) = [one for one in told if one["role"] == "spark-sink" and one["resource"] == "transactional id"]
+    assert (ids["operation"], ids["name"]) == ("Write", "penstock.batch:") and ids["for"]
+    assert command.complete_role("spark-si") == ["spark-sink", "spark-sink-at-least-once"]
+    command.list_roles()
+    assert "as named" in capsys.readouterr().out
+
+
 def test_what_is_listed_concerns_the_resources(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     command.add(ANNA, ["read"], topics=["orders", "*"])
     command.add(ANNA, ["read"], topics=["ord"], prefixed=True)
@@ -179,6 +223,11 @@ BAD = [
     (lambda: command.add(ANNA, ["reed"], topics=["t"]), "did you mean"),
     (lambda: command.add(ANNA, ["any"], topics=["t"]), "must be one of"),
     (lambda: command.remove(ANNA, topics=["t"], everything=True), "--all"),
+    (lambda: command.remove(ANNA, roles=["monitor"], everything=True), "--all"),
+    (lambda: command.add(ANNA, topics=["t"], roles=["spark-sing"]), "--role spark-sing: .*did you mean 'spark-sink'"),
+    (lambda: command.add(ANNA, roles=["spark-sink"]), "the role spark-sink is about topics: name one"),
+    (lambda: command.add(ANNA, groups=["g"], producer=True), "--group: producer needs nothing of that kind"),
+    (lambda: command.add(ANNA, cluster=True, roles=["consumer"], topics=["t"]), "--cluster: consumer needs nothing"),
     (lambda: command.test(ANNA, "read"), "name a resource"),
 ]
 

@@ -18,6 +18,7 @@ from penstock.errors import (
     OffsetOutOfRangeError,
     RequestTimedOutError,
     TimedOutError,
+    TopicAuthorizationFailedError,
     TopicExistsError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -226,6 +227,15 @@ def test_a_topics_config_is_not_told_by_a_broker_that_has_not_heard_of_its_chang
         admin.alter_topic_config("t", {"retention.ms": 2})
         cluster.frozen_metadata |= {1: before, 2: before}
         assert admin.describe_topic_config("t")["retention.ms"].value == "2"
+
+
+def test_a_refused_config_is_an_error_at_once_whatever_its_answer_has_for_an_offset(cluster: FakeCluster) -> None:
+    cluster.create_topic("t")
+    cluster.refused_configs.add("t")
+    with Admin(cluster.bootstrap, default_api_timeout_ms=2_000) as admin:
+        admin.describe_topic("t")
+        with pytest.raises(TopicAuthorizationFailedError, match="may not DescribeConfigs"):
+            admin.describe_topic_config("t")
 
 
 def test_a_brokers_config_is_told_by_that_broker(cluster: FakeCluster) -> None:

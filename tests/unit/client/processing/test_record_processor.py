@@ -17,6 +17,7 @@ from penstock.errors import (
     ProcessingError,
     ProducerFencedError,
     TimedOutError,
+    TopicAuthorizationFailedError,
     TransactionAbortedError,
     TransactionStateError,
 )
@@ -145,6 +146,19 @@ def test_an_aborted_batch_is_processed_again(call: str) -> None:
     told = processor(world).run()
     assert values(world) == [b"1", b"2", b"3"] and world.committed == 3
     assert told.aborted == (2 if call == "begin" else 1) and told.records == 3
+
+
+@pytest.mark.parametrize("call", ["send_offsets", "commit"])
+def test_a_batch_that_may_not_be_written_ends_the_run_and_is_read_again_by_the_next(call: str) -> None:
+    world = Records(b"a", b"b")
+    error = TransactionAbortedError("the transaction can only be aborted")
+    error.__cause__ = TopicAuthorizationFailedError("User:app may not Write on topic 'out'")
+    world.fail(call, error)
+    made = processor(world)
+    with pytest.raises(TopicAuthorizationFailedError, match="may not Write on topic 'out'"):
+        made.run()
+    assert made.run().aborted == 1
+    assert values(world) == [b"a", b"b"]
 
 
 def test_a_handler_that_raises_ends_the_run_and_nothing_of_the_batch_is_written() -> None:
