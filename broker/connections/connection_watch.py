@@ -48,6 +48,10 @@ class StreamsView(Protocol):
         """These connections were open after `began_ms` (monotonic)."""
         ...
 
+    def proven(self) -> Mapping[Endpoint, str]:
+        """The connections by which somebody has proved an identity, and whose it is."""
+        ...
+
 
 class NoStreams:
     """A listener that serves calls only."""
@@ -60,6 +64,9 @@ class NoStreams:
 
     def looked(self, connected: Collection[Endpoint], began_ms: int) -> None:
         """Nothing is kept for a connection."""
+
+    def proven(self) -> Mapping[Endpoint, str]:
+        return {}
 
 
 class ConnectionWatch:
@@ -109,7 +116,9 @@ class ConnectionWatch:
         began_ms = self._clock.now_ms()
         connected = await self._in_thread(self._sockets.peers)
         self._streams.looked(connected, began_ms)
-        over = self._guard.look(connected, self._streams.peers_with_streams(), self._clock.now_ms())
+        over = self._guard.look(
+            connected, self._streams.peers_with_streams(), self._clock.now_ms(), self._streams.proven()
+        )
         writing = self._streams.writing_since_ms()
         here = {peer: writing[peer] for peer in connected if peer in writing}
         stalled = self._guard.stalled(here, self._clock.now_ms())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import grpc.aio
@@ -69,8 +69,11 @@ class Gate:
         """These connections of the listener were open after that time (monotonic)."""
         if self._turns is not None:
             self._turns.looked(connected, began_ms)
-        if self._log_ins is not None:
-            self._log_ins.looked(connected, began_ms)
+        self._callers.looked(connected, began_ms)
+
+    def proven(self) -> Mapping[Endpoint, str]:
+        """The connections by which somebody has proved an identity, and whose it is."""
+        return self._callers.proven()
 
     def check_asker(self, api: Api[Any, Any], body: Any, caller: Caller, is_clients: bool) -> None:
         """Replicas fetch at their own listener, and only they do. A node asks in its own name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import grpc.aio
@@ -13,6 +13,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from broker.connections.accepted_sockets import AcceptedSocket, AcceptedSockets
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.connection_watch import ConnectionWatch, NoStreams, StreamsView
+from broker.connections.cuts import Cuts
 from broker.connections.listener_limits import ListenerLimits
 from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.callers import Callers
@@ -24,6 +25,7 @@ from broker.grpc.handlers import Call, CallerOf, Stream, add_calls
 from broker.grpc.lobby import Lobby
 from broker.grpc.open_services import OpenServices
 from broker.grpc.outgoing_calls import MESSAGE_BYTES_OVERHEAD
+from broker.grpc.refused_calls import RefusedCalls, UnknownCalls
 from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTime
 from broker.network.doors import ControllerService
@@ -72,6 +74,7 @@ class GrpcServer:
         self._sockets = sockets = AcceptedSockets((endpoint.port,), endpoint.host)
         self.connections = ConnectionWatch(listener, sockets, guard, streams, clock, self._executor)
         self._lobby = Lobby(listener, self._find, is_known)
+        self._refusals = RefusedCalls(listener, Cuts(self._cut).cut, clock.now_ms)
         self._health = health.aio.HealthServicer()
         self._services: list[str] = []
 
@@ -88,7 +91,7 @@ class GrpcServer:
         """Serve these APIs under the name of a service; their requests pass their limits before they are parsed. `busy`
         counts the calls' time."""
         read = self._lobby.read
-        add_calls(self._server, service, calls, streams, decoders, memory, busy, caller_of, read)
+        add_calls(self._server, service, calls, streams, decoders, memory, busy, caller_of, read, self._refusals)
         self._services.append(service)
 
     async def start(self) -> None:
@@ -100,6 +103,7 @@ class GrpcServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, opened)
         servicer = reflection.aio.ReflectionServicer(names)
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, opened)
+        self._server.add_generic_rpc_handlers((UnknownCalls(self._refusals),))  # AFTER all others
         await self.serving(False)
         try:
             bound = self._bind(str(self._endpoint))
@@ -115,6 +119,9 @@ class GrpcServer:
 
     async def _find(self, peer: Endpoint) -> AcceptedSocket | None:
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._sockets.find, peer)
+
+    async def _cut(self, peers: Collection[Endpoint]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._executor, self._sockets.cut, peers)
 
     def _bind(self, address: str) -> int:
         if self._certificates is None:
@@ -199,9 +206,27 @@ def broker_server(
     return GrpcServer(*parts, clock, threads, certificates, served.gate.is_known)
 
 
+class _CallersOnly(NoStreams):
+    """A listener without streams, whose callers prove who they are."""
+
+    def __init__(self, callers: Callers) -> None:
+        self._callers = callers
+
+    def looked(self, connected: Collection[Endpoint], began_ms: int) -> None:
+        self._callers.looked(connected, began_ms)
+
+    def proven(self) -> Mapping[Endpoint, str]:
+        return self._callers.proven()
+
+
 def controller_server(
-    endpoint: Endpoint, limits: ListenerLimits, clock: Clock, threads: Threads, certificates: Certificates
+    endpoint: Endpoint,
+    limits: ListenerLimits,
+    clock: Clock,
+    threads: Threads,
+    certificates: Certificates,
+    callers: Callers,
 ) -> GrpcServer:
     """That of the controller listener, without what it serves."""
-    parts = "CONTROLLER", endpoint, limits, limits.guard("CONTROLLER"), NoStreams()
+    parts = "CONTROLLER", endpoint, limits, limits.guard("CONTROLLER"), _CallersOnly(callers)
     return GrpcServer(*parts, clock, threads, certificates)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
@@ -42,8 +43,15 @@ OWNERS_KEPT: Final = 1_000
 class OfListener:
     """`ListenerCertificates` of material.py."""
 
-    def __init__(self, listener: str, settings: TlsSettings, expects: NodeIdentity | None, is_of_nodes: bool) -> None:
-        self.listener, self.settings, self.is_of_nodes = listener, settings, is_of_nodes
+    def __init__(
+        self,
+        listener: str,
+        settings: TlsSettings,
+        expects: NodeIdentity | None,
+        is_of_nodes: bool,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self.listener, self.settings, self.is_of_nodes, self._wall_ms = listener, settings, is_of_nodes, wall_ms
         self.expects = expects
         """The node whose certificate this must be, once that is known."""
         self.refused = ""
@@ -99,8 +107,14 @@ class OfListener:
             raise ConfigError(f"its certificate is that of {found}, but this is {self.expects}; {remedy}")
 
     def _owner(self, certificate: bytes) -> Owner:
-        name, node = owner_of(certificate)
-        return Owner(self._rules.of(name), node)
+        found = owner_of(certificate)
+        return Owner(self._rules.of(found.distinguished_name), found.node, found.not_before_ms, found.not_after_ms)
+
+    def why_not_now(self, certificate: bytes) -> str:
+        owner, now_ms = self.owner(certificate), self._wall_ms()
+        if now_ms >= owner.not_after_ms:
+            return f"expired on {_moment(owner.not_after_ms)}"
+        return f"is not valid before {_moment(owner.not_before_ms)}" if now_ms < owner.not_before_ms else ""
 
     def statistics(self) -> CertificateStatistics:
         keystore, truststore = self.current.keystore, self.current.truststore
@@ -128,7 +142,7 @@ class NodeCertificates:
         self._told_day = -1
         of_nodes = (CONTROLLER_LISTENER, config.inter_broker_listener_name)
         self._listeners = {
-            name: OfListener(name, config.tls(name), None, name in of_nodes) for name in config.tls_listeners
+            name: OfListener(name, config.tls(name), None, name in of_nodes, wall_ms) for name in config.tls_listeners
         }
         data = {path: _read_now(path, read) for path in self._paths}
         for found in self._listeners.values():
@@ -215,6 +229,10 @@ class NodeCertificates:
 
     def __repr__(self) -> str:
         return f"NodeCertificates({', '.join(self._listeners)})"
+
+
+def _moment(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _read_now(path: str, read: Callable[[str], bytes]) -> bytes:

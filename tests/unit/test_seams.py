@@ -30,6 +30,7 @@ EDGES = {
     "broker/grpc/gate.py": GRPC,
     "broker/grpc/handlers.py": GRPC,
     "broker/grpc/open_services.py": GRPC,
+    "broker/grpc/refused_calls.py": GRPC,
     "broker/grpc/outgoing_calls.py": GRPC,
     "broker/grpc/servers.py": GRPC,
     "broker/node/process/audit_file.py": "a thread of the process, beside its log: no disk holds up who is audited",
