@@ -47,11 +47,9 @@ class AcceptedSocket:
     def received_bytes(self) -> int:
         """Since its beginning; 0 once it has ended."""
         try:
-            with _borrowed(self._descriptor) as connection:
-                told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED_AT + _RECEIVED_BYTES)
+            return _received(self._descriptor)
         except OSError:
             return 0
-        return int.from_bytes(told[_RECEIVED_AT:], sys.byteorder)
 
     def cut(self) -> None:
         """Shut it down: the descriptor that gRPC has is of no use from then on."""
@@ -94,6 +92,17 @@ class AcceptedSockets:
             inode, seen = (found.st_dev, found.st_ino), known.get(descriptor)
             self._known[descriptor] = seen if seen and seen[0] == inode else (inode, self._peer(descriptor))
         return [peer for _, peer in self._known.values() if peer is not None]
+
+    def received(self, peers: Collection[Endpoint]) -> dict[Endpoint, int]:
+        """The bytes that came over those of these connections that the last look has found."""
+        found: dict[Endpoint, int] = {}
+        for descriptor, (inode, peer) in self._known.items():
+            if peer is not None and peer in peers:
+                with suppress(OSError):  # it was closed meanwhile
+                    seen = os.fstat(descriptor)
+                    if (seen.st_dev, seen.st_ino) == inode:
+                        found[peer] = _received(descriptor)
+        return found
 
     def cut(self, peers: Collection[Endpoint]) -> int:
         """Shut these connections down; how many were found."""
@@ -138,6 +147,12 @@ class AcceptedSockets:
         except OSError:  # it listens, or has ended
             return None
         return Endpoint(far[0].removeprefix(_MAPPED), far[1])
+
+
+def _received(descriptor: int) -> int:
+    with _borrowed(descriptor) as connection:
+        told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED_AT + _RECEIVED_BYTES)
+    return int.from_bytes(told[_RECEIVED_AT:], sys.byteorder)
 
 
 def _one_address(host: str) -> str:

@@ -69,7 +69,7 @@ class ConnectionGuard:
         """The connections of the last look, each with its place in the order in which they were seen first."""
         self._numbers = count()
         self._room = 0
-        self._cut_over_limit = self._cut_stalled = self._cut_over_rate = 0
+        self._cut_over_limit = self._cut_stalled = self._cut_over_rate = self._cut_for_bytes = 0
 
     def look(
         self,
@@ -147,9 +147,13 @@ class ConnectionGuard:
         self._cut_stalled += len(gone)
         return gone
 
+    def cut_for_bytes(self, count: int) -> None:
+        """So many connections were cut for what they sent (byte_watch.py)."""
+        self._cut_for_bytes += count
+
     def statistics(self) -> ConnectionGuardStatistics:
         connections_max = self._max if self._shared is None else min(self._max, self._shared.connections_max)
-        cut = (self._cut_over_limit, self._cut_over_rate, self._cut_stalled)
+        cut = (self._cut_over_limit, self._cut_over_rate, self._cut_stalled, self._cut_for_bytes)
         return ConnectionGuardStatistics(len(self._came), connections_max, *cut)
 
     def __repr__(self) -> str:

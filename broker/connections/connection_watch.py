@@ -127,7 +127,7 @@ class ConnectionWatch:
         await self._in_thread(partial(self._sockets.cut, over | stalled))
         if over:
             hosts = sorted({peer.host for peer in over})
-            _log.warning("%s: cut %d connections above a limit, from %s", self._listener, len(over), _shown(hosts))
+            _log.warning("%s: cut %d connections above a limit, from %s", self._listener, len(over), hosts_shown(hosts))
         for peer in stalled:
             _log.warning("%s: cut the connection of %s:%d: it does not read its answers", self._listener, *peer)
 
@@ -141,5 +141,6 @@ class ConnectionWatch:
         return f"ConnectionWatch({self._listener}, {self._guard!r})"
 
 
-def _shown(hosts: list[str]) -> str:
+def hosts_shown(hosts: list[str]) -> str:
+    """The first of these hosts, and how many more there are."""
     return ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more addresses" if len(hosts) > 3 else "")

@@ -14,7 +14,7 @@ Not here: what the caller may do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 import grpc.aio
@@ -28,7 +28,12 @@ from broker.connections.proven_connections import ProvenConnections
 from broker.grpc.refused_calls import EndsConnection
 from broker.network.request_channel import Caller
 from broker.tls.material import NO_CERTIFICATES, Certificates, ListenerCertificates
-from penstock.errors import AuthenticationRequiredError, InvariantViolation, SaslAuthenticationFailedError
+from penstock.errors import (
+    AuthenticationRequiredError,
+    InvalidRequestError,
+    InvariantViolation,
+    SaslAuthenticationFailedError,
+)
 from penstock.messages.api import Api
 from penstock.types import Endpoint
 
@@ -39,6 +44,9 @@ RESUMED: Final = "ssl_session_reused"
 AUTHORIZATION: Final = "authorization"
 """The key of metadata that has the token, as in HTTP."""
 BEARER: Final = "Bearer "
+METADATA_MAX: Final = 1_000
+"""gRPC's limits hold for each frame of a call's headers and not for all of them together: a call may bring a hundred
+thousand, of which the library makes Python objects on the event loop."""
 
 
 class Callers(Protocol):
@@ -171,13 +179,25 @@ class SessionCallers:
         self._listener, self._sessions, self._now_ms = listener, sessions, now_ms
 
     def caller(self, context: grpc.aio.ServicerContext, api: Api[Any, Any]) -> Caller:
-        at, token = CallerPlace(self._listener, peer_of(context.peer())), _bearer(context)
+        at = CallerPlace(self._listener, peer_of(context.peer()))
+        is_known = self.is_known(at.peer)
+        token = self._token(context, at.peer) if is_known else ""  # else none counts, and the metadata is not looked at
         principal = self._sessions.principal_of(at, token, self._now_ms()) if token else None
         if principal is not None:
             return Caller(at.peer, self._listener, principal)
         if api.before_authentication:
             return Caller(at.peer, self._listener)
-        raise self._required("has none" if not token else "has one that does not count here or is over")
+        known = "has none" if not token else "has one that does not count here or is over"
+        raise self._required(known if is_known else "has none of one that is open here")
+
+    def _token(self, context: grpc.aio.ServicerContext, peer: Endpoint) -> str:
+        """The token that comes with a call; "" if there is none. Ends the connection for metadata beyond reason."""
+        metadata = context.invocation_metadata() or ()
+        if len(metadata) > METADATA_MAX:
+            raise EndsConnection(
+                InvalidRequestError(f"{self._listener}: a call has {len(metadata)} metadata; at most {METADATA_MAX}")
+            )
+        return _bearer(metadata)
 
     def check_sender(self, api: Api[Any, Any], request: Any, caller: Caller) -> None:
         """No node calls here."""
@@ -208,9 +228,8 @@ class SessionCallers:
         return f"SessionCallers({self._listener}, {self._sessions!r})"
 
 
-def _bearer(context: grpc.aio.ServicerContext) -> str:
-    """The token that comes with a call; "" if there is none."""
-    for key, value in context.invocation_metadata() or ():
+def _bearer(metadata: Iterable[tuple[str, str | bytes]]) -> str:
+    for key, value in metadata:
         if key == AUTHORIZATION and isinstance(value, str) and value.startswith(BEARER):
             return value.removeprefix(BEARER)
     return ""

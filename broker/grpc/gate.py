@@ -55,6 +55,11 @@ class Gate:
         """False if callers of that connection have still to log in."""
         return self._callers.is_known(peer)
 
+    @property
+    def has_log_ins(self) -> bool:
+        """True if callers log in by calls."""
+        return self._log_ins is not None
+
     async def wait_turn(self, caller: Caller) -> None:
         """Until a new connection may ask."""
         if self._turns is not None:

@@ -23,7 +23,7 @@ from penstock.types import Endpoint
 
 MOMENT_SECONDS: Final = 0.01
 """Also the time between two looks at a connection: what can come in it comes above the limit."""
-BYTES_MAX: Final = 1 << 20
+BYTES_MAX: Final = 1 << 18
 """Other calls of the connection count, which are refused unread: each of them leaves 64 KiB behind."""
 SECONDS_MAX: Final = 10.0
 WATCHED_MAX: Final = 16

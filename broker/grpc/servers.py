@@ -11,6 +11,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from broker.connections.accepted_sockets import AcceptedSocket, AcceptedSockets
+from broker.connections.byte_watcher import ByteWatcher
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.connection_watch import ConnectionWatch, NoStreams, StreamsView
 from broker.connections.cuts import Cuts
@@ -33,6 +34,7 @@ from broker.network.request_channel import SMALL_BYTES, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.clock import Clock
+from penstock.config_keys import INT32_MAX
 from penstock.errors import ConfigError
 from penstock.messages.api import Api
 from penstock.pb import broker_pb2, controller_pb2, quorum_pb2, replication_pb2
@@ -46,6 +48,9 @@ CONTROLLER_SERVICE = controller_pb2.DESCRIPTOR.services_by_name["Controller"].fu
 STOP_GRACE_SECONDS = 0.5
 HANDSHAKE_MS_MAX = 5_000
 """A connection that has not begun to speak HTTP/2 by then is closed (gRPC: 120 s)."""
+ACCEPTED_SHARE = 2
+"""gRPC accepts so many times as many connections as a listener may have, until the excess is seen and cut: it would
+refuse whoever comes last, and the node looks who has most."""
 CONNECTION_STREAMS_MAX = 256
 """Streams and calls of one connection at a time; a client waits with the next (gRPC: no limit)."""
 
@@ -63,9 +68,9 @@ class GrpcServer:
         clock: Clock,
         threads: Threads,
         certificates: Certificates = NO_CERTIFICATES,
-        is_known: Callable[[Endpoint], bool] = lambda peer: True,
+        is_known: Callable[[Endpoint], bool] | None = None,
     ) -> None:
-        """`is_known`: see lobby.py."""
+        """`is_known`: see lobby.py; None where nobody logs in by a call."""
         self._listener, self._certificates = listener, certificates.of(listener)
         self._executor = threads.executor(f"connections-{listener}", 1)
         self._endpoint = endpoint
@@ -73,7 +78,11 @@ class GrpcServer:
         self._server = grpc.aio.server(options=_options(limits))
         self._sockets = sockets = AcceptedSockets((endpoint.port,), endpoint.host)
         self.connections = ConnectionWatch(listener, sockets, guard, streams, clock, self._executor)
-        self._lobby = Lobby(listener, self._find, is_known)
+        self._lobby = Lobby(listener, self._find, is_known or (lambda peer: True))
+        self._bytes = None
+        if is_known is not None:
+            own = AcceptedSockets((endpoint.port,), endpoint.host)
+            self._bytes = ByteWatcher(listener, own, is_known, guard.cut_for_bytes, clock, threads)
         self._refusals = RefusedCalls(listener, Cuts(self._cut).cut, clock.now_ms)
         self._health = health.aio.HealthServicer()
         self._services: list[str] = []
@@ -116,6 +125,8 @@ class GrpcServer:
             )
         await self._server.start()
         self.connections.start()
+        if self._bytes is not None:
+            self._bytes.start()
 
     async def _find(self, peer: Endpoint) -> AcceptedSocket | None:
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._sockets.find, peer)
@@ -137,6 +148,8 @@ class GrpcServer:
 
     async def stop(self) -> None:
         await self.connections.stop()
+        if self._bytes is not None:
+            self._bytes.stop()
         self._executor.shutdown(wait=False)
         await self._server.stop(STOP_GRACE_SECONDS)
 
@@ -154,6 +167,7 @@ def _options(limits: ListenerLimits) -> list[tuple[str, Any]]:
         ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS_MAX),
         ("grpc.max_connection_idle_ms", limits.idle_ms_max),
         ("grpc.max_concurrent_streams", CONNECTION_STREAMS_MAX),
+        ("grpc.max_allowed_incoming_connections", min(limits.connections_max * ACCEPTED_SHARE, INT32_MAX)),
         ("grpc.http2.bdp_probe", 0),  # else an unread stream may hold many MiB; a message under way widens its window
         ("grpc.http2.lookahead_bytes", SMALL_BYTES),
     ]
@@ -203,7 +217,7 @@ def broker_server(
 ) -> GrpcServer:
     """That of a broker's listener, without what it serves."""
     parts = served.name, served.endpoint, served.limits, served.guard, served.door
-    return GrpcServer(*parts, clock, threads, certificates, served.gate.is_known)
+    return GrpcServer(*parts, clock, threads, certificates, served.gate.is_known if served.gate.has_log_ins else None)
 
 
 class _CallersOnly(NoStreams):

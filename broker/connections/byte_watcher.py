@@ -1,0 +1,85 @@
+"""Looks at the bytes that a listener's connections have received, and cuts those that byte_watch.py names. An edge.
+
+It has a thread of its own: gRPC's library may take what a client sends on the thread of the event loop, and that stands
+still as long as more comes. A look that finds nothing new reads one number of each connection without a log-in; it
+takes BUSY_SHARE of a core at most. Not here: which connections are cut, and the limits on their number
+(connection_watch.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from broker.connections.accepted_sockets import AcceptedSockets
+from broker.connections.byte_watch import ByteWatch
+from broker.connections.connection_watch import BUSY_SHARE, hosts_shown
+from penstock.clock import Clock
+from penstock.threads import Thread, Threads
+from penstock.types import Endpoint
+
+_log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.1
+LOOKS_FOR_NEWCOMERS = 20
+"""With as many descriptors as before, connections are looked for in every twentieth look only."""
+
+
+class ByteWatcher:
+    """The one of a listener, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        listener: str,
+        sockets: AcceptedSockets,
+        is_known: Callable[[Endpoint], bool],
+        on_cut: Callable[[int], None],
+        clock: Clock,
+        threads: Threads,
+    ) -> None:
+        """`sockets` are its own. `is_known` tells whether somebody has logged in by a connection, and `on_cut` hears
+        how many were cut; both are called in the thread."""
+        self._listener, self._sockets, self._is_known, self._on_cut = listener, sockets, is_known, on_cut
+        self._clock, self._threads = clock, threads
+        self._watch = ByteWatch()
+        self._connected: list[Endpoint] = []
+        self._descriptors, self._looks = -1, 0
+        self._stopped = threads.event()
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        self._thread = self._threads.start(f"bytes-{self._listener}", self._run, daemon=True)
+
+    def stop(self) -> None:
+        """The thread ends by itself, within a look."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        pause_s = LOOK_SECONDS
+        while not self._stopped.wait(pause_s):
+            began_ms = self._clock.now_ms()
+            try:
+                self.look()
+            except OSError as error:  # no descriptor to look with: the next look may find one
+                _log.warning("%s: received bytes could not be counted: %s", self._listener, error)
+            pause_s = max(LOOK_SECONDS, BUSY_SHARE * (self._clock.now_ms() - began_ms) / 1000)
+
+    def look(self) -> None:
+        """Look once."""
+        descriptors = self._sockets.descriptors()
+        if descriptors != self._descriptors or self._looks % LOOKS_FOR_NEWCOMERS == 0:
+            self._connected, self._descriptors = self._sockets.peers(), descriptors
+        self._looks += 1
+        strangers = {peer for peer in self._connected if not self._is_known(peer)}
+        received = self._sockets.received(strangers) if strangers else {}
+        over = self._watch.look(received, self._connected, self._clock.now_ms())
+        if over:
+            self._sockets.cut(over)
+            self._on_cut(len(over))
+            hosts = hosts_shown(sorted({peer.host for peer in over}))
+            _log.warning(
+                "%s: cut %d connections that sent too much before a log-in, from %s", self._listener, len(over), hosts
+            )
+
+    def __repr__(self) -> str:
+        return f"ByteWatcher({self._listener}, {self._watch!r})"

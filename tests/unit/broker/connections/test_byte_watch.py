@@ -1,0 +1,106 @@
+"""Bytes that come before a log-in are few, whatever frames of HTTP/2 they are, and a log-in is never too many."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+
+import pytest
+
+from broker.connections.accepted_sockets import AcceptedSockets
+from broker.connections.byte_watch import (
+    CONNECTION_BYTES_A_SECOND,
+    CONNECTION_BYTES_MAX,
+    LOG_IN_BYTES,
+    NETWORK_BYTES_MAX,
+    ByteWatch,
+)
+from broker.connections.byte_watcher import ByteWatcher
+from penstock.clock import SystemClock
+from penstock.types import Endpoint
+from tests.support.machine import THREADS
+
+HERE = Endpoint("10.0.0.1", 4711)
+SECONDS_MAX = 60
+
+
+def test_a_connection_without_a_log_in_that_sends_much_is_cut() -> None:
+    watch = ByteWatch()
+    assert watch.look({HERE: CONNECTION_BYTES_MAX}, [HERE], 0) == set()
+    assert watch.look({HERE: CONNECTION_BYTES_MAX + 1}, [HERE], 0) == {HERE}
+
+
+def test_one_that_sends_little_may_do_so_for_ever() -> None:
+    watch = ByteWatch()
+    for second in range(1_000):
+        received = {HERE: (second + 1) * CONNECTION_BYTES_A_SECOND}
+        assert watch.look(received, [HERE], second * 1_000) == set(), "health checks, say"
+
+
+def test_bytes_under_a_log_in_that_is_over_do_not_count() -> None:
+    watch = ByteWatch()
+    assert watch.look({HERE: 5_000}, [HERE], 0) == set()
+    assert watch.look({}, [HERE], 1_000) == set(), "logged in"
+    assert watch.look({HERE: 1 << 40}, [HERE], 2_000) == set(), "its session is over"
+    assert watch.look({HERE: (1 << 40) + CONNECTION_BYTES_MAX + 1}, [HERE], 2_100) == {HERE}
+    assert watch.look({}, [], 3_000) == set()
+    assert watch.look({HERE: CONNECTION_BYTES_MAX + 1}, [HERE], 4_000) == {HERE}, "another connection from there"
+
+
+def test_the_connections_of_a_network_share_what_it_may_send() -> None:
+    watch = ByteWatch()
+    some = NETWORK_BYTES_MAX // CONNECTION_BYTES_MAX
+    peers = [Endpoint(f"2001:db8::{number:x}", 1) for number in range(some + 2)]
+    received = dict.fromkeys(peers[:some], CONNECTION_BYTES_MAX)
+    assert watch.look(received, peers[:some], 0) == set()
+    received |= {peers[some]: LOG_IN_BYTES, peers[some + 1]: LOG_IN_BYTES + 1, HERE: CONNECTION_BYTES_MAX}
+    assert watch.look(received, [*peers, HERE], 0) == {peers[some + 1]}, "a log-in is let in, and so are other networks"
+
+
+def test_however_many_clients_of_one_address_log_in_at_once_none_is_cut() -> None:
+    watch = ByteWatch()
+    received = {Endpoint("10.0.0.1", port): LOG_IN_BYTES for port in range(2_000)}
+    assert watch.look(received, [*received], 0) == set()
+
+
+def test_networks_that_have_been_quiet_are_forgotten() -> None:
+    watch = ByteWatch()
+    for number in range(1_000):
+        peer = Endpoint(f"10.0.{number >> 8}.{number & 255}", 1)
+        watch.look({peer: 1_000}, [peer], number * 1_000)
+    assert len(watch._networks) <= 2 and len(watch._buckets) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="connections are looked at by /proc")
+def test_a_connection_is_cut_while_nobody_reads_it_and_one_that_is_logged_in_is_not() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = listening.getsockname()
+        with (
+            socket.create_connection(address) as stranger,
+            listening.accept()[0] as taken,
+            socket.create_connection(address) as client,
+            listening.accept()[0] as of_client,
+        ):
+            cuts: list[int] = []
+            known = {Endpoint(*client.getsockname())}
+            sockets = AcceptedSockets((address[1],))
+            watcher = ByteWatcher("OUT", sockets, known.__contains__, cuts.append, SystemClock(), THREADS)
+            watcher.start()
+            try:
+                until = time.monotonic() + SECONDS_MAX
+                while not cuts and time.monotonic() < until:
+                    for sender, receiver in ((stranger, taken), (client, of_client)):
+                        try:
+                            sender.sendall(bytes(16_384))
+                            receiver.recv(16_384)
+                        except OSError:
+                            assert sender is stranger
+                assert sum(cuts) == 1
+                client.sendall(b"still here")
+                stranger.settimeout(SECONDS_MAX)
+                with pytest.raises(OSError):
+                    for _ in range(100):
+                        stranger.sendall(bytes(16_384))
+            finally:
+                watcher.stop()
