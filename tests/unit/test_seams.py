@@ -45,6 +45,7 @@ EDGES = {
     "broker/node/commands/add_scram.py": "`penstock node format` is a process of its own, and asks for a password",
     "broker/node/commands/check.py": "`penstock node check` is a process of its own",
     "broker/node/commands/recover_quorum.py": "`penstock node recover-quorum` is a process of its own",
+    "broker/node/process/core_files.py": "sets up the process, before there is a node",
     "broker/node/process/descriptors.py": "raises the process's limit of descriptors, before there is a node",
     "broker/node/commands/format.py": "`penstock node format` is a process of its own",
     "broker/node/install/command.py": "`penstock node install` is a process of its own",
