@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from urllib.parse import unquote
 
+from broker.connections.shut_out import shut_out
 from penstock.types import Endpoint
 from storage.disk.spare_descriptors import SPARE
 
@@ -107,6 +108,22 @@ class AcceptedSockets:
     def cut(self, peers: Collection[Endpoint]) -> int:
         """Shut these connections down; how many were found."""
         return sum(self._cut(descriptor, peers) for descriptor in _descriptors() if self._peer(descriptor) in peers)
+
+    def shut_out(self, networks: Collection[str]) -> None:
+        """The listening sockets take no connection from these networks, and from all others."""
+        for descriptor in _descriptors():
+            with suppress(OSError):  # it was closed meanwhile, or is no socket
+                if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                    with _borrowed(descriptor) as found:
+                        if self._listens(found):
+                            shut_out(found, networks)
+
+    def _listens(self, found: socket.socket) -> bool:
+        if found.family not in (socket.AF_INET, socket.AF_INET6):
+            return False
+        near = found.getsockname()
+        is_here = near[1] in self._ports and self._host in ("", near[0].removeprefix(_MAPPED))
+        return is_here and bool(found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
     def find(self, peer: Endpoint) -> AcceptedSocket | None:
         """The connection with that far end, until it is closed; None if there is none."""

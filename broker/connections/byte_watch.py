@@ -7,15 +7,19 @@ ends): they become no call that a node could refuse. So the kernel's count of re
     of a connection     CONNECTION_BYTES_MAX at once, then CONNECTION_BYTES_A_SECOND
     of a network        NETWORK_BYTES_MAX at once, then NETWORK_BYTES_A_SECOND; an address of IPv4, 64 bits of IPv6
 
-Above the first the connection is cut, above the second each connection of the network that has sent more than a log-in
-takes since the last look. Bytes from before the end of a log-in that is over now do not count. Not here: reading the
-counts (accepted_sockets.py), how often (byte_watcher.py), and messages that are read before a log-in (lobby.py).
+Above the first the connection is cut. The second counts what each connection sends above LOG_IN_BYTES, so however many
+clients of one address log in at once, they count for nothing. Above it the network's connections that go on sending are
+cut, and it is shut out: it begins no new one (shut_out.py) until enough of its bytes have leaked away, which takes a
+minute at most. What somebody has logged in by goes on. Bytes under a log-in that is over do not count.
+
+Not here: reading the counts (accepted_sockets.py), how often (byte_watcher.py), and messages that are read before a
+log-in (lobby.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Final
+from collections.abc import Collection, Mapping, Set
+from typing import Final, NamedTuple
 
 from metadata.addresses import network_of
 from penstock.types import Endpoint
@@ -23,71 +27,77 @@ from penstock.types import Endpoint
 CONNECTION_BYTES_MAX: Final = 1 << 18
 CONNECTION_BYTES_A_SECOND: Final = 16_384
 NETWORK_BYTES_MAX: Final = 4 << 20
+NETWORK_BYTES_KEPT_MAX: Final = 16 << 20
+"""However much a network has sent, so much counts against it."""
 NETWORK_BYTES_A_SECOND: Final = 1 << 18
 LOG_IN_BYTES: Final = 16_384
-"""A handshake with a chain of certificates, and a log-in: however many clients behind one address come at once, none is
-cut for that."""
+"""A handshake with a chain of certificates, and a log-in."""
 
 
-class _Bucket:
-    """The bytes that count now; they leak away."""
+class ByteVerdict(NamedTuple):
+    """Which connections are cut now, and which networks begin none."""
 
-    __slots__ = ("level",)
+    cut: Set[Endpoint]
+    shut_out: Set[str]
 
-    def __init__(self) -> None:
+
+class _Connection:
+    """One without a log-in."""
+
+    __slots__ = ("level", "received", "sent")
+
+    def __init__(self, received: int) -> None:
+        self.received = received
+        """All bytes, at the last look."""
+        self.sent = 0
+        """The bytes without a log-in."""
         self.level = 0.0
+        """As many of these as have not leaked away."""
 
-    def add(self, count: int) -> None:
-        self.level += count
-
-    def leak(self, count: float) -> None:
-        self.level = max(self.level - count, 0.0)
+    def more(self, received: int) -> int:
+        """Counts what came since the last look; how much of that is above LOG_IN_BYTES."""
+        count = max(received - self.received, 0)
+        above = max(self.sent + count - max(self.sent, LOG_IN_BYTES), 0)
+        self.received, self.sent, self.level = received, self.sent + count, self.level + count
+        return above
 
 
 class ByteWatch:
     """The connections of one listener, as they were at the last look."""
 
     def __init__(self) -> None:
-        self._received: dict[Endpoint, int] = {}
-        self._buckets: dict[Endpoint, _Bucket] = {}
-        self._networks: dict[str, _Bucket] = {}
-        self._at_ms: int | None = None
+        self._of: dict[Endpoint, _Connection] = {}
+        self._networks: dict[str, float] = {}
+        """The bytes that count against each."""
         self._logged_in: set[Endpoint] = set()
         """The connections by which somebody is or was logged in."""
+        self._at_ms: int | None = None
 
-    def look(self, received: Mapping[Endpoint, int], connected: Collection[Endpoint], now_ms: int) -> set[Endpoint]:
-        """The connections that are cut. `received` has all bytes of each connection without a log-in, `connected` are
-        all connections."""
+    def look(self, received: Mapping[Endpoint, int], connected: Collection[Endpoint], now_ms: int) -> ByteVerdict:
+        """`received` has all bytes of each connection without a log-in, `connected` are all connections."""
         self._leak(now_ms)
-        more = {peer: self._more(peer, count) for peer, count in received.items()}
-        self._logged_in = {peer for peer in self._logged_in if peer in connected}
+        before, self._of = self._of, {}
+        above: dict[Endpoint, int] = {}
+        for peer, count in received.items():
+            known = before.get(peer) or _Connection(count if peer in self._logged_in else 0)
+            above[peer], self._of[peer] = known.more(count), known
+            if above[peer]:
+                network = network_of(peer.host)
+                level = self._networks.get(network, 0.0) + above[peer]
+                self._networks[network] = min(level, NETWORK_BYTES_KEPT_MAX)
+        self._logged_in &= set(connected)
         self._logged_in.update(peer for peer in connected if peer not in received)
-        self._received = dict(received)
-        self._buckets = {peer: self._buckets.get(peer) or _Bucket() for peer in received}
-        for peer, count in more.items():
-            self._buckets[peer].add(count)
-            self._networks.setdefault(network_of(peer.host), _Bucket()).add(count)
-        return {
-            peer
-            for peer, count in more.items()
-            if self._buckets[peer].level > CONNECTION_BYTES_MAX
-            or (count > LOG_IN_BYTES and self._networks[network_of(peer.host)].level > NETWORK_BYTES_MAX)
-        }
-
-    def _more(self, peer: Endpoint, count: int) -> int:
-        """The bytes since the last look."""
-        if peer in self._logged_in and peer not in self._received:
-            return 0
-        return max(count - self._received.get(peer, 0), 0)
+        out = {network for network, level in self._networks.items() if level > NETWORK_BYTES_MAX}
+        cut = {peer for peer, known in self._of.items() if known.level > CONNECTION_BYTES_MAX}
+        return ByteVerdict(cut | {peer for peer, count in above.items() if count and network_of(peer.host) in out}, out)
 
     def _leak(self, now_ms: int) -> None:
         passed_s = 0.0 if self._at_ms is None else max(now_ms - self._at_ms, 0) / 1000
         self._at_ms = now_ms
-        for bucket in self._buckets.values():
-            bucket.leak(passed_s * CONNECTION_BYTES_A_SECOND)
-        for bucket in self._networks.values():
-            bucket.leak(passed_s * NETWORK_BYTES_A_SECOND)
-        self._networks = {network: bucket for network, bucket in self._networks.items() if bucket.level}
+        for known in self._of.values():
+            known.level = max(known.level - passed_s * CONNECTION_BYTES_A_SECOND, 0.0)
+        leaked = passed_s * NETWORK_BYTES_A_SECOND
+        self._networks = {network: level - leaked for network, level in self._networks.items() if level > leaked}
 
     def __repr__(self) -> str:
-        return f"ByteWatch({len(self._received)} connections without a log-in)"
+        return f"ByteWatch({len(self._of)} connections without a log-in)"

@@ -9,7 +9,7 @@ takes BUSY_SHARE of a core at most. Not here: which connections are cut, and the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from broker.connections.accepted_sockets import AcceptedSockets
 from broker.connections.byte_watch import ByteWatch
@@ -44,6 +44,7 @@ class ByteWatcher:
         self._watch = ByteWatch()
         self._connected: list[Endpoint] = []
         self._descriptors, self._looks = -1, 0
+        self._shut_out: Set[str] = frozenset()
         self._stopped = threads.event()
         self._thread: Thread | None = None
 
@@ -72,14 +73,21 @@ class ByteWatcher:
         self._looks += 1
         strangers = {peer for peer in self._connected if not self._is_known(peer)}
         received = self._sockets.received(strangers) if strangers else {}
-        over = self._watch.look(received, self._connected, self._clock.now_ms())
-        if over:
-            self._sockets.cut(over)
+        verdict = self._watch.look(received, self._connected, self._clock.now_ms())
+        if verdict.shut_out != self._shut_out:
+            self._shut_out = verdict.shut_out
+            self._sockets.shut_out(verdict.shut_out)
+            _log.warning("%s: networks that begin no connection for now: %s", self._listener, self._shown())
+        if over := verdict.cut:
             self._on_cut(len(over))
+            self._sockets.cut(over)
             hosts = hosts_shown(sorted({peer.host for peer in over}))
             _log.warning(
                 "%s: cut %d connections that sent too much before a log-in, from %s", self._listener, len(over), hosts
             )
+
+    def _shown(self) -> str:
+        return hosts_shown(sorted(self._shut_out)) or "none"
 
     def __repr__(self) -> str:
         return f"ByteWatcher({self._listener}, {self._watch!r})"

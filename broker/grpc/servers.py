@@ -34,7 +34,6 @@ from broker.network.request_channel import SMALL_BYTES, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.clock import Clock
-from penstock.config_keys import INT32_MAX
 from penstock.errors import ConfigError
 from penstock.messages.api import Api
 from penstock.pb import broker_pb2, controller_pb2, quorum_pb2, replication_pb2
@@ -48,9 +47,6 @@ CONTROLLER_SERVICE = controller_pb2.DESCRIPTOR.services_by_name["Controller"].fu
 STOP_GRACE_SECONDS = 0.5
 HANDSHAKE_MS_MAX = 5_000
 """A connection that has not begun to speak HTTP/2 by then is closed (gRPC: 120 s)."""
-ACCEPTED_SHARE = 2
-"""gRPC accepts so many times as many connections as a listener may have, until the excess is seen and cut: it would
-refuse whoever comes last, and the node looks who has most."""
 CONNECTION_STREAMS_MAX = 256
 """Streams and calls of one connection at a time; a client waits with the next (gRPC: no limit)."""
 
@@ -167,7 +163,6 @@ def _options(limits: ListenerLimits) -> list[tuple[str, Any]]:
         ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS_MAX),
         ("grpc.max_connection_idle_ms", limits.idle_ms_max),
         ("grpc.max_concurrent_streams", CONNECTION_STREAMS_MAX),
-        ("grpc.max_allowed_incoming_connections", min(limits.connections_max * ACCEPTED_SHARE, INT32_MAX)),
         ("grpc.http2.bdp_probe", 0),  # else an unread stream may hold many MiB; a message under way widens its window
         ("grpc.http2.lookahead_bytes", SMALL_BYTES),
     ]

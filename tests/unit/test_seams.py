@@ -37,6 +37,7 @@ EDGES = {
     "broker/metrics/exposition.py": "makes a page in a thread of its own, beside the node's event loop",
     "broker/metrics/page_server.py": "serves the operators' pages over HTTP, on a loop that is not the node's",
     "broker/connections/accepted_sockets.py": "looks at the process's sockets for the gRPC listeners",
+    "broker/connections/shut_out.py": "attaches filters to the process's sockets for the gRPC listeners",
     "broker/kafka/connection/bound_sockets.py": "binds the real sockets of Kafka's clients",
     "broker/kafka/connection/tls_handshake.py": "the handshake of such a socket, by the loop",
     "broker/tls/ssl_contexts.py": "Python's ssl, which wants a key as a file",

@@ -14,6 +14,7 @@ from broker.connections.byte_watch import (
     CONNECTION_BYTES_MAX,
     LOG_IN_BYTES,
     NETWORK_BYTES_MAX,
+    ByteVerdict,
     ByteWatch,
 )
 from broker.connections.byte_watcher import ByteWatcher
@@ -22,54 +23,65 @@ from penstock.types import Endpoint
 from tests.support.machine import THREADS
 
 HERE = Endpoint("10.0.0.1", 4711)
+NETWORK = "2001:db8::/64"
+NOTHING = ByteVerdict(set(), set())
 SECONDS_MAX = 60
+CLOCK = SystemClock()
 
 
 def test_a_connection_without_a_log_in_that_sends_much_is_cut() -> None:
     watch = ByteWatch()
-    assert watch.look({HERE: CONNECTION_BYTES_MAX}, [HERE], 0) == set()
-    assert watch.look({HERE: CONNECTION_BYTES_MAX + 1}, [HERE], 0) == {HERE}
+    assert watch.look({HERE: CONNECTION_BYTES_MAX}, [HERE], 0) == NOTHING
+    assert watch.look({HERE: CONNECTION_BYTES_MAX + 1}, [HERE], 0) == ({HERE}, set())
 
 
 def test_one_that_sends_little_may_do_so_for_ever() -> None:
     watch = ByteWatch()
     for second in range(1_000):
         received = {HERE: (second + 1) * CONNECTION_BYTES_A_SECOND}
-        assert watch.look(received, [HERE], second * 1_000) == set(), "health checks, say"
+        assert watch.look(received, [HERE], second * 1_000) == NOTHING, "health checks, say"
 
 
 def test_bytes_under_a_log_in_that_is_over_do_not_count() -> None:
     watch = ByteWatch()
-    assert watch.look({HERE: 5_000}, [HERE], 0) == set()
-    assert watch.look({}, [HERE], 1_000) == set(), "logged in"
-    assert watch.look({HERE: 1 << 40}, [HERE], 2_000) == set(), "its session is over"
-    assert watch.look({HERE: (1 << 40) + CONNECTION_BYTES_MAX + 1}, [HERE], 2_100) == {HERE}
-    assert watch.look({}, [], 3_000) == set()
-    assert watch.look({HERE: CONNECTION_BYTES_MAX + 1}, [HERE], 4_000) == {HERE}, "another connection from there"
+    assert watch.look({HERE: 5_000}, [HERE], 0) == NOTHING
+    assert watch.look({}, [HERE], 1_000) == NOTHING, "logged in"
+    assert watch.look({HERE: 1 << 40}, [HERE], 2_000) == NOTHING, "its session is over"
+    assert watch.look({HERE: (1 << 40) + CONNECTION_BYTES_MAX + 1}, [HERE], 2_100).cut == {HERE}
+    assert watch.look({}, [], 3_000) == NOTHING
+    assert watch.look({HERE: CONNECTION_BYTES_MAX + 1}, [HERE], 4_000).cut == {HERE}, "another connection from there"
 
 
 def test_the_connections_of_a_network_share_what_it_may_send() -> None:
     watch = ByteWatch()
-    some = NETWORK_BYTES_MAX // CONNECTION_BYTES_MAX
-    peers = [Endpoint(f"2001:db8::{number:x}", 1) for number in range(some + 2)]
-    received = dict.fromkeys(peers[:some], CONNECTION_BYTES_MAX)
-    assert watch.look(received, peers[:some], 0) == set()
-    received |= {peers[some]: LOG_IN_BYTES, peers[some + 1]: LOG_IN_BYTES + 1, HERE: CONNECTION_BYTES_MAX}
-    assert watch.look(received, [*peers, HERE], 0) == {peers[some + 1]}, "a log-in is let in, and so are other networks"
+    each = CONNECTION_BYTES_MAX - LOG_IN_BYTES
+    some = NETWORK_BYTES_MAX // each + 1
+    peers = [Endpoint(f"2001:db8::{number:x}", 1) for number in range(some + 1)]
+    received = dict.fromkeys(peers[: some - 1], CONNECTION_BYTES_MAX)
+    assert watch.look(received, peers[: some - 1], 0) == NOTHING
+    received |= {peers[-2]: CONNECTION_BYTES_MAX, peers[-1]: LOG_IN_BYTES, HERE: CONNECTION_BYTES_MAX}
+    assert watch.look(received, [*received], 0) == ({peers[-2]}, {NETWORK}), "log-ins and other networks go on"
 
 
-def test_however_many_clients_of_one_address_log_in_at_once_none_is_cut() -> None:
+def test_a_network_that_is_shut_out_is_let_in_again_within_a_minute() -> None:
+    watch, peer = ByteWatch(), Endpoint("2001:db8::1", 1)
+    assert watch.look({peer: 1 << 40}, [peer], 0) == ({peer}, {NETWORK})
+    assert watch.look({}, [], 30_000) == (set(), {NETWORK})
+    assert watch.look({}, [], 60_000) == NOTHING
+
+
+def test_however_many_clients_of_one_address_log_in_at_once_they_count_for_nothing() -> None:
     watch = ByteWatch()
-    received = {Endpoint("10.0.0.1", port): LOG_IN_BYTES for port in range(2_000)}
-    assert watch.look(received, [*received], 0) == set()
+    received = {Endpoint("10.0.0.1", port): LOG_IN_BYTES for port in range(5_000)}
+    assert watch.look(received, [*received], 0) == NOTHING
 
 
 def test_networks_that_have_been_quiet_are_forgotten() -> None:
     watch = ByteWatch()
     for number in range(1_000):
         peer = Endpoint(f"10.0.{number >> 8}.{number & 255}", 1)
-        watch.look({peer: 1_000}, [peer], number * 1_000)
-    assert len(watch._networks) <= 2 and len(watch._buckets) == 1
+        watch.look({peer: 2 * LOG_IN_BYTES}, [peer], number * 1_000)
+    assert len(watch._networks) <= 2 and len(watch._of) == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="connections are looked at by /proc")
@@ -104,3 +116,33 @@ def test_a_connection_is_cut_while_nobody_reads_it_and_one_that_is_logged_in_is_
                         stranger.sendall(bytes(16_384))
             finally:
                 watcher.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sockets have filters on Linux")
+def test_a_network_that_floods_a_listener_begins_no_connection_and_others_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address, cuts = listening.getsockname(), list[int]()
+        watcher = ByteWatcher("OUT", AcceptedSockets((address[1],)), lambda peer: False, cuts.append, CLOCK, THREADS)
+        with connected(address, "127.0.0.2") as stranger, listening.accept()[0] as taken:
+            for _ in range(2 * NETWORK_BYTES_MAX // 65_536):
+                stranger.sendall(bytes(65_536))
+                left = 65_536
+                while left:
+                    left -= len(taken.recv(left))
+            watcher.look()
+            assert cuts == [1] and stranger.recv(1) == b""
+            with pytest.raises(TimeoutError):
+                connected(address, "127.0.0.2")
+            connected(address, "127.0.0.3").close()
+
+
+def connected(address: tuple[str, int], source: str) -> socket.socket:
+    one = socket.socket()
+    one.settimeout(0.5)
+    try:
+        one.bind((source, 0))
+        one.connect(address)
+    except OSError:
+        one.close()
+        raise
+    return one

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
@@ -16,7 +14,7 @@ from broker.connections.cuts import Cuts
 from broker.connections.listener_limits import ListenerLimits
 from broker.grpc.callers import NodeCallers
 from broker.grpc.refused_calls import OF_CONNECTION_MAX, OF_NETWORK_MAX, WINDOW_MS, RefusalCounts
-from broker.grpc.servers import ACCEPTED_SHARE, _options, add_controller_apis, controller_server
+from broker.grpc.servers import add_controller_apis, controller_server
 from broker.network.doors import ControllerService
 from penstock.clock import SystemClock
 from penstock.errors import ClusterAuthorizationFailedError
@@ -93,33 +91,6 @@ def run(story: Callable[[Endpoint], Awaitable[None]]) -> None:
             await server.stop()
 
     asyncio.run(main())
-
-
-def test_no_more_connections_are_accepted_than_twice_those_that_there_may_be() -> None:
-    """Between two looks of the node at them."""
-
-    async def main() -> int:
-        server = grpc.aio.server(options=_options(LIMITS))
-        port = server.add_insecure_port("127.0.0.1:0")
-        await server.start()
-        try:
-            return await asyncio.to_thread(begun, port, 3 * LIMITS.connections_max)
-        finally:
-            await server.stop(0)
-
-    assert asyncio.run(main()) == ACCEPTED_SHARE * LIMITS.connections_max
-
-
-def begun(port: int, count: int) -> int:
-    """How many of so many connections are spoken to."""
-    with contextlib.ExitStack() as opened:
-        ours = [opened.enter_context(socket.create_connection(("127.0.0.1", port), 60)) for _ in range(count)]
-        spoken = 0
-        for one in ours:
-            with contextlib.suppress(ConnectionError):
-                one.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
-                spoken += bool(one.recv(1))
-        return spoken
 
 
 def channel(endpoint: Endpoint, keystore: bytes) -> grpc.aio.Channel:
