@@ -12,13 +12,16 @@ clients of one address log in at once, they count for nothing. Above it the netw
 cut, and it is shut out: it begins no new one (shut_out.py) until enough of its bytes have leaked away, which takes a
 minute at most. What somebody has logged in by goes on. Bytes under a log-in that is over do not count.
 
+After a log-in a connection may send as much as it likes, as long as calls and messages come of it: `HeardWatch` names
+those that have sent more since the last one than all messages under way can have.
+
 Not here: reading the counts (accepted_sockets.py), how often (byte_watcher.py), and messages that are read before a
 log-in (lobby.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from typing import Final, NamedTuple
 
 from metadata.addresses import network_of
@@ -101,3 +104,25 @@ class ByteWatch:
 
     def __repr__(self) -> str:
         return f"ByteWatch({len(self._of)} connections without a log-in)"
+
+
+class HeardWatch:
+    """The connections by which somebody is logged in, as they were at the last look."""
+
+    def __init__(self, unheard_max: int) -> None:
+        """`unheard_max`: the bytes that may come without a call or a message."""
+        self._max = unheard_max
+        self._of: dict[Endpoint, tuple[int, int]] = {}
+        """How many calls and messages had come, and the bytes that were received then."""
+
+    def look(self, received: Mapping[Endpoint, int], heard: Callable[[Endpoint], int]) -> Set[Endpoint]:
+        """The connections that are cut. `heard` tells how many calls and messages came over one."""
+        before, self._of = self._of, {}
+        for peer, count in received.items():
+            calls = heard(peer)
+            known = before.get(peer)
+            self._of[peer] = known if known is not None and known[0] == calls else (calls, count)
+        return {peer for peer, count in received.items() if count - self._of[peer][1] > self._max}
+
+    def __repr__(self) -> str:
+        return f"HeardWatch({len(self._of)} connections)"

@@ -9,10 +9,11 @@ takes BUSY_SHARE of a core at most. Not here: which connections are cut, and the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Set
+from collections.abc import Callable, Collection, Set
+from typing import NamedTuple
 
 from broker.connections.accepted_sockets import AcceptedSockets
-from broker.connections.byte_watch import ByteWatch
+from broker.connections.byte_watch import ByteWatch, HeardWatch
 from broker.connections.connection_watch import BUSY_SHARE, hosts_shown
 from penstock.clock import Clock
 from penstock.threads import Thread, Threads
@@ -22,7 +23,17 @@ _log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.1
 LOOKS_FOR_NEWCOMERS = 20
-"""With as many descriptors as before, connections are looked for in every twentieth look only."""
+"""With as many descriptors as before, connections are looked for in every twentieth look only, and those by which
+somebody has logged in are looked at."""
+
+
+class HeardOf(NamedTuple):
+    """Tells what came over the connections by which somebody is logged in."""
+
+    count: Callable[[Endpoint], int]
+    """The calls and messages of one; called in the thread."""
+    unheard_max: int
+    """The bytes that may come without any."""
 
 
 class ByteWatcher:
@@ -33,12 +44,14 @@ class ByteWatcher:
         listener: str,
         sockets: AcceptedSockets,
         is_known: Callable[[Endpoint], bool],
+        heard: HeardOf,
         on_cut: Callable[[int], None],
         clock: Clock,
         threads: Threads,
     ) -> None:
         """`sockets` are its own. `is_known` tells whether somebody has logged in by a connection, and `on_cut` hears
-        how many were cut; both are called in the thread."""
+        how many were cut; all are called in the thread."""
+        self._heard, self._unheard = heard.count, HeardWatch(heard.unheard_max)
         self._listener, self._sockets, self._is_known, self._on_cut = listener, sockets, is_known, on_cut
         self._clock, self._threads = clock, threads
         self._watch = ByteWatch()
@@ -68,7 +81,8 @@ class ByteWatcher:
     def look(self) -> None:
         """Look once."""
         descriptors = self._sockets.descriptors()
-        if descriptors != self._descriptors or self._looks % LOOKS_FOR_NEWCOMERS == 0:
+        is_thorough = self._looks % LOOKS_FOR_NEWCOMERS == 0
+        if descriptors != self._descriptors or is_thorough:
             self._connected, self._descriptors = self._sockets.peers(), descriptors
         self._looks += 1
         strangers = {peer for peer in self._connected if not self._is_known(peer)}
@@ -85,6 +99,20 @@ class ByteWatcher:
             _log.warning(
                 "%s: cut %d connections that sent too much before a log-in, from %s", self._listener, len(over), hosts
             )
+
+        if is_thorough:
+            self._look_at_known(strangers)
+
+    def _look_at_known(self, strangers: Collection[Endpoint]) -> None:
+        """The connections by which somebody is logged in."""
+        received = self._sockets.received([peer for peer in self._connected if peer not in strangers])
+        if over := self._unheard.look(received, self._heard):
+            self._on_cut(len(over))
+            self._sockets.cut(over)
+            for peer in over:
+                _log.warning(
+                    "%s: cut the connection of %s: no call or message came of what it sent", self._listener, peer
+                )
 
     def _shown(self) -> str:
         return hosts_shown(sorted(self._shut_out)) or "none"

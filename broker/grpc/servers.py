@@ -11,7 +11,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from broker.connections.accepted_sockets import AcceptedSocket, AcceptedSockets
-from broker.connections.byte_watcher import ByteWatcher
+from broker.connections.byte_watcher import ByteWatcher, HeardOf
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.connection_watch import ConnectionWatch, NoStreams, StreamsView
 from broker.connections.cuts import Cuts
@@ -47,6 +47,9 @@ CONTROLLER_SERVICE = controller_pb2.DESCRIPTOR.services_by_name["Controller"].fu
 STOP_GRACE_SECONDS = 0.5
 HANDSHAKE_MS_MAX = 5_000
 """A connection that has not begun to speak HTTP/2 by then is closed (gRPC: 120 s)."""
+UNHEARD_MESSAGES, WINDOW_BYTES = 8, 65_536
+"""So many messages of a connection that is logged in may be under way at once, each as large as it may be, before the
+first of them is whole; and a window of HTTP/2 for each call that waits."""
 CONNECTION_STREAMS_MAX = 256
 """Streams and calls of one connection at a time; a client waits with the next (gRPC: no limit)."""
 
@@ -65,8 +68,10 @@ class GrpcServer:
         threads: Threads,
         certificates: Certificates = NO_CERTIFICATES,
         is_known: Callable[[Endpoint], bool] | None = None,
+        heard: Callable[[Endpoint], int] = lambda peer: 0,
     ) -> None:
-        """`is_known`: see lobby.py; None where nobody logs in by a call."""
+        """`is_known`: see lobby.py; None where nobody logs in by a call. `heard` tells how many calls and messages came
+        over a connection, from any thread."""
         self._listener, self._certificates = listener, certificates.of(listener)
         self._executor = threads.executor(f"connections-{listener}", 1)
         self._endpoint = endpoint
@@ -78,7 +83,8 @@ class GrpcServer:
         self._bytes = None
         if is_known is not None:
             own = AcceptedSockets((endpoint.port,), endpoint.host)
-            self._bytes = ByteWatcher(listener, own, is_known, guard.cut_for_bytes, clock, threads)
+            calls = HeardOf(heard, limits.message_bytes_max * UNHEARD_MESSAGES + CONNECTION_STREAMS_MAX * WINDOW_BYTES)
+            self._bytes = ByteWatcher(listener, own, is_known, calls, guard.cut_for_bytes, clock, threads)
         self._refusals = RefusedCalls(listener, Cuts(self._cut).cut, clock.now_ms)
         self._health = health.aio.HealthServicer()
         self._services: list[str] = []
@@ -212,7 +218,8 @@ def broker_server(
 ) -> GrpcServer:
     """That of a broker's listener, without what it serves."""
     parts = served.name, served.endpoint, served.limits, served.guard, served.door
-    return GrpcServer(*parts, clock, threads, certificates, served.gate.is_known if served.gate.has_log_ins else None)
+    gate = served.gate
+    return GrpcServer(*parts, clock, threads, certificates, gate.is_known if gate.has_log_ins else None, gate.heard)
 
 
 class _CallersOnly(NoStreams):

@@ -16,8 +16,9 @@ from broker.connections.byte_watch import (
     NETWORK_BYTES_MAX,
     ByteVerdict,
     ByteWatch,
+    HeardWatch,
 )
-from broker.connections.byte_watcher import ByteWatcher
+from broker.connections.byte_watcher import ByteWatcher, HeardOf
 from penstock.clock import SystemClock
 from penstock.types import Endpoint
 from tests.support.machine import THREADS
@@ -27,6 +28,7 @@ NETWORK = "2001:db8::/64"
 NOTHING = ByteVerdict(set(), set())
 SECONDS_MAX = 60
 CLOCK = SystemClock()
+HEARD = HeardOf(lambda peer: 0, 1 << 40)
 
 
 def test_a_connection_without_a_log_in_that_sends_much_is_cut() -> None:
@@ -76,6 +78,16 @@ def test_however_many_clients_of_one_address_log_in_at_once_they_count_for_nothi
     assert watch.look(received, [*received], 0) == NOTHING
 
 
+def test_after_a_log_in_bytes_count_only_while_no_call_or_message_comes_of_them() -> None:
+    watch, calls = HeardWatch(1_000), {HERE: 7}
+    assert watch.look({HERE: 1 << 40}, calls.__getitem__) == set(), "seen first"
+    assert watch.look({HERE: (1 << 40) + 1_000}, calls.__getitem__) == set()
+    assert watch.look({HERE: (1 << 40) + 1_001}, calls.__getitem__) == {HERE}
+    calls[HERE] += 1
+    assert watch.look({HERE: 1 << 41}, calls.__getitem__) == set()
+    assert watch.look({}, calls.__getitem__) == set() and repr(watch) == "HeardWatch(0 connections)"
+
+
 def test_networks_that_have_been_quiet_are_forgotten() -> None:
     watch = ByteWatch()
     for number in range(1_000):
@@ -97,7 +109,7 @@ def test_a_connection_is_cut_while_nobody_reads_it_and_one_that_is_logged_in_is_
             cuts: list[int] = []
             known = {Endpoint(*client.getsockname())}
             sockets = AcceptedSockets((address[1],))
-            watcher = ByteWatcher("OUT", sockets, known.__contains__, cuts.append, SystemClock(), THREADS)
+            watcher = ByteWatcher("OUT", sockets, known.__contains__, HEARD, cuts.append, CLOCK, THREADS)
             watcher.start()
             try:
                 until = time.monotonic() + SECONDS_MAX
@@ -122,7 +134,9 @@ def test_a_connection_is_cut_while_nobody_reads_it_and_one_that_is_logged_in_is_
 def test_a_network_that_floods_a_listener_begins_no_connection_and_others_do() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address, cuts = listening.getsockname(), list[int]()
-        watcher = ByteWatcher("OUT", AcceptedSockets((address[1],)), lambda peer: False, cuts.append, CLOCK, THREADS)
+        watcher = ByteWatcher(
+            "OUT", AcceptedSockets((address[1],)), lambda peer: False, HEARD, cuts.append, CLOCK, THREADS
+        )
         with connected(address, "127.0.0.2") as stranger, listening.accept()[0] as taken:
             for _ in range(2 * NETWORK_BYTES_MAX // 65_536):
                 stranger.sendall(bytes(65_536))
