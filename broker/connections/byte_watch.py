@@ -94,6 +94,11 @@ class ByteWatch:
         cut = {peer for peer, known in self._of.items() if known.level > CONNECTION_BYTES_MAX}
         return ByteVerdict(cut | {peer for peer, count in above.items() if count and network_of(peer.host) in out}, out)
 
+    def charge(self, host: str, count: int) -> None:
+        """Counts so many bytes against the network of a host, for what else it has done."""
+        network = network_of(host)
+        self._networks[network] = min(self._networks.get(network, 0.0) + count, NETWORK_BYTES_KEPT_MAX)
+
     def _leak(self, now_ms: int) -> None:
         passed_s = 0.0 if self._at_ms is None else max(now_ms - self._at_ms, 0) / 1000
         self._at_ms = now_ms

@@ -9,6 +9,7 @@ takes BUSY_SHARE of a core at most. Not here: which connections are cut, and the
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Collection, Set
 from typing import NamedTuple
 
@@ -22,6 +23,9 @@ from penstock.types import Endpoint
 _log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.1
+REFUSED_BYTES, CHARGED_MAX = 1 << 20, 1_000
+"""A connection that is cut for refused calls counts against its network as if it had sent so much: one client that asks
+without a session in a loop is borne, and some that do nothing else are shut out."""
 LOOKS_FOR_NEWCOMERS = 20
 """With as many descriptors as before, connections are looked for in every twentieth look only, and those by which
 somebody has logged in are looked at."""
@@ -58,11 +62,16 @@ class ByteWatcher:
         self._connected: list[Endpoint] = []
         self._descriptors, self._looks = -1, 0
         self._shut_out: Set[str] = frozenset()
+        self._charged: deque[str] = deque(maxlen=CHARGED_MAX)
         self._stopped = threads.event()
         self._thread: Thread | None = None
 
     def start(self) -> None:
         self._thread = self._threads.start(f"bytes-{self._listener}", self._run, daemon=True)
+
+    def refused_too_much(self, peer: Endpoint) -> None:
+        """A connection was cut for the calls that were refused there. Safe to call from any thread."""
+        self._charged.append(peer.host)
 
     def stop(self) -> None:
         """The thread ends by itself, within a look."""
@@ -87,6 +96,8 @@ class ByteWatcher:
         self._looks += 1
         strangers = {peer for peer in self._connected if not self._is_known(peer)}
         received = self._sockets.received(strangers) if strangers else {}
+        while self._charged:
+            self._watch.charge(self._charged.popleft(), REFUSED_BYTES)
         verdict = self._watch.look(received, self._connected, self._clock.now_ms())
         if verdict.shut_out != self._shut_out:
             self._shut_out = verdict.shut_out

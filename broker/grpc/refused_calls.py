@@ -84,13 +84,23 @@ class Refuses(Protocol):
 class RefusedCalls:
     """The refused calls of one listener (`Refuses`)."""
 
-    def __init__(self, listener: str, cut: Callable[[Endpoint], Awaitable[None]], now_ms: Callable[[], int]) -> None:
-        """`cut` returns when the connection with that far end is shut down. `now_ms` is monotonic."""
+    def __init__(
+        self,
+        listener: str,
+        cut: Callable[[Endpoint], Awaitable[None]],
+        now_ms: Callable[[], int],
+        on_too_many: Callable[[Endpoint], object] = lambda peer: None,
+    ) -> None:
+        """`cut` returns when the connection with that far end is shut down. `now_ms` is monotonic. `on_too_many` hears
+        of a connection that is cut for its number of refusals, once for each call above it."""
+        self._on_too_many = on_too_many
         self._listener, self._cut, self._now_ms = listener, cut, now_ms
         self._counts, self._told = RefusalCounts(), RefusedHosts()
 
     async def refused(self, context: grpc.aio.ServicerContext, why: str) -> None:
-        if self._counts.is_too_many(peer_of(context.peer()), self._now_ms()):
+        peer = peer_of(context.peer())
+        if self._counts.is_too_many(peer, self._now_ms()):
+            self._on_too_many(peer)
             await self.end(context, f"too many of its calls were refused, the last one because: {why}")
 
     async def end(self, context: grpc.aio.ServicerContext, why: str) -> None:

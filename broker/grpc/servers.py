@@ -85,9 +85,13 @@ class GrpcServer:
             own = AcceptedSockets((endpoint.port,), endpoint.host)
             calls = HeardOf(heard, limits.message_bytes_max * UNHEARD_MESSAGES + CONNECTION_STREAMS_MAX * WINDOW_BYTES)
             self._bytes = ByteWatcher(listener, own, is_known, calls, guard.cut_for_bytes, clock, threads)
-        self._refusals = RefusedCalls(listener, Cuts(self._cut).cut, clock.now_ms)
+        self._refusals = RefusedCalls(listener, Cuts(self._cut).cut, clock.now_ms, self._refused_too_much)
         self._health = health.aio.HealthServicer()
         self._services: list[str] = []
+
+    def _refused_too_much(self, peer: Endpoint) -> None:
+        if self._bytes is not None:
+            self._bytes.refused_too_much(peer)
 
     def add(
         self,

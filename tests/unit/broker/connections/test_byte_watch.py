@@ -18,7 +18,7 @@ from broker.connections.byte_watch import (
     ByteWatch,
     HeardWatch,
 )
-from broker.connections.byte_watcher import ByteWatcher, HeardOf
+from broker.connections.byte_watcher import REFUSED_BYTES, ByteWatcher, HeardOf
 from penstock.clock import SystemClock
 from penstock.types import Endpoint
 from tests.support.machine import THREADS
@@ -86,6 +86,18 @@ def test_after_a_log_in_bytes_count_only_while_no_call_or_message_comes_of_them(
     calls[HERE] += 1
     assert watch.look({HERE: 1 << 41}, calls.__getitem__) == set()
     assert watch.look({}, calls.__getitem__) == set() and repr(watch) == "HeardWatch(0 connections)"
+
+
+def test_connections_that_are_cut_for_refused_calls_count_against_their_network() -> None:
+    watcher = ByteWatcher("OUT", AcceptedSockets((1,)), lambda peer: True, HEARD, int, CLOCK, THREADS)
+    for _ in range(NETWORK_BYTES_MAX // REFUSED_BYTES):
+        watcher.refused_too_much(Endpoint("2001:db8::1", 1))
+    watcher.look()
+    assert not watcher._shut_out, "a client that asks without a session in a loop"
+    for number in range(3):
+        watcher.refused_too_much(Endpoint(f"2001:db8::{number:x}", 1))
+    watcher.look()
+    assert watcher._shut_out == {NETWORK}
 
 
 def test_networks_that_have_been_quiet_are_forgotten() -> None:
