@@ -8,6 +8,7 @@ from __future__ import annotations
 from broker.audit.audit_log import AuditKind, AuditLog
 from broker.audit.shown import cut
 from broker.network.request_channel import ANONYMOUS
+from metadata.addresses import network_of
 from penstock.errors import SaslAuthenticationFailedError
 from penstock.types import Endpoint
 
@@ -32,7 +33,7 @@ class AuditedLogIns:
         def facts() -> dict[str, object]:
             return {**_from(ANONYMOUS, listener, peer), "mechanism": mechanism, "error": error, "why": why}
 
-        self._log.bounded(AuditKind.FAILED_LOG_IN, "not logged in", (listener, peer.host), facts)
+        self._log.bounded(AuditKind.FAILED_LOG_IN, "not logged in", (listener, network_of(peer.host)), facts)
 
     def __repr__(self) -> str:
         return f"AuditedLogIns({self._log!r})"

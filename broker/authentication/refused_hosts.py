@@ -1,13 +1,16 @@
-"""Counts refusals by the host that they were for, and says which of them are worth a line in the log: the first, the
-second, the fourth, the eighth … of a host. Whoever is refused without end cannot fill a disk with it. Pure."""
+"""Counts refusals by the network that they were for, and says which of them are worth a line in the log: the first, the
+second, the fourth, the eighth … of a network. Whoever is refused without end cannot fill a disk with it, from as many
+addresses of IPv6 as a machine has. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Final
 
+from metadata.addresses import network_of
+
 HOSTS_MAX: Final = 1_024
-"""Hosts that are counted apart; the next one begins all counts anew."""
+"""Networks that are counted apart; the next one begins all counts anew."""
 
 
 class RefusedHosts:
@@ -18,10 +21,11 @@ class RefusedHosts:
 
     def note(self, host: str) -> int:
         """One more; its number if it is worth a line, else 0."""
-        if len(self._times) >= HOSTS_MAX and host not in self._times:
+        network = network_of(host)
+        if len(self._times) >= HOSTS_MAX and network not in self._times:
             self._times.clear()
-        self._times[host] += 1
-        times = self._times[host]
+        self._times[network] += 1
+        times = self._times[network]
         return times if times & (times - 1) == 0 else 0
 
     def __len__(self) -> int:

@@ -96,6 +96,14 @@ class Sessions:
         session = self._of.get(at)
         return session is not None and not session.is_over(now_ms)
 
+    def principals(self, listener: str, now_ms: int) -> dict[Endpoint, str]:
+        """Who is logged in at a listener, by connection."""
+        return {
+            at.peer: session.principal
+            for at, session in self._of.items()
+            if at.listener == listener and not session.is_over(now_ms)
+        }
+
     def look(self, listener: str, connected: Collection[Endpoint], looked_ms: int) -> None:
         """Forget the sessions of connections that have ended: those begun before the look at which they were not seen.
         No connection at all is a system on which none is seen (accepted_sockets.py)."""

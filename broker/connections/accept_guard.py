@@ -1,19 +1,22 @@
 """Decides whether a connection may stay when it is accepted: the limits of connection_guard.py, for listeners whose
-sockets are in our hands. Pure: it is told of every connection that comes and goes.
+sockets are in our hands. Pure: it is told of every connection that comes, proves an identity, and goes.
 
-A connection over a limit is refused at once. Where all the room is
-taken, an address with few connections still gets in: the address with the most loses its youngest one. Some limits are
-shared with other listeners (shared_connections.py).
+A connection over a limit is refused at once. Where all the room is taken, a network with few connections still gets in:
+the network with the most loses its youngest one, and of equals the oldest stays. A connection by which somebody has
+proved an identity makes room only where those that have not have less than their quarter; then the principal with the
+most loses its youngest. Some limits are shared with other listeners (shared_connections.py).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from broker.connections.connection_guard import ConnectionGuardStatistics
 from broker.connections.listener_limits import ListenerLimits
-from broker.connections.shared_connections import CreationRate, SharedWith
+from broker.connections.shared_connections import Count, CreationRate, SharedWith, allowed_here
+from metadata.addresses import network_of
 from penstock.types import Endpoint
 
 
@@ -33,15 +36,19 @@ class AcceptGuard:
     def __init__(self, limits: ListenerLimits, shared: SharedWith) -> None:
         self._limits, self._shared = limits, shared
         self._rates = (CreationRate(limits.creation_rate_max), shared.rate)
-        self._by_host: dict[str, dict[Endpoint, None]] = {}
-        """The oldest first."""
-        self._open = 0
+        self._networks: Counter[str] = Counter()
+        """The connections of each network, proven or not."""
+        self._others: dict[str, dict[Endpoint, None]] = {}
+        """The connections by which nobody has proved an identity, by network; the oldest first."""
+        self._proven: dict[str, dict[Endpoint, None]] = {}
+        """The others, by principal."""
+        self._principal_of: dict[Endpoint, str] = {}
         self._over_limit = self._over_rate = self._stalled = self._strangers = self._unsecured = 0
 
     def came(self, peer: Endpoint, now_ms: int) -> Admission:
         """A connection was accepted. The one that has to go does not count any more."""
-        of_host = self._by_host.get(peer.host, {})
-        if len(of_host) >= self._limits.connections_max_per_ip:
+        network = network_of(peer.host)
+        if self._networks[network] >= self._limits.connections_max_per_ip:
             self._over_limit += 1
             return Admission(peer, f"max.connections.per.ip={self._limits.connections_max_per_ip}")
         if any(rate.room(now_ms) < 1 for rate in self._rates):
@@ -49,32 +56,56 @@ class AcceptGuard:
             return Admission(peer, "max.connection.creation.rate")
         for rate in self._rates:
             rate.came(1)
-        more = self._open + 1
         admission = STAYS
-        if more > min(self._limits.connections_max, self._shared.allowed(more)):
+        own = self._count()
+        more = own._replace(others=own.others + 1)
+        allowed = allowed_here(more, self._limits.connections_max, self._shared)
+        if more.others > allowed.others:
+            admission = Admission(self._least_of_others(peer, network), "max.connections")
+        elif more.proven > allowed.proven:
+            largest: dict[Endpoint, None] = max(self._proven.values(), key=len)
+            admission = Admission(next(reversed(largest)), "max.connections")
+        if admission.cut is not None:
             self._over_limit += 1
-            largest = max(self._by_host.values(), key=len, default=of_host)
-            is_refused = len(largest) <= len(of_host) + 1
-            admission = Admission(peer if is_refused else next(reversed(largest)), "max.connections")
-        if admission.cut is not None and admission.cut != peer:
             self.gone(admission.cut)
         if admission.cut != peer:
-            self._by_host.setdefault(peer.host, {})[peer] = None
-            self._change(1)
+            self._networks[network] += 1
+            self._others.setdefault(network, {})[peer] = None
+        self._shared.note(self._count())
         return admission
+
+    def _least_of_others(self, peer: Endpoint, network: str) -> Endpoint:
+        """The youngest of the network with the most; the newcomer, unless its network has less than that."""
+        own = self._others.get(network, {})
+        largest = max(self._others.values(), key=len, default=own)
+        return peer if len(largest) <= len(own) + 1 else next(reversed(largest))
+
+    def proved(self, peer: Endpoint, principal: str) -> None:
+        """The caller of a connection has proved to be that principal."""
+        network = network_of(peer.host)
+        if peer in self._others.get(network, ()):
+            _take(self._others, network, peer)
+            self._principal_of[peer] = principal
+            self._proven.setdefault(principal, {})[peer] = None
+            self._shared.note(self._count())
 
     def gone(self, peer: Endpoint) -> None:
         """A connection has ended. Nothing happens if it did not count."""
-        of_host = self._by_host.get(peer.host, {})
-        if peer in of_host:
-            del of_host[peer]
-            if not of_host:
-                del self._by_host[peer.host]
-            self._change(-1)
+        network, principal = network_of(peer.host), self._principal_of.pop(peer, None)
+        if principal is not None:
+            _take(self._proven, principal, peer)
+        elif peer in self._others.get(network, ()):
+            _take(self._others, network, peer)
+        else:
+            return
+        self._networks[network] -= 1
+        if not self._networks[network]:
+            del self._networks[network]
+        self._shared.note(self._count())
 
-    def _change(self, by: int) -> None:
-        self._open += by
-        self._shared.note(self._open)
+    def _count(self) -> Count:
+        proven = len(self._principal_of)
+        return Count(self._networks.total() - proven, proven)
 
     def stalled(self, writing_since_ms: Mapping[Endpoint, int], now_ms: int) -> set[Endpoint]:
         """The connections whose answer has been under way for too long, and moved by no byte."""
@@ -93,7 +124,13 @@ class AcceptGuard:
     def statistics(self) -> ConnectionGuardStatistics:
         connections_max = min(self._limits.connections_max, self._shared.connections_max)
         cut = self._over_limit, self._over_rate, self._stalled, self._strangers, self._unsecured
-        return ConnectionGuardStatistics(self._open, connections_max, *cut)
+        return ConnectionGuardStatistics(self._count().total, connections_max, *cut)
 
     def __repr__(self) -> str:
-        return f"AcceptGuard({self._open} of {self._limits.connections_max} connections)"
+        return f"AcceptGuard({self._count().total} of {self._limits.connections_max} connections)"
+
+
+def _take(owners: dict[str, dict[Endpoint, None]], owner: str, peer: Endpoint) -> None:
+    del owners[owner][peer]
+    if not owners[owner]:
+        del owners[owner]

@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from urllib.parse import unquote
 
+from broker.connections.shut_out import shut_out
 from penstock.addresses import as_connected
 from penstock.types import Endpoint
 from storage.disk.spare_descriptors import SPARE
@@ -47,11 +48,9 @@ class AcceptedSocket:
     def received_bytes(self) -> int:
         """Since its beginning; 0 once it has ended."""
         try:
-            with _borrowed(self._descriptor) as connection:
-                told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED_AT + _RECEIVED_BYTES)
+            return _received(self._descriptor)
         except OSError:
             return 0
-        return int.from_bytes(told[_RECEIVED_AT:], sys.byteorder)
 
     def cut(self) -> None:
         """Shut it down: the descriptor that gRPC has is of no use from then on."""
@@ -95,9 +94,36 @@ class AcceptedSockets:
             self._known[descriptor] = seen if seen and seen[0] == inode else (inode, self._peer(descriptor))
         return [peer for _, peer in self._known.values() if peer is not None]
 
+    def received(self, peers: Collection[Endpoint]) -> dict[Endpoint, int]:
+        """The bytes that came over those of these connections that the last look has found."""
+        found: dict[Endpoint, int] = {}
+        for descriptor, (inode, peer) in self._known.items():
+            if peer is not None and peer in peers:
+                with suppress(OSError):  # it was closed meanwhile
+                    seen = os.fstat(descriptor)
+                    if (seen.st_dev, seen.st_ino) == inode:
+                        found[peer] = _received(descriptor)
+        return found
+
     def cut(self, peers: Collection[Endpoint]) -> int:
         """Shut these connections down; how many were found."""
         return sum(self._cut(descriptor, peers) for descriptor in _descriptors() if self._peer(descriptor) in peers)
+
+    def shut_out(self, networks: Collection[str]) -> None:
+        """The listening sockets take no connection from these networks, and from all others."""
+        for descriptor in _descriptors():
+            with suppress(OSError):  # it was closed meanwhile, or is no socket
+                if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                    with _borrowed(descriptor) as found:
+                        if self._listens(found):
+                            shut_out(found, networks)
+
+    def _listens(self, found: socket.socket) -> bool:
+        if found.family not in (socket.AF_INET, socket.AF_INET6):
+            return False
+        near = found.getsockname()
+        is_here = near[1] in self._ports and self._host in ("", as_connected(near[0]))
+        return is_here and bool(found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
     def find(self, peer: Endpoint) -> AcceptedSocket | None:
         """The connection with that far end, until it is closed; None if there is none."""
@@ -138,6 +164,12 @@ class AcceptedSockets:
         except OSError:  # it listens, or has ended
             return None
         return Endpoint(as_connected(far[0]), far[1])
+
+
+def _received(descriptor: int) -> int:
+    with _borrowed(descriptor) as connection:
+        told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED_AT + _RECEIVED_BYTES)
+    return int.from_bytes(told[_RECEIVED_AT:], sys.byteorder)
 
 
 def _one_address(host: str) -> str:

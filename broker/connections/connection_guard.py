@@ -2,8 +2,13 @@
 `max.connection.creation.rate`, and those whose client does not read its answers. Pure: takes the open connections,
 returns those to cut. Some limits are shared with other listeners (shared_connections.py).
 
-Over a limit, the address with the most connections loses some: first those without a stream, and of these the youngest.
-So a client from before an attack keeps its connection, and so does an address with few connections.
+Connections count by network: an address of IPv4, or 64 bits of IPv6, because one machine has as many addresses of those
+as it likes. Those by which somebody has proved an identity count by principal, and are cut last: for a connection that
+has not they make room only where these have less than their quarter of `max.connections`.
+
+Over a limit, the network with the most connections loses some, and of equals the youngest: first those without a
+stream, and of these the one that came last. So a client from before an attack keeps its connection, and so does a
+network with few connections.
 
 A client that does not read keeps its answers in this node's memory. gRPC can neither take back a message that is being
 written nor reset its stream, so after `connections.max.write.stall.ms` the connection is cut, with its other streams.
@@ -11,12 +16,18 @@ written nor reset its stream, so after `connections.max.write.stall.ms` the conn
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import count
+from typing import Final, TypeAlias
 
-from broker.connections.shared_connections import CreationRate, SharedWith
+from broker.connections.shared_connections import Count, CreationRate, SharedWith, allowed_here
+from metadata.addresses import network_of
 from penstock.metric_fields import counter, gauge, measured
 from penstock.types import Endpoint
+
+NOBODY: Final[Mapping[Endpoint, str]] = {}
+_Worth: TypeAlias = tuple[bool, int]
 
 _CUT = ("penstock_tcp_connections_cut", "Connections that were cut, by the listener and the reason.")
 
@@ -54,56 +65,81 @@ class ConnectionGuard:
         self._max = connections_max
         self._max_per_ip = connections_max_per_ip
         self._write_stall_ms_max = write_stall_ms_max
-        self._since: dict[Endpoint, int] = {}
-        self._looks = 0
+        self._came: dict[Endpoint, int] = {}
+        """The connections of the last look, each with its place in the order in which they were seen first."""
+        self._numbers = count()
         self._room = 0
-        self._cut_over_limit = self._cut_stalled = self._cut_over_rate = 0
+        self._cut_over_limit = self._cut_stalled = self._cut_over_rate = self._cut_for_bytes = 0
 
-    def look(self, connected: Collection[Endpoint], with_streams: Collection[Endpoint], now_ms: int) -> set[Endpoint]:
-        """The connections over a limit; each look is later than the one before."""
-        self._looks += 1
-        since = self._since
-        self._since = {peer: since.get(peer, self._looks) for peer in connected}
-        by_host: dict[str, list[Endpoint]] = {}
-        for peer in self._since:
-            by_host.setdefault(peer.host, []).append(peer)
-        for peers in by_host.values():
-            peers.sort(key=lambda peer: (peer not in with_streams, self._since[peer]))
-        gone: set[Endpoint] = set()
-        for peers in by_host.values():
-            gone.update(peers[self._max_per_ip :])
-            del peers[self._max_per_ip :]
-        count = sum(map(len, by_host.values()))
-        over = count - min(self._max, count if self._shared is None else self._shared.allowed(count))
-        if over > 0:
-            gone.update(_from_the_largest(by_host, over))
+    def look(
+        self,
+        connected: Collection[Endpoint],
+        with_streams: Collection[Endpoint],
+        now_ms: int,
+        proven: Mapping[Endpoint, str] = NOBODY,
+    ) -> set[Endpoint]:
+        """The connections over a limit; each look is later than the one before. `proven`: the principals that have
+        proved who they are, by their connections."""
+        before = self._came
+        self._came = {peer: before[peer] if peer in before else next(self._numbers) for peer in connected}
+
+        def worth(peer: Endpoint) -> _Worth:
+            """The smaller, the longer it stays."""
+            return peer not in with_streams, self._came[peer]
+
+        gone = self._above_limit_of_networks(worth, proven)
+        kept = self._came.keys() - gone
+        gone |= self._above_limit_of_all(kept, worth, proven)
         self._cut_over_limit += len(gone)
-        too_fast = self._above_rate(by_host, since.keys() | gone, now_ms)
+        new = {peer for peer in kept - gone if peer not in before}
+        too_fast = self._above_rate(new, worth, proven, now_ms)
         self._cut_over_rate += len(too_fast)
         gone |= too_fast
         for peer in gone:
-            del self._since[peer]
+            del self._came[peer]
         if self._shared is not None:
-            self._shared.note(len(self._since))
-        self._room = self._max_per_ip - max((len(peers) for peers in by_host.values()), default=0)
+            self._shared.note(_count(self._came, proven))
+        largest = max(map(len, _by(self._came, _network, worth)), default=0)
+        self._room = self._max_per_ip - largest
         return gone
+
+    def _above_limit_of_networks(
+        self, worth: Callable[[Endpoint], _Worth], proven: Mapping[Endpoint, str]
+    ) -> set[Endpoint]:
+        """The connections over `max.connections.per.ip`."""
+        proven_first = _by(self._came, _network, lambda peer: (peer not in proven, worth(peer)))
+        return {peer for peers in proven_first for peer in peers[self._max_per_ip :]}
+
+    def _above_limit_of_all(
+        self, kept: Collection[Endpoint], worth: Callable[[Endpoint], _Worth], proven: Mapping[Endpoint, str]
+    ) -> set[Endpoint]:
+        """The connections over `max.connections`."""
+        own = _count(kept, proven)
+        allowed = allowed_here(own, self._max, self._shared)
+        others, parties = _split(kept, proven)
+        gone = _from_the_largest(_by(others, _network, worth), own.others - allowed.others, worth)
+        return gone | _from_the_largest(_by(parties, proven.__getitem__, worth), own.proven - allowed.proven, worth)
 
     def room(self) -> int:
         """How many connections may come, from whatever address, before one may be over a limit."""
         shared = self._max if self._shared is None else self._shared.room()
-        return max(min(self._room, self._max - len(self._since), shared), 0)
+        return max(min(self._room, self._max - len(self._came), shared), 0)
 
     def _above_rate(
-        self, by_host: dict[str, list[Endpoint]], not_new: Collection[Endpoint], now_ms: int
+        self,
+        new: Collection[Endpoint],
+        worth: Callable[[Endpoint], _Worth],
+        proven: Mapping[Endpoint, str],
+        now_ms: int,
     ) -> set[Endpoint]:
         """The new connections for which there is no room; the rest of the new ones is counted."""
-        new = {host: [peer for peer in peers if peer not in not_new] for host, peers in by_host.items()}
-        new = {host: peers for host, peers in new.items() if peers}
-        count = sum(map(len, new.values()))
-        room = max(min([count, *(rate.room(now_ms) for rate in self._rates)]), 0)
+        room = max(min([len(new), *(rate.room(now_ms) for rate in self._rates)]), 0)
         for rate in self._rates:
             rate.came(room)
-        return set(_from_the_largest(new, count - room)) if count > room else set()
+        over = len(new) - room
+        others, parties = _split(new, proven)
+        gone = _from_the_largest(_by(others, _network, worth), min(over, len(others)), worth)
+        return gone | _from_the_largest(_by(parties, proven.__getitem__, worth), over - len(gone), worth)
 
     def stalled(self, writing_since_ms: Mapping[Endpoint, int], now_ms: int) -> set[Endpoint]:
         """The connections whose answer has been under way for too long."""
@@ -111,23 +147,61 @@ class ConnectionGuard:
         self._cut_stalled += len(gone)
         return gone
 
+    def cut_for_bytes(self, count: int) -> None:
+        """So many connections were cut for what they sent (byte_watch.py)."""
+        self._cut_for_bytes += count
+
     def statistics(self) -> ConnectionGuardStatistics:
         connections_max = self._max if self._shared is None else min(self._max, self._shared.connections_max)
-        cut = (self._cut_over_limit, self._cut_over_rate, self._cut_stalled)
-        return ConnectionGuardStatistics(len(self._since), connections_max, *cut)
+        cut = (self._cut_over_limit, self._cut_over_rate, self._cut_stalled, self._cut_for_bytes)
+        return ConnectionGuardStatistics(len(self._came), connections_max, *cut)
 
     def __repr__(self) -> str:
-        return f"ConnectionGuard({len(self._since)} of {self._max} connections)"
+        return f"ConnectionGuard({len(self._came)} of {self._max} connections)"
 
 
-def _from_the_largest(by_host: dict[str, list[Endpoint]], count: int) -> list[Endpoint]:
-    """The last `count` connections, taken from the addresses that have the most, until these have equally many."""
-    sizes = sorted((len(peers) for peers in by_host.values()), reverse=True)
-    level = next(level for level in range(sizes[0] + 1) if sum(max(0, size - level) for size in sizes) <= count)
-    gone = [peer for peers in by_host.values() for peer in peers[level:]]
-    left = Counter({host: min(level, len(peers)) for host, peers in by_host.items()})
-    while len(gone) < count:
-        host, size = left.most_common(1)[0]
-        gone.append(by_host[host][size - 1])
-        left[host] -= 1
+def _network(peer: Endpoint) -> str:
+    return network_of(peer.host)
+
+
+def _split(peers: Iterable[Endpoint], proven: Mapping[Endpoint, str]) -> tuple[list[Endpoint], list[Endpoint]]:
+    """Connections by which nobody has proved an identity, and the others."""
+    others: list[Endpoint] = []
+    parties: list[Endpoint] = []
+    for peer in peers:
+        (parties if peer in proven else others).append(peer)
+    return others, parties
+
+
+def _count(peers: Collection[Endpoint], proven: Mapping[Endpoint, str]) -> Count:
+    of_proven = sum(peer in proven for peer in peers)
+    return Count(len(peers) - of_proven, of_proven)
+
+
+def _by(
+    peers: Iterable[Endpoint], owner: Callable[[Endpoint], str], worth: Callable[[Endpoint], object]
+) -> Collection[list[Endpoint]]:
+    """The connections of each owner, in the order in which they stay."""
+    found: dict[str, list[Endpoint]] = {}
+    for peer in peers:
+        found.setdefault(owner(peer), []).append(peer)
+    for of_owner in found.values():
+        of_owner.sort(key=worth)  # type: ignore[arg-type]
+    return found.values()
+
+
+def _from_the_largest(
+    owners: Collection[list[Endpoint]], over: int, worth: Callable[[Endpoint], _Worth]
+) -> set[Endpoint]:
+    """The last `over` connections, taken from the owners that have the most, until these have equally many. Of owners
+    with as many, the one whose last connection is worth least loses it first."""
+    if over <= 0:
+        return set()
+    sizes = [len(peers) for peers in owners]
+    levels = range(max(sizes) + 1)
+    level = bisect_left(levels, True, key=lambda level: sum(max(0, size - level) for size in sizes) <= over)
+    gone = {peer for peers in owners for peer in peers[level:]}
+    next_ones = [peers[level - 1] for peers in owners if len(peers) >= level]
+    next_ones.sort(key=worth, reverse=True)
+    gone.update(next_ones[: over - len(gone)])
     return gone

@@ -49,6 +49,10 @@ class StreamsView(Protocol):
         """These connections were open after `began_ms` (monotonic)."""
         ...
 
+    def proven(self) -> Mapping[Endpoint, str]:
+        """The connections by which somebody has proved an identity, and whose it is."""
+        ...
+
 
 class NoStreams:
     """A listener that serves calls only."""
@@ -61,6 +65,9 @@ class NoStreams:
 
     def looked(self, connected: Collection[Endpoint], began_ms: int) -> None:
         """Nothing is kept for a connection."""
+
+    def proven(self) -> Mapping[Endpoint, str]:
+        return {}
 
 
 class ConnectionWatch:
@@ -111,7 +118,9 @@ class ConnectionWatch:
         began_ms = self._clock.now_ms()
         connected = await self._in_thread(self._sockets.peers)
         self._streams.looked(connected, began_ms)
-        over = self._guard.look(connected, self._streams.peers_with_streams(), self._clock.now_ms())
+        over = self._guard.look(
+            connected, self._streams.peers_with_streams(), self._clock.now_ms(), self._streams.proven()
+        )
         writing = self._streams.writing_since_ms()
         here = {peer: writing[peer] for peer in connected if peer in writing}
         stalled = self._guard.stalled(here, self._clock.now_ms())
@@ -120,7 +129,7 @@ class ConnectionWatch:
         await self._in_thread(partial(self._sockets.cut, over | stalled))
         if over:
             hosts = sorted({peer.host for peer in over})
-            self._tell("limit", f"cut {len(over)} connections above a limit, from {_shown(hosts)}")
+            self._tell("limit", f"cut {len(over)} connections above a limit, from {hosts_shown(hosts)}")
         for peer in stalled:
             self._tell("stalled", f"cut the connection of {peer.host}:{peer.port}: it does not read its answers")
 
@@ -138,5 +147,6 @@ class ConnectionWatch:
         return f"ConnectionWatch({self._listener}, {self._guard!r})"
 
 
-def _shown(hosts: list[str]) -> str:
+def hosts_shown(hosts: list[str]) -> str:
+    """The first of these hosts, and how many more there are."""
     return ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more addresses" if len(hosts) > 3 else "")

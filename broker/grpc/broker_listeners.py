@@ -84,7 +84,7 @@ class ServedListeners:
     def _callers(self, name: str) -> Callers:
         config, service = self._config, self._service
         if name == config.inter_broker_listener_name:
-            return node_callers(config, name, service.cluster_id)
+            return node_callers(config, name, service.cluster_id, self._certificates)
         by = self._certificates, service.authentication
         return client_callers(config, name, *by, self._now_ms)
 

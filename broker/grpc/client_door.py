@@ -6,7 +6,7 @@ Calls are client_calls.py's. The door decodes and encodes and decides nothing. I
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -156,6 +156,10 @@ class BrokerDoor:
         """These connections were open after that time."""
         self._gate.looked(connected, began_ms)
 
+    def proven(self) -> Mapping[Endpoint, str]:
+        """The connections by which somebody has proved an identity, and whose it is."""
+        return self._gate.proven()
+
     @property
     def streams(self) -> dict[Api[Any, Any], Stream]:
         """The streams of clients."""
@@ -178,10 +182,10 @@ class BrokerDoor:
 
     async def _serve(self, kind: _StreamKind, context: grpc.aio.ServicerContext) -> None:
         limits = self._limits
+        caller = self._gate.caller(context, kind.api)  # handlers.py refuses whoever may not call
+        peer = caller.peer
         try:
             self._gate.must_be_open()
-            caller = self._gate.caller(context, kind.api)
-            peer = caller.peer
             await self._gate.wait_turn(caller)
             if kind.is_clients:
                 limits.connections.connected(peer)

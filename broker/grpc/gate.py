@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import grpc.aio
@@ -34,6 +34,8 @@ class Gate:
         self._log_ins = callers if isinstance(callers, SessionCallers) else None
         self._inter_broker_listener = inter_broker_listener
         self._is_open = False
+        self._heard: dict[Endpoint, int] = {}
+        """The calls and messages of each connection where callers log in."""
 
     def open(self) -> None:
         """Requests are taken from now on.
@@ -49,11 +51,26 @@ class Gate:
 
     def caller(self, context: grpc.aio.ServicerContext, api: Api[Any, Any]) -> Caller:
         """Who calls; a typed error for who may not call here."""
-        return self._callers.caller(context, api)
+        caller = self._callers.caller(context, api)
+        self._note(caller.peer)
+        return caller
+
+    def _note(self, peer: Endpoint) -> None:
+        if self._log_ins is not None:
+            self._heard[peer] = self._heard.get(peer, 0) + 1
+
+    def heard(self, peer: Endpoint) -> int:
+        """How many calls and messages came over a connection. Safe to call from any thread."""
+        return self._heard.get(peer, 0)
 
     def is_known(self, peer: Endpoint) -> bool:
         """False if callers of that connection have still to log in."""
         return self._callers.is_known(peer)
+
+    @property
+    def has_log_ins(self) -> bool:
+        """True if callers log in by calls."""
+        return self._log_ins is not None
 
     async def wait_turn(self, caller: Caller) -> None:
         """Until a new connection may ask."""
@@ -64,13 +81,19 @@ class Gate:
         """AuthenticationRequiredError if who has opened a stream is not logged in any more."""
         if self._log_ins is not None:
             self._log_ins.check_still(caller)
+            self._note(caller.peer)
 
     def looked(self, connected: Collection[Endpoint], began_ms: int) -> None:
         """These connections of the listener were open after that time (monotonic)."""
         if self._turns is not None:
             self._turns.looked(connected, began_ms)
-        if self._log_ins is not None:
-            self._log_ins.looked(connected, began_ms)
+        self._callers.looked(connected, began_ms)
+        here = set(connected)
+        self._heard = {peer: count for peer, count in self._heard.items() if peer in here}
+
+    def proven(self) -> Mapping[Endpoint, str]:
+        """The connections by which somebody has proved an identity, and whose it is."""
+        return self._callers.proven()
 
     def check_asker(self, api: Api[Any, Any], body: Any, caller: Caller, is_clients: bool) -> None:
         """Replicas fetch at their own listener, and only they do. A node asks in its own name."""

@@ -43,8 +43,8 @@ class GrpcDoors:
     def controller(self, config: NodeConfig, service: ControllerService) -> GrpcServer:
         limits = listener_limits(config, CONTROLLER_LISTENER, service.connections_max)
         endpoint = config.listener(CONTROLLER_LISTENER)
-        server = controller_server(endpoint, limits, self._clock, self._threads, self._certificates)
-        callers = node_callers(config, CONTROLLER_LISTENER, service.cluster_id)
+        callers = node_callers(config, CONTROLLER_LISTENER, service.cluster_id, self._certificates)
+        server = controller_server(endpoint, limits, self._clock, self._threads, self._certificates, callers)
         add_controller_apis(server, limits, service, self._clock, callers)
         return server
 

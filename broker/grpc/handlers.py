@@ -20,6 +20,7 @@ from broker.grpc.errors import abort
 from broker.grpc.lobby import read_at_once
 from broker.grpc.open_services import ReadUnproven
 from broker.grpc.read_turns import ReadTurns
+from broker.grpc.refused_calls import NOT_COUNTED, EndsConnection, Refuses, refuse
 from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
 from broker.load.busy_time import BusyTime
 from broker.network.memory_budget import Lease
@@ -46,10 +47,11 @@ def add_calls(
     caller_of: CallerOf,
     read_unproven: ReadUnproven = read_at_once,
     log_ins: RequestMemory | None = None,
+    refuses: Refuses = NOT_COUNTED,
 ) -> None:
     """Serve these APIs under the full name of a service; `busy` counts the time of its calls. `caller_of` tells who
-    makes one, or refuses it; `read_unproven` reads what may come before that is known, and `log_ins` is the memory for
-    it."""
+    makes one, or refuses it, of which `refuses` hears; `read_unproven` reads what may come before that is known, and
+    `log_ins` is the memory for it."""
     turns = ReadTurns()
     handlers = {
         api.name: grpc.stream_unary_rpc_method_handler(
@@ -62,15 +64,31 @@ def add_calls(
                 caller_of,
                 turns,
                 read_unproven if api.before_authentication else None,
+                refuses,
             ),
             None,
             None,
         )
         for api, call in calls.items()
     }
-    handlers |= {api.name: grpc.stream_stream_rpc_method_handler(stream, None, None) for api, stream in streams.items()}
+    handlers |= {
+        api.name: grpc.stream_stream_rpc_method_handler(_of_known(stream, refuses), None, None)
+        for api, stream in streams.items()
+    }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
     server.add_registered_method_handlers(service, handlers)
+
+
+def _of_known(stream: Stream, refuses: Refuses) -> Stream:
+    """The stream, whose behaviour raises what refuses its caller."""
+
+    async def served(messages: Any, context: grpc.aio.ServicerContext) -> None:
+        try:
+            await stream(messages, context)
+        except (ApiError, EndsConnection) as refusal:
+            await refuse(refuses, context, refusal)
+
+    return served
 
 
 def _bounded(
@@ -82,6 +100,7 @@ def _bounded(
     caller_of: CallerOf,
     turns: ReadTurns,
     read_unproven: ReadUnproven | None,
+    refuses: Refuses,
 ) -> Callable[[Any, grpc.aio.ServicerContext], Awaitable[bytes]]:
     read = read_at_once if read_unproven is None else read_unproven
 
@@ -96,6 +115,9 @@ def _bounded(
     async def answer(context: grpc.aio.ServicerContext) -> bytes:
         try:
             caller = caller_of(context, api)  # BEFORE any work for who may not ask
+        except (ApiError, EndsConnection) as refusal:
+            await refuse(refuses, context, refusal)
+        try:
             request, lease = await received(context, caller)
         except ApiError as error:
             await abort(context, error)

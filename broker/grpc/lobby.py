@@ -4,7 +4,8 @@ gRPC reads a message whole, and says nothing before its last byte. What may come
 health checks, reflection) is some hundred bytes, which come together with their call. So a read that is not over in a
 moment is watched: the kernel counts the bytes that its connection has received. After `BYTES_MAX` the connection is
 cut, after `SECONDS_MAX` the call is refused. At most `WATCHED_MAX` are watched; one more takes the place of the oldest
-of the address that has most, so nobody keeps others out. On a system other than Linux only seconds are counted.
+of the network that has most (64 bits of IPv6), so nobody keeps others out. On a system other than Linux only seconds
+are counted.
 
 Not here: who must show who he is (callers.py). Whoever has is read from without a limit but gRPC's own.
 """
@@ -16,12 +17,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
+from metadata.addresses import network_of
 from penstock.errors import ResourceExhaustedError
 from penstock.types import Endpoint
 
 MOMENT_SECONDS: Final = 0.01
 """Also the time between two looks at a connection: what can come in it comes above the limit."""
-BYTES_MAX: Final = 1 << 20
+BYTES_MAX: Final = 1 << 18
 """Other calls of the connection count, which are refused unread: each of them leaves 64 KiB behind."""
 SECONDS_MAX: Final = 10.0
 WATCHED_MAX: Final = 16
@@ -116,8 +118,8 @@ class Lobby:
     def _make_room(self) -> None:
         if len(self._watched) < WATCHED_MAX:
             return
-        most = Counter(peer.host for peer in self._watched).most_common(1)[0][0]
-        oldest = next(peer for peer in self._watched if peer.host == most)
+        most = Counter(network_of(peer.host) for peer in self._watched).most_common(1)[0][0]
+        oldest = next(peer for peer in self._watched if network_of(peer.host) == most)
         self._watched.pop(oldest).set_result(None)
 
     def _refusal(self, why: str) -> ResourceExhaustedError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import grpc.aio
@@ -11,8 +11,10 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from broker.connections.accepted_sockets import AcceptedSocket, AcceptedSockets
+from broker.connections.byte_watcher import ByteWatcher, HeardOf
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.connection_watch import ConnectionWatch, NoStreams, StreamsView
+from broker.connections.cuts import Cuts
 from broker.connections.listener_limits import ListenerLimits
 from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.callers import Callers
@@ -24,6 +26,7 @@ from broker.grpc.handlers import Call, CallerOf, Stream, add_calls
 from broker.grpc.lobby import Lobby
 from broker.grpc.open_services import OpenServices
 from broker.grpc.outgoing_calls import MESSAGE_BYTES_OVERHEAD
+from broker.grpc.refused_calls import RefusedCalls, UnknownCalls
 from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTime
 from broker.network.doors import ControllerService
@@ -44,6 +47,9 @@ CONTROLLER_SERVICE = controller_pb2.DESCRIPTOR.services_by_name["Controller"].fu
 STOP_GRACE_SECONDS = 0.5
 HANDSHAKE_MS_MAX = 5_000
 """A connection that has not begun to speak HTTP/2 by then is closed (gRPC: 120 s)."""
+UNHEARD_MESSAGES, WINDOW_BYTES = 8, 65_536
+"""So many messages of a connection that is logged in may be under way at once, each as large as it may be, before the
+first of them is whole; and a window of HTTP/2 for each call that waits."""
 CONNECTION_STREAMS_MAX = 256
 """Streams and calls of one connection at a time; a client waits with the next (gRPC: no limit)."""
 
@@ -61,9 +67,11 @@ class GrpcServer:
         clock: Clock,
         threads: Threads,
         certificates: Certificates = NO_CERTIFICATES,
-        is_known: Callable[[Endpoint], bool] = lambda peer: True,
+        is_known: Callable[[Endpoint], bool] | None = None,
+        heard: Callable[[Endpoint], int] = lambda peer: 0,
     ) -> None:
-        """`is_known`: see lobby.py."""
+        """`is_known`: see lobby.py; None where nobody logs in by a call. `heard` tells how many calls and messages came
+        over a connection, from any thread."""
         self._listener, self._certificates = listener, certificates.of(listener)
         self._executor = threads.executor(f"connections-{listener}", 1)
         self._endpoint = endpoint
@@ -71,9 +79,19 @@ class GrpcServer:
         self._server = grpc.aio.server(options=_options(limits))
         self._sockets = sockets = AcceptedSockets((endpoint.port,), endpoint.host)
         self.connections = ConnectionWatch(listener, sockets, guard, streams, clock, self._executor)
-        self._lobby = Lobby(listener, self._find, is_known)
+        self._lobby = Lobby(listener, self._find, is_known or (lambda peer: True))
+        self._bytes = None
+        if is_known is not None:
+            own = AcceptedSockets((endpoint.port,), endpoint.host)
+            calls = HeardOf(heard, limits.message_bytes_max * UNHEARD_MESSAGES + CONNECTION_STREAMS_MAX * WINDOW_BYTES)
+            self._bytes = ByteWatcher(listener, own, is_known, calls, guard.cut_for_bytes, clock, threads)
+        self._refusals = RefusedCalls(listener, Cuts(self._cut).cut, clock.now_ms, self._refused_too_much)
         self._health = health.aio.HealthServicer()
         self._services: list[str] = []
+
+    def _refused_too_much(self, peer: Endpoint) -> None:
+        if self._bytes is not None:
+            self._bytes.refused_too_much(peer)
 
     def add(
         self,
@@ -89,7 +107,8 @@ class GrpcServer:
         """Serve these APIs under the name of a service; their requests pass their limits before they are parsed. `busy`
         counts the calls' time; `log_ins` is the memory for what comes before a log-in."""
         read = self._lobby.read
-        add_calls(self._server, service, calls, streams, decoders, memory, busy, caller_of, read, log_ins)
+        given = calls, streams, decoders, memory, busy, caller_of, read, log_ins, self._refusals
+        add_calls(self._server, service, *given)
         self._services.append(service)
 
     async def start(self) -> None:
@@ -101,6 +120,7 @@ class GrpcServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, opened)
         servicer = reflection.aio.ReflectionServicer(names)
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, opened)
+        self._server.add_generic_rpc_handlers((UnknownCalls(self._refusals),))  # AFTER all others
         await self.serving(False)
         try:
             bound = self._bind(str(self._endpoint))
@@ -113,9 +133,14 @@ class GrpcServer:
             )
         await self._server.start()
         self.connections.start()
+        if self._bytes is not None:
+            self._bytes.start()
 
     async def _find(self, peer: Endpoint) -> AcceptedSocket | None:
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._sockets.find, peer)
+
+    async def _cut(self, peers: Collection[Endpoint]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._executor, self._sockets.cut, peers)
 
     def _bind(self, address: str) -> int:
         if self._certificates is None:
@@ -131,6 +156,8 @@ class GrpcServer:
 
     async def stop(self) -> None:
         await self.connections.stop()
+        if self._bytes is not None:
+            self._bytes.stop()
         self._executor.shutdown(wait=False)
         await self._server.stop(STOP_GRACE_SECONDS)
 
@@ -199,12 +226,31 @@ def broker_server(
 ) -> GrpcServer:
     """That of a broker's listener, without what it serves."""
     parts = served.name, served.endpoint, served.limits, served.guard, served.door
-    return GrpcServer(*parts, clock, threads, certificates, served.gate.is_known)
+    gate = served.gate
+    return GrpcServer(*parts, clock, threads, certificates, gate.is_known if gate.has_log_ins else None, gate.heard)
+
+
+class _CallersOnly(NoStreams):
+    """A listener without streams, whose callers prove who they are."""
+
+    def __init__(self, callers: Callers) -> None:
+        self._callers = callers
+
+    def looked(self, connected: Collection[Endpoint], began_ms: int) -> None:
+        self._callers.looked(connected, began_ms)
+
+    def proven(self) -> Mapping[Endpoint, str]:
+        return self._callers.proven()
 
 
 def controller_server(
-    endpoint: Endpoint, limits: ListenerLimits, clock: Clock, threads: Threads, certificates: Certificates
+    endpoint: Endpoint,
+    limits: ListenerLimits,
+    clock: Clock,
+    threads: Threads,
+    certificates: Certificates,
+    callers: Callers,
 ) -> GrpcServer:
     """That of the controller listener, without what it serves."""
-    parts = "CONTROLLER", endpoint, limits, limits.guard("CONTROLLER"), NoStreams()
+    parts = "CONTROLLER", endpoint, limits, limits.guard("CONTROLLER"), _CallersOnly(callers)
     return GrpcServer(*parts, clock, threads, certificates)

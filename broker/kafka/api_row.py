@@ -52,6 +52,8 @@ class ApiRow:
     """So many elements the arrays of a request may have together. A plan works some 10 µs for each in one turn."""
     bytes_max: int | None = BYTES_MAX
     """The largest request; None: `socket.request.max.bytes`."""
+    is_paced: bool = True
+    """Large requests hold their room for elements for a while (element_room.py); not those for records."""
     is_pipelined: Callable[[Any], bool] = never_pipelined
     """True of a body if the connection's next request is read while this one is worked on. Otherwise it is read, as in
     Kafka, only when this one is answered: the answer may be large, and its client may not read."""

@@ -1,54 +1,34 @@
-"""Serves a process's pages over HTTP at `metrics.listener`, in threads of its own. An edge.
+"""The pages of a process at `metrics.listener`: `/metrics` is the registry (metrics_text.py); the other paths are the
+callers' (`/livez`, `/readyz`).
 
-`/metrics` is the registry (metrics_text.py); the other paths are the callers' (`/livez`, `/readyz`). The threads do not
-need the event loop, so a scrape and a probe are answered while logs open and while the loop stands still. TLS, where
-the listener has it, is a matter of the connection's thread, too: who is slow with the handshake holds up nobody else.
+They do not need the node's event loop, so a scrape and a probe are answered while logs open and while the loop stands
+still. Making `/metrics` takes milliseconds of the lock that all Python threads share. So one is made at a time, in a
+thread of its own, and however many scrape, that takes MAKING_SHARE of a core: beyond it they get the last one, which is
+KEPT_SECONDS_MAX old at most. The other pages are cheap, and made for each request. Not here: HTTP (page_server.py).
 """
 
 from __future__ import annotations
 
-import gzip
-import logging
-import math
-import socket
-import threading
-import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from http import HTTPStatus
-from socketserver import ThreadingMixIn
-from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.process_collector import ProcessCollector
 
 from broker.metrics.metrics_text import metrics_text
-from broker.tls.ssl_contexts import ServerContexts, why_not
+from broker.metrics.page_server import TEXT, Page, PageServer
+from broker.tls.ssl_contexts import ServerContexts
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
-_log = logging.getLogger(__name__)
-
-METRICS = "/metrics"
-PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
-SILENCE_S = 10
-"""A connection that sends no request for this long is closed; each one holds a thread."""
-TOLD_EVERY_S = 60
-"""How often at most a line of the log says that TLS has failed."""
-GZIP_LEVEL = 1
-"""Ten times faster than gzip's own level for a text that is nearly as small."""
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One answer."""
-
-    text: str
-    content_type: str
-    ok: bool = True
-    """False: the status is 503."""
+METRICS: Final = "/metrics"
+PROMETHEUS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+MAKING_SHARE: Final = 0.1
+MAKING_SECONDS_MAX: Final = 0.5
+"""So much of it may come at once: whoever asks now and then has a new page each time."""
+KEPT_SECONDS_MAX: Final = 5.0
 
 
 def process_registry() -> CollectorRegistry:
@@ -66,92 +46,75 @@ def serve_pages(
 ) -> Callable[[], None]:
     """Answer from now on; returns a function that ends it. ConfigError if the address cannot be bound.
 
-    `pages` are called in the threads of this server. `contexts` are those of a listener with TLS.
+    `pages` are called in the thread of this server. `contexts` are those of a listener with TLS.
     """
+    executor = ThreadPoolExecutor(1, thread_name_prefix="metrics-page")
+    metrics = KeptPage(lambda: _metrics_page(registry), executor)
+
+    def page_of(path: str) -> Awaitable[Page] | None:
+        if path == METRICS:
+            return metrics.get()
+        return _made(pages[path]) if path in pages else None
+
+    not_found = Page(f"no such page; there are {', '.join((METRICS, *pages))}\n", TEXT)
     try:
-        server = _server(endpoint, contexts)
+        server = PageServer(endpoint, page_of, not_found, contexts)
     except OSError as error:
         raise ConfigError(
             f"metrics.listener: cannot listen on {endpoint}: {error.strerror}; choose a free port"
         ) from error
-    server.set_app(_application({METRICS: lambda: _metrics_page(registry), **pages}))
-    thread = threading.Thread(target=server.serve_forever, name="metrics-http", daemon=True)
-    thread.start()
+    server.start()
 
     def stop() -> None:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        server.stop()
+        executor.shutdown()
 
     return stop
 
 
+async def _made(page: Callable[[], Page]) -> Page:
+    return page()
+
+
 def _metrics_page(registry: CollectorRegistry) -> Page:
-    return Page(metrics_text(registry), PROMETHEUS_TEXT)
+    page = Page(metrics_text(registry), PROMETHEUS_TEXT)
+    len(page.zipped)  # made here and not on the loop: Prometheus always asks for it
+    return page
 
 
-def _application(pages: Mapping[str, Callable[[], Page]]) -> WSGIApplication:
-    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        asked = pages.get(environ.get("PATH_INFO", ""))
-        if asked is None:
-            page, status = _not_found(pages), HTTPStatus.NOT_FOUND
-        else:
-            page = asked()
-            status = HTTPStatus.OK if page.ok else HTTPStatus.SERVICE_UNAVAILABLE
-        body, headers = page.text.encode(), [("Content-Type", page.content_type)]
-        if "gzip" in environ.get("HTTP_ACCEPT_ENCODING", ""):
-            body = gzip.compress(body, GZIP_LEVEL)
-            headers.append(("Content-Encoding", "gzip"))
-        start_response(f"{status.value} {status.phrase}", [*headers, ("Content-Length", str(len(body)))])
-        return [body]
+class KeptPage:
+    """A page that is made in another thread, by one request at a time, and kept while making it took too long."""
 
-    return answer
+    def __init__(self, make: Callable[[], Page], executor: Executor) -> None:
+        self._make, self._executor = make, executor
+        self._page: Page | None = None
+        self._made_at = self._counted_at = 0.0
+        self._left = MAKING_SECONDS_MAX
+        """The time that making pages may take now."""
+        self._making: asyncio.Task[Page] | None = None
 
+    async def get(self) -> Page:
+        """The page as it is now, or was a moment ago."""
+        loop = asyncio.get_running_loop()
+        if self._making is None:
+            now = loop.time()
+            self._left = min(self._left + (now - self._counted_at) * MAKING_SHARE, MAKING_SECONDS_MAX)
+            self._counted_at = now
+            if self._page is not None and self._left <= 0 and now - self._made_at < KEPT_SECONDS_MAX:
+                return self._page
+            self._making = loop.create_task(self._made())
+        return await asyncio.shield(self._making)
 
-def _not_found(pages: Mapping[str, object]) -> Page:
-    return Page(f"no such page; there are {', '.join(pages)}\n", "text/plain; charset=utf-8")
-
-
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-    contexts: ServerContexts | None = None
-    _told_at = -math.inf
-
-    def finish_request(self, request: Any, client_address: Any) -> None:
-        if self.contexts is None:
-            return super().finish_request(request, client_address)
-        request.settimeout(SILENCE_S)
+    async def _made(self) -> Page:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         try:
-            secured = self.contexts.current().wrap_socket(request, server_side=True)
-        except (OSError, ValueError) as error:  # ValueError: a client that has left before
-            return self._tell(why_not(error), client_address)
-        with secured:
-            super().finish_request(secured, client_address)
+            self._page = await loop.run_in_executor(self._executor, self._make)
+        finally:
+            self._making = None
+        self._made_at = loop.time()
+        self._left -= self._made_at - began
+        return self._page
 
-    def _tell(self, why: str, client_address: Any) -> None:
-        """A Prometheus that is set up wrong should find the reason; a stranger should not fill the log."""
-        if time.monotonic() - self._told_at >= TOLD_EVERY_S:
-            self._told_at = time.monotonic()
-            _log.warning("metrics.listener: no TLS with %s: %s", client_address[0], why)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news."""
-
-
-class _Handler(WSGIRequestHandler):
-    timeout = SILENCE_S
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """A line for each scrape would fill the node's log."""
-
-
-class _ServerV6(_Server):
-    address_family = socket.AF_INET6
-
-
-def _server(endpoint: Endpoint, contexts: ServerContexts | None) -> _Server:
-    family, *_, address = socket.getaddrinfo(*endpoint, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    kind = _ServerV6 if family == socket.AF_INET6 else _Server
-    server = kind((str(address[0]), endpoint.port), _Handler)
-    server.contexts = contexts
-    return server
+    def __repr__(self) -> str:
+        return f"KeptPage({'kept' if self._page is not None else 'not made yet'})"

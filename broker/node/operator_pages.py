@@ -15,8 +15,9 @@ from prometheus_client.core import Metric
 from broker.config.config_digest import settings_digest
 from broker.config.keys.security_keys import METRICS_LISTENER
 from broker.config.node_config import NodeConfig
-from broker.metrics.exposition import Page, process_registry, serve_pages
+from broker.metrics.exposition import process_registry, serve_pages
 from broker.metrics.metrics import Reading, Readings
+from broker.metrics.page_server import Page
 from broker.node.node import Node
 from broker.node.readiness import Check, checks
 from broker.tls.material import Certificates

@@ -35,6 +35,7 @@ from broker.node.open_log_dirs import open_log_dirs
 from broker.node.operator_pages import OperatorPages
 from broker.node.own_certificates import certificate_warnings, own_certificates
 from broker.node.process.banner import banner
+from broker.node.process.core_files import keep_secrets_out_of_cores
 from broker.node.process.descriptors import plan_descriptors, raise_open_files_limit
 from broker.node.process.malloc_arenas import keep_freed_memory, limit_malloc_arenas
 from broker.node.process.start_status import StartStatus
@@ -82,6 +83,7 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     limit_malloc_arenas()
     keep_freed_memory()
     raise_open_files_limit()
+    keep_secrets_out_of_cores(config)  # BEFORE the first one is read
     certificates = own_certificates(config)
     tokens = own_tokens(config, SystemClock(), random.Random())
     environment = system_environment(

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
@@ -43,9 +44,11 @@ OWNERS_KEPT: Final = 1_000
 class OfListener:
     """`ListenerCertificates` of material.py."""
 
-    def __init__(self, settings: TlsSettings, expects: NodeIdentity | None, purpose: Purpose) -> None:
+    def __init__(
+        self, settings: TlsSettings, expects: NodeIdentity | None, purpose: Purpose, wall_ms: Callable[[], int]
+    ) -> None:
         self.listener, self.settings, self.is_of_nodes = purpose.listener, settings, purpose.is_of_nodes
-        self._purpose = purpose
+        self._purpose, self._wall_ms = purpose, wall_ms
         self.expects = expects
         """The node whose certificate this must be, once that is known."""
         self.refused = ""
@@ -103,8 +106,14 @@ class OfListener:
             raise ConfigError(f"its certificate is that of {found}, but this is {self.expects}; {remedy}")
 
     def _owner(self, certificate: bytes) -> Owner:
-        name, node = owner_of(certificate)
-        return Owner(self._rules.of(name), node)
+        found = owner_of(certificate)
+        return Owner(self._rules.of(found.distinguished_name), found.node, found.not_before_ms, found.not_after_ms)
+
+    def why_not_now(self, certificate: bytes) -> str:
+        owner, now_ms = self.owner(certificate), self._wall_ms()
+        if now_ms >= owner.not_after_ms:
+            return f"expired on {_moment(owner.not_after_ms)}"
+        return f"is not valid before {_moment(owner.not_before_ms)}" if now_ms < owner.not_before_ms else ""
 
     def warnings(self) -> Iterator[str]:
         """A line for each thing by which clients may fail."""
@@ -135,7 +144,7 @@ class NodeCertificates:
         self.is_reading = False
         self._told_day = -1
         self._listeners = {
-            name: OfListener(config.tls(name), None, _purpose(config, name)) for name in config.tls_listeners
+            name: OfListener(config.tls(name), None, _purpose(config, name), wall_ms) for name in config.tls_listeners
         }
         data = {path: _read_now(path, read) for path in self._paths}
         for found in self._listeners.values():
@@ -229,6 +238,10 @@ def _purpose(config: NodeConfig, listener: str) -> Purpose:
     is_of_nodes = listener in (CONTROLLER_LISTENER, config.inter_broker_listener_name)
     advertised = config.advertised_listeners.get(listener)
     return Purpose(listener, is_of_nodes, () if is_of_nodes or advertised is None else (advertised.host,))
+
+
+def _moment(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _read_now(path: str, read: Callable[[str], bytes]) -> bytes:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, Protocol
 
 from broker.config.keys.security_keys import TlsSettings
 from penstock.certs.node_identity import NodeIdentity
+from penstock.config_keys import INT64_MAX
 
 FILE_BYTES_MAX: Final = 1 << 20
 
@@ -60,6 +61,8 @@ class Owner(NamedTuple):
     """None if no rule of the listener fits its name: it is nobody."""
     node: NodeIdentity | None
     """The node of which it is the certificate."""
+    not_before_ms: int = 0
+    not_after_ms: int = INT64_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,10 @@ class ListenerCertificates(Protocol):
 
     def owner(self, certificate: bytes) -> Owner:
         """The owner of a certificate that TLS has verified, in DER or PEM."""
+        ...
+
+    def why_not_now(self, certificate: bytes) -> str:
+        """The reason why that certificate is not valid at this moment; "" if it is."""
         ...
 
 

@@ -61,7 +61,7 @@ def read_keystore(data: bytes, now_ms: int) -> Keystore:
         keys[0] + b"\n",
         pem,
         subject_of(chain[0]),
-        min(milliseconds_of(certificate.not_valid_after_utc) for certificate in chain),
+        min(ms_of(certificate.not_valid_after_utc) for certificate in chain),
         identity_of(chain[0]),
     )
 
@@ -77,7 +77,7 @@ def read_truststore(data: bytes, now_ms: int) -> Truststore:
     last = max(certificates, key=lambda certificate: certificate.not_valid_after_utc)
     _check_time(last, now_ms)
     pem = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
-    return Truststore(pem, milliseconds_of(last.not_valid_after_utc))
+    return Truststore(pem, ms_of(last.not_valid_after_utc))
 
 
 def identity_of(certificate: x509.Certificate) -> NodeIdentity | None:
@@ -152,12 +152,12 @@ def _check_chain(chain: Sequence[x509.Certificate]) -> None:
 
 def _check_time(certificate: x509.Certificate, now_ms: int) -> None:
     subject = subject_of(certificate)
-    if now_ms >= milliseconds_of(certificate.not_valid_after_utc):
+    if now_ms >= ms_of(certificate.not_valid_after_utc):
         raise ConfigError(
             f"the certificate {subject} expired on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC; put a new one "
             "there (`penstock certs renew`)"
         )
-    if now_ms < milliseconds_of(certificate.not_valid_before_utc):
+    if now_ms < ms_of(certificate.not_valid_before_utc):
         raise ConfigError(
             f"the certificate {subject} is not valid before {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC; "
             "check the clock of this machine"
@@ -186,7 +186,7 @@ def extension_of(certificate: x509.Certificate, kind: type[_Extension]) -> _Exte
         raise ConfigError(f"the extensions of {subject_of(certificate)} cannot be read ({_line(error)})") from None
 
 
-def milliseconds_of(moment: datetime) -> int:
+def ms_of(moment: datetime) -> int:
     """Since 1970."""
     return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1000
 

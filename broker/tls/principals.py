@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 import re2
 from cryptography import x509
 
-from broker.tls.pem import identity_of
+from broker.tls.pem import identity_of, ms_of
 from penstock.certs.node_identity import NodeIdentity
 from penstock.errors import ConfigError
 from penstock.messages.security.acls import ANONYMOUS_USER, USER_TYPE
@@ -189,8 +189,19 @@ def _header_size(der: bytes) -> int:
     return 2 if der[1] < 0x80 else 2 + (der[1] & 0x7F)
 
 
-def owner_of(pem_or_der: bytes) -> tuple[str, NodeIdentity | None]:
-    """The distinguished name of a certificate's owner, and the node that it is, if it is one."""
+class Certified(NamedTuple):
+    """The owner of a certificate, as that names it."""
+
+    distinguished_name: str
+    node: NodeIdentity | None
+    """The node that the owner is, if it is one."""
+    not_before_ms: int
+    not_after_ms: int
+
+
+def owner_of(pem_or_der: bytes) -> Certified:
+    """The owner of a certificate."""
     load = x509.load_pem_x509_certificate if pem_or_der.startswith(b"-----") else x509.load_der_x509_certificate
     certificate = load(pem_or_der)
-    return distinguished_name(certificate), identity_of(certificate)
+    begins, ends = ms_of(certificate.not_valid_before_utc), ms_of(certificate.not_valid_after_utc)
+    return Certified(distinguished_name(certificate), identity_of(certificate), begins, ends)

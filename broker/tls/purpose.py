@@ -20,7 +20,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from broker.tls.material import Keystore, Truststore
-from broker.tls.pem import extension_of, milliseconds_of, subject_of, why_not_a_signer
+from broker.tls.pem import extension_of, ms_of, subject_of, why_not_a_signer
 from penstock.errors import ConfigError
 
 WEAK_HASHES: Final = ("md5", "sha1")
@@ -174,4 +174,4 @@ def _is_root(certificate: x509.Certificate) -> bool:
 
 def _is_in_time(certificate: x509.Certificate, now_ms: int) -> bool:
     begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    return milliseconds_of(begin) <= now_ms < milliseconds_of(end)
+    return ms_of(begin) <= now_ms < ms_of(end)

@@ -225,10 +225,17 @@ REQUESTS = (
         "max.connections",
         INT32_MAX,
         "Connections of all listeners for clients together, and their produce and fetch streams; never above a quarter "
-        "of the open files. INTERNAL and CONTROLLER may have as many each, up to a sixteenth of the open files.",
+        "of the open files. Those by which somebody has proved an identity come first, and a quarter is kept for the "
+        "others. INTERNAL and CONTROLLER may have as many each, up to a sixteenth of the open files.",
         1,
     ),
-    integer("max.connections.per.ip", INT32_MAX, "The same for one address: its connections to one listener.", 1),
+    integer(
+        "max.connections.per.ip",
+        INT32_MAX,
+        "The same for one address: its connections to one listener. Of IPv6 a network of 64 bits is one address, "
+        "because one machine has as many of its addresses as it likes.",
+        1,
+    ),
     integer(
         "max.connection.creation.rate",
         INT32_MAX,

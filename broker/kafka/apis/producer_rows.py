@@ -52,5 +52,6 @@ def _row(key: int, name: str, versions: tuple[int, int], plan: MakePlan, failed:
         failed=failed,
         elements_max=ELEMENTS_MAX,
         bytes_max=None if key == PRODUCE_KEY else BYTES_MAX,
+        is_paced=key != PRODUCE_KEY,
         is_pipelined=always_pipelined if key == PRODUCE_KEY else never_pipelined,
     )

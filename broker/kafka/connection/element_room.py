@@ -3,9 +3,11 @@
 An element costs far more than its bytes (two of the frame, and up to 500 of memory and some 20 µs of the event loop),
 so the memory of frames does not bound it. A request with few is free. Another one takes a lease until its answer has
 left, but not for much longer than LEASE_MS: who waits long must not hold up all others. While there is no room, it is
-read no further than its first array that is too large. Each party has a share of the room (memory_budget.py). A lease
-is given back in a later turn of the loop, so that all else has its turns between requests that take long. Unknown
-tagged fields count as elements.
+read no further than its first array that is too large. Each party has a share of the room (memory_budget.py).
+
+The room is one of time, too: a large request to an API that is not for records has its lease for HOLD_SECONDS at
+least, also when it is answered or its connection has ended. So those of one party take less than half of the event
+loop, and all else has its turns between them. Unknown tagged fields count as elements.
 
 Not here: how many elements one request may have (`ApiRow.elements_max`).
 """
@@ -25,6 +27,10 @@ CONNECTION_SHARE: Final = 2
 FREE: Final = 16
 """Elements that a request has for nothing: those of most."""
 LEASE_MS: Final = 1_000
+HEAVY: Final = 1_000
+HOLD_SECONDS: Final = 0.5
+PER_SECOND_MAX: Final = 20_000
+"""Elements a second of one party: those of half of the room in HOLD_SECONDS."""
 
 
 def new_budget() -> MemoryBudget:
@@ -35,7 +41,7 @@ def new_budget() -> MemoryBudget:
 class ElementRoom:
     """That of one connection."""
 
-    __slots__ = ("_account", "_budget", "_left", "_open")
+    __slots__ = ("_account", "_budget", "_left", "_open", "_until")
 
     def __init__(self, budget: MemoryBudget, party: str) -> None:
         self._budget, self._account = budget, budget.open(party)
@@ -43,6 +49,8 @@ class ElementRoom:
         """Accounts from before a log-in."""
         self._open: dict[Lease, asyncio.TimerHandle | None] = {}
         """With the timers that end them."""
+        self._until: dict[Lease, float] = {}
+        """When each may end, by the event loop's time."""
 
     def move(self, party: str) -> None:
         """The connection has logged in: its requests count as that party's from now on."""
@@ -56,23 +64,33 @@ class ElementRoom:
             return most
         return max(FREE, self._account.room()) if self._account.has_room(1) else FREE
 
-    def take(self, count: int) -> Lease:
-        """For a request that has no more than it may have now."""
-        return self._opened(self._account.take(count))
+    def take(self, count: int, *, is_paced: bool = False) -> Lease:
+        """For a request that has no more than it may have now. `is_paced`: it holds its room for a while."""
+        return self._opened(self._account.take(count), is_paced)
 
-    async def wait(self, count: int) -> Lease:
-        return self._opened(await acquired(self._account, count))
+    async def wait(self, count: int, *, is_paced: bool = False) -> Lease:
+        """Returns when there is room for so many, and their turn has come."""
+        return self._opened(await acquired(self._account, count), is_paced)
 
-    def _opened(self, lease: Lease) -> Lease:
+    def _opened(self, lease: Lease, is_paced: bool) -> Lease:
         self._open[lease] = None
+        if is_paced and lease.size >= HEAVY:
+            hold_seconds = max(HOLD_SECONDS, lease.size / PER_SECOND_MAX)
+            self._until[lease] = asyncio.get_running_loop().time() + hold_seconds
         return lease
 
     def release(self, lease: Lease) -> None:
         """A second time does nothing."""
-        timer = self._open.pop(lease, None)
+        if lease not in self._open:
+            return
+        timer, until = self._open.pop(lease), self._until.pop(lease, 0.0)
         if timer is not None:
             timer.cancel()
-        lease.release()
+        loop = asyncio.get_running_loop()
+        if loop.time() < until:
+            loop.call_at(until, lease.release)
+        else:
+            lease.release()
 
     def release_soon(self, lease: Lease) -> None:
         """In the next turn of the loop."""

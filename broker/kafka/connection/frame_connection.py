@@ -68,6 +68,10 @@ class HearsOfConnection(Protocol):
         """It is there, and may be refused."""
         ...
 
+    def identified(self, connection: FrameConnection) -> None:
+        """Its client has proved to be its principal."""
+        ...
+
     def disconnected(self, connection: FrameConnection) -> None:
         """It is gone, whoever ended it."""
         ...
@@ -324,6 +328,11 @@ class FrameConnection(asyncio.BufferedProtocol):
     def is_in_the_way(self, now_ms: int) -> bool:
         """True if its frame has memory above the limits for longer than another party should wait."""
         return self._frame is not None and self._frame.is_in_the_way(now_ms)
+
+    def identified(self, principal: str) -> None:
+        """Its client has logged in, perhaps again."""
+        self.principal = principal
+        self._listener.identified(self)
 
     def end_input(self) -> None:
         """As if the other side sent no more: what was read is answered."""

@@ -180,7 +180,13 @@ class KafkaListener:
             connection.abort()
             return False
         connection.principal = principal
+        if principal != ANONYMOUS:
+            self.identified(connection)
         return True
+
+    def identified(self, connection: FrameConnection) -> None:
+        """See HearsOfConnection. From now on strangers do not cut it."""
+        self._guard.proved(connection.peer, connection.principal)
 
     def _may_stay(self, newcomer: FrameConnection | TlsHandshake) -> bool:
         """By the limits, which may cut another one for it."""

@@ -84,7 +84,7 @@ class KafkaWire:
             self._counts.refused[row.name] += 1
             raise
         if elements > FREE:
-            incoming.body.elements = self._room.take(elements)
+            incoming.body.elements = self._room.take(elements, is_paced=row.is_paced)
         return incoming if row.prepare is None else self._prepared(row, incoming)
 
     async def _prepared(self, row: ApiRow, incoming: Incoming) -> Incoming:
@@ -95,7 +95,7 @@ class KafkaWire:
 
     async def _when_there_is_room(self, row: ApiRow, start: HeaderStart, raw: memoryview) -> Incoming:
         """The request read again; or its error, if it has more elements than it ever may have."""
-        lease = await self._room.wait(min(row.elements_max, len(raw)))
+        lease = await self._room.wait(min(row.elements_max, len(raw)), is_paced=row.is_paced)
         try:
             incoming, elements = self._incoming(row, start, raw, row.elements_max)
         except (ApiError, TooManyElementsError) as wrong:

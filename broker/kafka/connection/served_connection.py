@@ -108,6 +108,7 @@ class ServedConnection:
             self._loop.identified(self._wire.caller, service.client_requests)
             self._room.move(party_of(self._wire.caller))
             connection.size_max = size_max
+            connection.identified(principal)
 
         return KafkaLogin(
             sasl,

@@ -27,6 +27,7 @@ def reading_rows(parts: DoorParts) -> list[ApiRow]:
             (4, 18),
             FetchPlans(parts),
             failed=fetch_answer.failed,
+            is_paced=False,
         ),
         ApiRow(
             2,

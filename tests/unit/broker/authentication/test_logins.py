@@ -234,6 +234,15 @@ def test_log_ins_are_audited_in_bounded_lines_and_a_refusal_without_the_name(
     assert "anna" not in json.dumps([refused, other])
 
 
+def test_the_addresses_of_one_network_of_64_bits_fill_no_audit_log(caplog: pytest.LogCaptureFixture) -> None:
+    watch = AuditedLogIns(AuditLog(lambda: 0))
+    with caplog.at_level("INFO", "penstock.audit"):
+        for number in range(1, 20):
+            watch.refused("OUTSIDE", "PLAIN", Endpoint(f"2001:db8::{number:x}", 1), "a guess")
+        watch.refused("OUTSIDE", "PLAIN", HERE, "a guess")
+    assert [json.loads(record.getMessage())["host"] for record in caplog.records] == ["2001:db8::1", "10.0.0.1"]
+
+
 def test_nothing_secret_is_in_a_text() -> None:
     bench = Bench()
     dialogue = bench.logins.begin(listener(), "PLAIN")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from broker.connections.accept_guard import STAYS, AcceptGuard
 from broker.connections.listener_limits import ListenerLimits
-from broker.connections.shared_connections import BURST_SECONDS, CreationRate, SharedConnections
+from broker.connections.shared_connections import BURST_SECONDS, Count, CreationRate, SharedConnections
 from penstock.types import Endpoint
 
 LIMITS = ListenerLimits(1 << 20, 1 << 20, 1_000, 6, 4, 1_000)
@@ -43,10 +43,10 @@ def test_an_address_with_few_connections_gets_in_at_the_cost_of_the_one_with_the
 
 def test_listeners_share_what_they_have_together() -> None:
     shared = SharedConnections(6, CreationRate(1_000))
-    shared.of("BROKER").note(5)
+    shared.of("BROKER").note(Count(5))
     one = guard(shared=shared)
     assert come(one, "a", 2) == [None] * 2, "the listener with the most gives way, when it is looked at"
-    assert shared.allowed("BROKER", 5) == 4
+    assert shared.allowed("BROKER", Count(5)) == Count(4)
     assert come(one, "b", 2) == [None, Endpoint("b", 1)], "but not below an equal share"
 
 
@@ -63,3 +63,46 @@ def test_a_connection_that_never_counted_takes_nothing_away() -> None:
     one.gone(Endpoint("a", 4))
     one.gone(Endpoint("stranger", 1))
     assert one.statistics().open == 4
+
+
+def test_the_addresses_of_one_network_of_64_bits_count_as_one() -> None:
+    one = guard(replace(LIMITS, connections_max_per_ip=6))
+    strangers = [Endpoint(f"2001:db8::{number:x}", 1) for number in range(1, 7)]
+    assert [one.came(peer, 0) for peer in strangers] == [STAYS] * 6
+    assert one.came(Endpoint("10.0.0.1", 1), 1).cut == strangers[-1]
+    few = guard()
+    assert "max.connections.per.ip" in [few.came(peer, 0) for peer in strangers][4].limit
+
+
+def test_a_connection_by_which_somebody_has_logged_in_stays_when_strangers_come() -> None:
+    one = guard(replace(LIMITS, connections_max=8, connections_max_per_ip=6))
+    assert come(one, "honest", 6) == [None] * 6
+    for port in range(6):
+        one.proved(Endpoint("honest", port), "User:anna")
+    networks = [f"192.0.2.{number}" for number in range(1, 6)]
+    assert [come(one, host, 1)[0] for host in networks] == [
+        None,
+        None,
+        *(Endpoint(host, 0) for host in networks[2:]),
+    ]
+    assert one.statistics().open == 8
+
+
+def test_a_newcomer_gets_one_of_the_places_that_are_kept_for_those_who_have_still_to_log_in() -> None:
+    one = guard(replace(LIMITS, connections_max=8, connections_max_per_ip=8))
+    come(one, "tenant", 8)
+    for port in range(8):
+        one.proved(Endpoint("tenant", port), "User:anna")
+    assert come(one, "new", 3) == [Endpoint("tenant", 7), Endpoint("tenant", 6), Endpoint("new", 2)]
+    assert one.statistics().open == 8
+    for port in range(2):
+        one.gone(Endpoint("new", port))
+    for port in range(6):
+        one.gone(Endpoint("tenant", port))
+    assert one.statistics().open == 0 and come(one, "new", 1) == [None]
+
+
+def test_a_proof_of_a_connection_that_has_gone_counts_for_nothing() -> None:
+    one = guard()
+    one.proved(Endpoint("a", 1), "User:anna")
+    assert one.statistics().open == 0

@@ -13,7 +13,7 @@ import pytest
 from broker.connections.accepted_sockets import AcceptedSockets, peer_of
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.connection_watch import ConnectionWatch, NoStreams
-from broker.connections.shared_connections import CreationRate, SharedConnections
+from broker.connections.shared_connections import Count, CreationRate, SharedConnections
 from penstock.clock import SystemClock
 from penstock.types import Endpoint
 from tests.support.machine import THREADS
@@ -173,6 +173,68 @@ def test_a_connection_over_a_limit_is_cut_within_a_second(per_ip: int, together:
     run_virtual(main())
 
 
+STRANGERS = [Endpoint(f"2001:db8::{number:x}", 1) for number in range(1, 101)]
+NETWORKS = [Endpoint(f"192.0.2.{number}", 1) for number in range(1, 101)]
+
+
+def test_the_addresses_of_one_network_of_64_bits_count_as_one() -> None:
+    guard, honest = ConnectionGuard(100, 100, 30_000), Endpoint("10.0.0.1", 4711)
+    guard.look(STRANGERS, (), 0)
+    assert guard.look([*STRANGERS, honest], (), 1) == {STRANGERS[-1]}, "the largest network loses its youngest"
+    few = ConnectionGuard(1_000, 3, 30_000)
+    assert few.look(STRANGERS[:5], (), 0) == set(STRANGERS[3:5]), "max.connections.per.ip, too"
+
+
+def test_of_networks_with_as_many_connections_the_youngest_connection_goes() -> None:
+    guard, honest = ConnectionGuard(100, 100, 30_000), Endpoint("10.0.0.1", 4711)
+    guard.look([honest], (), 0)
+    assert guard.look([honest, *NETWORKS], (), 1) == {NETWORKS[-1]}
+    assert guard.look([honest, *NETWORKS[:-1], Endpoint("198.51.100.7", 1)], (), 2) == {Endpoint("198.51.100.7", 1)}
+
+
+def test_connections_of_strangers_cut_none_by_which_somebody_has_logged_in() -> None:
+    guard = ConnectionGuard(40, 100, 30_000)
+    logged_in = dict.fromkeys(peers("10.0.0.1", *range(30)), "User:anna")
+    cut = guard.look([*logged_in, *NETWORKS], NETWORKS, 0, logged_in)
+    assert len(cut) == 90 and not cut & logged_in.keys(), "though one address has 30 of them, and theirs have streams"
+
+
+def test_a_quarter_is_kept_for_whoever_has_still_to_log_in() -> None:
+    guard = ConnectionGuard(40, 100, 30_000)
+    tenants = dict.fromkeys(peers("10.0.0.1", *range(38)), "User:anna") | {Endpoint("10.0.0.2", 1): "User:bert"}
+    cut = guard.look([*tenants, *peers("10.0.0.3", *range(20))], (), 0, tenants)
+    kept = tenants.keys() - cut
+    assert len(kept) == 30 and Endpoint("10.0.0.2", 1) in kept, "the principal with the most makes room"
+    assert guard.statistics().open == 40
+    alone = ConnectionGuard(40, 100, 30_000)
+    assert not alone.look([*tenants], (), 0, tenants), "nobody else is there"
+
+
+def test_a_principal_with_many_machines_has_one_share() -> None:
+    guard = ConnectionGuard(20, 100, 30_000)
+    many = {Endpoint(f"10.0.0.{number}", 1): "User:anna" for number in range(30)}
+    few = dict.fromkeys(peers("10.1.0.1", *range(5)), "User:bert")
+    cut = guard.look([*many, *few], (), 0, many | few)
+    assert len(cut) == 15 and cut <= many.keys()
+
+
+def test_strangers_at_one_listener_cut_no_logged_in_client_of_another() -> None:
+    shared = SharedConnections(40, CreationRate(1_000))
+    outside, inside = (ConnectionGuard(40, 100, 30_000, shared=shared.of(name)) for name in ("OUTSIDE", "INSIDE"))
+    logged_in = dict.fromkeys(peers("10.0.0.1", *range(30)), "User:anna")
+    outside.look(NETWORKS, (), 0)
+    assert inside.look([*logged_in], (), 0, logged_in) == set()
+    assert len(outside.look(NETWORKS, (), 1)) == 90, "these make room"
+    assert shared.room() == 0
+
+
+def test_above_the_rate_of_new_connections_those_that_have_logged_in_are_cut_last() -> None:
+    guard = ConnectionGuard(1_000, 1_000, 30_000, CreationRate(1))
+    logged_in = dict.fromkeys(peers("10.0.0.1", *range(8)), "User:anna")
+    cut = guard.look([*logged_in, *NETWORKS], (), 0, logged_in)
+    assert len(cut) == 98 and not cut & logged_in.keys()
+
+
 async def at_once(work: Any) -> Any:
     """In the place of a thread."""
     return work()
@@ -180,7 +242,7 @@ async def at_once(work: Any) -> Any:
 
 def test_room_is_that_of_the_fullest_address_of_the_listener_and_of_all_listeners() -> None:
     shared = SharedConnections(10, CreationRate(1_000))
-    shared.note("OTHER", 4)
+    shared.note("OTHER", Count(4))
     guard = ConnectionGuard(8, 3, 60_000, shared=shared.of("TEST"))
     assert guard.room() == 0, "until the first look"
     guard.look([Endpoint("10.0.0.1", 1)], (), 0)

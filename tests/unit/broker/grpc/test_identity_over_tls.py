@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 import grpc
@@ -48,6 +48,15 @@ class Heard:
 
     def check_sender(self, api: Api[Any, Any], request: Any, caller: Caller) -> None:
         self._callers.check_sender(api, request, caller)
+
+    def is_known(self, peer: Endpoint) -> bool:
+        return self._callers.is_known(peer)
+
+    def proven(self) -> Mapping[Endpoint, str]:
+        return self._callers.proven()
+
+    def looked(self, connected: Collection[Endpoint], began_ms: int) -> None:
+        self._callers.looked(connected, began_ms)
 
 
 class Stage:
@@ -98,7 +107,7 @@ def run(story: Callable[[Stage], Awaitable[None]], callers: Callers | None = Non
         endpoint, own = Endpoint("127.0.0.1", free_ports(1)[0][0]), certificates(1)
         heard = Heard(callers or NodeCallers("CONTROLLER", CLUSTER))
         stage = Stage(endpoint, heard)
-        server = controller_server(endpoint, LIMITS, SystemClock(), THREADS, own)
+        server = controller_server(endpoint, LIMITS, SystemClock(), THREADS, own, heard)
         service = ControllerService(stage.answer, stage.answer, 10, CLUSTER)
         add_controller_apis(server, LIMITS, service, SystemClock(), heard)
         await server.start()

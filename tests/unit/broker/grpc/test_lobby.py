@@ -186,6 +186,22 @@ def test_whoever_holds_many_places_gives_one_to_a_newcomer() -> None:
     run(scenario)
 
 
+def test_the_addresses_of_one_network_of_64_bits_hold_the_places_of_one() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        alone = bench.begin(Endpoint("10.0.0.9", 1))
+        await asyncio.sleep(1)
+        many = [bench.begin(Endpoint(f"2001:db8::{number:x}", 1)) for number in range(1, WATCHED_MAX)]
+        await asyncio.sleep(1)
+        newcomer = bench.begin(HERE)
+        await refused(many[0][1], "too many messages")
+        for call, reading in (alone, newcomer, *many[1:]):
+            call.arrives()
+            assert await reading == b"whole"
+
+    run(scenario)
+
+
 @contextlib.contextmanager
 def connected() -> Iterator[tuple[AcceptedSockets, socket.socket, socket.socket]]:
     """A client's end of a connection, and the one that was accepted."""

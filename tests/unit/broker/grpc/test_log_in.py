@@ -17,13 +17,14 @@ from broker.apis.security.sasl_authenticate import SaslAuthenticateApi
 from broker.authentication.authentication import Authentication
 from broker.authentication.authentication_counts import AuthenticationCounts
 from broker.authentication.logins import LoginListener, Logins
-from broker.authentication.sessions import Sessions
+from broker.authentication.sessions import CallerPlace, Sessions
 from broker.connections.stream_quotas import StreamQuotas
-from broker.grpc.callers import SessionCallers
+from broker.grpc.callers import METADATA_MAX, SessionCallers
 from broker.grpc.client_calls import client_calls
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
 from broker.grpc.handlers import add_calls
+from broker.grpc.refused_calls import EndsConnection
 from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTime, BusyTimes
 from broker.network.failed_requests import FailedRequests
@@ -230,7 +231,7 @@ def test_a_token_is_of_no_use_by_another_connection() -> None:
     async def scenario(bench: Bench) -> None:
         token = await bench.log_in()
         for elsewhere in (Context(PORT + 1, f"Bearer {token}"), Context(PORT, f"Bearer {token}", host="10.0.0.2")):
-            with pytest.raises(AuthenticationRequiredError, match="does not count here"):
+            with pytest.raises(AuthenticationRequiredError, match="has none of one that is open here"):
                 await bench.call("Metadata", elsewhere)
         assert not bench.handled
 
@@ -241,7 +242,7 @@ def test_a_session_ends_with_its_time() -> None:
     async def scenario(bench: Bench) -> None:
         token = await bench.log_in()
         await asyncio.sleep(LIFETIME_MS / 1000)
-        with pytest.raises(AuthenticationRequiredError, match="is over"):
+        with pytest.raises(AuthenticationRequiredError, match="has none of one that is open here"):
             await bench.call("Metadata", Context(authorization=f"Bearer {token}"))
         assert await bench.log_in() != token
 
@@ -412,3 +413,21 @@ def test_a_token_of_an_issuer_that_does_not_count_is_a_typed_error_at_once() -> 
         assert bench.counts.statistics()["OUTSIDE"].failed == 2 and not len(bench.sessions)
 
     run(scenario)
+
+
+def test_metadata_is_looked_at_only_by_a_connection_that_has_a_session_and_much_of_it_ends_that() -> None:
+    looked: list[int] = []
+
+    class Many(Context):
+        def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
+            looked.append(1)
+            return (("a", ""),) * (METADATA_MAX + 1)
+
+    sessions = Sessions(9, lambda: "token")
+    callers = SessionCallers("OUTSIDE", sessions, lambda: 0)
+    with pytest.raises(AuthenticationRequiredError):
+        callers.caller(cast(Any, Many()), APIS["Metadata"])
+    assert not looked
+    sessions.begin(CallerPlace("OUTSIDE", Endpoint("10.0.0.1", PORT)), "User:anna", 0, 0)
+    with pytest.raises(EndsConnection, match="a call has 1001 metadata"):
+        callers.caller(cast(Any, Many()), APIS["Metadata"])

@@ -242,6 +242,16 @@ def test_refusals_are_logged_ever_more_rarely_for_each_host(caplog: pytest.LogCa
     assert "CONTROLLER: refused 10.0.0.2 (64 times so far)" in lines[-1]
 
 
+def test_the_addresses_of_one_network_of_64_bits_fill_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    senders = Senders("CONTROLLER", CLUSTER)
+    for number in range(100):
+        with pytest.raises(ClusterAuthorizationFailedError):
+            senders.check(
+                APIS["Vote"], VoteRequest(CLUSTER, 1, 2, 0, 0, 0, True), 1, Endpoint(f"2001:db8::{number:x}", 1)
+            )
+    assert len(caplog.records) == 7
+
+
 def test_hosts_whose_refusals_are_counted_are_bounded() -> None:
     senders = Senders("CONTROLLER", CLUSTER)
     for number in range(3 * HOSTS_MAX):

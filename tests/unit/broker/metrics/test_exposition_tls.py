@@ -15,7 +15,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from broker.config.keys.security_keys import METRICS_LISTENER
-from broker.metrics import exposition
+from broker.metrics import page_server
 from broker.metrics.exposition import serve_pages
 from broker.tls.certificates import NodeCertificates
 from broker.tls.ssl_contexts import ServerContexts
@@ -30,7 +30,7 @@ Served = Callable[..., tuple[Endpoint, NodeCertificates, Files]]
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    monkeypatch.setattr(exposition, "TOLD_EVERY_S", 0)
+    monkeypatch.setattr(page_server, "TOLD_EVERY_S", 0)
     stops = []
 
     def serve(client_auth: str = "none") -> tuple[Endpoint, NodeCertificates, Files]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from prometheus_client import generate_latest
 
-from broker.metrics.exposition import Page
+from broker.metrics.page_server import Page
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
 from broker.node.operator_pages import STILL_MS_MAX, OperatorPages

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from broker.kafka.connection.element_room import FREE, LEASE_MS, OPEN_MAX
+from broker.kafka.connection.element_room import FREE, HOLD_SECONDS, LEASE_MS, OPEN_MAX
 from broker.kafka.plan import Ask, Asked, Plan, asks_nothing
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from broker.network.request_channel import Request
@@ -29,7 +30,7 @@ def many(number: int, count: int) -> bytes:
 
 
 async def bench_that_holds(held: list[Request]) -> DoorBench:
-    return await bench_of(held.append, rows=[metadata_row(_asks_once)])
+    return await bench_of(held.append, rows=[replace(metadata_row(_asks_once), is_paced=False)])
 
 
 def test_one_address_has_half_of_the_room_and_others_and_small_requests_pass_by() -> None:
@@ -71,7 +72,7 @@ def test_requests_that_take_long_have_turns_of_the_loop_between_them() -> None:
         return asks_nothing(MetadataResponse(cluster_id="done"))
 
     async def scenario() -> DoorBench:
-        bench = await bench_of(rows=[metadata_row(at_once)])
+        bench = await bench_of(rows=[replace(metadata_row(at_once), is_paced=False)])
         clients = [bench.connect(port=port) for port in range(5)]
         for far in clients:
             far.send(many(1, HALF) * 2)
@@ -158,6 +159,38 @@ def test_the_next_request_is_read_when_the_answer_to_one_that_is_not_pipelined_h
         assert answers(far) == [(number, "1") for number in range(100)]
         far.reset()
         await bench.settle()
+        return bench
+
+    run_to_the_end(scenario, run_virtual)
+
+
+def test_a_partys_large_requests_have_pauses_between_them_and_another_party_waits_for_none() -> None:
+    """Also where they are answered at once, or their connections are gone."""
+    made: list[tuple[str, float]] = []
+
+    def at_once(asked: Asked, body: Any) -> Plan:
+        made.append((asked.caller.peer.host, asyncio.get_running_loop().time()))
+        return asks_nothing(MetadataResponse(cluster_id="done"))
+
+    async def scenario() -> DoorBench:
+        bench = await bench_of(rows=[metadata_row(at_once)])
+        for port in range(4):
+            greedy = bench.connect("10.0.0.1", port)
+            greedy.send(many(1, HALF))
+            await bench.settle()
+            greedy.reset()
+        waiting, other = bench.connect("10.0.0.1", 9), bench.connect("10.0.0.2")
+        waiting.send(many(1, HALF))
+        other.send(many(1, HALF // 2))
+        await bench.settle()
+        assert [host for host, _ in made] == ["10.0.0.1", "10.0.0.2"]
+        await asyncio.sleep(HOLD_SECONDS)
+        await bench.settle()
+        assert answers(waiting)
+        assert made[-1][1] - made[0][1] == pytest.approx(HOLD_SECONDS)
+        waiting.reset()
+        other.reset()
+        await asyncio.sleep(2 * HOLD_SECONDS)
         return bench
 
     run_to_the_end(scenario, run_virtual)

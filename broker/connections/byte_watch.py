@@ -1,0 +1,133 @@
+"""Decides which connections are cut for the bytes that they send before anybody has logged in by them. Pure.
+
+Before a log-in a connection has little to say: TLS's handshake, the log-in, health checks. gRPC's library takes more
+without a word, and for some frames without an end (a header block in CONTINUATION frames, which no limit of the library
+ends): they become no call that a node could refuse. So the kernel's count of received bytes is looked at:
+
+    of a connection     CONNECTION_BYTES_MAX at once, then CONNECTION_BYTES_A_SECOND
+    of a network        NETWORK_BYTES_MAX at once, then NETWORK_BYTES_A_SECOND; an address of IPv4, 64 bits of IPv6
+
+Above the first the connection is cut. The second counts what each connection sends above LOG_IN_BYTES, so however many
+clients of one address log in at once, they count for nothing. Above it the network's connections that go on sending are
+cut, and it is shut out: it begins no new one (shut_out.py) until enough of its bytes have leaked away, which takes a
+minute at most. What somebody has logged in by goes on. Bytes under a log-in that is over do not count.
+
+After a log-in a connection may send as much as it likes, as long as calls and messages come of it: `HeardWatch` names
+those that have sent more since the last one than all messages under way can have.
+
+Not here: reading the counts (accepted_sockets.py), how often (byte_watcher.py), and messages that are read before a
+log-in (lobby.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Set
+from typing import Final, NamedTuple
+
+from metadata.addresses import network_of
+from penstock.types import Endpoint
+
+CONNECTION_BYTES_MAX: Final = 1 << 18
+CONNECTION_BYTES_A_SECOND: Final = 16_384
+NETWORK_BYTES_MAX: Final = 4 << 20
+NETWORK_BYTES_KEPT_MAX: Final = 16 << 20
+"""However much a network has sent, so much counts against it."""
+NETWORK_BYTES_A_SECOND: Final = 1 << 18
+LOG_IN_BYTES: Final = 16_384
+"""A handshake with a chain of certificates, and a log-in."""
+
+
+class ByteVerdict(NamedTuple):
+    """Which connections are cut now, and which networks begin none."""
+
+    cut: Set[Endpoint]
+    shut_out: Set[str]
+
+
+class _Connection:
+    """One without a log-in."""
+
+    __slots__ = ("level", "received", "sent")
+
+    def __init__(self, received: int) -> None:
+        self.received = received
+        """All bytes, at the last look."""
+        self.sent = 0
+        """The bytes without a log-in."""
+        self.level = 0.0
+        """As many of these as have not leaked away."""
+
+    def more(self, received: int) -> int:
+        """Counts what came since the last look; how much of that is above LOG_IN_BYTES."""
+        count = max(received - self.received, 0)
+        above = max(self.sent + count - max(self.sent, LOG_IN_BYTES), 0)
+        self.received, self.sent, self.level = received, self.sent + count, self.level + count
+        return above
+
+
+class ByteWatch:
+    """The connections of one listener, as they were at the last look."""
+
+    def __init__(self) -> None:
+        self._of: dict[Endpoint, _Connection] = {}
+        self._networks: dict[str, float] = {}
+        """The bytes that count against each."""
+        self._logged_in: set[Endpoint] = set()
+        """The connections by which somebody is or was logged in."""
+        self._at_ms: int | None = None
+
+    def look(self, received: Mapping[Endpoint, int], connected: Collection[Endpoint], now_ms: int) -> ByteVerdict:
+        """`received` has all bytes of each connection without a log-in, `connected` are all connections."""
+        self._leak(now_ms)
+        before, self._of = self._of, {}
+        above: dict[Endpoint, int] = {}
+        for peer, count in received.items():
+            known = before.get(peer) or _Connection(count if peer in self._logged_in else 0)
+            above[peer], self._of[peer] = known.more(count), known
+            if above[peer]:
+                network = network_of(peer.host)
+                level = self._networks.get(network, 0.0) + above[peer]
+                self._networks[network] = min(level, NETWORK_BYTES_KEPT_MAX)
+        self._logged_in &= set(connected)
+        self._logged_in.update(peer for peer in connected if peer not in received)
+        out = {network for network, level in self._networks.items() if level > NETWORK_BYTES_MAX}
+        cut = {peer for peer, known in self._of.items() if known.level > CONNECTION_BYTES_MAX}
+        return ByteVerdict(cut | {peer for peer, count in above.items() if count and network_of(peer.host) in out}, out)
+
+    def charge(self, host: str, count: int) -> None:
+        """Counts so many bytes against the network of a host, for what else it has done."""
+        network = network_of(host)
+        self._networks[network] = min(self._networks.get(network, 0.0) + count, NETWORK_BYTES_KEPT_MAX)
+
+    def _leak(self, now_ms: int) -> None:
+        passed_s = 0.0 if self._at_ms is None else max(now_ms - self._at_ms, 0) / 1000
+        self._at_ms = now_ms
+        for known in self._of.values():
+            known.level = max(known.level - passed_s * CONNECTION_BYTES_A_SECOND, 0.0)
+        leaked = passed_s * NETWORK_BYTES_A_SECOND
+        self._networks = {network: level - leaked for network, level in self._networks.items() if level > leaked}
+
+    def __repr__(self) -> str:
+        return f"ByteWatch({len(self._of)} connections without a log-in)"
+
+
+class HeardWatch:
+    """The connections by which somebody is logged in, as they were at the last look."""
+
+    def __init__(self, unheard_max: int) -> None:
+        """`unheard_max`: the bytes that may come without a call or a message."""
+        self._max = unheard_max
+        self._of: dict[Endpoint, tuple[int, int]] = {}
+        """How many calls and messages had come, and the bytes that were received then."""
+
+    def look(self, received: Mapping[Endpoint, int], heard: Callable[[Endpoint], int]) -> Set[Endpoint]:
+        """The connections that are cut. `heard` tells how many calls and messages came over one."""
+        before, self._of = self._of, {}
+        for peer, count in received.items():
+            calls = heard(peer)
+            known = before.get(peer)
+            self._of[peer] = known if known is not None and known[0] == calls else (calls, count)
+        return {peer for peer, count in received.items() if count - self._of[peer][1] > self._max}
+
+    def __repr__(self) -> str:
+        return f"HeardWatch({len(self._of)} connections)"

@@ -1,0 +1,174 @@
+"""Bytes that come before a log-in are few, whatever frames of HTTP/2 they are, and a log-in is never too many."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+
+import pytest
+
+from broker.connections.accepted_sockets import AcceptedSockets
+from broker.connections.byte_watch import (
+    CONNECTION_BYTES_A_SECOND,
+    CONNECTION_BYTES_MAX,
+    LOG_IN_BYTES,
+    NETWORK_BYTES_MAX,
+    ByteVerdict,
+    ByteWatch,
+    HeardWatch,
+)
+from broker.connections.byte_watcher import REFUSED_BYTES, ByteWatcher, HeardOf
+from penstock.clock import SystemClock
+from penstock.types import Endpoint
+from tests.support.machine import THREADS
+
+HERE = Endpoint("10.0.0.1", 4711)
+NETWORK = "2001:db8::/64"
+NOTHING = ByteVerdict(set(), set())
+SECONDS_MAX = 60
+CLOCK = SystemClock()
+HEARD = HeardOf(lambda peer: 0, 1 << 40)
+
+
+def test_a_connection_without_a_log_in_that_sends_much_is_cut() -> None:
+    watch = ByteWatch()
+    assert watch.look({HERE: CONNECTION_BYTES_MAX}, [HERE], 0) == NOTHING
+    assert watch.look({HERE: CONNECTION_BYTES_MAX + 1}, [HERE], 0) == ({HERE}, set())
+
+
+def test_one_that_sends_little_may_do_so_for_ever() -> None:
+    watch = ByteWatch()
+    for second in range(1_000):
+        received = {HERE: (second + 1) * CONNECTION_BYTES_A_SECOND}
+        assert watch.look(received, [HERE], second * 1_000) == NOTHING, "health checks, say"
+
+
+def test_bytes_under_a_log_in_that_is_over_do_not_count() -> None:
+    watch = ByteWatch()
+    assert watch.look({HERE: 5_000}, [HERE], 0) == NOTHING
+    assert watch.look({}, [HERE], 1_000) == NOTHING, "logged in"
+    assert watch.look({HERE: 1 << 40}, [HERE], 2_000) == NOTHING, "its session is over"
+    assert watch.look({HERE: (1 << 40) + CONNECTION_BYTES_MAX + 1}, [HERE], 2_100).cut == {HERE}
+    assert watch.look({}, [], 3_000) == NOTHING
+    assert watch.look({HERE: CONNECTION_BYTES_MAX + 1}, [HERE], 4_000).cut == {HERE}, "another connection from there"
+
+
+def test_the_connections_of_a_network_share_what_it_may_send() -> None:
+    watch = ByteWatch()
+    each = CONNECTION_BYTES_MAX - LOG_IN_BYTES
+    some = NETWORK_BYTES_MAX // each + 1
+    peers = [Endpoint(f"2001:db8::{number:x}", 1) for number in range(some + 1)]
+    received = dict.fromkeys(peers[: some - 1], CONNECTION_BYTES_MAX)
+    assert watch.look(received, peers[: some - 1], 0) == NOTHING
+    received |= {peers[-2]: CONNECTION_BYTES_MAX, peers[-1]: LOG_IN_BYTES, HERE: CONNECTION_BYTES_MAX}
+    assert watch.look(received, [*received], 0) == ({peers[-2]}, {NETWORK}), "log-ins and other networks go on"
+
+
+def test_a_network_that_is_shut_out_is_let_in_again_within_a_minute() -> None:
+    watch, peer = ByteWatch(), Endpoint("2001:db8::1", 1)
+    assert watch.look({peer: 1 << 40}, [peer], 0) == ({peer}, {NETWORK})
+    assert watch.look({}, [], 30_000) == (set(), {NETWORK})
+    assert watch.look({}, [], 60_000) == NOTHING
+
+
+def test_however_many_clients_of_one_address_log_in_at_once_they_count_for_nothing() -> None:
+    watch = ByteWatch()
+    received = {Endpoint("10.0.0.1", port): LOG_IN_BYTES for port in range(5_000)}
+    assert watch.look(received, [*received], 0) == NOTHING
+
+
+def test_after_a_log_in_bytes_count_only_while_no_call_or_message_comes_of_them() -> None:
+    watch, calls = HeardWatch(1_000), {HERE: 7}
+    assert watch.look({HERE: 1 << 40}, calls.__getitem__) == set(), "seen first"
+    assert watch.look({HERE: (1 << 40) + 1_000}, calls.__getitem__) == set()
+    assert watch.look({HERE: (1 << 40) + 1_001}, calls.__getitem__) == {HERE}
+    calls[HERE] += 1
+    assert watch.look({HERE: 1 << 41}, calls.__getitem__) == set()
+    assert watch.look({}, calls.__getitem__) == set() and repr(watch) == "HeardWatch(0 connections)"
+
+
+def test_connections_that_are_cut_for_refused_calls_count_against_their_network() -> None:
+    watcher = ByteWatcher("OUT", AcceptedSockets((1,)), lambda peer: True, HEARD, int, CLOCK, THREADS)
+    for _ in range(NETWORK_BYTES_MAX // REFUSED_BYTES):
+        watcher.refused_too_much(Endpoint("2001:db8::1", 1))
+    watcher.look()
+    assert not watcher._shut_out, "a client that asks without a session in a loop"
+    for number in range(3):
+        watcher.refused_too_much(Endpoint(f"2001:db8::{number:x}", 1))
+    watcher.look()
+    assert watcher._shut_out == {NETWORK}
+
+
+def test_networks_that_have_been_quiet_are_forgotten() -> None:
+    watch = ByteWatch()
+    for number in range(1_000):
+        peer = Endpoint(f"10.0.{number >> 8}.{number & 255}", 1)
+        watch.look({peer: 2 * LOG_IN_BYTES}, [peer], number * 1_000)
+    assert len(watch._networks) <= 2 and len(watch._of) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="connections are looked at by /proc")
+def test_a_connection_is_cut_while_nobody_reads_it_and_one_that_is_logged_in_is_not() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = listening.getsockname()
+        with (
+            socket.create_connection(address) as stranger,
+            listening.accept()[0] as taken,
+            socket.create_connection(address) as client,
+            listening.accept()[0] as of_client,
+        ):
+            cuts: list[int] = []
+            known = {Endpoint(*client.getsockname())}
+            sockets = AcceptedSockets((address[1],))
+            watcher = ByteWatcher("OUT", sockets, known.__contains__, HEARD, cuts.append, CLOCK, THREADS)
+            watcher.start()
+            try:
+                until = time.monotonic() + SECONDS_MAX
+                while not cuts and time.monotonic() < until:
+                    for sender, receiver in ((stranger, taken), (client, of_client)):
+                        try:
+                            sender.sendall(bytes(16_384))
+                            receiver.recv(16_384)
+                        except OSError:
+                            assert sender is stranger
+                assert sum(cuts) == 1
+                client.sendall(b"still here")
+                stranger.settimeout(SECONDS_MAX)
+                with pytest.raises(OSError):
+                    for _ in range(100):
+                        stranger.sendall(bytes(16_384))
+            finally:
+                watcher.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sockets have filters on Linux")
+def test_a_network_that_floods_a_listener_begins_no_connection_and_others_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address, cuts = listening.getsockname(), list[int]()
+        watcher = ByteWatcher(
+            "OUT", AcceptedSockets((address[1],)), lambda peer: False, HEARD, cuts.append, CLOCK, THREADS
+        )
+        with connected(address, "127.0.0.2") as stranger, listening.accept()[0] as taken:
+            for _ in range(2 * NETWORK_BYTES_MAX // 65_536):
+                stranger.sendall(bytes(65_536))
+                left = 65_536
+                while left:
+                    left -= len(taken.recv(left))
+            watcher.look()
+            assert cuts == [1] and stranger.recv(1) == b""
+            with pytest.raises(TimeoutError):
+                connected(address, "127.0.0.2")
+            connected(address, "127.0.0.3").close()
+
+
+def connected(address: tuple[str, int], source: str) -> socket.socket:
+    one = socket.socket()
+    one.settimeout(0.5)
+    try:
+        one.bind((source, 0))
+        one.connect(address)
+    except OSError:
+        one.close()
+        raise
+    return one

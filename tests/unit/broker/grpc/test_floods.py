@@ -1,0 +1,86 @@
+"""A client sends frames without an end: its connection is cut, and others are served, before a log-in and after it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any, cast
+
+import grpc.aio
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from broker.authentication.sessions import CallerPlace, Sessions
+from broker.connections.connection_watch import NoStreams
+from broker.connections.listener_limits import ListenerLimits
+from broker.grpc.broker_listeners import ServedListener
+from broker.grpc.callers import SessionCallers
+from broker.grpc.gate import Gate
+from broker.grpc.servers import broker_server
+from penstock.clock import SystemClock
+from penstock.testing.ports import free_ports
+from penstock.types import Endpoint
+from tests.support.machine import THREADS
+
+CLOCK = SystemClock()
+LIMITS = ListenerLimits(1 << 20, 1 << 20, 60_000, 10, 10, 60_000)
+ELSEWHERE = "127.0.0.4"
+BYTES_MAX = 16 << 30
+SECONDS_MAX, QUIET_SECONDS = 60, 1
+HEADERS, SETTINGS, CONTINUATION = 1, 4, 9
+
+
+def frame(kind: int, stream: int, body: bytes) -> bytes:
+    return struct.pack(">I", len(body))[1:] + bytes([kind, 0]) + struct.pack(">I", stream) + body
+
+
+def literal(name: bytes, value: bytes) -> bytes:
+    return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+def flood(port: int, connected: Callable[[Endpoint], object]) -> int:
+    """How many bytes of one header block are taken. What its network sends is dropped then, so nobody tells it more."""
+    head = literal(b":method", b"POST") + literal(b":path", b"/penstock.v1.Broker/Metadata")
+    more = frame(CONTINUATION, 1, literal(b"x", b"v" * 50) * 100)
+    sent = 0
+    with socket.create_connection(("127.0.0.1", port), QUIET_SECONDS, (ELSEWHERE, 0)) as one:
+        connected(Endpoint(*one.getsockname()))
+        one.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, b"") + frame(HEADERS, 1, head))
+        try:
+            while sent < BYTES_MAX:
+                one.sendall(more)
+                sent += len(more)
+        except OSError:
+            return sent
+    return sent
+
+
+@pytest.mark.parametrize("is_logged_in", [False, True], ids=["a stranger", "a user"])
+@pytest.mark.skipif(sys.platform != "linux", reason="connections are looked at by /proc")
+def test_a_header_block_without_an_end_is_cut_and_others_are_served(is_logged_in: bool) -> None:
+    async def main() -> None:
+        sessions = Sessions(10, iter("ab").__next__)
+        gate = Gate("OUT", "INTERNAL", SessionCallers("OUT", sessions, CLOCK.now_ms))
+        here = Endpoint("127.0.0.1", free_ports(1)[0][0])
+        held = cast(Any, None)
+        served = ServedListener("OUT", here, LIMITS, LIMITS.guard("OUT"), held, gate, cast(Any, NoStreams()))
+        server = broker_server(served, CLOCK, THREADS)
+        await server.start()
+        try:
+
+            def connected(peer: Endpoint) -> None:
+                if is_logged_in:
+                    sessions.begin(CallerPlace("OUT", peer), "User:anna", 0, CLOCK.now_ms())
+
+            sent = await asyncio.to_thread(flood, here.port, connected)
+            assert sent < BYTES_MAX and server.connections.statistics().closed_for_bytes == 1
+            async with grpc.aio.insecure_channel(str(here)) as channel:
+                asked = health_pb2_grpc.HealthStub(channel).Check
+                await asked(health_pb2.HealthCheckRequest(), timeout=SECONDS_MAX)
+        finally:
+            await server.stop()
+
+    asyncio.run(main())
