@@ -47,6 +47,10 @@ class Settings:
     """The part of one core that the flooder has."""
 
 
+class FlooderFailedError(Exception):
+    """A flood was not played to its end, which is a fault of the campaign."""
+
+
 class Flooding:
     """A flooder's process, which waits for `go`."""
 
@@ -59,15 +63,19 @@ class Flooding:
         )
 
     def wait_ready(self) -> None:
+        """FlooderFailedError if it does not get so far."""
         assert self._process.stdout is not None
         if self._process.stdout.readline().strip() != "ready":
-            raise RuntimeError(f"the flooder did not start: {self._process.communicate()[1][-2_000:]}")
+            raise FlooderFailedError(f"the flooder did not start: {self._process.communicate()[1][-500:]}")
 
     def flood(self) -> dict[str, Any]:
-        """Floods to the end; returns the figures."""
-        told, complained = self._process.communicate("go\n", timeout=self._seconds + END_S)
+        """Floods to the end; returns the figures. FlooderFailedError if there are none."""
+        try:
+            told, complained = self._process.communicate("go\n", timeout=self._seconds + END_S)
+        except subprocess.TimeoutExpired as error:
+            raise FlooderFailedError(f"the flooder did not end: {error}") from error
         if not told:
-            raise RuntimeError(f"the flooder failed: {complained[-2_000:]}")
+            raise FlooderFailedError(f"the flooder failed: {complained[-500:]}")
         return dict(json.loads(told))
 
     def __enter__(self) -> Flooding:
@@ -78,16 +86,14 @@ class Flooding:
         self._process.communicate()
 
 
-def play(stage: Stage, row: Row, settings: Settings) -> Played:
+def play(stage: Stage, row: Row, flooding: Flooding, settings: Settings) -> Played:
     """One flood, with its control if it is needed."""
-    seconds = row.seconds or settings.seconds
-    with Flooding(row.flood, stage.target(row), seconds, settings.share) as flooding:
-        flooding.wait_ready()
-        alone = _spent(settings.alone_s)
-        lines_before = stage.log_words(ERRORS_IN_LOGS)
-        began = time.monotonic()
-        with Watch(stage.pid) as watch:
-            figures = flooding.flood()
+    flooding.wait_ready()
+    alone = _spent(settings.alone_s)
+    lines_before = stage.log_words(ERRORS_IN_LOGS)
+    began = time.monotonic()
+    with Watch(stage.pid) as watch:
+        figures = flooding.flood()
     beside = compared(stage.acts, KINDS, alone, (began, time.monotonic()))
     facts = [f"the log has {word}" for word, n in stage.log_words(ERRORS_IN_LOGS).items() if n > lines_before[word]]
     if not stage.is_alive:
@@ -140,9 +146,31 @@ def _on_stages(
     with ExitStack() as last:
         last.callback(lambda: opened.close())
         for row in rows:
-            if stage is None:
+            flooding = None if stage is None else _begun(stage, row, settings)
+            if stage is None or flooding is None:
+                opened.close()
                 stage = opened.enter_context(Stage(is_plain=is_plain, config=config))
-            yield (played := play(stage, row, settings))
-            if row.spoils or played.facts or stage.idle_kinds():
+                flooding = _begun(stage, row, settings)
+            if flooding is None:
+                raise TimeoutError("the honest clients of a new cluster stand still without a flood")
+            with flooding:
+                try:
+                    played = play(stage, row, flooding, settings)
+                except FlooderFailedError as error:
+                    played = Played(row, {}, facts=[str(error)])
+            yield played
+            if row.spoils or played.facts:
                 opened.close()
                 stage = None
+
+
+def _begun(stage: Stage, row: Row, settings: Settings) -> Flooding | None:
+    """The row's flooder, which waits; None where honest clients do not work any more. It starts while they are looked
+    at."""
+    flooding = Flooding(row.flood, stage.target(row), row.seconds or settings.seconds, settings.share)
+    with ExitStack() as on_failure:
+        on_failure.enter_context(flooding)
+        if stage.idle_kinds():
+            return None
+        on_failure.pop_all()
+    return flooding

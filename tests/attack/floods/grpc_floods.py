@@ -138,6 +138,12 @@ def messages_without_end(target: Target) -> Steps:
     return on_links(target, make, act, 20)
 
 
+def huge_arrays_by_grpc(target: Target) -> Steps:
+    """Requests of 400 kB with 200,000 empty names each, on 4 connections, which wait for no answer."""
+    message = b"\x0a\x00" * 200_000
+    return on_links(target, lambda: H2Link(target), lambda link: link.call_unread(METADATA, message), LINKS)
+
+
 def unread_metadata_by_grpc(target: Target) -> Steps:
     """Answers about 1,000 names that are not there, 10 on each of 40 connections."""
     names = [f"{number:08d}" + "n" * 240 for number in range(1_000)]
@@ -194,6 +200,7 @@ GRPC_FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
         pings,
         streams_without_end,
         messages_without_end,
+        huge_arrays_by_grpc,
         unread_metadata_by_grpc,
         unread_fetches_by_grpc,
     )

@@ -4,7 +4,8 @@ A mutant is one line of MUTANTS: a constant, function or method of the node's mo
 there instead, or a key of the configuration and its value. They are switches of the test, not of the product: such a
 node is the process that ships, started by mutant_node.py.
 
-The flood is played without the mutant first. Where it misses its bounds then, nothing can be said of the mutant.
+The flood is played without the mutant first. A mutant is noticed by a bound that is missed with it alone. Where all
+bounds that are missed with it are missed without it, too, nothing can be said.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from unittest.mock import patch
 
 from penstock.testing import process
 from tests.attack.floods.campaign import Settings, run
+from tests.attack.floods.kafka_floods import LARGEST_BYTES
 from tests.attack.floods.mutant_node import mutant_node_command
 from tests.attack.floods.table import ROWS
 from tests.attack.floods.verdict import MISSED, Played
 
-MUCH: Final = 1 << 40
+MUCH, MUCH_INT = 1 << 40, 1 << 30
+CONNECTIONS, KAFKA = "broker.connections", "broker.kafka.connection"
 
 
 @dataclass(frozen=True)
@@ -43,69 +46,62 @@ def _admits(self: Any, peer: Any, now_ms: int) -> Any:
     return STAYS
 
 
-def _enters(self: Any, host: str) -> bool:
-    self._under_way[host] += 1
-    self._total += 1
-    return True
-
-
-def _leaves(self: Any, host: str) -> None:
-    self._total -= 1
-
-
-def _nobody_stalls(self: Any, writing_since_ms: Any, now_ms: int) -> set[Any]:
+def _cuts_nobody(self: Any, connected: Any, with_streams: Any, now_ms: int) -> set[Any]:
+    """A connection guard that lets everybody stay."""
     return set()
 
 
+NOTICED, NOT_NOTICED = "noticed", "NOT NOTICED"
+UNDECIDED: Final = "undecided: the same bounds are missed without it"
+STALL, ANSWERS = "connections.max.write.stall.ms", "queued.max.response.bytes"
+HOUR_MS: Final = 3_600_000
 MUTANTS: Final = (
     Mutant(
         "connections-kafka",
         "silent-connections@KAFKA/stranger/1",
-        "broker.connections.accept_guard.AcceptGuard.came",
+        f"{CONNECTIONS}.accept_guard.AcceptGuard.came",
         _admits,
     ),
     Mutant(
         "connections-grpc",
         "silent-connections@BROKER/stranger/1",
-        "broker.connections.connection_guard.ConnectionGuard.look",
-        lambda self, *told: set(),
+        f"{CONNECTIONS}.connection_guard.ConnectionGuard.look",
+        _cuts_nobody,
     ),
+    Mutant("handshake-kafka", "half-handshakes@KAFKA/stranger/1", f"{KAFKA}.tls_handshake.HANDSHAKE_SECONDS", 3_600.0),
+    Mutant("handshake-grpc", "half-handshakes@BROKER/stranger/3", "broker.grpc.servers.HANDSHAKE_MS_MAX", HOUR_MS),
     Mutant(
-        "handshake-time-kafka",
-        "half-handshakes@KAFKA/stranger/1",
-        "broker.kafka.connection.tls_handshake.HANDSHAKE_SECONDS",
-        3_600.0,
+        "size-before-log-in",
+        "announced-large-frames/stranger/1",
+        "broker.kafka.apis.authentication.sasl.BYTES_MAX",
+        LARGEST_BYTES,
     ),
-    Mutant(
-        "handshake-time-grpc", "half-handshakes@BROKER/stranger/3", "broker.grpc.servers.HANDSHAKE_MS_MAX", 3_600_000
-    ),
-    Mutant("lobby-bytes", "messages-without-end/stranger/3", "broker.grpc.lobby.BYTES_MAX", MUCH),
-    Mutant("elements", "huge-arrays/mallory/1", "broker.kafka.connection.element_room.OPEN_MAX", MUCH),
-    Mutant(
-        "answers",
-        "plain/unread-fetches/anybody/3",
-        config={"queued.max.response.bytes": MUCH, "connections.max.write.stall.ms": 3_600_000},
-    ),
-    Mutant("attempts", "guesses/stranger/1", "broker.authentication.attempts.Attempts.enter", _enters),
     Mutant("frame-size", "frames-above-the-limit/mallory/1", config={"socket.request.max.bytes": (1 << 31) - 1}),
+    Mutant("address-share", "announced-frames/stranger/1", "broker.network.memory_budget.HOST_SHARE", 1),
+    Mutant("lobby-bytes", "messages-without-end/stranger/3", "broker.grpc.lobby.BYTES_MAX", MUCH),
     Mutant(
         "streams-of-a-connection",
         "streams-without-end/stranger/1",
         "broker.grpc.servers.CONNECTION_STREAMS_MAX",
-        1 << 30,
+        MUCH_INT,
     ),
+    Mutant("attempts", "guesses/stranger/1", "broker.authentication.attempts.OF_HOST_MAX", MUCH),
+    Mutant("elements", "huge-arrays/mallory/1", f"{KAFKA}.element_room.OPEN_MAX", MUCH),
+    Mutant("answers", "plain/unread-fetches/anybody/3", config={ANSWERS: MUCH, STALL: HOUR_MS}),
+    Mutant("write-stall-kafka", "plain/unread-fetches/anybody/3", config={STALL: HOUR_MS}),
+    Mutant("write-stall-grpc", "unread-metadata-by-grpc/mallory/1", config={STALL: HOUR_MS}),
     Mutant(
         "session-memory",
         "fetch-sessions/tenant/1",
-        config={"max.incremental.fetch.session.cache.slots": 1 << 30, "fetch.sessions.max.bytes": MUCH},
+        config={"fetch.sessions.max.bytes": MUCH, "max.incremental.fetch.session.cache.slots": MUCH_INT},
     ),
 )
 
 
 @contextmanager
-def nodes_of(mutant: Mutant | None) -> Iterator[None]:
+def nodes_of(mutant: Mutant) -> Iterator[None]:
     """The nodes that a Cluster starts within are the mutant's."""
-    if mutant is None or not mutant.attribute:
+    if not mutant.attribute:
         yield
         return
     name = mutant.name
@@ -126,13 +122,17 @@ def run_all(only: Sequence[str], settings: Settings) -> int:
         before = quiet[mutant.flood]
         with nodes_of(mutant):
             after = run([rows[mutant.flood]], settings, _silent, mutant.config)[0]
-        if before.verdict == MISSED:
-            verdict = "undecided: the flood is missed without it, too"
-        else:
-            verdict = "noticed" if after.verdict == MISSED else "NOT NOTICED"
-            wrong += after.verdict != MISSED
+        verdict = judged(before, after)
+        wrong += verdict == NOT_NOTICED
         print(f"| {mutant.name} | {mutant.flood} | {_told(before)} | {_told(after)} | {verdict} |", flush=True)
     return 1 if wrong else 0
+
+
+def judged(before: Played, after: Played) -> str:
+    """The verdict about a mutant, by its flood without it and with it."""
+    if after.kinds_of_misses - before.kinds_of_misses:
+        return NOTICED
+    return UNDECIDED if before.verdict == MISSED else NOT_NOTICED
 
 
 def _silent(played: Played) -> None:

@@ -114,6 +114,7 @@ SECURED: Final = (
     Row("announced-frames", STRANGER),
     Row("announced-frames", STRANGER, FEW),
     Row("announced-frames", STRANGER, MANY),
+    Row("announced-large-frames", STRANGER),
     Row("dripping-frames", STRANGER, FEW),
     Row("tagged-fields", STRANGER),
     Row("pipelined", STRANGER),
@@ -158,6 +159,7 @@ SECURED: Final = (
     Row("messages-without-end", STRANGER, FEW),
     Row("calls", MALLORY),
     Row("messages-without-end", MALLORY),
+    Row("huge-arrays-by-grpc", MALLORY),
     Row("unread-metadata-by-grpc", MALLORY, bounds=CUT, seconds=8),
     Row("unread-fetches-by-grpc", TENANT, bounds=CUT, seconds=8),
     # By IPv6

@@ -69,6 +69,13 @@ class Played:
         return [*found, *self.facts]
 
     @property
+    def kinds_of_misses(self) -> set[str]:
+        """The misses without their figures. Honest clients that were held up are one kind, whichever they are."""
+        kinds = set(self.beside)
+        words = {miss.split(":")[0].split()[0] for miss in self.misses}
+        return words - kinds | ({"honest"} if words & kinds else set())
+
+    @property
     def verdict(self) -> str:
         if self.misses:
             return MISSED
