@@ -9,7 +9,7 @@ import pytest
 from tests.attack.floods import mutant_node
 from tests.attack.floods.campaign import Settings, run
 from tests.attack.floods.measures import Acts, Beside, Node
-from tests.attack.floods.mutants import MUTANTS, Mutant
+from tests.attack.floods.mutants import MUTANTS, NOT_NOTICED, NOTICED, UNDECIDED, Mutant, judged
 from tests.attack.floods.table import FLOODS, ROWS, Bounds, Row
 from tests.attack.floods.verdict import MACHINE, MISSED, OK, Played, line
 
@@ -71,3 +71,17 @@ def test_a_mutant_names_what_there_is(mutant: Mutant) -> None:
     if mutant.attribute:
         mutant_node.found(mutant.attribute)
     assert bool(mutant.attribute) is not bool(mutant.config)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (Played(ROW, {"a": WELL}), Played(ROW, {"a": SLOW}), NOTICED),
+        (Played(ROW, {"a": WELL}), Played(ROW, {"a": WELL}, Node(129, 0, 0)), NOTICED),
+        (Played(ROW, {"a": WELL}), Played(ROW, {"a": WELL}), NOT_NOTICED),
+        (Played(ROW, {"a": SLOW}), Played(ROW, {"a": PAUSED}), UNDECIDED),
+        (Played(ROW, {"a": SLOW}), Played(ROW, {"a": SLOW}, Node(129, 0, 0)), NOTICED),
+    ],
+)
+def test_a_mutant_is_noticed_by_a_bound_that_holds_without_it(before: Played, after: Played, verdict: str) -> None:
+    assert judged(before, after) == verdict
