@@ -71,10 +71,8 @@ class Where:
         return target.kafka_link(timeout_s=TIMEOUT_S)
 
 
-def penstock_produce(where: Where, topic: str, value: bytes) -> Work:
-    with Producer(
-        where.bootstrap, acks="all", delivery_timeout_ms=TIMEOUT_MS, **where.penstock("honest-a")
-    ) as producer:
+def penstock_produce(where: Where, user: str, topic: str, value: bytes) -> Work:
+    with Producer(where.bootstrap, acks="all", delivery_timeout_ms=TIMEOUT_MS, **where.penstock(user)) as producer:
         while True:
             producer.send(topic, value=value).result(TIMEOUT_S)
             yield True
@@ -94,9 +92,9 @@ def penstock_log_in(where: Where) -> Work:
         yield True
 
 
-def kafka_produce(where: Where, topic: str, value: bytes) -> Work:
+def kafka_produce(where: Where, user: str, topic: str, value: bytes) -> Work:
     how = {"acks": "all", "linger.ms": 0, "message.timeout.ms": TIMEOUT_MS}
-    producer, told = confluent_kafka.Producer({**where.kafka("honest-d"), **how}), list[Any]()
+    producer, told = confluent_kafka.Producer({**where.kafka(user), **how}), list[Any]()
     while True:
         producer.produce(topic, value, on_delivery=lambda error, _: told.append(error))
         producer.flush(TIMEOUT_S)
@@ -175,12 +173,12 @@ class Kind:
 
 
 KINDS: Final = (
-    Kind("penstock-produce", lambda where: penstock_produce(where, TOPIC, SMALL), 0.04),
-    Kind("penstock-large", lambda where: penstock_produce(where, LARGE_TOPIC, LARGE), 0.25),
+    Kind("penstock-produce", lambda where: penstock_produce(where, "honest-a", TOPIC, SMALL), 0.04),
+    Kind("penstock-large", lambda where: penstock_produce(where, "honest-j", LARGE_TOPIC, LARGE), 0.25),
     Kind("penstock-consume", penstock_consume, 0.04),
     Kind("penstock-log-in", penstock_log_in, 0.25),
-    Kind("kafka-produce", lambda where: kafka_produce(where, TOPIC, SMALL), 0.04),
-    Kind("kafka-large", lambda where: kafka_produce(where, LARGE_TOPIC, LARGE), 0.25),
+    Kind("kafka-produce", lambda where: kafka_produce(where, "honest-d", TOPIC, SMALL), 0.04),
+    Kind("kafka-large", lambda where: kafka_produce(where, "honest-k", LARGE_TOPIC, LARGE), 0.25),
     Kind("kafka-consume", kafka_consume, 0.04),
     Kind("kafka-log-in", kafka_log_in, 0.25),
     Kind("group-commit", group_commit, 0.1),
@@ -189,11 +187,9 @@ KINDS: Final = (
     Kind("metrics", lambda where: page(where, "/metrics"), 0.25),
     Kind("livez", lambda where: page(where, "/livez"), 0.25),
 )
-USERS: Final = tuple(f"honest-{letter}" for letter in "abcdefghi")
+USERS: Final = tuple(f"honest-{letter}" for letter in "abcdefghijk")
 """One for each kind that logs in."""
 FAILED_PAUSE_S: Final = 0.2
-
-
 _ONE_LINE: Final = threading.Lock()
 
 

@@ -76,7 +76,11 @@ MUTANTS: Final = (
         "broker.kafka.apis.authentication.sasl.BYTES_MAX",
         LARGEST_BYTES,
     ),
-    Mutant("frame-size", "frames-above-the-limit/mallory/1", config={"socket.request.max.bytes": (1 << 31) - 1}),
+    Mutant(
+        "frame-size",
+        "frames-above-the-limit/mallory/1",
+        config={"socket.request.max.bytes": (1 << 31) - 1, "queued.max.request.bytes": 1 << 31},
+    ),
     Mutant("address-share", "announced-frames/stranger/1", "broker.network.memory_budget.HOST_SHARE", 1),
     Mutant("lobby-bytes", "messages-without-end/stranger/3", "broker.grpc.lobby.BYTES_MAX", MUCH),
     Mutant(
@@ -87,8 +91,8 @@ MUTANTS: Final = (
     ),
     Mutant("attempts", "guesses/stranger/1", "broker.authentication.attempts.OF_HOST_MAX", MUCH),
     Mutant("elements", "huge-arrays/mallory/1", f"{KAFKA}.element_room.OPEN_MAX", MUCH),
-    Mutant("answers", "plain/unread-fetches/anybody/3", config={ANSWERS: MUCH, STALL: HOUR_MS}),
-    Mutant("write-stall-kafka", "plain/unread-fetches/anybody/3", config={STALL: HOUR_MS}),
+    Mutant("answers", "plain/unread-fetches/anybody/1", config={ANSWERS: MUCH, STALL: HOUR_MS}),
+    Mutant("write-stall-kafka", "plain/unread-fetches/anybody/1", config={STALL: HOUR_MS}),
     Mutant("write-stall-grpc", "unread-metadata-by-grpc/mallory/1", config={STALL: HOUR_MS}),
     Mutant(
         "session-memory",

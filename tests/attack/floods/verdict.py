@@ -14,6 +14,7 @@ from tests.attack.floods.measures import GONE, Beside, Node
 from tests.attack.floods.table import Bounds, Row
 
 OK, MISSED, MACHINE = "ok", "MISSED", "machine"
+MISSES_TOLD: Final = 3
 HEADS: Final = (
     "flood",
     "door",
@@ -54,8 +55,7 @@ class Played:
 
     @property
     def misses(self) -> list[str]:
-        bounds = self.row.bounds
-        found = [f"{kind}: {_told(self.beside[kind])}" for kind in self.blamed]
+        bounds, found = self.row.bounds, list(self.facts)
         for what, limit in (
             ("memory_mib", bounds.memory_mib),
             ("descriptors", bounds.descriptors),
@@ -66,7 +66,7 @@ class Played:
         for name, limit in bounds.figures.items():
             if (value := self.figures.get(name, 0.0)) > limit:
                 found.append(f"{name} {value:g} (at most {limit:g})")
-        return [*found, *self.facts]
+        return found + [f"{kind}: {_told(self.beside[kind])}" for kind in self.blamed]
 
     @property
     def kinds_of_misses(self) -> set[str]:
@@ -124,7 +124,9 @@ def line(played: Played) -> str:
     """The row of the table."""
     row, worst = played.row, played.worst
     one = played.beside.get(worst, Beside(0, 0, 0))
-    more = f": {'; '.join(played.misses)}" if played.misses else ""
+    told = played.misses[:MISSES_TOLD]
+    told += [f"and {len(played.misses) - MISSES_TOLD} more"] if len(played.misses) > MISSES_TOLD else []
+    more = f": {'; '.join(told)}" if told else ""
     return _line(
         (
             row.flood.partition("@")[0],
