@@ -157,6 +157,7 @@ SECURED: Final = (
     Row("streams-without-end", STRANGER),
     Row("messages-without-end", STRANGER, FEW),
     Row("calls", MALLORY),
+    Row("streams-without-end", MALLORY),
     Row("messages-without-end", MALLORY),
     Row("huge-arrays-by-grpc", MALLORY),
     Row("unread-metadata-by-grpc", MALLORY, bounds=CUT, seconds=8),
