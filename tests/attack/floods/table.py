@@ -176,7 +176,7 @@ PLAIN: Final = (
     Row("announced-large-frames", ANYBODY),
     Row("tagged-fields-large", ANYBODY),
     Row("huge-arrays", ANYBODY),
-    Row("unread-fetches", ANYBODY, bounds=CUT, seconds=8),
+    Row("unread-fetches", ANYBODY),
     Row("unread-metadata", ANYBODY),
     Row("unread-fetches-by-grpc", ANYBODY),
     Row("continuation-without-end", ANYBODY),
