@@ -1,0 +1,186 @@
+"""The table of floods: which flood, at which listener, by whom, from how many addresses, and what it may cost.
+
+A row without bounds of its own has the default ones (Bounds), so a new flood is one line. Names of rows are
+`flood/who/addresses`, with `plain` before them where the cluster has neither TLS nor users.
+
+    stranger    has no key
+    mallory     logs in, and has no right
+    tenant      has all rights to its own names, and none to others
+    anybody     of the plain cluster, where nobody has a name and everybody may do everything
+
+A flooder that logs in has the address of the honest clients, unless it has many; the others have other addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.attack.floods.connection_floods import CONNECTION_FLOODS
+from tests.attack.floods.coordinator_floods import COORDINATOR_FLOODS
+from tests.attack.floods.grpc_floods import GRPC_FLOODS
+from tests.attack.floods.herd import Steps
+from tests.attack.floods.kafka_floods import KAFKA_FLOODS
+from tests.attack.floods.links import Target
+
+STRANGER, MALLORY, TENANT, ANYBODY = "stranger", "mallory", "tenant", "anybody"
+FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
+    **KAFKA_FLOODS,
+    **CONNECTION_FLOODS,
+    **GRPC_FLOODS,
+    **COORDINATOR_FLOODS,
+}
+CONNECTIONS_MAX: Final = 400
+"""max.connections of the node that is flooded."""
+MANY, FEW = 50, 3
+SIX: Final = "::1"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The most that a flood may cost, above what there is without it."""
+
+    rate: float = 0.5
+    """The least part of the acts a second alone that honest clients still do beside it."""
+    pause_s: float = 3.0
+    """The longest time in which a kind of honest client gets nothing done."""
+    memory_mib: float = 128
+    descriptors: float = CONNECTIONS_MAX + 100
+    threads: float = 32
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """Figures of the flooder by their names, at most so much; `left` are descriptors that the node has in the end."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One flood of the campaign."""
+
+    flood: str
+    who: str
+    addresses: int = 1
+    bounds: Bounds = Bounds()
+    seconds: float = 0.0
+    """0: as long as others."""
+    spoils: bool = False
+    """True: it leaves something behind, so the next flood gets a new cluster."""
+    host: str = ""
+    """Another address of the node than 127.0.0.1."""
+
+    @property
+    def is_plain(self) -> bool:
+        return self.who == ANYBODY
+
+    @property
+    def door(self) -> str:
+        name, _, door = self.flood.partition("@")
+        if door:
+            return door
+        if name in GRPC_FLOODS:
+            return "BROKER"
+        return "METRICS" if "scrape" in name else "KAFKA"
+
+    @property
+    def name(self) -> str:
+        return f"{'plain/' if self.is_plain else ''}{self.flood}/{self.who}/{self.whence}"
+
+    @property
+    def whence(self) -> str:
+        """How many addresses, or which one."""
+        return self.host or str(self.addresses)
+
+
+HELD_BY_LOG_IN: Final = Bounds(figures={"oldest_s": 7.5})
+"""Handshakes have 5 s, and are looked for every second."""
+CUT: Final = Bounds(figures={"left": 25})
+"""Connections that do not read are cut after connections.max.write.stall.ms, which is 1 s here. Beside those of honest
+clients that come and go, none is left."""
+SEEN_LATER: Final = Bounds(descriptors=5_000)
+"""gRPC accepts every connection, and the node counts them afterwards; the last limit is a quarter of the open files."""
+SECURED: Final = (
+    # Below the protocols
+    Row("silent-connections@KAFKA", STRANGER),
+    Row("silent-connections@BROKER", STRANGER, bounds=Bounds(descriptors=CONNECTIONS_MAX + 250)),
+    Row("silent-connections@METRICS", STRANGER),
+    Row("half-handshakes@KAFKA", STRANGER, bounds=HELD_BY_LOG_IN, seconds=9),
+    Row("half-handshakes@BROKER", STRANGER, FEW, bounds=HELD_BY_LOG_IN, seconds=9),
+    Row("handshakes@KAFKA", STRANGER, FEW),
+    Row("handshakes@BROKER", STRANGER),
+    Row("connections-that-come-and-go@BROKER", STRANGER, bounds=SEEN_LATER),
+    Row("connections-to-the-limit@KAFKA", STRANGER, 120),
+    Row("connections-to-the-limit@BROKER", STRANGER, 120, SEEN_LATER),
+    # Kafka's frames, before a log-in
+    Row("announced-frames", STRANGER),
+    Row("announced-frames", STRANGER, FEW),
+    Row("announced-frames", STRANGER, MANY),
+    Row("announced-large-frames", STRANGER),
+    Row("dripping-frames", STRANGER, FEW),
+    Row("tagged-fields", STRANGER),
+    Row("pipelined", STRANGER),
+    Row("client-ids", STRANGER),
+    Row("guesses", STRANGER, bounds=Bounds(figures={"heard_percent": 60})),
+    Row("guesses", STRANGER, MANY),
+    Row("log-ins-half-done", STRANGER, FEW),
+    # By a user without rights
+    Row("announced-frames", MALLORY),
+    Row("announced-large-frames", MALLORY),
+    Row("announced-large-frames", MALLORY, MANY),
+    Row("announced-frames-of-all-sizes", MALLORY),
+    Row("frames-above-the-limit", MALLORY),
+    Row("large-frames", MALLORY),
+    Row("tagged-fields-large", MALLORY),
+    Row("huge-arrays", MALLORY),
+    Row("array-that-is-announced", MALLORY),
+    Row("metadata-of-all-topics", MALLORY),
+    Row("refused-requests", MALLORY),
+    Row("log-ins", MALLORY),
+    Row("unread-metadata", MALLORY, bounds=CUT, seconds=8),
+    Row("unread-small-answers", MALLORY),
+    # By a tenant
+    Row("unread-fetches", TENANT, bounds=CUT, seconds=8),
+    Row("large-frames", TENANT),
+    Row("fetch-sessions", TENANT),
+    Row("producer-ids", TENANT),
+    Row("members", TENANT, spoils=True),
+    Row("groups", TENANT, spoils=True),
+    Row("groups-that-grow", TENANT, spoils=True),
+    Row("transactional-ids", TENANT, spoils=True),
+    # gRPC
+    Row("continuation-without-end", STRANGER),
+    Row("rapid-reset", STRANGER),
+    Row("calls", STRANGER),
+    Row("calls-that-nobody-serves", STRANGER),
+    Row("health-checks", STRANGER),
+    Row("reflection", STRANGER),
+    Row("log-ins-by-grpc", STRANGER),
+    Row("pings", STRANGER),
+    Row("streams-without-end", STRANGER),
+    Row("messages-without-end", STRANGER, FEW),
+    Row("calls", MALLORY),
+    Row("streams-without-end", MALLORY),
+    Row("messages-without-end", MALLORY),
+    Row("huge-arrays-by-grpc", MALLORY),
+    Row("unread-metadata-by-grpc", MALLORY, bounds=CUT, seconds=8),
+    Row("unread-fetches-by-grpc", TENANT, bounds=CUT, seconds=8),
+    # By IPv6
+    Row("announced-frames", STRANGER, host=SIX),
+    Row("announced-frames", MALLORY, host=SIX),
+    Row("unread-fetches", TENANT, host=SIX),
+    # Metrics
+    Row("scrapes", STRANGER),
+    Row("scrapes-unread", STRANGER),
+    Row("dripping-scrapers", STRANGER),
+)
+PLAIN: Final = (
+    Row("announced-frames", ANYBODY, FEW),
+    Row("announced-large-frames", ANYBODY),
+    Row("tagged-fields-large", ANYBODY),
+    Row("huge-arrays", ANYBODY),
+    Row("unread-fetches", ANYBODY),
+    Row("unread-metadata", ANYBODY),
+    Row("unread-fetches-by-grpc", ANYBODY),
+    Row("continuation-without-end", ANYBODY),
+    Row("messages-without-end", ANYBODY),
+    Row("groups-that-grow", ANYBODY, spoils=True),
+)
+ROWS: Final = (*SECURED, *PLAIN)

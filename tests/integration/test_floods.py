@@ -1,0 +1,87 @@
+"""A small part of `python -m tests.attack --floods`: two floods beside honest clients, its own eyes, its mutants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.attack.floods import mutant_node
+from tests.attack.floods.campaign import Settings, run
+from tests.attack.floods.measures import Acts, Beside, Node
+from tests.attack.floods.mutants import MUTANTS, NOT_NOTICED, NOTICED, UNDECIDED, Mutant, judged
+from tests.attack.floods.table import FLOODS, ROWS, Bounds, Row
+from tests.attack.floods.verdict import MACHINE, MISSED, OK, Played, line
+
+SMALL = Settings(seconds=2.0, alone_s=1.0)
+SMALL_FLOODS = ("announced-frames/stranger/1", "unread-small-answers/mallory/1")
+ROW = Row("announced-frames", "stranger", 3)
+WELL, SLOW, PAUSED = Beside(4.0, 3.9, 0.4), Beside(4.0, 1.9, 1.0), Beside(4.0, 3.0, 3.5)
+
+
+def test_honest_clients_work_beside_frames_that_never_come_and_answers_that_nobody_reads() -> None:
+    rows = [row for row in ROWS if row.name in SMALL_FLOODS]
+    played = run(rows, SMALL, lambda one: None)
+    assert len(played) == len(SMALL_FLOODS)
+    assert [one.misses for one in played if one.verdict == MISSED] == []
+    assert all(one.figures["opened"] > 0 for one in played), "nobody was flooded"
+
+
+@pytest.mark.parametrize(
+    ("played", "verdict"),
+    [
+        (Played(ROW, {"a": WELL}), OK),
+        (Played(ROW, {"a": WELL, "b": SLOW}), MISSED),
+        (Played(ROW, {"a": PAUSED}), MISSED),
+        (Played(ROW, {"a": SLOW}, control={"a": WELL}), MISSED),
+        (Played(ROW, {"a": SLOW}, control={"a": SLOW}), MACHINE),
+        (Played(ROW, {"a": SLOW, "b": PAUSED}, control={"a": SLOW, "b": WELL}), MISSED),
+        (Played(ROW, {"a": WELL}, Node(129, 0, 0)), MISSED),
+        (Played(ROW, {"a": WELL}, Node(0, 501, 0)), MISSED),
+        (Played(ROW, {"a": WELL}, Node(0, 0, 33)), MISSED),
+        (Played(ROW, {"a": WELL}, facts=["the node ended"]), MISSED),
+        (Played(replace(ROW, bounds=Bounds(figures={"oldest_s": 5})), {"a": WELL}, figures={"oldest_s": 6}), MISSED),
+    ],
+)
+def test_a_flood_is_judged_by_each_of_its_bounds(played: Played, verdict: str) -> None:
+    assert played.verdict == verdict
+    assert verdict in line(played)
+
+
+def test_a_rate_and_a_pause_count_from_the_first_moment_to_the_last() -> None:
+    acts = Acts()
+    for at in (9.9, 10.5, 11.0, 13.0, 20.1):
+        acts.heard(f"ok log-in {at}")
+    acts.heard("bad log-in 12.0 TimedOutError('too late')")
+    assert acts.rate("log-in", 10, 20) == pytest.approx(0.3)
+    assert acts.pause("log-in", 10, 20) == 7.0
+    assert acts.pause("nothing", 10, 20) == 10.0
+    assert acts.errors(10, 20) == ["log-in: TimedOutError('too late')"]
+
+
+def test_every_row_has_a_flood_and_a_name_of_its_own() -> None:
+    assert {row.flood for row in ROWS} <= set(FLOODS)
+    assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_names_what_there_is(mutant: Mutant) -> None:
+    """A limit that was renamed would be taken away no more."""
+    assert mutant.flood in {row.name for row in ROWS}
+    if mutant.attribute:
+        mutant_node.found(mutant.attribute)
+    assert bool(mutant.attribute) is not bool(mutant.config)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (Played(ROW, {"a": WELL}), Played(ROW, {"a": SLOW}), NOTICED),
+        (Played(ROW, {"a": WELL}), Played(ROW, {"a": WELL}, Node(129, 0, 0)), NOTICED),
+        (Played(ROW, {"a": WELL}), Played(ROW, {"a": WELL}), NOT_NOTICED),
+        (Played(ROW, {"a": SLOW}), Played(ROW, {"a": PAUSED}), UNDECIDED),
+        (Played(ROW, {"a": SLOW}), Played(ROW, {"a": SLOW}, Node(129, 0, 0)), NOTICED),
+    ],
+)
+def test_a_mutant_is_noticed_by_a_bound_that_holds_without_it(before: Played, after: Played, verdict: str) -> None:
+    assert judged(before, after) == verdict
