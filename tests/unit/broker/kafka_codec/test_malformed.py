@@ -8,7 +8,8 @@ from broker.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsRes
 from broker.kafka.schemas.fetch import FetchRequest, FetchResponse
 from broker.kafka.schemas.groups.classic import SyncGroupResponse
 from broker.kafka.schemas.metadata import DescribeTopicPartitionsRequest, MetadataRequest
-from broker.kafka_codec.codec import decode
+from broker.kafka_codec.codec import decode, decode_counted
+from broker.kafka_codec.primitives import TooManyElementsError
 from penstock.errors import InvalidRequestError
 
 TOO_LONG_VARINT = "80 80 80 80 80 01"
@@ -82,3 +83,13 @@ def test_a_count_that_the_rest_cannot_hold_is_refused_by_the_size_of_its_element
 def test_a_varint_may_have_bytes_that_say_nothing() -> None:
     """As in Kafka: `80 00` is a zero in two bytes."""
     assert decode(ApiVersionsRequest, 3, memoryview(bytes.fromhex("81 00 01 00"))) == (ApiVersionsRequest(), 4)
+
+
+def test_unknown_tagged_fields_count_as_elements() -> None:
+    """A struct of an array may have tags of its own, and each of them costs as much as an element."""
+    element = bytes.fromhex("02 61 02 02 00 03 00")  # a name, and the tagged fields 2 and 3, without values
+    body = bytes([11]) + 10 * element + bytes.fromhex("01 00 00 00")
+    _, _, elements = decode_counted(MetadataRequest, 9, memoryview(body), 0, 30)
+    assert elements == 30
+    with pytest.raises(TooManyElementsError):
+        decode_counted(MetadataRequest, 9, memoryview(body), 0, 29)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from broker.authentication.authentication import Authentication
 from broker.authentication.authentication_counts import AuthenticationCounts
 from broker.authentication.logins import LoginListener, Logins
 from broker.authentication.sessions import Sessions
+from broker.connections.listener_limits import ListenerLimits
 from broker.kafka.apis.authentication.sasl import BYTES_MAX, sasl_rows
 from broker.kafka.connection import served_connection
 from broker.kafka.connection.login import LOGIN_MS_MAX
@@ -34,6 +36,7 @@ from penstock.sasl.oauthbearer import REFUSAL
 from penstock.sasl.refusal import SaslRefusedError
 from penstock.sasl.scram import WRONG
 from tests.support.kafka_door import (
+    LIMITS,
     VERSION,
     DoorBench,
     FarSide,
@@ -128,12 +131,13 @@ def scenario(
     work: Callable[[Client], Awaitable[None]],
     given: Authentication | None = None,
     handle: Callable[[Request], None] | None = None,
+    limits: ListenerLimits = LIMITS,
 ) -> DoorBench:
     """With a connection to a listener with SASL."""
     made: list[DoorBench] = []
 
     async def main() -> DoorBench:
-        bench = await bench_of(handle, rows=sasl_rows(), authentication=given or authentication())
+        bench = await bench_of(handle, rows=sasl_rows(), authentication=given or authentication(), limits=limits)
         made.append(bench)
         far = bench.connect()
         await work(Client(bench, far))
@@ -370,6 +374,47 @@ def test_requests_are_small_before_the_log_in_and_may_be_large_after_it() -> Non
         await client.bench.settle()
 
     scenario(work)
+
+
+def test_what_strangers_send_takes_no_room_of_users() -> None:
+    """Frames of strangers that are half there, more of them than there is room for."""
+
+    async def work(client: Client) -> None:
+        bench = client.bench
+        users, strangers = bench.service.client_requests, bench.service.requests_before_log_in
+        half = BYTES_MAX.to_bytes(4, "big") + bytes(BYTES_MAX // 2)
+        room = strangers.small.statistics().bytes_max
+        many = [bench.connect("10.0.0.2", port) for port in range(90)]
+        for far in many:
+            far.send(half)
+        await bench.settle()
+        assert room / 4 < strangers.statistics().used_bytes <= room / 2
+        assert users.statistics().used_bytes == users.statistics().waiting == 0
+        await client.log_in()
+        assert await client.is_served(), "a log-in waits for no stranger of another network"
+        for far in (*many, client.far):
+            far.reset()
+        await bench.settle()
+
+    scenario(work, limits=replace(LIMITS, connections_max=100, connections_max_per_ip=100))
+
+
+def test_whoever_has_logged_in_is_not_cut_for_strangers() -> None:
+    limits = replace(LIMITS, connections_max=8, connections_max_per_ip=8)
+
+    async def work(client: Client) -> None:
+        bench = client.bench
+        await client.log_in()
+        strangers = [bench.connect("10.0.0.9", port) for port in range(20)]
+        strangers += [bench.connect(f"10.0.1.{network}") for network in range(8)]
+        await bench.settle()
+        assert not client.far.is_closed and sum(not far.is_closed for far in strangers) == 7
+        for far in strangers:
+            if not far.is_closed:
+                far.reset()
+        await bench.settle()
+
+    scenario(work, limits=limits)
 
 
 def test_who_does_not_log_in_is_closed_in_the_end() -> None:

@@ -1,0 +1,129 @@
+"""What docs/security.md says that a stranger, a user and a tenant can cost at most: a test holds each row of it."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+UNIT = "tests/unit/broker/"
+BUDGET = UNIT + "network/test_memory_budget.py::"
+ENDS = UNIT + "kafka/connection/test_hostile_ends.py::"
+LOGIN = UNIT + "kafka/connection/test_login.py::"
+GUARD = UNIT + "connections/test_connection_guard.py::"
+ACCEPT = UNIT + "connections/test_accept_guard.py::"
+BYTES = UNIT + "connections/test_byte_watch.py::"
+REFUSED = UNIT + "grpc/test_refused_calls.py::"
+LOBBY = UNIT + "grpc/test_lobby.py::"
+PAGES = UNIT + "metrics/test_page_"
+LINES = UNIT + "network/test_lines_of_strangers.py::"
+NAMES = UNIT + "network/test_client_"
+GROUPS = UNIT + "groups/shard/test_shares.py::"
+TRANSACTIONS = UNIT + "transactions/test_shares.py::"
+HELD_BY = {
+    "**A stranger**: requests at `KAFKA` before a log-in": (
+        LOGIN + "test_requests_are_small_before_the_log_in_and_may_be_large_after_it",
+        LOGIN + "test_what_strangers_send_takes_no_room_of_users",
+    ),
+    "a connection without a log-in at `KAFKA`": (LOGIN + "test_who_does_not_log_in_is_closed_in_the_end",),
+    "a connection without a log-in at gRPC's listeners with SASL": (
+        BYTES + "test_a_connection_without_a_log_in_that_sends_much_is_cut",
+        BYTES + "test_the_connections_of_a_network_share_what_it_may_send",
+        BYTES + "test_a_network_that_is_shut_out_is_let_in_again_within_a_minute",
+    ),
+    "calls that are refused": (
+        REFUSED + "test_a_connection_has_so_many_refusals_in_a_window_and_then_it_goes",
+        REFUSED + "test_the_connections_of_one_network_share_a_number_and_those_of_others_have_their_own",
+    ),
+    "messages that are waited for before a log-in at gRPC": (
+        LOBBY + "test_a_message_that_never_comes_is_not_waited_for",
+        LOBBY + "test_a_connection_has_one_message_that_is_waited_for",
+        LOBBY + "test_whoever_holds_many_places_gives_one_to_a_newcomer",
+    ),
+    "places of connections": (
+        GUARD + "test_the_addresses_of_one_network_of_64_bits_count_as_one",
+        GUARD + "test_connections_of_strangers_cut_none_by_which_somebody_has_logged_in",
+        GUARD + "test_a_quarter_is_kept_for_whoever_has_still_to_log_in",
+        ACCEPT + "test_a_connection_by_which_somebody_has_logged_in_stays_when_strangers_come",
+        LOGIN + "test_whoever_has_logged_in_is_not_cut_for_strangers",
+    ),
+    "names in the metrics": (
+        LOGIN + "test_nobody_is_named_in_the_metrics_before_the_log_in_and_whoever_has_logged_in_is",
+        NAMES + "names.py::test_a_party_that_makes_up_names_leaves_places_for_others_and_an_honest_name_keeps_its_own",
+        NAMES + "software.py::test_a_party_that_makes_up_pairs_leaves_places_for_others",
+    ),
+    "pages for operators": (
+        PAGES + "turns.py::test_a_network_has_so_many_connections_and_no_more",
+        PAGES + "turns.py::test_a_network_that_asks_without_end_waits_and_another_one_does_not",
+        PAGES + "server.py::test_a_head_has_a_deadline_however_its_bytes_come",
+    ),
+    "lines of the node's log": (
+        LINES + "test_strangers_that_ask_for_an_api_of_their_own_each_write_a_bounded_number_of_lines",
+        LINES + "test_connections_that_do_not_read_their_answers_write_one_line",
+    ),
+    "**A user without rights**: requests in memory": (
+        BUDGET + "test_a_party_has_as_much_as_stays_free_for_the_others",
+        BUDGET + "test_an_announcement_takes_no_room_of_others_before_its_bytes_come",
+        BUDGET + "test_a_party_whose_announced_frames_fill_its_share_holds_up_itself_alone",
+        BUDGET + "test_a_very_large_message_waits_for_no_other_party_and_one_at_a_time_does_not",
+        ENDS + "test_a_slow_frame_above_the_limits_is_cut_when_another_party_waits",
+    ),
+    "the time of a frame": (ENDS + "test_a_request_that_comes_too_slowly_for_its_size_is_cut",),
+    "tagged fields of a request": (
+        UNIT + "kafka_codec/test_malformed.py::test_bytes_that_are_no_message_are_refused_with_what_is_wrong",
+        UNIT + "kafka_codec/test_malformed.py::test_unknown_tagged_fields_count_as_elements",
+    ),
+    "requests with 1,000 elements or more, but for records": (
+        UNIT + "kafka/connection/test_element_room.py::"
+        "test_a_partys_large_requests_have_pauses_between_them_and_another_party_waits_for_none",
+    ),
+    "answers that it does not read": (
+        UNIT + "kafka/test_tls_on_sockets.py::test_an_answer_that_nobody_reads_is_counted_until_its_connection_is_cut",
+    ),
+    "**A tenant**: fetch answers that it does not read": (
+        BUDGET + "test_a_stream_has_its_share_and_a_party_half_of_the_budget",
+        GUARD + "test_a_connection_that_does_not_read_its_answer_goes_after_the_time_that_is_stated",
+    ),
+    "groups, members and offsets": (
+        GROUPS + "test_a_tenant_that_fills_its_share_with_groups_is_refused_and_a_second_principal_is_served",
+        GROUPS + "test_what_existing_groups_commit_is_bounded",
+        GROUPS + "test_at_the_limit_members_go_on_leave_and_groups_and_offsets_are_deleted",
+    ),
+    "transactional ids": (
+        TRANSACTIONS + "test_a_tenant_that_fills_its_share_with_ids_is_refused_and_a_second_principal_is_served",
+        TRANSACTIONS + "test_open_transactions_of_a_tenant_are_bounded_by_its_share_and_others_go_on",
+    ),
+    "batches and offsets that wait for a transaction's coordinator": (
+        UNIT + "transactions/verification/test_held_batches.py::test_batches_are_bounded_and_a_party_has_a_share",
+        UNIT + "groups/coordinator/test_transactional_offsets.py::"
+        "test_commits_of_one_party_that_wait_leave_places_for_others",
+    ),
+    "fetch sessions that outlive a connection": (
+        UNIT + "network/test_named_sessions.py::"
+        "test_a_party_that_has_taken_all_places_gives_way_to_others_until_all_have_as_many",
+    ),
+}
+"""The tests of each row, by its first cell."""
+
+
+@cache
+def names_in(path: str) -> set[str]:
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def rows() -> list[str]:
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    section = page.partition("## What a stranger, a user and a tenant can cost\n")[2].partition("\n## ")[0]
+    return [line.split(" | ")[0].removeprefix("| ") for line in section.splitlines() if line.startswith("| ")][2:]
+
+
+def test_each_row_has_tests_that_hold_it() -> None:
+    assert rows() == list(HELD_BY)
+
+
+def test_the_tests_that_hold_a_row_are_there() -> None:
+    named = [test for tests in HELD_BY.values() for test in tests]
+    missing = [test for test in named if test.partition("::")[2] not in names_in(test.partition("::")[0])]
+    assert missing == []
