@@ -1,4 +1,4 @@
-"""What docs/security.md says that a stranger, a user and a tenant can cost at most: a test holds each row of it."""
+"""The costs that docs/security.md states, of a stranger, a user and a tenant: a test holds each row of the page."""
 
 from __future__ import annotations
 
