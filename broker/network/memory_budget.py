@@ -257,8 +257,8 @@ class MemoryBudget:
         self._maybe_forget(party)
 
     def others_wait(self, account: Account) -> bool:
-        """True if a party other than the account's waits for room."""
-        return len(self._turns) > (account.party.name in self._turns)
+        """True if another party waits for room, and not for a share of its own that is in use."""
+        return any(p is not account.party and (p.growing or self._waits_for_others(p)) for p in self._turns.values())
 
     def wait(self, waiter: _Waiter) -> Lease | None:
         """Queue for room: behind the stream's own leases first, then behind its party. The lease if it has its turn at

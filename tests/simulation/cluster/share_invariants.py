@@ -281,9 +281,9 @@ class _ComingFrame:
         return now_s - self._since_s
 
     def in_the_way_seconds(self, now_s: float) -> float:
-        """So long it has been above the limits while another party waits."""
+        """So long it has been above the limits while another party waits for room, or for its place."""
         lease = cast(WatchedLease, self._frame.lease)
-        others = (waiter.account.party for waiter, _ in lease.budget.waiters())
+        others = (waiter.account.party for waiter, why in lease.budget.waiters() if waiter.lease or not why)
         if not (lease.is_above and any(party is not lease.account.party for party in others)):
             self._alone_s = now_s
         return now_s - self._alone_s

@@ -144,6 +144,17 @@ def test_parties_take_turns_so_one_with_many_streams_does_not_starve_another() -
     assert "honest" in streams.granted[:2]
 
 
+def test_a_lease_above_the_limits_is_in_the_way_of_no_party_that_waits_for_a_share_of_its_own() -> None:
+    streams = Streams(stream_share=1)
+    above = streams.budget.open("large").acquire(900, lambda lease: None, come=100)
+    assert above is not None and above.grow(600, lambda lease: None) and above.is_above
+    assert streams.budget.open("idle").acquire(500, lambda lease: None, come=4) is not None
+    assert not streams.acquire("idle again", streams.budget.open("idle"), 500) and not above.is_in_the_way
+    assert above.grow(990, lambda lease: None) and not streams.acquire("late", streams.budget.open("b"), 100)
+    assert above.is_in_the_way
+    above.release()
+
+
 def test_a_stream_that_waits_for_room_is_overtaken_and_not_for_ever() -> None:
     streams = Streams(stream_share=1)
     first = streams.budget.open("x").take(900)
