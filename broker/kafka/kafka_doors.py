@@ -41,7 +41,7 @@ class KafkaListeners:
         self.parts = DoorParts(config, service)
         self.rows = api_rows(self.parts)
         self._service, self._lines = service, ThrottledLines(clock.now_ms, CLIENTS_SUBJECTS_MAX)
-        self.decoders, self._elements = KafkaCounts(), new_budget()
+        self.decoders, self.elements = KafkaCounts(), new_budget()
         self.connections: Mapping[str, KafkaListener] = {
             name: KafkaListener(
                 name,
@@ -61,7 +61,7 @@ class KafkaListeners:
 
     def _serve(self, connection: FrameConnection, listener: str) -> ServedConnection:
         counts = self.decoders.counts
-        return ServedConnection(connection, listener, self.rows, self._service, counts, self._lines, self._elements)
+        return ServedConnection(connection, listener, self.rows, self._service, counts, self._lines, self.elements)
 
     @property
     def clients(self) -> ClientNames:

@@ -10,11 +10,11 @@ announcement costs its sender what it has sent. Three limits, from the inside ou
                  alone, a third where two have their share. One that has nothing there, or not one part in
                  FLOOR_SHARE, is let in while there is room
 
-One lease may exceed an empty share, because a message larger than a share must get through. A stream that waits for
-itself or for its party holds up no other party. Parties that wait for room take turns, and smaller leases may overtake
-a larger one, but not for ever. Some must not wait for room at all: leases that are to grow, because they hold memory
-while they wait, and very large ones, for which there may never be room. Of these one at a time is let in above the
-limits. So the bytes in memory are at most the budget and one lease, and those that `take` counts.
+One lease may exceed an empty share, or no message larger than a share would get through. A stream that waits for itself
+or for its party holds up no other. Parties that wait for room take turns, and smaller leases may overtake larger ones,
+but not for ever. Some must not wait for room: leases that are to grow, because they hold memory, very large ones, for
+which there may never be room, and those of a party with little that were overtaken too often. Of these one at a time is
+let in above the limits. So bytes in memory are at most the budget and one lease, and those that `take` counts.
 
 `take` counts bytes that are in memory already, so it never waits. Pure, but for the callback of the stream whose turn
 it is. Not here: which parties there are, how fast a message must come (the doors), and what is in it.
@@ -34,7 +34,6 @@ PARTY_SHARE: Final = 2
 """Divides the budget: one party announces at most half of it."""
 FLOOR_SHARE: Final = 64
 """Divides the budget: a party that has less than this in memory is let in while there is room."""
-
 ABOVE_SHARE: Final = 8
 """Divides the budget: a larger lease does not wait until so much is free."""
 OVERTAKEN_MAX: Final = 64
@@ -200,7 +199,7 @@ class MemoryBudget:
         return (
             not party.waiting
             and not party.growing
-            and self._overtaken < OVERTAKEN_MAX
+            and (self._overtaken < OVERTAKEN_MAX or not any(map(self._waits_for_others, self._turns.values())))
             and self._stream_fits(account, size - without, without)
             and self._party_fits(party, size - without, without)
             and (self._fits(party, first - without, without) or self._used == without)
@@ -217,9 +216,11 @@ class MemoryBudget:
         return party.announced + more <= self._party_max or party.announced == without
 
     def _fits(self, party: _Party, more: int, without: int = 0) -> bool:
-        """As much stays free for others as the party has then, or it has little."""
+        """As much stays free for others as the party has then, or it has little. With little it waits for room, but not
+        to take nothing: others may be above the budget by `take`."""
         free, used = self._max - self._used - more, party.used + more
-        return used <= free or (free >= 0 and (used <= self._floor or party.used == without))
+        has_little = used <= self._floor or party.used == without
+        return used <= free or (has_little and (free >= 0 or not more))
 
     def room(self, account: Account) -> int:
         """How much the account could take now."""
@@ -256,8 +257,8 @@ class MemoryBudget:
         self._maybe_forget(party)
 
     def others_wait(self, account: Account) -> bool:
-        """True if a party other than the account's waits for room."""
-        return len(self._turns) > (account.party.name in self._turns)
+        """True if another party waits for room, and not for a share of its own that is in use."""
+        return any(p is not account.party and (p.growing or self._waits_for_others(p)) for p in self._turns.values())
 
     def wait(self, waiter: _Waiter) -> Lease | None:
         """Queue for room: behind the stream's own leases first, then behind its party. The lease if it has its turn at
@@ -307,12 +308,8 @@ class MemoryBudget:
             party = next(iter(self._turns.values()))
             if self._first_fits(party):
                 passed_over = 0
-            elif (
-                self._overtaken >= OVERTAKEN_MAX
-                and not party.growing
-                and self._party_fits(party, party.waiting[0].size)
-            ):
-                return  # it waits for all, and its turn goes to no other
+            elif self._overtaken >= OVERTAKEN_MAX and self._waits_for_others(party):
+                return  # its turn goes to no other
             else:
                 passed_over += 1
             self._turns[party.name] = self._turns.pop(party.name)
@@ -323,17 +320,22 @@ class MemoryBudget:
     def _first_fits(self, party: _Party) -> bool:
         if party.growing:
             return self._fits(party, party.growing[0].more)
-        return self._waits_for_all(party) and (self._fits(party, party.waiting[0].more) or not self._used)
+        first = party.waiting[0]
+        return self._party_fits(party, first.size) and (self._fits(party, first.more) or not self._used)
 
-    def _waits_for_all(self, party: _Party) -> bool:
-        """True if its first stream could begin, but for what other parties have."""
-        return not party.growing and self._party_fits(party, party.waiting[0].size)
+    def _waits_for_others(self, party: _Party) -> bool:
+        """True if its first stream could begin but for them: the party has no share in use."""
+        first = (party.growing or party.waiting)[0]
+        has_little = party.used + first.more <= self._floor or not party.used
+        return has_little and not party.growing and self._party_fits(party, first.size)
 
     def _let_one_in(self) -> bool:
-        """True if a lease was let in above the limits: the first that must not wait for all others."""
-        large = self._max // ABOVE_SHARE
+        """True if a lease was let in above the limits: the first that must not wait."""
+        large, is_late = self._max // ABOVE_SHARE, self._overtaken >= OVERTAKEN_MAX
         for party in self._turns.values():
-            if party.growing or (party.waiting[0].more > large and self._waits_for_all(party)):
+            first = (party.growing or party.waiting)[0]
+            is_large = first.more > large and self._party_fits(party, first.size)
+            if party.growing or is_large or (is_late and self._waits_for_others(party)):
                 self._turns[party.name] = self._turns.pop(party.name)
                 self._grant_first(party, above=True)
                 return True

@@ -317,9 +317,9 @@ class FrameConnection(asyncio.BufferedProtocol):
         return self._ended
 
     @property
-    def is_in_frame(self) -> bool:
-        """A frame has begun to come."""
-        return self._frame is not None
+    def frame(self) -> IncomingFrame | None:
+        """The frame that has begun to come."""
+        return self._frame
 
     def crawls_since_ms(self, now_ms: int) -> int | None:
         """Since when a frame comes, if it comes too slowly for its size."""

@@ -38,11 +38,12 @@ def next_bytes(size: int, here: int) -> int:
 class IncomingFrame:
     """A frame of `size` bytes, of which `here` are there. Times are monotonic."""
 
-    __slots__ = ("_bytes", "_held_since_ms", "_lease", "_since_ms", "here", "size")
+    __slots__ = ("_bytes", "_held_since_ms", "_since_ms", "here", "lease", "size")
 
     def __init__(self, size: int, lease: Lease, now_ms: int) -> None:
         self.size, self.here = size, 0
-        self._lease, self._since_ms = lease, now_ms
+        self.lease, self._since_ms = lease, now_ms
+        """The lease of its memory."""
         self._held_since_ms: int | None = None
         self._bytes: bytearray | mmap = bytearray() if size < MAPPED_BYTES else mmap(-1, size)
 
@@ -57,7 +58,7 @@ class IncomingFrame:
 
     def room(self) -> memoryview | None:
         """The place of the bytes that come next; None if it is whole or held."""
-        lease = self._lease
+        lease = self.lease
         if self.is_held or self.is_whole:
             return None
         if isinstance(self._bytes, bytearray):
@@ -71,9 +72,9 @@ class IncomingFrame:
     def came(self, count: int, now_ms: int, may_go_on: Callable[[Lease], None]) -> None:
         """So many more bytes are there. `may_go_on` is called if it is held now, once there is room."""
         self.here += count
-        if self.here < self._lease.size or self.is_whole:
+        if self.here < self.lease.size or self.is_whole:
             return
-        if not self._lease.grow(next_bytes(self.size, self.here), may_go_on):
+        if not self.lease.grow(next_bytes(self.size, self.here), may_go_on):
             self._held_since_ms = now_ms
 
     def go_on(self, now_ms: int) -> None:
@@ -93,7 +94,7 @@ class IncomingFrame:
 
     def is_in_the_way(self, now_ms: int) -> bool:
         """True if it has memory above the limits for longer than another party should wait."""
-        return now_ms - self._since_ms > ABOVE_MS_MAX and self._lease.is_in_the_way
+        return now_ms - self._since_ms > ABOVE_MS_MAX and self.lease.is_in_the_way
 
     def __repr__(self) -> str:
         return f"IncomingFrame({self.here} of {self.size} bytes{', held' if self.is_held else ''})"

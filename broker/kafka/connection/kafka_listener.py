@@ -264,11 +264,7 @@ class KafkaListener:
                 connection.close()
                 continue
             silent_ms = now_ms - connection.active_ms
-            if (
-                served.quiet_since_ms == connection.active_ms
-                and not connection.is_in_frame
-                and silent_ms <= idle_ms_max
-            ):
+            if served.quiet_since_ms == connection.active_ms and connection.frame is None and silent_ms <= idle_ms_max:
                 continue
             since_ms = served.stands_since_ms(now_ms)
             if since_ms is None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tests.simulation.cluster.drawn_exactly_once import with_exactly_once
+from tests.simulation.cluster.drawn_floods import with_floods
 from tests.simulation.cluster.drawn_groups import with_groups
 from tests.simulation.cluster.drawn_quotas import with_quotas
 from tests.simulation.cluster.drawn_security import with_security
@@ -164,7 +165,7 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     plan = replace(plan, outside=draw.random() < OUTSIDE_SHARE)
     plan = _with_forgetting(draw, _with_replica_balance(draw, _with_tuning(draw, plan)))
     plan = _with_kafka(draw, _with_hung_disks(draw, _with_log_dir_moves(draw, _with_copies(draw, plan))))
-    return with_security(with_quotas(with_exactly_once(with_transactions(with_groups(plan)))))
+    return with_floods(with_security(with_quotas(with_exactly_once(with_transactions(with_groups(plan))))))
 
 
 def _with_kafka(draw: random.Random, plan: Plan) -> Plan:

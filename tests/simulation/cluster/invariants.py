@@ -35,6 +35,7 @@ from tests.simulation.cluster.producer_invariants import ProducerInvariants
 from tests.simulation.cluster.quorum_invariants import QuorumInvariants, SeenQuorum
 from tests.simulation.cluster.reassignment_invariants import ReassignmentInvariants
 from tests.simulation.cluster.replica_invariants import check_replicas
+from tests.simulation.cluster.share_invariants import ShareInvariants
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.scheduler import Process, Scheduler
@@ -59,6 +60,7 @@ class _Life:
     partitions: HostedPartitions
     image: MetadataImage = EMPTY_IMAGE
     configured: ConfigInvariants = field(default_factory=ConfigInvariants)
+    shares: ShareInvariants | None = None
     holds: int = 0
     moved: int = 0
 
@@ -120,6 +122,7 @@ class Invariants:
             image, broker = node.loader.image, node.broker
             if broker is not None:
                 self.claims.read_registration(machine, broker.lifecycle.broker_epoch, image)
+                life.shares = life.shares or ShareInvariants(machine, broker, is_secured=self.secured is not None)
             if image is not life.image:
                 for topic_id in life.image.topics_by_id.keys() - image.topics_by_id.keys():
                     self._gone_s[topic_id] = self._scheduler.now_s
@@ -236,6 +239,8 @@ class Invariants:
         self.claims.forget(partition for life in self._lives.values() for partition in life.partitions.all())
         for life in self._lives.values():
             check_limits(life.machine, life.node)
+            if life.shares is not None:
+                life.shares.deep(self._scheduler.now_s, is_paused=life.process.is_paused)
             if not life.process.is_serving:
                 check_replicas(life.machine, life.node)
                 self.partitions.deep_of(life.machine, life.partitions.all(), all_logs=is_end)

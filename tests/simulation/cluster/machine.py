@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from broker.config.node_config import NodeConfig
+from broker.kafka.connection.frame_connection import FrameConnection
 from broker.kafka.kafka_doors import KafkaListeners
+from broker.network.doors import BrokerService
 from broker.node.both_doors import BothDoors
 from broker.node.commands.format import format_node
 from broker.node.environment import UNHEARD, Environment, Probe
@@ -62,6 +64,9 @@ class Machine:
     has_power: bool = True
     is_held: bool = False
     """Its operator works on its disks: nobody starts it."""
+    kafka: KafkaListeners | None = None
+    kafka_connections: Callable[[], list[FrameConnection]] = list
+    """Kafka's door of the newest process that has one."""
     lives: int = 0
     dead: list[Process] = field(default_factory=list)
     """Processes that were killed, kept where they stood."""
@@ -101,10 +106,14 @@ class Machine:
 
     def _doors(self, process: Process) -> BothDoors:
         bind = SimulatedBind(self.network, process, self.name, lambda: self._runs(process))
-        return BothDoors(
-            SimulatedDoors(self.network, process, self.name, self.time),
-            lambda config, service: KafkaListeners(config, service, self.time, bind),
-        )
+
+        self.kafka_connections = lambda: [end.protocol for end in bind.ends if end.protocol is not None]
+
+        def listeners(config: NodeConfig, service: BrokerService) -> KafkaListeners:
+            self.kafka = KafkaListeners(config, service, self.time, bind)
+            return self.kafka
+
+        return BothDoors(SimulatedDoors(self.network, process, self.name, self.time), listeners)
 
     def _runs(self, process: Process) -> bool:
         return self.process is process and self.node is not None and not self.asked_to_stop.is_set()

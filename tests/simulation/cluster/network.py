@@ -56,9 +56,10 @@ Metadata = tuple[tuple[str, str], ...]
 
 @dataclass(slots=True)
 class Connection:
-    """Carries the exchanges of a channel, until one of them breaks. The server sees its client's port."""
+    """Carries the exchanges of a channel, until one of them breaks. The server sees its client's address."""
 
     port: int
+    host: str = "10.0.0.1"
     is_broken: bool = False
 
 
@@ -288,6 +289,8 @@ class Exchange:
         self.metadata, self.certificate = metadata, network.certificates.get(machine)
         self.channel: object = None
         """The channel of its client."""
+        self.window: int | None = None
+        """So many bytes more the sockets take of a server's stream; None: its client reads."""
         self.trailing: Metadata = ()
         """Set before the answer, with which the client has it."""
         self.server: Process | None = None

@@ -21,6 +21,8 @@ from tests.simulation.cluster.partition_invariants import PartitionInvariants
 from tests.simulation.cluster.producer_invariants import ProducerInvariants
 from tests.simulation.cluster.quorum_invariants import QuorumInvariants
 from tests.simulation.cluster.quota_invariants import QuotaInvariants
+from tests.simulation.cluster.share_invariants import ShareInvariants
+from tests.simulation.cluster.workload import Clients
 
 OF_RECORDS = ("I13", "I14", "I15", "I19", "I21", "I26", "I27", "I32")
 LOST_DISK = "the disk was lost or put back: until the member has left each ISR and learned, it need not hold its log"
@@ -174,5 +176,17 @@ NOT_JUDGED = (
         NeighbourInvariants._waits_for_metadata,
         "return is_late and machine.config.metadata_log_dir in machine.faults.hung",
         "a broker takes no metadata that its disk lacks; the leader drops it after replica.lag.time.max.ms (ADR 0014)",
+    ),
+    NotJudged(
+        ("I87",),
+        ShareInvariants.deep,
+        "if is_paused:",
+        "a process that stands still cuts nobody and gives no memory back",
+    ),
+    NotJudged(
+        ("I88",),
+        Clients.is_flooded_alone,
+        "not self.plan.faults and self.plan.byte_rate is None",
+        "a fault or a quota may explain an answer that is late; I34 and I55 say what they explain",
     ),
 )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tests.simulation.cluster.flood_plan import FloodPlan
 from tests.simulation.cluster.network import Weather
 
 
@@ -350,7 +351,7 @@ class Plan:
     kafka_writers: tuple[KafkaWriterPlan, ...] = ()
     kafka_readers: tuple[KafkaReaderPlan, ...] = ()
     groups: tuple[GroupPlan, ...] = ()
-    """With any of these three, each broker has a listener KAFKA."""
+    """With any of these three, or with floods, each broker has a listener KAFKA."""
     transactors: tuple[TransactorPlan, ...] = ()
     stable_readers: tuple[StableReaderPlan, ...] = ()
     processings: tuple[ProcessingPlan, ...] = ()
@@ -358,6 +359,7 @@ class Plan:
     byte_rate: int | None = None
     """The quota of each client id, at each broker: bytes a second that it may produce, and fetch."""
     security: SecurityPlan | None = None
+    floods: tuple[FloodPlan, ...] = ()
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -366,7 +368,7 @@ class Plan:
     @property
     def has_kafka(self) -> bool:
         has_transactors = any(each.kind is TransactorKind.KAFKA for each in self.transactors)
-        return bool(self.kafka_writers or self.kafka_readers or self.groups or has_transactors)
+        return bool(self.kafka_writers or self.kafka_readers or self.groups or self.floods or has_transactors)
 
     @property
     def voters(self) -> tuple[int, ...]:

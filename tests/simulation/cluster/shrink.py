@@ -96,6 +96,7 @@ def shrink(plan: Plan, run: Run, runs_max: int = RUNS_MAX, tries: int = TRIES) -
         search.cut(lambda p: p.readers, lambda p, kept: replace(p, readers=kept))
         search.cut(lambda p: p.kafka_writers, lambda p, kept: replace(p, kafka_writers=kept))
         search.cut(lambda p: p.kafka_readers, lambda p, kept: replace(p, kafka_readers=kept))
+        search.cut(lambda p: p.floods, lambda p, kept: replace(p, floods=kept))
         search.cut(lambda p: p.operators, lambda p, kept: replace(p, operators=kept))
         search.cut(lambda p: p.topics, _with_topics)
         search.try_each(_fewer_nodes)

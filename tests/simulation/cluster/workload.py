@@ -31,6 +31,7 @@ from tests.simulation.cluster.clients.readers import RETRY_SECONDS, Reader
 from tests.simulation.cluster.fibers import FiberThreads
 from tests.simulation.cluster.groups.group import Group
 from tests.simulation.cluster.invariants import ToldLedger
+from tests.simulation.cluster.kafka.flooder import Flooder
 from tests.simulation.cluster.kafka.readers import KafkaReader
 from tests.simulation.cluster.kafka.writers import KafkaWriter
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
@@ -213,6 +214,7 @@ class Clients:
             *self.transactions.writes(),
             *(sink.work() for sink in self.sinks),
             *(Operator(self, plan).work() for plan in self.plan.operators),
+            *(Flooder(self, number, plan).work() for number, plan in enumerate(self.plan.floods)),
             *(self.secured.works() if self.secured is not None else []),
         ]
 
@@ -382,6 +384,10 @@ class Clients:
     def promises_acks_1(self) -> bool:
         """True if no leader changes: else what is acked with acks=1 may be lost."""
         return not (self.plan.faults or self._leaders_move)
+
+    def is_flooded_alone(self) -> bool:
+        """True if flooders alone could explain an answer that is late (I88)."""
+        return bool(self.plan.floods) and not self.plan.faults and self.plan.byte_rate is None
 
     @property
     def may_forget_producers(self) -> bool:

@@ -62,6 +62,8 @@ from tests.simulation.cluster.kafka.sockets import ClientEnd, ClosedByNode
 
 REQUEST_SECONDS = 5.0
 """A client ends a connection that has not answered for so long."""
+PROMPT_SECONDS = 3.0
+"""Beside flooders, where nothing else is wrong, answers take at most so long (I88)."""
 SIZE = struct.Struct(">i")
 RESPONSES: dict[type[Any], type[Any]] = {
     ApiVersionsRequest: ApiVersionsResponse,
@@ -92,6 +94,8 @@ WANTED = {
     InitProducerIdRequest: 4,
 }
 """The versions that these clients use where it does not matter."""
+PROMPT = (ApiVersionsRequest, MetadataRequest, ProduceRequest)
+"""Requests that a broker answers at once if all is well."""
 
 
 class Broken(Exception):
@@ -103,6 +107,7 @@ class _Asked(NamedTuple):
     request: type[Any]
     version: int
     answer: asyncio.Future[Any]
+    since_s: float
 
 
 class Connection:
@@ -114,6 +119,10 @@ class Connection:
         self._waiting: deque[_Asked] = deque()
         self._why = ""
         self._is_ending = self._had_no_acks = False
+        self.is_prompt = False
+        """True if each Metadata and Produce has to be answered in time."""
+        self.is_ignored = False
+        """True if what comes is thrown away."""
         self._reader = asyncio.get_running_loop().create_task(self._read())
 
     @property
@@ -130,7 +139,8 @@ class Connection:
             return answer
         self._number = (self._number + 1) & 0x7FFF_FFFF
         if is_answered:
-            self._waiting.append(_Asked(self._number, type(message), version, answer))
+            since_s = asyncio.get_running_loop().time()
+            self._waiting.append(_Asked(self._number, type(message), version, answer, since_s))
         else:
             answer.set_result(None)
             self._had_no_acks = True
@@ -153,6 +163,7 @@ class Connection:
             async with asyncio.timeout(REQUEST_SECONDS):
                 return await answer
         except TimeoutError:
+            self._check_prompt(*self._waiting)
             self.close("a request was not answered in time")
             raise Broken(self._why) from None
 
@@ -161,6 +172,8 @@ class Connection:
         try:
             while True:
                 here += await self._end.receive()
+                if self.is_ignored:
+                    here.clear()
                 while len(here) >= SIZE.size and len(here) - SIZE.size >= (size := SIZE.unpack_from(here)[0]):
                     frame = bytes(here[SIZE.size : SIZE.size + size])
                     del here[: SIZE.size + size]
@@ -192,9 +205,16 @@ class Connection:
         if end != len(frame):
             self._break(f"the answer to {asked.request.__name__} v{asked.version} has {len(frame) - end} bytes more")
             return
-        self._waiting.popleft()
+        self._check_prompt(self._waiting.popleft())
         if not asked.answer.done():
             asked.answer.set_result(answer)
+
+    def _check_prompt(self, *asked: _Asked) -> None:
+        now_s = asyncio.get_running_loop().time()
+        for each in asked:
+            if self.is_prompt and each.request in PROMPT and now_s - each.since_s > PROMPT_SECONDS:
+                waited = f"{each.request.__name__} waits {now_s - each.since_s:.1f} s"
+                self._wrong(f"I88: {self._client_id}: beside flooders {waited} for its answer")
 
     def _break(self, what: str) -> None:
         self._wrong(f"I58: {self._client_id}: {what}")

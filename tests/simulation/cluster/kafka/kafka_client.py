@@ -80,6 +80,7 @@ class KafkaClient:
         end = ClientEnd(clients.network, clients.process, CLIENTS, endpoint)
         first = self.draw.randrange(1 << 31)
         connection = Connection(end, self.name, first, lambda text: clients.ledger.report("answers", text))
+        connection.is_prompt = clients.is_flooded_alone()
         self._open[endpoint] = connection
         question = ApiVersionsRequest(client_software_name="simulated", client_software_version="1")
         versions = await connection.ask(question, 3)

@@ -2,8 +2,8 @@
 
 A connection is an exchange of the network whose messages are pieces of the stream: cut anywhere, delayed one by one, in
 order. So the network's faults are those of every exchange. A server gets whatever has come as one read, as from a
-socket: the rest of a frame and the beginning of the next one together. Nobody waits for a slow reader. Not here: what
-the bytes mean.
+socket: the rest of a frame and the beginning of the next one together. Nobody waits for a slow reader, but for one that
+reads nothing at all: its sockets take SOCKET_BYTES, and the server keeps the rest. Not here: what the bytes mean.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Any
 
 from broker.kafka.connection.frame_connection import FrameConnection
 from penstock.types import Endpoint
-from tests.simulation.cluster.network import OK, UNAVAILABLE, Exchange, Listener, Network, Status
+from tests.simulation.cluster.network import OK, UNAVAILABLE, Connection, Exchange, Listener, Network, Status
 from tests.simulation.cluster.scheduler import Process
 
 METHOD = "/kafka/Connection"
 CUT_SHARE = 0.3
 """So many of the writes come in several pieces."""
+SOCKET_BYTES = 32_768
 RESET = Status(UNAVAILABLE, "Connection reset by peer")
 UNASKED = Status(UNAVAILABLE, "a node that serves has closed the connection")
 
@@ -36,11 +37,15 @@ class SimulatedBind:
     def __init__(self, network: Network, process: Process, machine: str, serves: Callable[[], bool]) -> None:
         """`serves`: the process has not been asked to stop."""
         self._network, self._process, self._machine, self._serves = network, process, machine, serves
+        self.ends: dict[ServerEnd, None] = {}
+        """The connections that there are."""
 
     async def __call__(self, protocol: Callable[[], FrameConnection], endpoint: Endpoint) -> SimulatedAddress:
         if endpoint in self._network.listeners:
             raise OSError(errno.EADDRINUSE, "the address is in use")
-        return SimulatedAddress(self._network, self._process, self._machine, protocol, endpoint, self._serves)
+        return SimulatedAddress(
+            self._network, self._process, self._machine, protocol, endpoint, self._serves, self.ends
+        )
 
 
 class SimulatedAddress:
@@ -54,9 +59,10 @@ class SimulatedAddress:
         protocol: Callable[[], FrameConnection],
         endpoint: Endpoint,
         serves: Callable[[], bool],
+        ends: dict[ServerEnd, None],
     ) -> None:
         self._network, self._process, self._protocol, self._endpoint = network, process, protocol, endpoint
-        self._serves = serves
+        self._serves, self._ends = serves, ends
         self._listener = Listener(process, machine, {METHOD: self._accept})
 
     async def listen(self) -> None:
@@ -69,7 +75,14 @@ class SimulatedAddress:
     def _accept(self, exchange: Exchange) -> asyncio.Task[None]:
         assert self._process.loop is not None
         end = ServerEnd(self._network.scheduler.draw, exchange, self._protocol, self._serves)
-        return self._process.loop.create_task(end.run())
+        return self._process.loop.create_task(self._run(end))
+
+    async def _run(self, end: ServerEnd) -> None:
+        self._ends[end] = None
+        try:
+            await end.run()
+        finally:
+            del self._ends[end]
 
 
 class ServerEnd:
@@ -87,11 +100,14 @@ class ServerEnd:
         self._resumed = asyncio.Event()
         self._resumed.set()
         self._is_closed = False
+        self.protocol: FrameConnection | None = None
+        self._unsent = bytearray()
+        """Bytes that the sockets of a client which reads nothing do not take."""
 
     async def run(self) -> None:
         """From the first byte to the last: the protocol is told of each."""
         self._task = asyncio.current_task()
-        protocol = self._make()
+        protocol = self.protocol = self._make()
         protocol.connection_made(self)  # type: ignore[arg-type]
         error: Exception | None = None
         try:
@@ -124,17 +140,31 @@ class ServerEnd:
     # -- the transport -------------------------------------------------------------------------------------------------
 
     def get_extra_info(self, name: str) -> Any:
-        return ("10.0.0.1", self._exchange.connection.port) if name == "peername" else None
+        connection = self._exchange.connection
+        return (connection.host, connection.port) if name == "peername" else None
 
     def set_write_buffer_limits(self, high: int) -> None: ...
 
     def get_write_buffer_size(self) -> int:
-        return 0
+        return len(self._unsent)
 
     def writelines(self, parts: Iterable[bytes]) -> None:
-        if not self._is_closed:
-            for piece in pieces(self._draw, b"".join(parts)):
-                self._exchange.answer(piece)
+        if self._is_closed:
+            return
+        data = b"".join(parts)
+        if self._exchange.window is not None:
+            data = self._taken(data, self._exchange.window)
+        for piece in pieces(self._draw, data):
+            self._exchange.answer(piece)
+
+    def _taken(self, data: bytes, window: int) -> bytes:
+        """As much as the sockets take."""
+        taken = data[:window]
+        self._exchange.window = window - len(taken)
+        self._unsent += data[len(taken) :]
+        if self._unsent and self.protocol is not None:
+            self.protocol.pause_writing()
+        return taken
 
     def pause_reading(self) -> None:
         self._resumed.clear()
@@ -146,7 +176,9 @@ class ServerEnd:
         return self._is_closed
 
     def close(self) -> None:
-        self._end(UNASKED if self._serves() else OK)
+        """After what is written: never, if its client reads nothing."""
+        if not self._unsent:
+            self._end(UNASKED if self._serves() else OK)
 
     def abort(self) -> None:
         self._end(RESET)
@@ -162,9 +194,21 @@ class ServerEnd:
 class ClientEnd:
     """A client's end."""
 
-    def __init__(self, network: Network, process: Process, machine: str, endpoint: Endpoint) -> None:
+    def __init__(
+        self, network: Network, process: Process, machine: str, endpoint: Endpoint, host: str | None = None
+    ) -> None:
+        """`host`: the address that it comes from, if not that of all clients."""
         self._draw = network.scheduler.draw
-        self._exchange = Exchange(network, process, machine, endpoint, METHOD)
+        connection = None if host is None else Connection(next(network.ports), host)
+        self._exchange = Exchange(network, process, machine, endpoint, METHOD, connection)
+
+    @property
+    def is_over(self) -> bool:
+        return self._exchange.to_client.status is not None
+
+    def read_no_more(self) -> None:
+        """From now on nothing that the server sends is read."""
+        self._exchange.window = SOCKET_BYTES
 
     def send(self, data: bytes) -> None:
         for piece in pieces(self._draw, data):

@@ -35,6 +35,7 @@ from tests.simulation.cluster.mutants.quorum import QUORUM
 from tests.simulation.cluster.mutants.quotas import QUOTAS
 from tests.simulation.cluster.mutants.replication import REPLICATION
 from tests.simulation.cluster.mutants.security import SECURITY
+from tests.simulation.cluster.mutants.shares import SHARES
 from tests.simulation.cluster.mutants.sink import SINK
 from tests.simulation.cluster.mutants.snapshots import SNAPSHOTS
 from tests.simulation.cluster.mutants.storage import STORAGE
@@ -65,6 +66,7 @@ MUTANTS = (
     *PROCESSING,
     *SINK,
     *SECURITY,
+    *SHARES,
     *TRANSACTIONS,
 )
 SEEDS_DRAWN = 100
@@ -99,6 +101,8 @@ def fit(plan: Plan, mutant: Mutant) -> tuple[int, int]:
     """How well the plan's faults fit the mutant; of plans that fit equally well, the smaller seed."""
     copies = min(topic.replication_factor for topic in plan.topics)
     if (mutant in TRANSACTIONS and not plan.transactors) or (mutant in SECURITY and plan.security is None):
+        return -1000, -plan.seed
+    if mutant in SHARES and not plan.floods:
         return -1000, -plan.seed
     if (mutant.is_replicated and copies < 2) or (mutant in QUORUM and len(plan.voters) < 3):
         return -1000, -plan.seed
@@ -148,7 +152,7 @@ def plans_for(mutant: Mutant, stories_max: int, seeds_max: int) -> Iterator[tupl
     """With their names, in the order in which they are tried."""
     for number, story in enumerate(mutant.stories):
         yield f"its own story, {number}", story
-    for number in range(0 if mutant in (*TRANSACTIONS, *SECURITY) else stories_max):  # these have neither
+    for number in range(0 if mutant in (*TRANSACTIONS, *SECURITY, *SHARES) else stories_max):  # these have neither
         yield f"story {number}", draw_story(number, scene_of(mutant), mutant.kinds)
     for seed in ordered(mutant)[:seeds_max] if seeds_max else ():
         yield f"seed {seed}", draw_plan(seed)

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.plan import Plan, SecurityPlan
     from tests.simulation.cluster.workload import Clients
 
-ROOT, WORKER = "root", "worker"
+ROOT, WORKER, TENANT = "root", "worker", "tenant"
 OF_CLIENTS = ("BROKER", "OUTSIDE", "KAFKA")
 PASSWORDS = {ROOT: "root's own", WORKER: "worker's own"}
+TENANTS_PASSWORD = "tenant's own"
 
 
 def guests_of(plan: SecurityPlan) -> list[str]:
@@ -70,6 +71,8 @@ def first_users(plan: Plan) -> list[UserScramCredentialRecord]:
     if plan.security is None:
         return []
     passwords = PASSWORDS | {guest: f"{guest}-0" for guest in guests_of(plan.security)}
+    if plan.floods:
+        passwords |= {TENANT: TENANTS_PASSWORD}
     return [scram_record(user, _credential(user, password)) for user, password in passwords.items()]
 
 
@@ -79,6 +82,8 @@ class Secured:
     root: Mapping[str, str] = {"username": ROOT, "password": PASSWORDS[ROOT]}
     worker: Mapping[str, str] = {"username": WORKER, "password": PASSWORDS[WORKER]}
     """The options of every client that works."""
+    tenant: Mapping[str, str] = {"username": TENANT, "password": TENANTS_PASSWORD}
+    """The options of flooders that log in: of a user without rights, which no other story has."""
 
     def __init__(
         self,

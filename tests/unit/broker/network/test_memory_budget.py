@@ -144,6 +144,17 @@ def test_parties_take_turns_so_one_with_many_streams_does_not_starve_another() -
     assert "honest" in streams.granted[:2]
 
 
+def test_a_lease_above_the_limits_is_in_the_way_of_no_party_that_waits_for_a_share_of_its_own() -> None:
+    streams = Streams(stream_share=1)
+    above = streams.budget.open("large").acquire(900, lambda lease: None, come=100)
+    assert above is not None and above.grow(600, lambda lease: None) and above.is_above
+    assert streams.budget.open("idle").acquire(500, lambda lease: None, come=4) is not None
+    assert not streams.acquire("idle again", streams.budget.open("idle"), 500) and not above.is_in_the_way
+    assert above.grow(990, lambda lease: None) and not streams.acquire("late", streams.budget.open("b"), 100)
+    assert above.is_in_the_way
+    above.release()
+
+
 def test_a_stream_that_waits_for_room_is_overtaken_and_not_for_ever() -> None:
     streams = Streams(stream_share=1)
     first = streams.budget.open("x").take(900)
@@ -152,10 +163,46 @@ def test_a_stream_that_waits_for_room_is_overtaken_and_not_for_ever() -> None:
         assert streams.acquire(f"small {n}", streams.budget.open(f"host {n}"), 1)
         streams.leases[f"small {n}"].release()
     assert not streams.acquire("late", streams.budget.open("b"), 1), "there is room for it, but it is not its turn"
-    first.resize(890)
-    assert streams.granted == []
+    assert streams.granted == ["large"], "it is let in above the limits"
     first.resize(800)
     assert streams.granted == ["large", "late"]
+
+
+def test_a_stream_that_was_overtaken_waits_while_another_one_is_above_the_limits_and_nobody_is_before_it() -> None:
+    streams = Streams(stream_share=1)
+    first = streams.budget.open("x").take(600)
+    assert streams.acquire("above", streams.budget.open("top"), 410)
+    assert not streams.acquire("next", streams.budget.open("a"), 120)
+    first.resize(550)
+    for n in range(OVERTAKEN_MAX):
+        assert streams.acquire(f"small {n}", streams.budget.open(f"host {n}"), 1)
+        streams.leases[f"small {n}"].release()
+    assert not streams.acquire("late", streams.budget.open("b"), 1) and streams.granted == []
+    streams.leases["above"].release()
+    assert streams.granted == ["next", "late"]
+
+
+def test_a_stream_that_waits_for_the_share_of_its_own_party_is_overtaken_for_ever() -> None:
+    streams = Streams(stream_share=1)
+    for name, size in (("x", 500), ("y", 250)):
+        assert streams.acquire(name, streams.budget.open(name), size)
+    assert not streams.acquire("y again", streams.budget.open("y"), 100)
+    honest = streams.budget.open("honest")
+    for _ in range(3 * OVERTAKEN_MAX):
+        assert honest.has_room(1) and streams.acquire("small", honest, 1)
+        streams.leases["small"].release()
+    assert streams.granted == []
+
+
+def test_a_party_with_no_answers_of_its_own_is_read_while_those_of_others_are_above_the_budget() -> None:
+    streams = Streams()
+    unread = streams.budget.open("reads nothing")
+    over = [unread.take(400) for _ in range(4)]
+    honest = streams.budget.open("honest")
+    assert honest.has_room(0) and streams.acquire("next request", honest, 0)
+    assert not unread.has_room(0) and not honest.has_room(1)
+    for lease in over:
+        lease.release()
 
 
 def test_what_is_in_memory_already_is_counted_even_over_the_budget_and_made_good_first() -> None:
