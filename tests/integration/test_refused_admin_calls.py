@@ -66,7 +66,6 @@ CHANGES: dict[str, Callable[[Admin], Any]] = {
 QUESTIONS: dict[str, Callable[[Admin], Any]] = {
     "describe_topic": lambda admin: admin.describe_topic(ORDERS),
     "list_offsets": lambda admin: admin.list_offsets([T0]),
-    "cluster_health": lambda admin: admin.cluster_health(),
     "describe_quorum": lambda admin: admin.describe_quorum(),
     "describe_metadata": lambda admin: admin.describe_metadata(),
     "metadata_digests": lambda admin: admin.metadata_digests(),
@@ -85,6 +84,7 @@ QUESTIONS: dict[str, Callable[[Admin], Any]] = {
 LISTS: dict[str, Callable[[Admin], Any]] = {
     "list_topics": lambda admin: admin.list_topics(),
     "describe_topics": lambda admin: admin.describe_topics(),
+    "cluster_health": lambda admin: admin.cluster_health(),
     "describe_cluster": lambda admin: admin.describe_cluster(),
     "describe_brokers": lambda admin: admin.describe_brokers(),
     "list_groups": lambda admin: admin.list_groups(),
