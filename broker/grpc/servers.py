@@ -76,7 +76,7 @@ class GrpcServer:
         self._executor = threads.executor(f"connections-{listener}", 1)
         self._endpoint = endpoint
         quieten()
-        self._server = grpc.aio.server(options=_options(limits))
+        self._server = grpc.aio.server(options=server_options(limits))
         self._sockets = sockets = AcceptedSockets((endpoint.port,), endpoint.host)
         self.connections = ConnectionWatch(listener, sockets, guard, streams, clock, self._executor)
         self._lobby = Lobby(listener, self._find, is_known or (lambda peer: True))
@@ -162,7 +162,8 @@ class GrpcServer:
         await self._server.stop(STOP_GRACE_SECONDS)
 
 
-def _options(limits: ListenerLimits) -> list[tuple[str, Any]]:
+def server_options(limits: ListenerLimits) -> list[tuple[str, Any]]:
+    """Options of every server."""
     return [
         ("grpc.so_reuseport", 0),  # else a second node on the same port would share it in silence
         ("grpc.max_receive_message_length", limits.message_bytes_max),
