@@ -33,6 +33,8 @@ from penstock.messages.api import Api
 Call = Callable[[Any, grpc.aio.ServicerContext, Caller], Awaitable[bytes]]
 """Takes the decoded request of a call, and who makes it; the bytes of its answer."""
 CallerOf = Callable[[grpc.aio.ServicerContext, Api[Any, Any]], Caller]
+Delivered = Callable[[Caller, int], None]
+"""Hears that a caller's message has come, and how many bytes it has."""
 Stream = Callable[[Any, grpc.aio.ServicerContext], Awaitable[None]]
 
 
@@ -48,6 +50,7 @@ def add_calls(
     read_unproven: ReadUnproven = read_at_once,
     log_ins: RequestMemory | None = None,
     refuses: Refuses = NOT_COUNTED,
+    delivered: Delivered = lambda caller, size: None,
 ) -> None:
     """Serve these APIs under the full name of a service; `busy` counts the time of its calls. `caller_of` tells who
     makes one, or refuses it, of which `refuses` hears; `read_unproven` reads what may come before that is known, and
@@ -65,6 +68,7 @@ def add_calls(
                 turns,
                 read_unproven if api.before_authentication else None,
                 refuses,
+                delivered,
             ),
             None,
             None,
@@ -101,6 +105,7 @@ def _bounded(
     turns: ReadTurns,
     read_unproven: ReadUnproven | None,
     refuses: Refuses,
+    delivered: Delivered,
 ) -> Callable[[Any, grpc.aio.ServicerContext], Awaitable[bytes]]:
     read = read_at_once if read_unproven is None else read_unproven
 
@@ -110,6 +115,7 @@ def _bounded(
         raw: Any = await turns.read(peer, lambda: read(context, peer))
         if raw is grpc.aio.EOF:
             raise InvalidRequestError(f"{api.name}: the call has no message")
+        delivered(caller, len(raw))
         return decoder.decode(raw), memory.admit(party_of(caller), len(raw))
 
     async def answer(context: grpc.aio.ServicerContext) -> bytes:

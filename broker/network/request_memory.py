@@ -12,9 +12,8 @@ Those to fetches are counted before they are built, by their session.
 Before a log-in a connection has a budget apart (`before_log_in`): what strangers send takes no room of a user's.
 
 Small requests have a budget of their own (one eighth), in which nothing is held before they arrive, so large ones
-cannot keep them waiting. One thing is not bounded here: every gRPC stream may have one unexpectedly large message on
-its way, because gRPC collects it before we see any of it. `socket.request.max.bytes` bounds its size, `max.connections`
-the number of streams.
+cannot keep them waiting. A message that gRPC has still to hand over is not counted here: its library collects it before
+we see any of it (connections/under_way.py).
 """
 
 from __future__ import annotations
