@@ -29,6 +29,7 @@ from broker.grpc.open_services import OpenServices
 from broker.grpc.outgoing_calls import MESSAGE_BYTES_OVERHEAD
 from broker.grpc.refused_calls import RefusedCalls, UnknownCalls
 from broker.grpc.request_decoder import RequestDecoders
+from broker.grpc.unread_answers import UnreadAnswers, WithCalls
 from broker.load.busy_time import BusyTime
 from broker.network.doors import ControllerService
 from broker.network.request_channel import SMALL_BYTES, RequestChannel
@@ -75,7 +76,9 @@ class GrpcServer:
         quieten()
         self._server = grpc.aio.server(options=server_options(limits))
         self._sockets = sockets = AcceptedSockets((endpoint.port,), endpoint.host)
-        self.connections = ConnectionWatch(listener, sockets, guard, streams, clock, self._executor)
+        self._unread = UnreadAnswers(clock.now_ms)
+        view = WithCalls(streams, self._unread)
+        self.connections = ConnectionWatch(listener, sockets, guard, view, clock, self._executor)
         self._lobby = Lobby(listener, self._find, is_known or (lambda peer: True))
         self._bytes = None
         if watched is not None:
@@ -105,7 +108,7 @@ class GrpcServer:
         counts the calls' time; `log_ins` is the memory for what comes before a log-in."""
         read = self._lobby.read
         given = calls, streams, decoders, memory, busy, caller_of, read, log_ins, self._refusals, delivered
-        add_calls(self._server, service, *given)
+        add_calls(self._server, service, *given, unread=self._unread)
         self._services.append(service)
 
     async def start(self) -> None:

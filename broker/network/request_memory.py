@@ -67,6 +67,23 @@ class RequestMemory:
         finally:
             account.close()
 
+    async def wait_for_answers(self, party: str) -> None:
+        """Until the unread answers of a party leave room for one more."""
+        account = self.answers.open(party)
+        try:
+            if not account.has_room(0):
+                (await acquired(account, 0)).release()
+        finally:
+            account.close()
+
+    def answer(self, party: str, size: int) -> Lease:
+        """Counts the answer of a call, which was built, until the lease is released."""
+        account = self.answers.open(party)
+        try:
+            return account.take(ANSWER_COPIES * size)
+        finally:
+            account.close()
+
     def statistics(self) -> MemoryStatistics:
         small, large = self.small.statistics(), self.large.statistics()
         return MemoryStatistics(
