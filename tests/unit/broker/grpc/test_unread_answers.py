@@ -36,6 +36,14 @@ class Call:
             callback(self)
 
 
+async def until(condition: Callable[[], object]) -> None:
+    for _ in range(6_000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise TimeoutError
+
+
 def test_a_large_answer_counts_until_its_call_ends_and_its_connection_is_known_to_write() -> None:
     now_ms, memory = [7], RequestMemory(64 * MIB)
     unread = UnreadAnswers(lambda: now_ms[0])
@@ -83,14 +91,11 @@ def test_an_answer_that_a_client_does_not_read_is_under_way_until_it_is_read() -
         options = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 65_536)]
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
             asked = channel.unary_stream("/any/Metadata")(pb.MetadataRequest().SerializeToString())
-            async with asyncio.timeout(60):
-                while not unread.writing_since_ms():
-                    await asyncio.sleep(0.01)
-                assert unread.writing_since_ms() == {HERE.peer: 5}
-                assert memory.answers.statistics().used_bytes == 2 * ANSWER_COPIES * MIB
-                await asked.read()
-                while unread.writing_since_ms():
-                    await asyncio.sleep(0.01)
+            await until(unread.writing_since_ms)
+            assert unread.writing_since_ms() == {HERE.peer: 5}
+            assert memory.answers.statistics().used_bytes == 2 * ANSWER_COPIES * MIB
+            await asked.read()
+            await until(lambda: not unread.writing_since_ms())
         assert not memory.answers.statistics().used_bytes
         await server.stop(None)
 
