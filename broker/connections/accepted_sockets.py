@@ -98,6 +98,7 @@ class AcceptedSockets:
     def carried(self, peers: Collection[Endpoint]) -> dict[Endpoint, Carried]:
         """The bytes of those of these connections that the last look has found."""
         found: dict[Endpoint, Carried] = {}
+        peers = frozenset(peers)
         for descriptor, (inode, peer) in self._known.items():
             if peer is not None and peer in peers:
                 with suppress(OSError):  # it was closed meanwhile
@@ -168,8 +169,12 @@ class AcceptedSockets:
 
 
 def _carried(descriptor: int) -> Carried:
-    with _borrowed(descriptor) as connection:
+    # Its family is of no account here, and Python would ask the kernel for it.
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, descriptor)
+    try:
         told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED_AT + _COUNT_BYTES)
+    finally:
+        connection.detach()
     return Carried(_count(told, _RECEIVED_AT), _count(told, _ACKNOWLEDGED_AT))
 
 

@@ -25,8 +25,8 @@ from penstock.types import Endpoint
 
 _log = logging.getLogger(__name__)
 
-LOOK_SECONDS, CONNECTION_SECONDS = 0.1, 80e-6
-"""The time between two looks: the longer one of these, the second for each connection. One costs some 4 µs, so looks
+LOOK_SECONDS, CONNECTION_SECONDS = 0.1, 120e-6
+"""The time between two looks: the longer one of these, the second for each connection. One costs some 6 µs, so looks
 take 1/20 of a core at most. Not measured by a clock: a thread that waits for its turn is not busy."""
 QUICK_SHARE = 4
 """A party that has such a part of its share is looked at so many times as often, because a machine on the same network

@@ -88,3 +88,21 @@ def test_a_header_block_without_an_end_is_cut_and_others_are_served(is_logged_in
             await server.stop()
 
     asyncio.run(main())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="connections are looked at by /proc")
+def test_where_nobody_logs_in_a_header_block_without_an_end_is_cut_as_before_a_log_in() -> None:
+    async def main() -> None:
+        gate, here = Gate("OUT", "INTERNAL"), Endpoint("127.0.0.1", free_ports(1)[0][0])
+        door = cast(Any, NoStreams())
+        shares = Shares(MIB, MIB)
+        served = ServedListener("OUT", here, LIMITS, LIMITS.guard("OUT"), cast(Any, None), gate, door, shares)
+        server = broker_server(served, CLOCK, THREADS)
+        await server.start()
+        try:
+            sent = await asyncio.to_thread(flood, here.port, lambda peer: None)
+            assert sent < BYTES_MAX and server.connections.statistics().closed_for_bytes == 1
+        finally:
+            await server.stop()
+
+    asyncio.run(main())
