@@ -119,11 +119,13 @@ class ByteWatcher:
             self._connected, self._descriptors = self._sockets.peers(), descriptors
             self._ending &= set(self._connected)
         self._looks += 1
+        heard = {peer: self._watched.heard.of(peer) for peer in self._connected}
+        carried = self._sockets.carried(self._connected) if self._connected else {}
+        # AFTER the bytes are counted: a message that comes meanwhile makes no stranger of its sender. What was heard is
+        # counted BEFORE them (under_way.py).
         strangers = {peer for peer in self._connected if not self._watched.is_known(peer)}
-        heard = {peer: self._watched.heard.of(peer) for peer in self._connected if peer not in strangers}
-        carried = self._sockets.carried(self._connected) if self._connected else {}  # AFTER what was heard of them
         self._look_at_strangers({peer: carried[peer].received for peer in strangers if peer in carried})
-        self._look_at_known(heard, {peer: counts for peer, counts in carried.items() if peer in heard})
+        self._look_at_known(heard, {peer: counts for peer, counts in carried.items() if peer not in strangers})
 
     def _look_at_strangers(self, received: Mapping[Endpoint, int]) -> None:
         while self._charged:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import cast
 
 import pytest
 
@@ -20,7 +21,7 @@ from broker.connections.byte_watch import (
     ByteWatch,
 )
 from broker.connections.byte_watcher import REFUSED_BYTES, ByteWatcher, Watched
-from broker.connections.under_way import CONNECTION_BYTES, PARTY_BYTES_MIN, Shares
+from broker.connections.under_way import CONNECTION_BYTES, PARTY_BYTES_MIN, Carried, Shares
 from broker.grpc.heard import HeardConnections
 from broker.network.request_channel import Caller
 from penstock.clock import SystemClock
@@ -143,6 +144,34 @@ def test_a_connection_is_cut_while_nobody_reads_it_and_one_that_is_logged_in_is_
                         stranger.sendall(bytes(16_384))
             finally:
                 watcher.stop()
+
+
+class Overtaken:
+    """Sockets whose connection is heard of while its bytes are counted."""
+
+    def __init__(self) -> None:
+        self.known: set[Endpoint] = set()
+        self.cuts: list[Collection[Endpoint]] = []
+
+    def descriptors(self) -> int:
+        return 1
+
+    def peers(self) -> list[Endpoint]:
+        return [HERE]
+
+    def carried(self, peers: Collection[Endpoint]) -> dict[Endpoint, Carried]:
+        self.known.add(HERE)
+        return {HERE: Carried(CONNECTION_BYTES_MAX + 1, 0)}
+
+    def cut(self, peers: Collection[Endpoint]) -> None:
+        self.cuts.append(peers)
+
+
+def test_a_connection_whose_first_message_comes_while_bytes_are_counted_is_no_stranger() -> None:
+    sockets = Overtaken()
+    known = watched(sockets.known.__contains__)
+    ByteWatcher("OUT", cast(AcceptedSockets, sockets), known, int, CLOCK, THREADS).look()
+    assert not sockets.cuts
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sockets have filters on Linux")
