@@ -22,14 +22,15 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from broker.connections.shut_out import shut_out
+from broker.connections.under_way import Carried
 from penstock.addresses import as_connected
 from penstock.types import Endpoint
 from storage.disk.spare_descriptors import SPARE
 
 DESCRIPTORS = "/proc/self/fd"
 PEERS_KEPT = 4_096
-_RECEIVED_AT, _RECEIVED_BYTES = 128, 8
-"""Where the kernel's `struct tcp_info` has the bytes that were received."""
+_ACKNOWLEDGED_AT, _RECEIVED_AT, _COUNT_BYTES = 120, 128, 8
+"""Where the kernel's `struct tcp_info` has the bytes that the far end has acknowledged, and that were received."""
 
 
 @lru_cache(PEERS_KEPT)
@@ -48,7 +49,7 @@ class AcceptedSocket:
     def received_bytes(self) -> int:
         """Since its beginning; 0 once it has ended."""
         try:
-            return _received(self._descriptor)
+            return _carried(self._descriptor).received
         except OSError:
             return 0
 
@@ -94,15 +95,16 @@ class AcceptedSockets:
             self._known[descriptor] = seen if seen and seen[0] == inode else (inode, self._peer(descriptor))
         return [peer for _, peer in self._known.values() if peer is not None]
 
-    def received(self, peers: Collection[Endpoint]) -> dict[Endpoint, int]:
-        """The bytes that came over those of these connections that the last look has found."""
-        found: dict[Endpoint, int] = {}
+    def carried(self, peers: Collection[Endpoint]) -> dict[Endpoint, Carried]:
+        """The bytes of those of these connections that the last look has found."""
+        found: dict[Endpoint, Carried] = {}
+        peers = frozenset(peers)
         for descriptor, (inode, peer) in self._known.items():
             if peer is not None and peer in peers:
                 with suppress(OSError):  # it was closed meanwhile
                     seen = os.fstat(descriptor)
                     if (seen.st_dev, seen.st_ino) == inode:
-                        found[peer] = _received(descriptor)
+                        found[peer] = _carried(descriptor)
         return found
 
     def cut(self, peers: Collection[Endpoint]) -> int:
@@ -166,10 +168,18 @@ class AcceptedSockets:
         return Endpoint(as_connected(far[0]), far[1])
 
 
-def _received(descriptor: int) -> int:
-    with _borrowed(descriptor) as connection:
-        told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED_AT + _RECEIVED_BYTES)
-    return int.from_bytes(told[_RECEIVED_AT:], sys.byteorder)
+def _carried(descriptor: int) -> Carried:
+    # Its family is of no account here, and Python would ask the kernel for it.
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, descriptor)
+    try:
+        told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED_AT + _COUNT_BYTES)
+    finally:
+        connection.detach()
+    return Carried(_count(told, _RECEIVED_AT), _count(told, _ACKNOWLEDGED_AT))
+
+
+def _count(told: bytes, at: int) -> int:
+    return int.from_bytes(told[at : at + _COUNT_BYTES], sys.byteorder)
 
 
 def _one_address(host: str) -> str:

@@ -1,19 +1,20 @@
 """Decides which connections are cut for the bytes that they send before anybody has logged in by them. Pure.
 
-Before a log-in a connection has little to say: TLS's handshake, the log-in, health checks. gRPC's library takes more
-without a word, and for some frames without an end (a header block in CONTINUATION frames, which no limit of the library
-ends): they become no call that a node could refuse. So the kernel's count of received bytes is looked at:
+Before a log-in a connection has little to say: TLS's handshake, the log-in, health checks. Where nobody logs in it is
+the same before the first call: no message is read until then. gRPC's library takes more without a word, and for some
+frames without an end (a header block in CONTINUATION frames, which no limit of the library ends): they become no call
+that a node could refuse. So the kernel's count of received bytes is looked at:
 
     of a connection     CONNECTION_BYTES_MAX at once, then CONNECTION_BYTES_A_SECOND
     of a network        NETWORK_BYTES_MAX at once, then NETWORK_BYTES_A_SECOND; an address of IPv4, 64 bits of IPv6
 
-Above the first the connection is cut. The second counts what each connection sends above LOG_IN_BYTES, so however many
-clients of one address log in at once, they count for nothing. Above it the network's connections that go on sending are
-cut, and it is shut out: it begins no new one (shut_out.py) until enough of its bytes have leaked away, which takes a
-minute at most. What somebody has logged in by goes on. Bytes under a log-in that is over do not count.
+Above the first the connection is cut. The second counts what each connection sends above LOG_IN_BYTES, or where nobody
+logs in above FIRST_CALL_BYTES, so however many clients of one address begin at once, they count for nothing. Above it
+the network's connections that go on sending are cut, and it is shut out: it begins no new one (shut_out.py) until
+enough of its bytes have leaked away, which takes a minute at most. What somebody has logged in by goes on. Bytes under
+a log-in that is over do not count.
 
-After a log-in a connection may send as much as it likes, as long as calls and messages come of it: `HeardWatch` names
-those that have sent more since the last one than all messages under way can have.
+After a log-in, or a call, a connection may send as much as it likes, as long as messages come of it (under_way.py).
 
 Not here: reading the counts (accepted_sockets.py), how often (byte_watcher.py), and messages that are read before a
 log-in (lobby.py).
@@ -21,7 +22,7 @@ log-in (lobby.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from typing import Final, NamedTuple
 
 from metadata.addresses import network_of
@@ -35,6 +36,8 @@ NETWORK_BYTES_KEPT_MAX: Final = 16 << 20
 NETWORK_BYTES_A_SECOND: Final = 1 << 18
 LOG_IN_BYTES: Final = 16_384
 """A handshake with a chain of certificates, and a log-in."""
+FIRST_CALL_BYTES: Final = 1 << 17
+"""A window of HTTP/2 may be full before the node has heard of the first call; and as much again for its headers."""
 
 
 class ByteVerdict(NamedTuple):
@@ -57,10 +60,10 @@ class _Connection:
         self.level = 0.0
         """As many of these as have not leaked away."""
 
-    def more(self, received: int) -> int:
-        """Counts what came since the last look; how much of that is above LOG_IN_BYTES."""
+    def more(self, received: int, free_bytes: int) -> int:
+        """Counts what came since the last look; how much of that is above what is free."""
         count = max(received - self.received, 0)
-        above = max(self.sent + count - max(self.sent, LOG_IN_BYTES), 0)
+        above = max(self.sent + count - max(self.sent, free_bytes), 0)
         self.received, self.sent, self.level = received, self.sent + count, self.level + count
         return above
 
@@ -68,7 +71,9 @@ class _Connection:
 class ByteWatch:
     """The connections of one listener, as they were at the last look."""
 
-    def __init__(self) -> None:
+    def __init__(self, free_bytes: int = LOG_IN_BYTES) -> None:
+        """`free_bytes` of each connection do not count against its network."""
+        self._free_bytes = free_bytes
         self._of: dict[Endpoint, _Connection] = {}
         self._networks: dict[str, float] = {}
         """The bytes that count against each."""
@@ -83,7 +88,7 @@ class ByteWatch:
         above: dict[Endpoint, int] = {}
         for peer, count in received.items():
             known = before.get(peer) or _Connection(count if peer in self._logged_in else 0)
-            above[peer], self._of[peer] = known.more(count), known
+            above[peer], self._of[peer] = known.more(count, self._free_bytes), known
             if above[peer]:
                 network = network_of(peer.host)
                 level = self._networks.get(network, 0.0) + above[peer]
@@ -109,25 +114,3 @@ class ByteWatch:
 
     def __repr__(self) -> str:
         return f"ByteWatch({len(self._of)} connections without a log-in)"
-
-
-class HeardWatch:
-    """The connections by which somebody is logged in, as they were at the last look."""
-
-    def __init__(self, unheard_max: int) -> None:
-        """`unheard_max`: the bytes that may come without a call or a message."""
-        self._max = unheard_max
-        self._of: dict[Endpoint, tuple[int, int]] = {}
-        """How many calls and messages had come, and the bytes that were received then."""
-
-    def look(self, received: Mapping[Endpoint, int], heard: Callable[[Endpoint], int]) -> Set[Endpoint]:
-        """The connections that are cut. `heard` tells how many calls and messages came over one."""
-        before, self._of = self._of, {}
-        for peer, count in received.items():
-            calls = heard(peer)
-            known = before.get(peer)
-            self._of[peer] = known if known is not None and known[0] == calls else (calls, count)
-        return {peer for peer, count in received.items() if count - self._of[peer][1] > self._max}
-
-    def __repr__(self) -> str:
-        return f"HeardWatch({len(self._of)} connections)"

@@ -8,13 +8,14 @@ all together, those of Kafka's clients too; the followers' listener shares none 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from broker.config.node_config import NodeConfig
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.listener_limits import ListenerLimits, listener_limits
 from broker.connections.stream_quotas import StreamQuotas
 from broker.connections.turns import PeerTurns
+from broker.connections.under_way import Shares
 from broker.grpc.callers import Callers, client_callers, node_callers
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
@@ -35,6 +36,8 @@ class ServedListener:
     held: DoorLimits
     gate: Gate
     door: BrokerDoor
+    shares: Shares | None = None
+    """The shares of clients in what is under way; None where only nodes call."""
 
 
 class ServedListeners:
@@ -49,8 +52,9 @@ class ServedListeners:
         share = service.client_connections_max
         shared = service.shared
         streams = StreamQuotas(shared.connections_max, min(config.max_connections_per_ip, shared.connections_max))
+        shares = Shares(config.queued_max_request_bytes, config.socket_request_max_bytes)
         self.of_clients = tuple(
-            self._served(name, limits, limits.guard(name, shared), streams)
+            replace(self._served(name, limits, limits.guard(name, shared), streams), shares=shares)
             for name in config.grpc_client_listeners
             for limits in (listener_limits(config, name, share),)
         )

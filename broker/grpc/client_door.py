@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import grpc
@@ -93,13 +94,17 @@ class _StreamWire:
 class _StreamBytes:
     """The bytes of one stream (`broker.network.connection_loop.ByteConnection`)."""
 
-    def __init__(self, context: grpc.aio.ServicerContext) -> None:
-        self._context = context
+    def __init__(self, context: grpc.aio.ServicerContext, delivered: Callable[[int], None]) -> None:
+        """`delivered` hears how many bytes a message has."""
+        self._context, self._delivered = context, delivered
 
     async def receive(self, intake: RequestIntake) -> tuple[bytes, Lease] | None:
         await intake.wait_turn()
         raw: Any = await self._context.read()
-        return None if raw is grpc.aio.EOF else (raw, intake.arrived(len(raw)))
+        if raw is grpc.aio.EOF:
+            return None
+        self._delivered(len(raw))
+        return raw, intake.arrived(len(raw))
 
     async def write(self, message: bytes) -> None:
         await self._context.write(message)
@@ -196,7 +201,7 @@ class BrokerDoor:
         loop = ConnectionLoop(
             self._channel,
             caller,
-            _StreamBytes(context),
+            _StreamBytes(context, partial(self._gate.heard.delivered, caller)),
             _StreamWire(kind, limits.decoders.of(kind.api), self._gate, caller),
             limits.requests if kind.is_clients else limits.node_requests,
             kind.pipelined_max,

@@ -9,6 +9,7 @@ import grpc.aio
 
 from broker.connections.turns import PeerTurns
 from broker.grpc.callers import AnonymousCallers, Callers, SessionCallers
+from broker.grpc.heard import HeardConnections
 from broker.network.request_channel import Caller
 from penstock.errors import InvalidRequestError, NetworkError
 from penstock.messages.api import Api
@@ -34,8 +35,7 @@ class Gate:
         self._log_ins = callers if isinstance(callers, SessionCallers) else None
         self._inter_broker_listener = inter_broker_listener
         self._is_open = False
-        self._heard: dict[Endpoint, int] = {}
-        """The calls and messages of each connection where callers log in."""
+        self.heard = HeardConnections()
 
     def open(self) -> None:
         """Requests are taken from now on.
@@ -52,20 +52,16 @@ class Gate:
     def caller(self, context: grpc.aio.ServicerContext, api: Api[Any, Any]) -> Caller:
         """Who calls; a typed error for who may not call here."""
         caller = self._callers.caller(context, api)
-        self._note(caller.peer)
+        self.heard.asked(caller)
         return caller
-
-    def _note(self, peer: Endpoint) -> None:
-        if self._log_ins is not None:
-            self._heard[peer] = self._heard.get(peer, 0) + 1
-
-    def heard(self, peer: Endpoint) -> int:
-        """How many calls and messages came over a connection. Safe to call from any thread."""
-        return self._heard.get(peer, 0)
 
     def is_known(self, peer: Endpoint) -> bool:
         """False if callers of that connection have still to log in."""
         return self._callers.is_known(peer)
+
+    def has_asked(self, peer: Endpoint) -> bool:
+        """True if a call came over that connection. Safe to call from any thread."""
+        return self.heard.of(peer) is not None
 
     @property
     def has_log_ins(self) -> bool:
@@ -81,15 +77,14 @@ class Gate:
         """AuthenticationRequiredError if who has opened a stream is not logged in any more."""
         if self._log_ins is not None:
             self._log_ins.check_still(caller)
-            self._note(caller.peer)
+        self.heard.asked(caller)
 
     def looked(self, connected: Collection[Endpoint], began_ms: int) -> None:
         """These connections of the listener were open after that time (monotonic)."""
         if self._turns is not None:
             self._turns.looked(connected, began_ms)
         self._callers.looked(connected, began_ms)
-        here = set(connected)
-        self._heard = {peer: count for peer, count in self._heard.items() if peer in here}
+        self.heard.looked(connected)
 
     def proven(self) -> Mapping[Endpoint, str]:
         """The connections by which somebody has proved an identity, and whose it is."""

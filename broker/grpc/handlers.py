@@ -22,6 +22,7 @@ from broker.grpc.open_services import ReadUnproven
 from broker.grpc.read_turns import ReadTurns
 from broker.grpc.refused_calls import NOT_COUNTED, EndsConnection, Refuses, refuse
 from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
+from broker.grpc.unread_answers import UnreadAnswers
 from broker.load.busy_time import BusyTime
 from broker.network.memory_budget import Lease
 from broker.network.parties import party_of
@@ -33,6 +34,8 @@ from penstock.messages.api import Api
 Call = Callable[[Any, grpc.aio.ServicerContext, Caller], Awaitable[bytes]]
 """Takes the decoded request of a call, and who makes it; the bytes of its answer."""
 CallerOf = Callable[[grpc.aio.ServicerContext, Api[Any, Any]], Caller]
+Delivered = Callable[[Caller, int], None]
+"""Hears that a caller's message has come, and how many bytes it has."""
 Stream = Callable[[Any, grpc.aio.ServicerContext], Awaitable[None]]
 
 
@@ -48,6 +51,8 @@ def add_calls(
     read_unproven: ReadUnproven = read_at_once,
     log_ins: RequestMemory | None = None,
     refuses: Refuses = NOT_COUNTED,
+    delivered: Delivered = lambda caller, size: None,
+    unread: UnreadAnswers | None = None,
 ) -> None:
     """Serve these APIs under the full name of a service; `busy` counts the time of its calls. `caller_of` tells who
     makes one, or refuses it, of which `refuses` hears; `read_unproven` reads what may come before that is known, and
@@ -65,6 +70,8 @@ def add_calls(
                 turns,
                 read_unproven if api.before_authentication else None,
                 refuses,
+                delivered,
+                unread,
             ),
             None,
             None,
@@ -101,15 +108,19 @@ def _bounded(
     turns: ReadTurns,
     read_unproven: ReadUnproven | None,
     refuses: Refuses,
+    delivered: Delivered,
+    unread: UnreadAnswers | None,
 ) -> Callable[[Any, grpc.aio.ServicerContext], Awaitable[bytes]]:
     read = read_at_once if read_unproven is None else read_unproven
 
     async def received(context: grpc.aio.ServicerContext, caller: Caller) -> tuple[Any, Lease]:
         """The request. Its bytes are in no other frame: a large message would be kept until the call is answered."""
         peer = caller.peer
+        await memory.wait_for_answers(party_of(caller))
         raw: Any = await turns.read(peer, lambda: read(context, peer))
         if raw is grpc.aio.EOF:
             raise InvalidRequestError(f"{api.name}: the call has no message")
+        delivered(caller, len(raw))
         return decoder.decode(raw), memory.admit(party_of(caller), len(raw))
 
     async def answer(context: grpc.aio.ServicerContext) -> bytes:
@@ -122,9 +133,12 @@ def _bounded(
         except ApiError as error:
             await abort(context, error)
         try:
-            return await call(request, context, caller)
+            answered = await call(request, context, caller)
         finally:
             lease.release()
+        if unread is not None:
+            unread.count(answered, context, caller, memory)
+        return answered
 
     async def timed(messages: Any, context: grpc.aio.ServicerContext) -> bytes:
         return await busy.timed(answer(context))

@@ -11,7 +11,8 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from broker.connections.accepted_sockets import AcceptedSocket, AcceptedSockets
-from broker.connections.byte_watcher import ByteWatcher, HeardOf
+from broker.connections.byte_watch import FIRST_CALL_BYTES, LOG_IN_BYTES
+from broker.connections.byte_watcher import ByteWatcher, Watched
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.connection_watch import ConnectionWatch, NoStreams, StreamsView
 from broker.connections.cuts import Cuts
@@ -22,12 +23,13 @@ from broker.grpc.callers_that_left import quieten
 from broker.grpc.client_calls import broker_calls, client_calls
 from broker.grpc.controller_door import controller_calls, quorum_calls
 from broker.grpc.credentials import server_credentials
-from broker.grpc.handlers import Call, CallerOf, Stream, add_calls
+from broker.grpc.handlers import Call, CallerOf, Delivered, Stream, add_calls
 from broker.grpc.lobby import Lobby
 from broker.grpc.open_services import OpenServices
 from broker.grpc.outgoing_calls import MESSAGE_BYTES_OVERHEAD
 from broker.grpc.refused_calls import RefusedCalls, UnknownCalls
 from broker.grpc.request_decoder import RequestDecoders
+from broker.grpc.unread_answers import UnreadAnswers, WithCalls
 from broker.load.busy_time import BusyTime
 from broker.network.doors import ControllerService
 from broker.network.request_channel import SMALL_BYTES, RequestChannel
@@ -47,9 +49,6 @@ CONTROLLER_SERVICE = controller_pb2.DESCRIPTOR.services_by_name["Controller"].fu
 STOP_GRACE_SECONDS = 0.5
 HANDSHAKE_MS_MAX = 5_000
 """A connection that has not begun to speak HTTP/2 by then is closed (gRPC: 120 s)."""
-UNHEARD_MESSAGES, WINDOW_BYTES = 8, 65_536
-"""So many messages of a connection that is logged in may be under way at once, each as large as it may be, before the
-first of them is whole; and a window of HTTP/2 for each call that waits."""
 CONNECTION_STREAMS_MAX = 256
 """Streams and calls of one connection at a time; a client waits with the next (gRPC: no limit)."""
 
@@ -68,23 +67,23 @@ class GrpcServer:
         threads: Threads,
         certificates: Certificates = NO_CERTIFICATES,
         is_known: Callable[[Endpoint], bool] | None = None,
-        heard: Callable[[Endpoint], int] = lambda peer: 0,
+        watched: Watched | None = None,
     ) -> None:
-        """`is_known`: see lobby.py; None where nobody logs in by a call. `heard` tells how many calls and messages came
-        over a connection, from any thread."""
+        """`is_known`: see lobby.py; None where nobody logs in by a call. `watched`: None where only nodes call."""
         self._listener, self._certificates = listener, certificates.of(listener)
         self._executor = threads.executor(f"connections-{listener}", 1)
         self._endpoint = endpoint
         quieten()
-        self._server = grpc.aio.server(options=_options(limits))
+        self._server = grpc.aio.server(options=server_options(limits))
         self._sockets = sockets = AcceptedSockets((endpoint.port,), endpoint.host)
-        self.connections = ConnectionWatch(listener, sockets, guard, streams, clock, self._executor)
+        self._unread = UnreadAnswers(clock.now_ms)
+        view = WithCalls(streams, self._unread)
+        self.connections = ConnectionWatch(listener, sockets, guard, view, clock, self._executor)
         self._lobby = Lobby(listener, self._find, is_known or (lambda peer: True))
         self._bytes = None
-        if is_known is not None:
+        if watched is not None:
             own = AcceptedSockets((endpoint.port,), endpoint.host)
-            calls = HeardOf(heard, limits.message_bytes_max * UNHEARD_MESSAGES + CONNECTION_STREAMS_MAX * WINDOW_BYTES)
-            self._bytes = ByteWatcher(listener, own, is_known, calls, guard.cut_for_bytes, clock, threads)
+            self._bytes = ByteWatcher(listener, own, watched, guard.cut_for_bytes, clock, threads)
         self._refusals = RefusedCalls(listener, Cuts(self._cut).cut, clock.now_ms, self._refused_too_much)
         self._health = health.aio.HealthServicer()
         self._services: list[str] = []
@@ -103,12 +102,13 @@ class GrpcServer:
         busy: BusyTime,
         caller_of: CallerOf,
         log_ins: RequestMemory | None = None,
+        delivered: Delivered = lambda caller, size: None,
     ) -> None:
         """Serve these APIs under the name of a service; their requests pass their limits before they are parsed. `busy`
         counts the calls' time; `log_ins` is the memory for what comes before a log-in."""
         read = self._lobby.read
-        given = calls, streams, decoders, memory, busy, caller_of, read, log_ins, self._refusals
-        add_calls(self._server, service, *given)
+        given = calls, streams, decoders, memory, busy, caller_of, read, log_ins, self._refusals, delivered
+        add_calls(self._server, service, *given, unread=self._unread)
         self._services.append(service)
 
     async def start(self) -> None:
@@ -162,7 +162,8 @@ class GrpcServer:
         await self._server.stop(STOP_GRACE_SECONDS)
 
 
-def _options(limits: ListenerLimits) -> list[tuple[str, Any]]:
+def server_options(limits: ListenerLimits) -> list[tuple[str, Any]]:
+    """Options of every server."""
     return [
         ("grpc.so_reuseport", 0),  # else a second node on the same port would share it in silence
         ("grpc.max_receive_message_length", limits.message_bytes_max),
@@ -193,6 +194,7 @@ class ServesCalls(Protocol):
         busy: BusyTime,
         caller_of: CallerOf,
         log_ins: RequestMemory | None = None,
+        delivered: Delivered = lambda caller, size: None,
     ) -> None: ...
 
 
@@ -201,7 +203,7 @@ def add_client_apis(server: ServesCalls, served: ServedListener, channel: Reques
     calls, held = client_calls(channel, served.gate, served.held.quotas), served.held
     busy, caller_of = served.door.busy, served.gate.caller
     parts = calls, served.door.streams, held.decoders, held.requests, busy, caller_of
-    server.add(BROKER_SERVICE, *parts, log_ins=held.log_ins)
+    server.add(BROKER_SERVICE, *parts, log_ins=held.log_ins, delivered=served.gate.heard.delivered)
 
 
 def add_broker_apis(server: ServesCalls, served: ServedListener, channel: RequestChannel) -> None:
@@ -226,8 +228,12 @@ def broker_server(
 ) -> GrpcServer:
     """That of a broker's listener, without what it serves."""
     parts = served.name, served.endpoint, served.limits, served.guard, served.door
-    gate = served.gate
-    return GrpcServer(*parts, clock, threads, certificates, gate.is_known if gate.has_log_ins else None, gate.heard)
+    gate, watched = served.gate, None
+    log_ins = gate.is_known if gate.has_log_ins else None
+    if served.shares is not None:
+        free_bytes = FIRST_CALL_BYTES if log_ins is None else LOG_IN_BYTES
+        watched = Watched(log_ins or gate.has_asked, gate.heard, served.shares, free_bytes)
+    return GrpcServer(*parts, clock, threads, certificates, log_ins, watched)
 
 
 class _CallersOnly(NoStreams):

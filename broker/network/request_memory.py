@@ -12,9 +12,8 @@ Those to fetches are counted before they are built, by their session.
 Before a log-in a connection has a budget apart (`before_log_in`): what strangers send takes no room of a user's.
 
 Small requests have a budget of their own (one eighth), in which nothing is held before they arrive, so large ones
-cannot keep them waiting. One thing is not bounded here: every gRPC stream may have one unexpectedly large message on
-its way, because gRPC collects it before we see any of it. `socket.request.max.bytes` bounds its size, `max.connections`
-the number of streams.
+cannot keep them waiting. A message that gRPC has still to hand over is not counted here: its library collects it before
+we see any of it (connections/under_way.py).
 """
 
 from __future__ import annotations
@@ -65,6 +64,23 @@ class RequestMemory:
                     " send it again, or send less at once"
                 )
             return account.take(size)
+        finally:
+            account.close()
+
+    async def wait_for_answers(self, party: str) -> None:
+        """Until the unread answers of a party leave room for one more."""
+        account = self.answers.open(party)
+        try:
+            if not account.has_room(0):
+                (await acquired(account, 0)).release()
+        finally:
+            account.close()
+
+    def answer(self, party: str, size: int) -> Lease:
+        """Counts the answer of a call, which was built, until the lease is released."""
+        account = self.answers.open(party)
+        try:
+            return account.take(ANSWER_COPIES * size)
         finally:
             account.close()
 

@@ -2,7 +2,8 @@
 
 A partition whose records are not in the page cache is left out of the answer that is built now; it is in the next
 answer after its records were read. So a cold partition holds up no other. The records are kept until they are sent, or
-are not wanted any more: the fetcher moved to another offset, the partition left the session, or the stream ended.
+are not wanted any more: the fetcher moved to another offset, the partition left the session, the stream ended, or the
+session has had no request for a while (`let_go`).
 `Partition.read` checks that they are still the log's when they are sent.
 
 The bytes of a read are counted in the stream's memory BEFORE it begins, as many as were asked for, and as many as they
@@ -141,6 +142,22 @@ class ColdFetches:
             self._remove(partition)
             self._next()
 
+    def let_go(self) -> None:
+        """No request waits for any of the reads. They are dropped, and their partitions looked at again with the next
+        request: most of their records are in the page cache then."""
+        wanted = {*self._readings, *(partition for later in self._later.values() for partition in later)}
+        self._drop_all()
+        for partition in wanted:
+            self._ready(partition)
+
+    def _drop_all(self) -> None:
+        self._later.clear()
+        for partition in tuple(self._readings):
+            self._remove(partition)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _remove(self, partition: TopicPartition) -> None:
         for later in self._later.values():
             later.pop(partition, None)
@@ -152,12 +169,7 @@ class ColdFetches:
 
     def close(self) -> None:
         """The stream is gone; reads that are under way are counted until they end."""
-        self._later.clear()
-        for partition in tuple(self._readings):
-            self.drop(partition)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._drop_all()
 
     def __repr__(self) -> str:
         return f"ColdFetches({len(self._readings)} read, {sum(map(len, self._later.values()))} wait)"

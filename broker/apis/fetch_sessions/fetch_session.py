@@ -11,7 +11,8 @@ One that finds records only on a disk waits for the thread that reads them (`col
 
 An answer is built only when there is room for it in the node's budget of answers, and is then no larger than that room;
 until then the request is paused. Followers are counted and never paused: acks wait for them. A session that holds
-records from a disk is not paused either: they are counted already, and only their answer gives that room back.
+records from a disk is not paused either: they are counted already, and only their answer gives that room back. One that
+outlives its requests keeps them for KEPT_MS after the last: its client may never come again.
 
 An exception while a request is handled is its handler's; one that comes later, when the request is woken, is given to
 `fail`, which answers the request as a handler's exception would be.
@@ -45,6 +46,8 @@ ANSWER_BYTES_MIN = 64 * 1024
 DISK_WAIT_MS = 1_000
 """A consumer's answer that would be empty waits so long for records that a thread reads, even past max_wait_ms. Without
 it a consumer that does not wait, and opens a stream for each request, would never get cold records."""
+KEPT_MS = 1_000
+"""A client that goes on fetching asks again within this time."""
 
 WAIT_MS_MAX = 60_000
 """A fetch waits no longer for records, whatever `max_wait_ms` says; its client asks again. Log-ins are judged when a
@@ -99,6 +102,7 @@ class FetchSession:
         self._is_overdue = False  # the time of the waiting request is up; it waits for a disk
         self._wake_scheduled = False
         self._held_timer: asyncio.TimerHandle | None = None  # until the throttle has room for copies again
+        self._kept_timer: asyncio.TimerHandle | None = None  # until records are kept for no request any more
         self._closed = False
 
     @property
@@ -120,6 +124,9 @@ class FetchSession:
         self._begin(request, body)
 
     def _begin(self, request: Request, body: FetchRequest) -> None:
+        if self._kept_timer is not None:
+            self._kept_timer.cancel()
+            self._kept_timer = None
         if body.max_wait_ms < 0 or body.max_bytes < 0:
             raise InvalidRequestError(f"fetch: max_wait_ms {body.max_wait_ms}, max_bytes {body.max_bytes}: negative")
         self.partitions.judged_by(request.rights)
@@ -274,14 +281,28 @@ class FetchSession:
     def _end_turn(self) -> None:
         if self._queued:
             asyncio.get_running_loop().call_soon(self._next_turn)
+        elif not self._is_stream and not self._closed and (self._cold.is_reading or self._cold.has_found):
+            self._keep()
+
+    def _keep(self) -> None:
+        if self._kept_timer is None:
+            self._kept_timer = asyncio.get_running_loop().call_later(KEPT_MS / 1000, self._let_go)
+
+    def _let_go(self) -> None:
+        """Records that were read for requests that are over are kept no longer. A request whose connection has ended
+        waits for nothing."""
+        self._kept_timer = None
+        if not self._must_queue():
+            self._cold.let_go()
 
     def close(self) -> None:
         """The session is over."""
         self._closed = True
         self._queued.clear()
         self._wait_no_more()
-        if self._held_timer is not None:
-            self._held_timer.cancel()
+        for timer in (self._held_timer, self._kept_timer):
+            if timer is not None:
+                timer.cancel()
         self._paused.clear()
         self._memory.close()  # BEFORE leases are released: they would grant the room that a paused request waits for
         self._cold.close()

@@ -183,7 +183,14 @@ REQUESTS = (
         1024,
     ),
     integer("queued.max.requests", 500, "Requests that may wait for a handler before connections are paused.", 1),
-    byte_count("socket.request.max.bytes", 100 * MIB, "Largest request that is read at all.", 16 * KIB),
+    byte_count(
+        "socket.request.max.bytes",
+        100 * MIB,
+        "Largest request that is read at all. 1 MiB less than Kafka's largest number: gRPC has the sizes of messages in"
+        " 32 bits, and answers may be so much larger.",
+        16 * KIB,
+        INT32_MAX - MIB,
+    ),
     byte_count(
         "queued.max.request.bytes",
         128 * MIB,

@@ -106,7 +106,7 @@ class SimulatedServer:
         self._listener: Listener | None = None
         self.is_serving = False
 
-    def add(self, *served: Any, log_ins: RequestMemory | None = None) -> None:
+    def add(self, *served: Any, log_ins: RequestMemory | None = None, delivered: Any = None) -> None:
         add_calls(self, *served, log_ins=log_ins)
 
     def add_generic_rpc_handlers(self, handlers: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import sys
 import time
+from collections.abc import Callable, Collection
+from typing import cast
 
 import pytest
 
@@ -12,13 +14,16 @@ from broker.connections.accepted_sockets import AcceptedSockets
 from broker.connections.byte_watch import (
     CONNECTION_BYTES_A_SECOND,
     CONNECTION_BYTES_MAX,
+    FIRST_CALL_BYTES,
     LOG_IN_BYTES,
     NETWORK_BYTES_MAX,
     ByteVerdict,
     ByteWatch,
-    HeardWatch,
 )
-from broker.connections.byte_watcher import REFUSED_BYTES, ByteWatcher, HeardOf
+from broker.connections.byte_watcher import REFUSED_BYTES, ByteWatcher, Watched
+from broker.connections.under_way import CONNECTION_BYTES, PARTY_BYTES_MIN, Carried, Shares
+from broker.grpc.heard import HeardConnections
+from broker.network.request_channel import Caller
 from penstock.clock import SystemClock
 from penstock.types import Endpoint
 from tests.support.machine import THREADS
@@ -28,7 +33,10 @@ NETWORK = "2001:db8::/64"
 NOTHING = ByteVerdict(set(), set())
 SECONDS_MAX = 60
 CLOCK = SystemClock()
-HEARD = HeardOf(lambda peer: 0, 1 << 40)
+
+
+def watched(is_known: Callable[[Endpoint], bool], request_bytes_max: int = 1 << 40) -> Watched:
+    return Watched(is_known, HeardConnections(), Shares(request_bytes_max, 0), LOG_IN_BYTES)
 
 
 def test_a_connection_without_a_log_in_that_sends_much_is_cut() -> None:
@@ -78,18 +86,14 @@ def test_however_many_clients_of_one_address_log_in_at_once_they_count_for_nothi
     assert watch.look(received, [*received], 0) == NOTHING
 
 
-def test_after_a_log_in_bytes_count_only_while_no_call_or_message_comes_of_them() -> None:
-    watch, calls = HeardWatch(1_000), {HERE: 7}
-    assert watch.look({HERE: 1 << 40}, calls.__getitem__) == set(), "seen first"
-    assert watch.look({HERE: (1 << 40) + 1_000}, calls.__getitem__) == set()
-    assert watch.look({HERE: (1 << 40) + 1_001}, calls.__getitem__) == {HERE}
-    calls[HERE] += 1
-    assert watch.look({HERE: 1 << 41}, calls.__getitem__) == set()
-    assert watch.look({}, calls.__getitem__) == set() and repr(watch) == "HeardWatch(0 connections)"
+def test_clients_of_one_address_that_begin_at_once_count_for_nothing_where_nobody_logs_in() -> None:
+    watch = ByteWatch(FIRST_CALL_BYTES)
+    received = {Endpoint("10.0.0.1", port): FIRST_CALL_BYTES for port in range(5_000)}
+    assert watch.look(received, [*received], 0) == NOTHING, "the node is slow to hear of their first calls"
 
 
 def test_connections_that_are_cut_for_refused_calls_count_against_their_network() -> None:
-    watcher = ByteWatcher("OUT", AcceptedSockets((1,)), lambda peer: True, HEARD, int, CLOCK, THREADS)
+    watcher = ByteWatcher("OUT", AcceptedSockets((1,)), watched(lambda peer: True), int, CLOCK, THREADS)
     for _ in range(NETWORK_BYTES_MAX // REFUSED_BYTES):
         watcher.refused_too_much(Endpoint("2001:db8::1", 1))
     watcher.look()
@@ -121,7 +125,7 @@ def test_a_connection_is_cut_while_nobody_reads_it_and_one_that_is_logged_in_is_
             cuts: list[int] = []
             known = {Endpoint(*client.getsockname())}
             sockets = AcceptedSockets((address[1],))
-            watcher = ByteWatcher("OUT", sockets, known.__contains__, HEARD, cuts.append, CLOCK, THREADS)
+            watcher = ByteWatcher("OUT", sockets, watched(known.__contains__), cuts.append, CLOCK, THREADS)
             watcher.start()
             try:
                 until = time.monotonic() + SECONDS_MAX
@@ -142,13 +146,40 @@ def test_a_connection_is_cut_while_nobody_reads_it_and_one_that_is_logged_in_is_
                 watcher.stop()
 
 
+class Overtaken:
+    """Sockets whose connection is heard of while its bytes are counted."""
+
+    def __init__(self) -> None:
+        self.known: set[Endpoint] = set()
+        self.cuts: list[Collection[Endpoint]] = []
+
+    def descriptors(self) -> int:
+        return 1
+
+    def peers(self) -> list[Endpoint]:
+        return [HERE]
+
+    def carried(self, peers: Collection[Endpoint]) -> dict[Endpoint, Carried]:
+        self.known.add(HERE)
+        return {HERE: Carried(CONNECTION_BYTES_MAX + 1, 0)}
+
+    def cut(self, peers: Collection[Endpoint]) -> None:
+        self.cuts.append(peers)
+
+
+def test_a_connection_whose_first_message_comes_while_bytes_are_counted_is_no_stranger() -> None:
+    sockets = Overtaken()
+    known = watched(sockets.known.__contains__)
+    ByteWatcher("OUT", cast(AcceptedSockets, sockets), known, int, CLOCK, THREADS).look()
+    assert not sockets.cuts
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="sockets have filters on Linux")
 def test_a_network_that_floods_a_listener_begins_no_connection_and_others_do() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address, cuts = listening.getsockname(), list[int]()
-        watcher = ByteWatcher(
-            "OUT", AcceptedSockets((address[1],)), lambda peer: False, HEARD, cuts.append, CLOCK, THREADS
-        )
+        sockets = AcceptedSockets((address[1],))
+        watcher = ByteWatcher("OUT", sockets, watched(lambda peer: False), cuts.append, CLOCK, THREADS)
         with connected(address, "127.0.0.2") as stranger, listening.accept()[0] as taken:
             for _ in range(2 * NETWORK_BYTES_MAX // 65_536):
                 stranger.sendall(bytes(65_536))
@@ -160,6 +191,36 @@ def test_a_network_that_floods_a_listener_begins_no_connection_and_others_do() -
             with pytest.raises(TimeoutError):
                 connected(address, "127.0.0.2")
             connected(address, "127.0.0.3").close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="connections are looked at by /proc")
+def test_a_connection_whose_messages_come_may_send_without_end_and_one_whose_do_not_is_cut() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address, cuts = listening.getsockname(), list[int]()
+        with connected(address, "127.0.0.2") as one, listening.accept()[0] as taken:
+            known, heard = watched(lambda peer: True, 2 * PARTY_BYTES_MIN), HeardConnections()
+            known = known._replace(heard=heard)
+            watcher = ByteWatcher("OUT", AcceptedSockets((address[1],)), known, cuts.append, CLOCK, THREADS)
+            caller = Caller(Endpoint(*one.getsockname()), "OUT")
+            heard.asked(caller)
+
+            def send(count: int) -> None:
+                for _ in range(count // 65_536):
+                    one.sendall(bytes(65_536))
+                    left = 65_536
+                    while left:
+                        left -= len(taken.recv(left))
+
+            for _ in range(3):
+                send(PARTY_BYTES_MIN)
+                heard.delivered(caller, PARTY_BYTES_MIN)
+                watcher.look()
+            send(PARTY_BYTES_MIN + CONNECTION_BYTES // 2)
+            watcher.look()
+            assert not cuts
+            send(CONNECTION_BYTES)
+            watcher.look()
+            assert cuts == [1] and one.recv(1) == b""
 
 
 def connected(address: tuple[str, int], source: str) -> socket.socket:

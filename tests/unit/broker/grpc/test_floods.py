@@ -16,6 +16,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from broker.authentication.sessions import CallerPlace, Sessions
 from broker.connections.connection_watch import NoStreams
 from broker.connections.listener_limits import ListenerLimits
+from broker.connections.under_way import Shares
 from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.callers import SessionCallers
 from broker.grpc.gate import Gate
@@ -26,6 +27,7 @@ from penstock.types import Endpoint
 from tests.support.machine import THREADS
 
 CLOCK = SystemClock()
+MIB = 1 << 20
 LIMITS = ListenerLimits(1 << 20, 1 << 20, 60_000, 10, 10, 60_000)
 ELSEWHERE = "127.0.0.4"
 BYTES_MAX = 16 << 30
@@ -66,7 +68,9 @@ def test_a_header_block_without_an_end_is_cut_and_others_are_served(is_logged_in
         gate = Gate("OUT", "INTERNAL", SessionCallers("OUT", sessions, CLOCK.now_ms))
         here = Endpoint("127.0.0.1", free_ports(1)[0][0])
         held = cast(Any, None)
-        served = ServedListener("OUT", here, LIMITS, LIMITS.guard("OUT"), held, gate, cast(Any, NoStreams()))
+        served = ServedListener(
+            "OUT", here, LIMITS, LIMITS.guard("OUT"), held, gate, cast(Any, NoStreams()), Shares(MIB, MIB)
+        )
         server = broker_server(served, CLOCK, THREADS)
         await server.start()
         try:
@@ -80,6 +84,24 @@ def test_a_header_block_without_an_end_is_cut_and_others_are_served(is_logged_in
             async with grpc.aio.insecure_channel(str(here)) as channel:
                 asked = health_pb2_grpc.HealthStub(channel).Check
                 await asked(health_pb2.HealthCheckRequest(), timeout=SECONDS_MAX)
+        finally:
+            await server.stop()
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="connections are looked at by /proc")
+def test_where_nobody_logs_in_a_header_block_without_an_end_is_cut_as_before_a_log_in() -> None:
+    async def main() -> None:
+        gate, here = Gate("OUT", "INTERNAL"), Endpoint("127.0.0.1", free_ports(1)[0][0])
+        door = cast(Any, NoStreams())
+        shares = Shares(MIB, MIB)
+        served = ServedListener("OUT", here, LIMITS, LIMITS.guard("OUT"), cast(Any, None), gate, door, shares)
+        server = broker_server(served, CLOCK, THREADS)
+        await server.start()
+        try:
+            sent = await asyncio.to_thread(flood, here.port, lambda peer: None)
+            assert sent < BYTES_MAX and server.connections.statistics().closed_for_bytes == 1
         finally:
             await server.stop()
 

@@ -16,6 +16,7 @@ from broker.apis.fetch_sessions.fetch_session import (
     ANSWER_BYTES_MIN,
     ANSWER_COPIES,
     DISK_WAIT_MS,
+    KEPT_MS,
     FetchSession,
     SessionMemory,
 )
@@ -56,7 +57,7 @@ MIB = 1 << 20
 class Broker:
     """Partitions on a disk with a page cache, and one fetch stream."""
 
-    def __init__(self, partitions: int, budget: MemoryBudget | None = None) -> None:
+    def __init__(self, partitions: int, budget: MemoryBudget | None = None, *, is_stream: bool = True) -> None:
         self.fs = ColdFileSystem()
         self.looked_up: list[int] = []
         self.fs.mkdir("/d")
@@ -77,7 +78,15 @@ class Broker:
         fail = FailedRequests(pytest.fail).fail
         self.throttle = MoveThrottle()
         self.session = FetchSession(
-            self.get, ManualClock(), 1 << 20, lambda *_: None, memory, fail, self.io, self.throttle
+            self.get,
+            ManualClock(),
+            1 << 20,
+            lambda *_: None,
+            memory,
+            fail,
+            self.io,
+            self.throttle,
+            is_stream=is_stream,
         )
 
     def __getitem__(self, number: int) -> Partition:
@@ -131,9 +140,15 @@ def told(answer: FetchResponse) -> dict[int, int]:
     return {result.partition.partition: len(offsets(result)) for result in answer.partitions}
 
 
-def run(scenario: Callable[[Broker], Awaitable[None]], partitions: int = 1, budget: MemoryBudget | None = None) -> None:
+def run(
+    scenario: Callable[[Broker], Awaitable[None]],
+    partitions: int = 1,
+    budget: MemoryBudget | None = None,
+    *,
+    is_stream: bool = True,
+) -> None:
     async def main() -> None:
-        broker = Broker(partitions, budget)
+        broker = Broker(partitions, budget, is_stream=is_stream)
         await scenario(broker)
         broker.session.close()
         while broker.io.queue:
@@ -569,3 +584,44 @@ def test_a_copy_that_was_read_from_the_disk_goes_out_although_the_throttle_has_n
         assert len(broker.answers) == 1 and not broker.io.queue, "the next one is held"
 
     run(scenario)
+
+
+def test_a_session_that_outlives_its_requests_keeps_records_for_a_moment_and_begins_again_later() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        for number in (2, 3):
+            broker[number].log.reader.read(0, 1 << 20)
+        broker.fs.waited.clear()
+        broker.ask(at(0), at(1), at(2), at(3))
+        assert told(broker.answers[0]) == {2: 10, 3: 10}
+        broker.requests.pop().dropped()
+        await broker.step()
+        assert broker.budget.statistics().used_bytes, "the next request wants them"
+        await asyncio.sleep((KEPT_MS - 1) / 1000)
+        assert broker.budget.statistics().used_bytes
+        await asyncio.sleep(2 / 1000)
+        broker.io.step()  # one was under way
+        assert not broker.budget.statistics().used_bytes, "the client may never come again"
+        broker.ask(at(2, 10), at(3, 10))
+        await broker.step()
+        while broker.io.queue:
+            await broker.step()
+        assert told(broker.answers[1]) == {0: 10}
+        broker.ask(at(0, 10))
+        assert told(broker.answers[2]) == {1: 10}
+
+    run(scenario, partitions=4, is_stream=False)
+
+
+def test_a_session_whose_client_asks_again_in_time_reads_nothing_twice() -> None:
+    async def scenario(broker: Broker) -> None:
+        broker.fs.go_cold()
+        broker[1].log.reader.read(0, 1 << 20)
+        broker.fs.waited.clear()
+        broker.ask(at(0), at(1))
+        await broker.step()
+        await asyncio.sleep((KEPT_MS - 1) / 1000)
+        broker.ask(at(1, 10))
+        assert [told(answer) for answer in broker.answers] == [{1: 10}, {0: 10}] and broker.io.submitted == 1
+
+    run(scenario, partitions=2, is_stream=False)
