@@ -15,6 +15,7 @@ from cryptography.x509 import UniformResourceIdentifier as URI
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
+from broker.grpc.refused_calls import OF_CONNECTION_MAX
 from penstock.certs.authority import Authority
 from penstock.certs.node_identity import NodeIdentity
 from penstock.client.wire.login import Login
@@ -23,7 +24,7 @@ from penstock.testing.ports import HOST
 from penstock.wire.error_trailer import ERROR_CODE_KEY
 from tests.attack.requests import placed, requests_of
 from tests.attack.stage import MALLORY, MALLORYS, MEMBER, MEMBERS, Stage
-from tests.attack.verdict import CODES, HOLE, NO_SUCH, RIGHTS, SENDER, TLS, TOLD, Outcome, Table
+from tests.attack.verdict import CODES, HOLE, NO_SUCH, RIGHTS, SENDER, TLS, TOLD, Outcome, Table, of_own_group
 from tests.fuzz_live.surface import Method, all_methods
 from tests.support.certificates import general_name, key_and_chain
 
@@ -37,6 +38,7 @@ VOLATILE: Final = frozenset({"metadata_age_ms", "metadata_offset"})
 """Fields of answers that differ from one moment to the next."""
 NOT_ATTEMPTED: Final = 55
 """OPERATION_NOT_ATTEMPTED: of the parts beside the one that was refused."""
+CALLS_OF_CONNECTION = OF_CONNECTION_MAX * 3 // 4
 RACE, PAUSES_S = "INTERNAL None Internal error from Core", (0.0, 0.1, 0.5, 2.0)
 """The status of gRPC's own library for a write to a stream that the node is ending. Who waits before the first write
 gets the node's."""
@@ -145,13 +147,36 @@ async def attack(stage: Stage, table: Table) -> None:
             await asyncio.gather(*(_at(stage, table, attacker, listener) for listener in attacker.listeners))
 
 
+class _Line:
+    """An attacker's way to a listener: a connection that is made anew before the node cuts it for what it refused."""
+
+    def __init__(self, stage: Stage, listener: str, attacker: Attacker) -> None:
+        self._stage, self._listener, self._attacker = stage, listener, attacker
+        self._channel: grpc.aio.Channel | None = None
+        self._metadata: list[tuple[str, str]] = []
+        self._calls = 0
+
+    async def next(self) -> tuple[grpc.aio.Channel, list[tuple[str, str]]]:
+        """The channel and the metadata of the next call."""
+        self._calls += 1
+        if self._channel is None or self._calls >= CALLS_OF_CONNECTION:
+            await self.close()
+            self._channel, self._calls = channel_to(self._stage, self._listener, self._attacker), 0
+            token = self._attacker.token
+            if self._attacker.user is not None:
+                token = await log_in(self._channel, *self._attacker.user)
+            self._metadata = [("authorization", f"Bearer {token}")] if token else []
+        return self._channel, self._metadata
+
+    async def close(self) -> None:
+        if self._channel is not None:
+            await self._channel.close()
+            self._channel = None
+
+
 async def _at(stage: Stage, table: Table, attacker: Attacker, listener: str) -> None:
-    channel = channel_to(stage, listener, attacker)
+    line = _Line(stage, listener, attacker)
     try:
-        token = attacker.token
-        if attacker.user is not None:
-            token = await log_in(channel, *attacker.user)
-        metadata = [("authorization", f"Bearer {token}")] if token else []
         for method in all_methods():
             is_served = method.service in HOLDERS[listener]
             if not attacker.speaks(method):
@@ -161,18 +186,21 @@ async def _at(stage: Stage, table: Table, attacker: Attacker, listener: str) -> 
             if attacker.name == "no-topics":
                 there, missing = there.with_own_group(), missing.with_own_group()
             for variant, raw in requests_of(method, there, missing):
-                outcomes[variant] = await ask(channel, method, raw, metadata)
+                channel, metadata = await line.next()
+                outcome = await ask(channel, method, raw, metadata)
+                outcomes[variant] = of_own_group(outcome) if attacker.name == "no-topics" else outcome
                 if not is_served:
                     break
             may_be_told = (attacker.user is not None and method.name in TOLD_TO_ALL) or method.path == SASL
             row = f"{listener} {method}" if is_served else f"{listener} (of another listener)"
             table.judge(row, attacker.name, outcomes, stage.secrets, may_be_told=may_be_told)
         for path, raw in (HEALTH, REFLECTION):
+            channel, metadata = await line.next()
             outcome = await _raw(channel, path, raw, metadata, is_stream=path == REFLECTION[0])
             row = f"{listener} {path.split('.')[1]}"
             table.judge(row, attacker.name, {"there": outcome}, stage.secrets, may_be_told=True)
     finally:
-        await channel.close()
+        await line.close()
 
 
 async def ask(channel: grpc.aio.Channel, method: Method, raw: bytes, metadata: list[tuple[str, str]]) -> Outcome:

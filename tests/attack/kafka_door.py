@@ -27,7 +27,7 @@ from penstock.client.wire.login import Login
 from penstock.testing.ports import HOST
 from tests.attack.requests import FAR_PARTITION, Names
 from tests.attack.stage import MALLORY, MALLORYS, MEMBER, MEMBERS, PARTITIONS, Stage
-from tests.attack.verdict import CODES, HOLE, LOGIN, OLD, TLS, TOLD, Outcome, Table
+from tests.attack.verdict import CODES, HOLE, LOGIN, OLD, TLS, TOLD, Outcome, Table, of_own_group
 from tests.support.filled_requests import Named, codes, filled, placed
 from tests.support.kafka_socket import KafkaSocket
 
@@ -79,7 +79,8 @@ def _ask(stage: Stage, table: Table, door: _Door, row: ApiRow, version: int) -> 
     ):
         if door.name == "no-topics":
             names = names.with_own_group()
-        outcomes[variant] = door.outcome(row, version, _body(row, version, names, partition))
+        outcome = door.outcome(row, version, _body(row, version, names, partition))
+        outcomes[variant] = of_own_group(outcome) if door.name == "no-topics" else outcome
         if door.tls is None or (door.name == "nobody" and variant == "missing"):
             break
     if row.key != PRODUCE and door.name == "no-rights":  # without acks it has no answer

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 LOGIN, RIGHTS, SENDER, TLS, NO_SUCH = "login", "rights", "node", "tls", "absent"
 OLD, LARGE, TOLD, HOLE = "old", "large", "told", "HOLE"
+ELSEWHERE = "elsewhere"
 KINDS: Final = {
     LOGIN: "refused: the caller has not logged in, or could not",
     RIGHTS: "refused: the caller has no right to it",
@@ -17,12 +18,14 @@ KINDS: Final = {
     NO_SUCH: "the listener does not have it",
     OLD: "refused for its version, before anything is looked at",
     LARGE: "refused for its size, before anything is looked at",
+    ELSEWHERE: "another broker has the group that the caller may use",
     TOLD: "answered, without anything of what the attacker may not know",
 }
 CODES: Final = {1000: LOGIN, 58: LOGIN, 34: LOGIN, 29: RIGHTS, 30: RIGHTS, 31: RIGHTS, 53: RIGHTS, 54: RIGHTS}
 """Refusals by their error codes. Any other code shows that a call came further than it may."""
 
 
+NOT_COORDINATOR: Final = "codes [16]"
 ALIKE: Final = (("there", "missing"), ("there far", "missing far"), ("there", "there far"))
 """Variants of a request whose answers are the same but for the names in them."""
 
@@ -53,6 +56,11 @@ class Outcome:
     kind: str
     received: bytes = b""
     why: str = ""
+
+
+def of_own_group(outcome: Outcome) -> Outcome:
+    """That of a call which names a group that its caller may use: the broker that was asked may not have it."""
+    return replace(outcome, kind=ELSEWHERE) if outcome.why == NOT_COORDINATOR else outcome
 
 
 @dataclass
