@@ -232,6 +232,8 @@ class MemoryBudget:
 
     def taken(self, account: Account, size: int, first: int) -> Lease:
         """A new lease of `size`, of which `first` bytes are counted."""
+        if not account.party.streams:  # its stream has ended, and its party may be forgotten, or another one by now
+            account.party = self._parties.setdefault(account.party.name, account.party)
         self._overtaken = self._overtaken + 1 if self._turns else 0
         self.change(account, size, first)
         return Lease(account, size, first)

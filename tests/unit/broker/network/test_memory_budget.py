@@ -66,6 +66,18 @@ def test_however_many_have_their_share_a_party_with_little_is_let_in() -> None:
     assert late.has_room(500) and not late.has_room(2_500)
 
 
+def test_what_a_stream_takes_after_its_end_counts_for_its_party() -> None:
+    budget = MemoryBudget(1_000, 1)
+    ended = budget.open("a")
+    ended.close()
+    answer = ended.take(400)  # of a client that sends no more, and has still to read
+    again = budget.open("a")
+    assert again.room() == 100 and not again.has_room(200)
+    again.take(100)
+    answer.release()
+    assert budget.open("a").room() == 400, "its streams have one share, whichever of them ended"
+
+
 def test_an_announcement_takes_no_room_of_others_before_its_bytes_come() -> None:
     streams = Streams(stream_share=1)
     for name in "ab":
