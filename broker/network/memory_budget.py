@@ -8,13 +8,13 @@ announcement costs its sender what it has sent. Three limits, from the inside ou
     a party      may announce half of the budget
     all          a party may have as much in memory as stays free for the others: half of the budget if it is
                  alone, a third where two have their share. One that has nothing there, or not one part in
-                 FLOOR_SHARE, is let in while there is room
+                 FLOOR_SHARE, is let in while there is room, and to take nothing in any case
 
 One lease may exceed an empty share, because a message larger than a share must get through. A stream that waits for
 itself or for its party holds up no other party. Parties that wait for room take turns, and smaller leases may overtake
-a larger one, but not for ever. Some must not wait for room at all: leases that are to grow, because they hold memory
-while they wait, and very large ones, for which there may never be room. Of these one at a time is let in above the
-limits. So the bytes in memory are at most the budget and one lease, and those that `take` counts.
+a larger one, but not for ever where its party has little. Some must not wait for room at all: leases that are to grow,
+because they hold memory while they wait, and very large ones, for which there may never be room. Of these one at a time
+is let in above the limits. So the bytes in memory are at most the budget and one lease, and those that `take` counts.
 
 `take` counts bytes that are in memory already, so it never waits. Pure, but for the callback of the stream whose turn
 it is. Not here: which parties there are, how fast a message must come (the doors), and what is in it.
@@ -113,6 +113,10 @@ class Account:
             return self.budget.taken(self, size, first)
         return self.budget.wait(_Waiter(self, None, size, first, granted))
 
+    def take_little(self, size: int) -> Lease | None:
+        """Like `take`, if the party has little then, however much others have; else None."""
+        return self.take(size) if self.party.used + size <= self.budget.floor else None
+
     def has_room(self, size: int, *, without: int = 0) -> bool:
         """True if so much could be taken now, if the account had not `without` bytes of those that it has."""
         return self.budget.may_begin(self, size, size, without)
@@ -172,7 +176,7 @@ class MemoryBudget:
         self._max = bytes_max
         self._stream_max = bytes_max // stream_share
         self._party_max = bytes_max // PARTY_SHARE
-        self._floor = bytes_max // FLOOR_SHARE
+        self.floor = bytes_max // FLOOR_SHARE
         self._used = self._pauses = self._waiting = 0
         self._parties: dict[str, _Party] = {}
         self._turns: dict[str, _Party] = {}
@@ -217,14 +221,14 @@ class MemoryBudget:
         return party.announced + more <= self._party_max or party.announced == without
 
     def _fits(self, party: _Party, more: int, without: int = 0) -> bool:
-        """As much stays free for others as the party has then, or it has little."""
+        """As much stays free for others as the party has then, or it has little. Nothing needs no room to be free."""
         free, used = self._max - self._used - more, party.used + more
-        return used <= free or (free >= 0 and (used <= self._floor or party.used == without))
+        return used <= free or ((free >= 0 or not more) and (used <= self.floor or party.used == without))
 
     def room(self, account: Account) -> int:
         """How much the account could take now."""
         party, free = account.party, self._max - self._used
-        share = free if not party.used else max((free - party.used) // 2, min(free, self._floor - party.used))
+        share = free if not party.used else max((free - party.used) // 2, min(free, self.floor - party.used))
         left = (share, self._party_max - party.announced, self._stream_max - account.announced)
         return max(0, min(left))
 
@@ -309,11 +313,7 @@ class MemoryBudget:
             party = next(iter(self._turns.values()))
             if self._first_fits(party):
                 passed_over = 0
-            elif (
-                self._overtaken >= OVERTAKEN_MAX
-                and not party.growing
-                and self._party_fits(party, party.waiting[0].size)
-            ):
+            elif self._overtaken >= OVERTAKEN_MAX and party.used <= self.floor and self._waits_for_all(party):
                 return  # it waits for all, and its turn goes to no other
             else:
                 passed_over += 1
