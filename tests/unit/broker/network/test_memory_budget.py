@@ -78,6 +78,40 @@ def test_what_a_stream_takes_after_its_end_counts_for_its_party() -> None:
     assert budget.open("a").room() == 400, "its streams have one share, whichever of them ended"
 
 
+def test_a_party_that_has_much_and_waits_for_more_holds_up_no_other() -> None:
+    budget = MemoryBudget(64_000, 1)
+    greedy = [budget.open(name) for name in "ab"]
+    for account in greedy:
+        account.take(21_000)
+    assert [account.acquire(3_000, lambda lease: None) for account in greedy] == [None, None]
+    honest = budget.open("honest")
+    for _ in range(2 * OVERTAKEN_MAX):
+        lease = honest.acquire(100, lambda lease: None)
+        assert lease is not None
+        lease.release()
+
+
+def test_whoever_asks_for_nothing_and_has_little_waits_for_no_room_that_others_have_overdrawn() -> None:
+    budget = MemoryBudget(64_000, 1)
+    budget.open("a").take(80_000)
+    assert not budget.open("a").has_room(0)
+    other = budget.open("b")
+    assert other.has_room(0) and not other.has_room(1)
+    other.take(1_001)
+    assert not other.has_room(0), "it has not little any more"
+
+
+def test_a_party_with_little_takes_what_is_here_however_much_others_have() -> None:
+    budget = MemoryBudget(64_000, 1)
+    budget.open("a").take(64_000)
+    assert budget.open("a").take_little(1) is None
+    account = budget.open("b")
+    first = account.take_little(1_000)
+    assert first is not None and account.take_little(1) is None
+    first.release()
+    assert account.take_little(1) is not None
+
+
 def test_an_announcement_takes_no_room_of_others_before_its_bytes_come() -> None:
     streams = Streams(stream_share=1)
     for name in "ab":
@@ -317,6 +351,28 @@ def test_the_room_that_was_held_for_a_request_is_given_to_no_other_when_it_arriv
         assert memory.large.statistics().used_bytes == 14 * mib
         for stream in streams:
             stream.close()
+
+    run_virtual(main())
+
+
+def test_a_small_request_that_is_here_whole_waits_for_no_other_party() -> None:
+    async def main() -> None:
+        memory = RequestMemory.before_log_in()
+        others = [memory.small.open(f"10.0.0.{number}") for number in range(70)]
+        taken = [account.take(SMALL_BYTES) for account in others]
+        stream = memory.open("10.0.1.1")
+        log_in = await stream.leased(200, 200)
+        assert log_in.size == 200
+        comes = asyncio.ensure_future(stream.leased(200, 100))
+        await asyncio.sleep(0)
+        assert not comes.done(), "its bytes would take memory that nobody has"
+        for lease in taken:
+            lease.release()
+        (await comes).release()
+        log_in.release()
+        for account in (stream, *others):
+            account.close()
+        assert memory.statistics().used_bytes == 0
 
     run_virtual(main())
 
