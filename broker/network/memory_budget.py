@@ -56,13 +56,14 @@ class Lease:
 
     def resize(self, size: int) -> None:
         """The bytes turned out to be `size`, and will not be more."""
-        announced, before = self._announced, self.size
+        budget, announced, before = self._account.budget, self._announced, self.size
         self._announced = self.size = size
-        self._account.budget.change(self._account, size - announced, size - before)
+        if self.is_above and (not size or before - size >= -budget.free):  # it takes no room above the limits any more
+            self.is_above, budget.top = False, None
+        budget.change(self._account, size - announced, size - before)
 
     def grow(self, size: int, granted: Granted) -> bool:
-        """True if as many bytes of those that were announced are counted now; else `granted` is called once they are.
-        At most one growth waits at a time."""
+        """True if as many announced bytes are counted now; else `granted` is called then. One waits at most."""
         budget, more = self._account.budget, size - self.size
         if self.is_above or budget.may_grow(self._account, more):
             self.granted(size)
@@ -85,8 +86,6 @@ class Lease:
         if self._growing is not None:
             self._account.budget.forget(self._growing)
             self._growing = None
-        if self.is_above:
-            self.is_above, self._account.budget.top = False, None
         if self._announced:
             self.resize(0)
 
@@ -106,8 +105,7 @@ class Account:
         return self.budget.taken(self, size, size)
 
     def acquire(self, size: int, granted: Granted, come: int | None = None) -> Lease | None:
-        """A lease now; or None, and `granted` is called with it when its turn has come. `come`: as much of `size` is
-        counted for the beginning; all of it by default."""
+        """A lease now; or None, and `granted` gets it in its turn. `come`: so much is counted first; else all of it."""
         first = size if come is None else come
         if self.budget.may_begin(self, size, first):
             return self.budget.taken(self, size, first)
@@ -196,6 +194,10 @@ class MemoryBudget:
         party.streams += 1
         return Account(self, party)
 
+    @property
+    def free(self) -> int:
+        return self._max - self._used  # below 0 while there is more than should be
+
     # -- limits --------------------------------------------------------------------------------------------------------
 
     def may_begin(self, account: Account, size: int, first: int, without: int = 0) -> bool:
@@ -222,12 +224,12 @@ class MemoryBudget:
 
     def _fits(self, party: _Party, more: int, without: int = 0) -> bool:
         """As much stays free for others as the party has then, or it has little. Nothing needs no room to be free."""
-        free, used = self._max - self._used - more, party.used + more
+        free, used = self.free - more, party.used + more
         return used <= free or ((free >= 0 or not more) and (used <= self.floor or party.used == without))
 
     def room(self, account: Account) -> int:
         """How much the account could take now."""
-        party, free = account.party, self._max - self._used
+        party, free = account.party, self.free
         share = free if not party.used else max((free - party.used) // 2, min(free, self.floor - party.used))
         left = (share, self._party_max - party.announced, self._stream_max - account.announced)
         return max(0, min(left))
@@ -266,8 +268,7 @@ class MemoryBudget:
         return len(self._turns) > (account.party.name in self._turns)
 
     def wait(self, waiter: _Waiter) -> Lease | None:
-        """Queue for room: behind the stream's own leases first, then behind its party. The lease if it has its turn at
-        once: then nobody is called."""
+        """Queue behind the stream's own leases, then behind its party. The lease if it is granted at once, uncalled."""
         account = waiter.account
         if self._stream_fits(account, waiter.size):
             return self._queued(account.party.waiting, waiter)
@@ -295,8 +296,7 @@ class MemoryBudget:
         return None
 
     def _grant(self) -> None:
-        """Give room to the waiting streams in their order, party by party, as long as there is any. A stream that is
-        granted room may release some or wait again: that begins no second round, the present one meets it."""
+        """Give room to the waiting streams, party by party, while there is any. What they do then meets this round."""
         if self._is_granting:
             return
         self._is_granting = True

@@ -112,6 +112,20 @@ def test_a_party_with_little_takes_what_is_here_however_much_others_have() -> No
     assert account.take_little(1) is not None
 
 
+def test_a_lease_above_the_limits_that_turns_out_small_leaves_its_place_to_the_next() -> None:
+    streams = Streams(stream_share=1)
+    streams.budget.open("z").take(300)
+    at_once = [streams.acquire(name, streams.budget.open(name), 2_000) for name in "ab"]
+    assert at_once == [True, False] and streams.leases["a"].is_above
+    streams.leases["a"].resize(800)
+    assert streams.granted == [], "there is more than should be, still"
+    streams.leases["a"].resize(700)
+    assert streams.granted == ["b"] and streams.leases["b"].is_above and not streams.leases["a"].is_above
+    streams.leases["a"].release()
+    streams.leases["b"].release()
+    assert streams.budget.top is None and streams.budget.statistics().used_bytes == 300
+
+
 def test_an_announcement_takes_no_room_of_others_before_its_bytes_come() -> None:
     streams = Streams(stream_share=1)
     for name in "ab":
