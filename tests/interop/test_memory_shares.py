@@ -16,6 +16,7 @@ from penstock.errors import GroupMaxSizeReachedError
 from penstock.testing import Cluster
 
 PASSWORD, MECHANISM, TENANT, VICTIM = "secret", "SCRAM-SHA-256", "tenant", "victim"
+OTHERS = ("BROKER:PLAINTEXT", "INTERNAL:PLAINTEXT", "CONTROLLER:PLAINTEXT")
 LIMIT, NOTE, PARTITIONS, GROUPS_MAX = 1 << 20, "n" * 4_000, 20, 50
 PLACE = penstock.TopicPartition("orders", 0)
 
@@ -24,7 +25,7 @@ PLACE = penstock.TopicPartition("orders", 0)
 def cluster() -> Iterator[Cluster]:
     """The listener KAFKA has log-ins; clients of the other one are anonymous, and share as one network."""
     config = {
-        "listener.security.protocol.map": ["KAFKA:SASL_PLAINTEXT"],
+        "listener.security.protocol.map": ["KAFKA:SASL_PLAINTEXT", *OTHERS],
         "group.coordinator.memory.max.bytes": LIMIT,
         "offsets.topic.num.partitions": 4,
     }
