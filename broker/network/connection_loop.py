@@ -144,6 +144,8 @@ class ConnectionLoop(Generic[Raw, Message]):
         finally:
             reader.cancel()
             self._processor.close()
+            if self._intake is not None:
+                self._intake.close()
 
     async def _read(self, turn: Turn | None) -> None:
         if turn is not None:
@@ -177,7 +179,7 @@ class ConnectionLoop(Generic[Raw, Message]):
                     lease.release()
                     raise
         finally:
-            intake.close()
+            intake.input_ended()
             if self._names is not None and self._client is not None:
                 self._names.left(self._client)
             processor.input_ended()
@@ -195,8 +197,11 @@ class ConnectionLoop(Generic[Raw, Message]):
             del request
 
     async def _write(self, request: Request) -> None:
-        is_last, lease = request.is_complete, None
+        is_last, lease, intake = request.is_complete, None, self._intake
         try:
+            if is_last and request.response_lease is None and intake is not None:
+                while not intake.may_answer:  # AGAIN, because all that wait are told at once
+                    await intake.answerable()
             message = request.encoded(lambda answer: self._wire.encode(request, answer))
             if is_last and self._quotas is not None and self._quotas.is_active:
                 message = self._charged(request, message, self._quotas)
@@ -204,8 +209,8 @@ class ConnectionLoop(Generic[Raw, Message]):
                 self._way.answer_encoded(request)
             else:
                 request.response = None  # the message has a copy of its records
-            if request.response_lease is None and self._intake is not None:
-                lease = self._intake.answered(len(message))
+            if request.response_lease is None and intake is not None:
+                lease = intake.answered(len(message))
             self.writing_since_ns = self._channel.now_ns()
             if self._client is not None:
                 self._client.bytes_out += len(message)

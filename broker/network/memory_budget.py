@@ -8,7 +8,7 @@ announcement costs its sender what it has sent. Three limits, from the inside ou
     a party      may announce half of the budget
     all          a party may have as much in memory as stays free for the others: half of the budget if it is
                  alone, a third where two have their share. One that has nothing there, or not one part in
-                 FLOOR_SHARE, is let in while there is room
+                 FLOOR_SHARE, is let in while there is room, and to take nothing in any case
 
 One lease may exceed an empty share, or no message larger than a share would get through. A stream that waits for itself
 or for its party holds up no other. Parties that wait for room take turns, and smaller leases may overtake larger ones,
@@ -55,13 +55,14 @@ class Lease:
 
     def resize(self, size: int) -> None:
         """The bytes turned out to be `size`, and will not be more."""
-        announced, before = self._announced, self.size
+        budget, announced, before = self._account.budget, self._announced, self.size
         self._announced = self.size = size
-        self._account.budget.change(self._account, size - announced, size - before)
+        if self.is_above and (not size or before - size >= -budget.free):  # it takes no room above the limits any more
+            self.is_above, budget.top = False, None
+        budget.change(self._account, size - announced, size - before)
 
     def grow(self, size: int, granted: Granted) -> bool:
-        """True if as many bytes of those that were announced are counted now; else `granted` is called once they are.
-        At most one growth waits at a time."""
+        """True if as many announced bytes are counted now; else `granted` is called then. One waits at most."""
         budget, more = self._account.budget, size - self.size
         if self.is_above or budget.may_grow(self._account, more):
             self.granted(size)
@@ -84,8 +85,6 @@ class Lease:
         if self._growing is not None:
             self._account.budget.forget(self._growing)
             self._growing = None
-        if self.is_above:
-            self.is_above, self._account.budget.top = False, None
         if self._announced:
             self.resize(0)
 
@@ -105,12 +104,15 @@ class Account:
         return self.budget.taken(self, size, size)
 
     def acquire(self, size: int, granted: Granted, come: int | None = None) -> Lease | None:
-        """A lease now; or None, and `granted` is called with it when its turn has come. `come`: as much of `size` is
-        counted for the beginning; all of it by default."""
+        """A lease now; or None, and `granted` gets it in its turn. `come`: so much is counted first; else all of it."""
         first = size if come is None else come
         if self.budget.may_begin(self, size, first):
             return self.budget.taken(self, size, first)
         return self.budget.wait(_Waiter(self, None, size, first, granted))
+
+    def take_little(self, size: int) -> Lease | None:
+        """Like `take`, if the party has little then, however much others have; else None."""
+        return self.take(size) if self.party.used + size <= self.budget.floor else None
 
     def has_room(self, size: int, *, without: int = 0) -> bool:
         """True if so much could be taken now, if the account had not `without` bytes of those that it has."""
@@ -171,7 +173,7 @@ class MemoryBudget:
         self._max = bytes_max
         self._stream_max = bytes_max // stream_share
         self._party_max = bytes_max // PARTY_SHARE
-        self._floor = bytes_max // FLOOR_SHARE
+        self.floor = bytes_max // FLOOR_SHARE
         self._used = self._pauses = self._waiting = 0
         self._parties: dict[str, _Party] = {}
         self._turns: dict[str, _Party] = {}
@@ -190,6 +192,10 @@ class MemoryBudget:
             party = self._parties[party_name] = _Party(party_name)
         party.streams += 1
         return Account(self, party)
+
+    @property
+    def free(self) -> int:
+        return self._max - self._used  # below 0 while there is more than should be
 
     # -- limits --------------------------------------------------------------------------------------------------------
 
@@ -216,16 +222,14 @@ class MemoryBudget:
         return party.announced + more <= self._party_max or party.announced == without
 
     def _fits(self, party: _Party, more: int, without: int = 0) -> bool:
-        """As much stays free for others as the party has then, or it has little. With little it waits for room, but not
-        to take nothing: others may be above the budget by `take`."""
-        free, used = self._max - self._used - more, party.used + more
-        has_little = used <= self._floor or party.used == without
-        return used <= free or (has_little and (free >= 0 or not more))
+        """As much stays free for others as the party has then, or it has little. That never waits to take nothing."""
+        free, used = self.free - more, party.used + more
+        return used <= free or ((used <= self.floor or party.used == without) and (free >= 0 or not more))
 
     def room(self, account: Account) -> int:
         """How much the account could take now."""
-        party, free = account.party, self._max - self._used
-        share = free if not party.used else max((free - party.used) // 2, min(free, self._floor - party.used))
+        party, free = account.party, self.free
+        share = free if not party.used else max((free - party.used) // 2, min(free, self.floor - party.used))
         left = (share, self._party_max - party.announced, self._stream_max - account.announced)
         return max(0, min(left))
 
@@ -233,6 +237,8 @@ class MemoryBudget:
 
     def taken(self, account: Account, size: int, first: int) -> Lease:
         """A new lease of `size`, of which `first` bytes are counted."""
+        if not account.party.streams:  # its stream has ended, and its party may be forgotten, or another one by now
+            account.party = self._parties.setdefault(account.party.name, account.party)
         self._overtaken = self._overtaken + 1 if self._turns else 0
         self.change(account, size, first)
         return Lease(account, size, first)
@@ -261,8 +267,7 @@ class MemoryBudget:
         return any(p is not account.party and (p.growing or self._waits_for_others(p)) for p in self._turns.values())
 
     def wait(self, waiter: _Waiter) -> Lease | None:
-        """Queue for room: behind the stream's own leases first, then behind its party. The lease if it has its turn at
-        once: then nobody is called."""
+        """Queue behind the stream's own leases, then behind its party. The lease if it is granted at once, uncalled."""
         account = waiter.account
         if self._stream_fits(account, waiter.size):
             return self._queued(account.party.waiting, waiter)
@@ -290,17 +295,15 @@ class MemoryBudget:
         return None
 
     def _grant(self) -> None:
-        """Give room to the waiting streams in their order, party by party, as long as there is any. A stream that is
-        granted room may release some or wait again: that begins no second round, the present one meets it."""
-        if self._is_granting:
-            return
-        self._is_granting = True
-        try:
-            self._grant_in_turn()
-            while self.top is None and self._turns and self._let_one_in():
+        """Give room to the waiting streams, party by party, while there is any. What they do then meets this round."""
+        if not self._is_granting:
+            self._is_granting = True
+            try:
                 self._grant_in_turn()
-        finally:
-            self._is_granting = False
+                while self.top is None and self._turns and self._let_one_in():
+                    self._grant_in_turn()
+            finally:
+                self._is_granting = False
 
     def _grant_in_turn(self) -> None:
         passed_over = 0
@@ -326,7 +329,7 @@ class MemoryBudget:
     def _waits_for_others(self, party: _Party) -> bool:
         """True if its first stream could begin but for them: the party has no share in use."""
         first = (party.growing or party.waiting)[0]
-        has_little = party.used + first.more <= self._floor or not party.used
+        has_little = party.used + first.more <= self.floor or not party.used
         return has_little and not party.growing and self._party_fits(party, first.size)
 
     def _let_one_in(self) -> bool:
@@ -347,10 +350,8 @@ class MemoryBudget:
         if not (party.growing or party.waiting):
             del self._turns[party.name]
         self._waiting -= 1
-        lease = waiter.lease
-        if lease is None:
-            lease = self.taken(waiter.account, waiter.size, waiter.more)
-        else:
+        lease = waiter.lease or self.taken(waiter.account, waiter.size, waiter.more)
+        if waiter.lease is not None:
             lease.granted(waiter.size)
         if above:
             lease.is_above, self.top = True, lease
@@ -370,10 +371,9 @@ class MemoryBudget:
 
     def withdraw(self, account: Account) -> None:
         """The account waits no more to begin."""
-        if account.waiter is not None:
-            account.waiter = None
-            self._waiting -= 1
         party = account.party
+        if account.waiter is not None:
+            account.waiter, self._waiting = None, self._waiting - 1
         before = len(party.waiting)
         party.waiting = deque(waiter for waiter in party.waiting if waiter.account is not account)
         self._waiting -= before - len(party.waiting)

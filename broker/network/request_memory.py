@@ -6,14 +6,16 @@ send as much as last time, and room for that is held while the request is read. 
 gives the room back. Requests are counted from here until a handler is done with their bytes, large ones until they are
 answered (request_channel.py). Each party has a share (memory_budget.py).
 
-Answers count, too, until they have left: a connection is not read while the unread answers of its party fill its share.
-Those to fetches are counted before they are built, by their session.
+Answers count, too, until they have left: while the unread answers of its party fill its share, a connection is not
+read, and an answer that is due is not built. So however many wait, the party is above its share by one answer. Those to
+fetches are counted before they are built, by their session.
 
 Before a log-in a connection has a budget apart (`before_log_in`): what strangers send takes no room of a user's.
 
 Small requests have a budget of their own (one eighth), in which nothing is held before they arrive, so large ones
-cannot keep them waiting. A message that gRPC has still to hand over is not counted here: its library collects it before
-we see any of it (connections/under_way.py).
+cannot keep them waiting. One that is here whole waits for nobody else, where its party has little: it takes memory
+already. A message that gRPC has still to hand over is not counted here: its library collects it before we see any of it
+(connections/under_way.py).
 """
 
 from __future__ import annotations
@@ -119,10 +121,10 @@ class RequestIntake:
     def _open(self, memory: RequestMemory, party: str) -> None:
         self._of = memory, party
         self._small, self._large = memory.small.open(party), memory.large.open(party)
-        self._answers = memory.answers.open(party)
+        self._answers, self._unread = memory.answers.open(party), memory.answers.open(party)
 
     def _accounts(self) -> list[Account]:
-        return [self._small, self._large, self._answers]
+        return [self._small, self._large, self._answers, self._unread]
 
     async def wait_turn(self) -> None:
         """Until the next request may be read."""
@@ -138,11 +140,22 @@ class RequestIntake:
         """A lease of the next request, of `size` bytes; `come` of them, or all, are counted and may be read now."""
         if not self._answers.has_room(0):
             await acquired(self._answers, 0)
+        if come == size <= SMALL_BYTES and (lease := self._small.take_little(size)) is not None:
+            return lease
         return await acquired(self._small if size <= SMALL_BYTES else self._large, size, come)
+
+    @property
+    def may_answer(self) -> bool:
+        """False while its party has too many answers unread for one more to be built; then `answerable` is waited
+        for."""
+        return self._unread.has_room(0)
+
+    async def answerable(self) -> None:
+        await acquired(self._unread, 0)
 
     def answered(self, size: int) -> Lease | None:
         """Counts an answer that was built, if it is a large one, until the lease is released."""
-        return None if size <= SMALL_BYTES else self._answers.take(ANSWER_COPIES * size)
+        return None if size <= SMALL_BYTES else self._unread.take(ANSWER_COPIES * size)
 
     def arrived(self, size: int) -> Lease:
         """A request was read: its bytes count until the lease is released."""
@@ -158,6 +171,10 @@ class RequestIntake:
         if self._held is not None:
             self._held.release()
             self._held = None
+
+    def input_ended(self) -> None:
+        """Nothing more is read; answers are still to be written."""
+        self._give_back()
 
     def close(self) -> None:
         """The stream is gone; requests of it that are still queued count until they are handled."""

@@ -16,8 +16,8 @@ from penstock.errors import GroupMaxSizeReachedError
 from penstock.testing import Cluster
 
 PASSWORD, MECHANISM, TENANT, VICTIM = "secret", "SCRAM-SHA-256", "tenant", "victim"
-LIMIT, NOTE, PARTITIONS, GROUPS_MAX = 1 << 20, "n" * 4_000, 20, 50
 OTHERS = ("BROKER:PLAINTEXT", "INTERNAL:PLAINTEXT", "CONTROLLER:PLAINTEXT")
+LIMIT, NOTE, PARTITIONS, GROUPS_MAX = 1 << 20, "n" * 4_000, 20, 50
 PLACE = penstock.TopicPartition("orders", 0)
 
 

@@ -90,7 +90,10 @@ SHARES = (
     Mutant(
         "nobody is read while answers of others are above the budget",
         "2026: until the connections that read nothing were cut",
-        (Edit(MemoryBudget._fits, "free >= 0 or not more", "free >= 0"),),
+        (
+            Edit(MemoryBudget._fits, "free >= 0 or not more", "free >= 0"),
+            Edit(RequestIntake.may_answer, "self._unread.has_room(0)", "True"),
+        ),
         is_replicated=None,
         stories=flooded(
             FloodKind.DEAF, 100_000, parties=3, stall_ms=30_000, seconds=12.0, request_bytes=REQUEST_BYTES[1]
@@ -118,7 +121,9 @@ SHARES = (
         "2026: the same",
         (Edit(MemoryBudget._fits, "return used <= free or", "return free >= 0 or"),),
         is_replicated=None,
-        stories=flooded(FloodKind.HOLD, 30_000, connections=6, parties=3, stall_ms=30_000),
+        stories=flooded(
+            FloodKind.DEAF, 300_000, parties=6, stall_ms=30_000, seconds=12.0, request_bytes=REQUEST_BYTES[1]
+        ),
     ),
     Mutant(
         "a frame may take as long as it likes",
@@ -137,7 +142,7 @@ SHARES = (
     Mutant(
         "the place above the limits is not given back",
         "one line forgotten",
-        (Edit(Lease.release, "self.is_above, self._account.budget.top = False, None", "self.is_above = False"),),
+        (Edit(Lease.resize, "self.is_above, budget.top = False, None", "self.is_above = False"),),
         is_replicated=None,
         stories=flooded(FloodKind.RUSH, 1_000_000, connections=2),
     ),
@@ -147,7 +152,7 @@ SHARES = (
         (
             Edit(
                 RequestIntake.answered,
-                "None if size <= SMALL_BYTES else self._answers.take(ANSWER_COPIES * size)",
+                "None if size <= SMALL_BYTES else self._unread.take(ANSWER_COPIES * size)",
                 "None",
             ),
         ),

@@ -15,7 +15,7 @@ from broker.network.client_names import ClientNames
 from broker.network.connection_loop import ConnectionLoop, Incoming
 from broker.network.dispatcher import Dispatcher
 from broker.network.failed_requests import FailedRequests
-from broker.network.memory_budget import Lease
+from broker.network.memory_budget import Lease, MemoryBudget
 from broker.network.request_channel import SMALL_BYTES, Request, RequestChannel
 from broker.network.request_memory import RequestIntake, RequestMemory
 from penstock.errors import InvalidRequestError
@@ -73,10 +73,12 @@ class Far:
 class Bench:
     """A loop with everything that it takes from the node."""
 
-    def __init__(self, far: Far, queued_max: int = 10, prepare: Any = lambda request: None) -> None:
+    def __init__(
+        self, far: Far, queued_max: int = 10, prepare: Any = lambda request: None, memory: RequestMemory | None = None
+    ) -> None:
         self.far = far
         self.channel = RequestChannel(queued_max, BusyTimes(NOW_NS), NOW_NS)
-        self.memory, self.names = RequestMemory(MEMORY_BYTES), ClientNames()
+        self.memory, self.names = memory or RequestMemory(MEMORY_BYTES), ClientNames()
         self.loop = ConnectionLoop(self.channel, CALLER, far, far, self.memory, 3, prepare, None, self.names)
         self.running = asyncio.ensure_future(self.loop.run())
 
@@ -228,6 +230,34 @@ def test_a_connection_that_sends_no_more_has_its_answers_first() -> None:
         return bench
 
     run(scenario)
+
+
+def test_a_partys_unread_answers_are_above_its_share_by_one_however_many_connections_wait_for_theirs() -> None:
+    async def main() -> None:
+        answers, first = MemoryBudget(MEMORY_BYTES, 1), Bench(Far(b"one"))
+        first.memory.answers = answers
+        benches = [first] + [Bench(Far(b"one"), memory=first.memory) for _ in range(20)]
+        for bench in benches:
+            bench.far.may_write.clear()
+            await bench.settle()
+        for bench in benches:
+            await bench.answer(b"x" * (MEMORY_BYTES // 8))
+        assert answers.statistics().used_bytes == 3 * MEMORY_BYTES // 4, "each counts twice, and half is its share"
+        other = answers.open("10.0.0.9")
+        assert other.has_room(0), "others are read"
+        other.close()
+        first.running.cancel()
+        await first.over()
+        await first.settle()
+        assert answers.statistics().used_bytes == 3 * MEMORY_BYTES // 4, "one more is built, and not all that waited"
+        for bench in benches[1:]:
+            bench.far.may_write.set()
+            bench.far.stays.set()
+            assert await bench.over() is None and len(bench.far.written) == 1
+        assert answers.statistics().used_bytes == 0 and not answers._parties
+        first.check_all_is_given_back()
+
+    asyncio.run(main())
 
 
 def _refuse(request: Request) -> None:

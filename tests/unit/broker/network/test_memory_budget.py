@@ -66,6 +66,66 @@ def test_however_many_have_their_share_a_party_with_little_is_let_in() -> None:
     assert late.has_room(500) and not late.has_room(2_500)
 
 
+def test_what_a_stream_takes_after_its_end_counts_for_its_party() -> None:
+    budget = MemoryBudget(1_000, 1)
+    ended = budget.open("a")
+    ended.close()
+    answer = ended.take(400)  # of a client that sends no more, and has still to read
+    again = budget.open("a")
+    assert again.room() == 100 and not again.has_room(200)
+    again.take(100)
+    answer.release()
+    assert budget.open("a").room() == 400, "its streams have one share, whichever of them ended"
+
+
+def test_a_party_that_has_much_and_waits_for_more_holds_up_no_other() -> None:
+    budget = MemoryBudget(64_000, 1)
+    greedy = [budget.open(name) for name in "ab"]
+    for account in greedy:
+        account.take(21_000)
+    assert [account.acquire(3_000, lambda lease: None) for account in greedy] == [None, None]
+    honest = budget.open("honest")
+    for _ in range(2 * OVERTAKEN_MAX):
+        lease = honest.acquire(100, lambda lease: None)
+        assert lease is not None
+        lease.release()
+
+
+def test_whoever_asks_for_nothing_and_has_little_waits_for_no_room_that_others_have_overdrawn() -> None:
+    budget = MemoryBudget(64_000, 1)
+    budget.open("a").take(80_000)
+    assert not budget.open("a").has_room(0)
+    other = budget.open("b")
+    assert other.has_room(0) and not other.has_room(1)
+    other.take(1_001)
+    assert not other.has_room(0), "it has not little any more"
+
+
+def test_a_party_with_little_takes_what_is_here_however_much_others_have() -> None:
+    budget = MemoryBudget(64_000, 1)
+    budget.open("a").take(64_000)
+    assert budget.open("a").take_little(1) is None
+    account = budget.open("b")
+    first = account.take_little(1_000)
+    assert first is not None and account.take_little(1) is None
+    first.release()
+    assert account.take_little(1) is not None
+
+
+def test_a_lease_above_the_limits_that_turns_out_small_leaves_its_place_to_the_next() -> None:
+    streams = Streams(stream_share=1)
+    streams.budget.open("z").take(300)
+    at_once = [streams.acquire(name, streams.budget.open(name), 2_000) for name in "ab"]
+    assert at_once == [True, False] and streams.leases["a"].is_above
+    streams.leases["a"].resize(800)
+    assert streams.granted == [], "there is more than should be, still"
+    streams.leases["a"].resize(700)
+    assert streams.granted == ["b"] and streams.leases["b"].is_above and not streams.leases["a"].is_above
+    streams.leases["a"].release()
+    streams.leases["b"].release()
+    assert streams.budget.top is None and streams.budget.statistics().used_bytes == 300
+
+
 def test_an_announcement_takes_no_room_of_others_before_its_bytes_come() -> None:
     streams = Streams(stream_share=1)
     for name in "ab":
@@ -352,6 +412,28 @@ def test_the_room_that_was_held_for_a_request_is_given_to_no_other_when_it_arriv
         assert memory.large.statistics().used_bytes == 14 * mib
         for stream in streams:
             stream.close()
+
+    run_virtual(main())
+
+
+def test_a_small_request_that_is_here_whole_waits_for_no_other_party() -> None:
+    async def main() -> None:
+        memory = RequestMemory.before_log_in()
+        others = [memory.small.open(f"10.0.0.{number}") for number in range(70)]
+        taken = [account.take(SMALL_BYTES) for account in others]
+        stream = memory.open("10.0.1.1")
+        log_in = await stream.leased(200, 200)
+        assert log_in.size == 200
+        comes = asyncio.ensure_future(stream.leased(200, 100))
+        await asyncio.sleep(0)
+        assert not comes.done(), "its bytes would take memory that nobody has"
+        for lease in taken:
+            lease.release()
+        (await comes).release()
+        log_in.release()
+        for account in (stream, *others):
+            account.close()
+        assert memory.statistics().used_bytes == 0
 
     run_virtual(main())
 
