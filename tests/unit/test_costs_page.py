@@ -14,10 +14,15 @@ LOGIN = UNIT + "kafka/connection/test_login.py::"
 GUARD = UNIT + "connections/test_connection_guard.py::"
 ACCEPT = UNIT + "connections/test_accept_guard.py::"
 BYTES = UNIT + "connections/test_byte_watch.py::"
+UNDER_WAY = UNIT + "connections/test_under_way.py::"
 REFUSED = UNIT + "grpc/test_refused_calls.py::"
 LOBBY = UNIT + "grpc/test_lobby.py::"
 PAGES = UNIT + "metrics/test_page_"
 LINES = UNIT + "network/test_lines_of_strangers.py::"
+ANSWERS = (
+    UNIT + "network/test_connection_loop.py::"
+    "test_a_partys_unread_answers_are_above_its_share_by_one_however_many_connections_wait_for_theirs"
+)
 NAMES = UNIT + "network/test_client_"
 GROUPS = UNIT + "groups/shard/test_shares.py::"
 TRANSACTIONS = UNIT + "transactions/test_shares.py::"
@@ -31,6 +36,10 @@ HELD_BY = {
         BYTES + "test_a_connection_without_a_log_in_that_sends_much_is_cut",
         BYTES + "test_the_connections_of_a_network_share_what_it_may_send",
         BYTES + "test_a_network_that_is_shut_out_is_let_in_again_within_a_minute",
+    ),
+    "a connection before its first call at gRPC's other listeners": (
+        UNIT + "grpc/test_floods.py::test_where_nobody_logs_in_a_header_block_without_an_end_is_cut_as_before_a_log_in",
+        BYTES + "test_clients_of_one_address_that_begin_at_once_count_for_nothing_where_nobody_logs_in",
     ),
     "calls that are refused": (
         REFUSED + "test_a_connection_has_so_many_refusals_in_a_window_and_then_it_goes",
@@ -69,6 +78,11 @@ HELD_BY = {
         BUDGET + "test_a_very_large_message_waits_for_no_other_party_and_one_at_a_time_does_not",
         ENDS + "test_a_slow_frame_above_the_limits_is_cut_when_another_party_waits",
     ),
+    "bytes at gRPC's listeners of which no message has come": (
+        UNDER_WAY + "test_a_party_may_have_half_of_the_requests_memory_under_way_and_alone_one_message",
+        UNDER_WAY + "test_a_node_is_full_by_the_party_that_has_most_also_by_what_it_has_at_other_listeners",
+        UNDER_WAY + "test_who_holds_bytes_for_long_is_cut_before_others_of_its_party",
+    ),
     "the time of a frame": (ENDS + "test_a_request_that_comes_too_slowly_for_its_size_is_cut",),
     "tagged fields of a request": (
         UNIT + "kafka_codec/test_malformed.py::test_bytes_that_are_no_message_are_refused_with_what_is_wrong",
@@ -80,6 +94,7 @@ HELD_BY = {
     ),
     "answers that it does not read": (
         UNIT + "kafka/test_tls_on_sockets.py::test_an_answer_that_nobody_reads_is_counted_until_its_connection_is_cut",
+        ANSWERS,
     ),
     "**A tenant**: fetch answers that it does not read": (
         BUDGET + "test_a_stream_has_its_share_and_a_party_half_of_the_budget",
