@@ -41,7 +41,7 @@ def new_budget() -> MemoryBudget:
 class ElementRoom:
     """That of one connection."""
 
-    __slots__ = ("_account", "_budget", "_left", "_open", "_until")
+    __slots__ = ("_account", "_budget", "_left", "_open", "_since")
 
     def __init__(self, budget: MemoryBudget, party: str) -> None:
         self._budget, self._account = budget, budget.open(party)
@@ -49,8 +49,8 @@ class ElementRoom:
         """Accounts from before a log-in."""
         self._open: dict[Lease, asyncio.TimerHandle | None] = {}
         """With the timers that end them."""
-        self._until: dict[Lease, float] = {}
-        """When each may end, by the event loop's time."""
+        self._since: dict[Lease, float] = {}
+        """When those that are paced began, by the event loop's time."""
 
     def move(self, party: str) -> None:
         """The connection has logged in: its requests count as that party's from now on."""
@@ -74,23 +74,22 @@ class ElementRoom:
 
     def _opened(self, lease: Lease, is_paced: bool) -> Lease:
         self._open[lease] = None
-        if is_paced and lease.size >= HEAVY:
-            hold_seconds = max(HOLD_SECONDS, lease.size / PER_SECOND_MAX)
-            self._until[lease] = asyncio.get_running_loop().time() + hold_seconds
+        if is_paced:
+            self._since[lease] = asyncio.get_running_loop().time()
         return lease
 
     def release(self, lease: Lease) -> None:
         """A second time does nothing."""
         if lease not in self._open:
             return
-        timer, until = self._open.pop(lease), self._until.pop(lease, 0.0)
+        timer, since = self._open.pop(lease), self._since.pop(lease, None)
         if timer is not None:
             timer.cancel()
-        loop = asyncio.get_running_loop()
-        if loop.time() < until:
-            loop.call_at(until, lease.release)
-        else:
+        if since is None or lease.size < HEAVY:
             lease.release()
+        else:  # by now it has as many as the request turned out to have
+            until = since + max(HOLD_SECONDS, lease.size / PER_SECOND_MAX)
+            asyncio.get_running_loop().call_at(until, lease.release)
 
     def release_soon(self, lease: Lease) -> None:
         """In the next turn of the loop."""

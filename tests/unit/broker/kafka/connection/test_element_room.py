@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.kafka.connection.element_room import FREE, HOLD_SECONDS, LEASE_MS, OPEN_MAX
+from broker.kafka.connection.element_room import FREE, HOLD_SECONDS, LEASE_MS, OPEN_MAX, ElementRoom, new_budget
 from broker.kafka.plan import Ask, Asked, Plan, asks_nothing
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from broker.network.request_channel import Request
@@ -194,3 +194,17 @@ def test_a_partys_large_requests_have_pauses_between_them_and_another_party_wait
         return bench
 
     run_to_the_end(scenario, run_virtual)
+
+
+def test_a_request_that_turns_out_small_holds_its_room_no_longer_than_its_answer() -> None:
+    """Room is asked for by the bytes of a request; that of a few elements with long names is given back at once."""
+
+    async def scenario() -> None:
+        room = ElementRoom(new_budget(), "10.0.0.1")
+        lease = await room.wait(HALF, is_paced=True)
+        lease.resize(FREE + 1)
+        room.release(lease)
+        assert room.now(HALF) == HALF
+        room.close()
+
+    run_virtual(scenario())
