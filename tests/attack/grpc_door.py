@@ -15,7 +15,7 @@ from cryptography.x509 import UniformResourceIdentifier as URI
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 
-from broker.grpc.refused_calls import OF_CONNECTION_MAX
+from broker.grpc.refused_calls import OF_CONNECTION_MAX, OF_NETWORK_MAX, WINDOW_MS
 from penstock.certs.authority import Authority
 from penstock.certs.node_identity import NodeIdentity
 from penstock.client.wire.login import Login
@@ -39,6 +39,9 @@ VOLATILE: Final = frozenset({"metadata_age_ms", "metadata_offset"})
 NOT_ATTEMPTED: Final = 55
 """OPERATION_NOT_ATTEMPTED: of the parts beside the one that was refused."""
 CALLS_OF_CONNECTION = OF_CONNECTION_MAX * 3 // 4
+SECONDS_A_CALL = WINDOW_MS / 1000 / OF_NETWORK_MAX * 4 / 3
+_PLACES: dict[str, float] = {}
+"""When the next call may be made at each listener, by the event loop's time."""
 RACE, PAUSES_S = "INTERNAL None Internal error from Core", (0.0, 0.1, 0.5, 2.0)
 """The status of gRPC's own library for a write to a stream that the node is ending. Who waits before the first write
 gets the node's."""
@@ -154,10 +157,13 @@ class _Line:
         self._stage, self._listener, self._attacker = stage, listener, attacker
         self._channel: grpc.aio.Channel | None = None
         self._metadata: list[tuple[str, str]] = []
-        self._calls = 0
+        self._calls, self._places = 0, _PLACES
 
     async def next(self) -> tuple[grpc.aio.Channel, list[tuple[str, str]]]:
-        """The channel and the metadata of the next call."""
+        """The channel and the metadata of the next call. A network has so many refused calls before it is cut."""
+        loop, places = asyncio.get_running_loop(), self._places
+        places[self._listener] = max(places.get(self._listener, 0.0) + SECONDS_A_CALL, loop.time())
+        await asyncio.sleep(places[self._listener] - loop.time())
         self._calls += 1
         if self._channel is None or self._calls >= CALLS_OF_CONNECTION:
             await self.close()

@@ -51,8 +51,8 @@ def test_a_flood_is_judged_by_each_of_its_bounds(played: Played, verdict: str) -
 def test_a_rate_and_a_pause_count_from_the_first_moment_to_the_last() -> None:
     acts = Acts()
     for at in (9.9, 10.5, 11.0, 13.0, 20.1):
-        acts.heard(f"ok log-in {at}")
-    acts.heard("bad log-in 12.0 TimedOutError('too late')")
+        acts.heard(f"ok log-in {at}\n")
+    acts.heard("bad log-in 12.0 TimedOutError('too late')\n")
     assert acts.rate("log-in", 10, 20) == pytest.approx(0.3)
     assert acts.pause("log-in", 10, 20) == 7.0
     assert acts.pause("nothing", 10, 20) == 10.0

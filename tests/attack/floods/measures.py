@@ -26,7 +26,9 @@ class Acts:
         self._failed: list[tuple[float, str, str]] = []
 
     def heard(self, line: str) -> None:
-        """A line of an honest process."""
+        """A line of an honest process. One that was cut by its end says nothing."""
+        if not line.endswith("\n"):
+            return
         word, kind, at, *error = line.split(maxsplit=3)
         if word == "ok":
             self._at[kind].append(float(at))

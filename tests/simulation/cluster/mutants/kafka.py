@@ -7,6 +7,7 @@ from dataclasses import replace
 from broker.kafka.apis.produce import produce_plan
 from broker.kafka.apis.reading import fetch
 from broker.kafka.connection.frame_connection import FrameConnection
+from broker.kafka.connection.incoming_frame import IncomingFrame
 from broker.network.named_sessions import NamedSessions
 from broker.network.processor import Processor
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
@@ -68,7 +69,7 @@ KAFKA = (
     Mutant(
         "what is missing of a frame is taken for the next one",
         "seam: a frame comes in pieces",
-        (Edit(FrameConnection.buffer_updated, "self._rest[nbytes:] if nbytes < len(self._rest) else None", "None"),),
+        (Edit(IncomingFrame.came, "self.here += count", "self.here = self.size"),),
         stories=WRITES,
     ),
     Mutant(

@@ -45,7 +45,7 @@ PROCESSING = (
         (
             Edit(
                 GroupOffsetsState.replay_pending,
-                "self.pending.put(producer_id, key.group, TopicPartition(key.topic, key.partition), value)",
+                "self.pending.put(producer_id, key.group, place, value, self.reserved(key, value))",
                 "self._commit(key.group, key.topic, key.partition, value)",
             ),
         ),
@@ -66,7 +66,7 @@ PROCESSING = (
     Mutant(
         "offsets of an aborted transaction count",
         "KIP-98",
-        (Edit(GroupOffsetsState.replay_end, "if not is_committed:", "if False:"),),
+        (Edit(GroupOffsetsState.replay_end, " if is_committed else ()", ""),),
         stories=PROCESSED,
     ),
     Mutant(

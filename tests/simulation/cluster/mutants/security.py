@@ -8,7 +8,7 @@ from broker.authentication.senders import Senders
 from broker.authentication.sessions import Sessions
 from broker.authorization.acl_index import AclIndex, _Table
 from broker.authorization.authorizer import Authorizer
-from broker.authorization.gatekeeper import Gatekeeper
+from broker.authorization.gatekeeper import Gatekeeper, _PartRights
 from broker.grpc.callers import SessionCallers
 from metadata.acls import AclTable
 from metadata.image import image_records
@@ -82,10 +82,11 @@ SECURITY = (
         (
             Edit(
                 Gatekeeper.passes,
-                "request.rights = _PartRights(judge.rights, caller, request.api, self._refusals)",
-                "request.rights = self.__dict__.setdefault('kept', {}).setdefault("
-                "(caller.peer, request.api), _PartRights(judge.rights, caller, request.api, self._refusals))",
+                "request.rights = _PartRights(self._authorizer, judge.rights, caller, request.api, self._refusals)",
+                "request.rights = self.__dict__.setdefault('kept', {}).setdefault((caller.peer, request.api), "
+                "_PartRights(self._authorizer, judge.rights, caller, request.api, self._refusals))",
             ),
+            Edit(_PartRights._rights.fget, "self._known = self._authorizer.newest(self._known)", "pass"),  # type: ignore[attr-defined]
         ),
         stories=_CALM,
     ),
@@ -122,6 +123,7 @@ SECURITY = (
                 "self._of.get(at)",
                 "next((one for one in self._of.values() if one.token == token), None)",
             ),
+            Edit(Sessions.has_one, "return session is not None and", "return session is None or"),
         ),
         stories=_CALM,
     ),
