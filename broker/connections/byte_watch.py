@@ -82,7 +82,7 @@ class ByteWatch:
         self._at_ms: int | None = None
 
     def look(self, received: Mapping[Endpoint, int], connected: Collection[Endpoint], now_ms: int) -> ByteVerdict:
-        """`received` has all bytes of each connection without a log-in, `connected` are all connections."""
+        """`received` has all bytes of each connection without a log-in, `connected` are all whose bytes are known."""
         self._leak(now_ms)
         before, self._of = self._of, {}
         above: dict[Endpoint, int] = {}

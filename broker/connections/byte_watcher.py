@@ -124,13 +124,15 @@ class ByteWatcher:
         # AFTER the bytes are counted: a message that comes meanwhile makes no stranger of its sender. What was heard is
         # counted BEFORE them (under_way.py).
         strangers = {peer for peer in self._connected if not self._watched.is_known(peer)}
-        self._look_at_strangers({peer: carried[peer].received for peer in strangers if peer in carried})
+        # One without a count is closed. It must NOT pass for one with a log-in, because another may come from there.
+        found = [peer for peer in self._connected if peer in carried]
+        self._look_at_strangers({peer: carried[peer].received for peer in strangers if peer in carried}, found)
         self._look_at_known(heard, {peer: counts for peer, counts in carried.items() if peer not in strangers})
 
-    def _look_at_strangers(self, received: Mapping[Endpoint, int]) -> None:
+    def _look_at_strangers(self, received: Mapping[Endpoint, int], connected: Collection[Endpoint]) -> None:
         while self._charged:
             self._watch.charge(self._charged.popleft(), REFUSED_BYTES)
-        verdict = self._watch.look(received, self._connected, self._clock.now_ms())
+        verdict = self._watch.look(received, connected, self._clock.now_ms())
         if verdict.shut_out != self._shut_out:
             self._shut_out = verdict.shut_out
             self._sockets.shut_out(verdict.shut_out)

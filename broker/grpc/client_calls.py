@@ -2,8 +2,9 @@
 answer. An edge.
 
 A client that has used its quota up is answered at once, and told in the trailer for how long it makes no call. A call
-that comes earlier is held BEFORE it is handled, as a connection would be left unread (KIP-219). Encodes, and decides
-nothing. Streams are client_door.py's.
+that comes earlier is held BEFORE it is handled, as a connection would be left unread (KIP-219). The bytes of an answer
+are not built while its party has too many that nobody has read (request_memory.py). Encodes, and decides nothing.
+Streams are client_door.py's.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from broker.grpc.errors import NOT_THROTTLED, abort
 from broker.grpc.gate import Gate
 from broker.grpc.handlers import Call
 from broker.network.connection_loop import Quotas
+from broker.network.parties import party_of
 from broker.network.request_channel import Caller, Request, RequestChannel
+from broker.network.request_memory import RequestMemory
 from penstock.errors import ApiError
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.apis import APIS
@@ -48,10 +51,12 @@ class _OneShot:
         await self._done
 
 
-def client_calls(channel: RequestChannel, gate: Gate, quotas: Quotas | None = None) -> dict[Api[Any, Any], Call]:
-    """Every API that clients call, at the listener of the gate."""
+def client_calls(
+    channel: RequestChannel, gate: Gate, quotas: Quotas | None = None, memory: RequestMemory | None = None
+) -> dict[Api[Any, Any], Call]:
+    """Every API that clients call, at the listener of the gate. `memory`: where their answers count."""
     apis = [api for api in APIS.values() if api.kind.at_broker and api.kind is not ApiKind.STREAM]
-    return {api: _call(api, channel, gate, quotas) for api in apis}
+    return {api: _call(api, channel, gate, quotas, None if api.before_authentication else memory) for api in apis}
 
 
 def broker_calls(channel: RequestChannel, gate: Gate) -> dict[Api[Any, Any], Call]:
@@ -60,7 +65,13 @@ def broker_calls(channel: RequestChannel, gate: Gate) -> dict[Api[Any, Any], Cal
 
 
 def _call(
-    api: Api[Any, Any], channel: RequestChannel, gate: Gate, quotas: Quotas | None = None, *, is_clients: bool = True
+    api: Api[Any, Any],
+    channel: RequestChannel,
+    gate: Gate,
+    quotas: Quotas | None = None,
+    memory: RequestMemory | None = None,
+    *,
+    is_clients: bool = True,
 ) -> Call:
     encode = response_codec(api).encode
 
@@ -90,6 +101,8 @@ def _call(
             await abort(context, request.error, throttled)
         if any(throttled):
             context.set_trailing_metadata(throttle_trailer(throttled))
+        if memory is not None:
+            await memory.wait_for_answers(party_of(caller))
         return request.encoded(encode)
 
     return call

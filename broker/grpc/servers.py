@@ -49,6 +49,9 @@ CONTROLLER_SERVICE = controller_pb2.DESCRIPTOR.services_by_name["Controller"].fu
 STOP_GRACE_SECONDS = 0.5
 HANDSHAKE_MS_MAX = 5_000
 """A connection that has not begun to speak HTTP/2 by then is closed (gRPC: 120 s)."""
+UNCOMPRESSED = 1 << 0
+"""gRPC's numbers of algorithms are bits. Its library would make a message a thousand times as large as the bytes that
+came, before anybody is asked: no count of received bytes would see it. Batches have compression of their own."""
 CONNECTION_STREAMS_MAX = 256
 """Streams and calls of one connection at a time; a client waits with the next (gRPC: no limit)."""
 
@@ -178,6 +181,7 @@ def server_options(limits: ListenerLimits) -> list[tuple[str, Any]]:
         ("grpc.max_concurrent_streams", CONNECTION_STREAMS_MAX),
         ("grpc.http2.bdp_probe", 0),  # else an unread stream may hold many MiB; a message under way widens its window
         ("grpc.http2.lookahead_bytes", SMALL_BYTES),
+        ("grpc.compression_enabled_algorithms_bitset", UNCOMPRESSED),
     ]
 
 
@@ -200,7 +204,8 @@ class ServesCalls(Protocol):
 
 def add_client_apis(server: ServesCalls, served: ServedListener, channel: RequestChannel) -> None:
     """Adds the calls and streams of a listener for clients."""
-    calls, held = client_calls(channel, served.gate, served.held.quotas), served.held
+    held = served.held
+    calls = client_calls(channel, served.gate, held.quotas, held.requests)
     busy, caller_of = served.door.busy, served.gate.caller
     parts = calls, served.door.streams, held.decoders, held.requests, busy, caller_of
     server.add(BROKER_SERVICE, *parts, log_ins=held.log_ins, delivered=served.gate.heard.delivered)

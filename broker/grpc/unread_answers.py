@@ -1,21 +1,25 @@
-"""Counts the large answers of calls until they have left, and knows which connections do not read theirs.
+"""Counts the answers of calls until they have left, and knows which connections do not read theirs.
 
 A client that does not read keeps its answers in this node's memory. They count in the budget of answers
 (request_memory.py), so its party's next calls wait before they are read; and a connection whose answer has been under
 way for too long is cut (connection_guard.py). gRPC tells that an answer has left by the end of its call. The answers of
-streams are counted elsewhere (network/connection_loop.py). Not here: small answers, which HTTP/2's windows hold.
+streams are counted elsewhere (network/connection_loop.py). A connection has few streams and 256 calls, so here smaller
+answers count, too: all of its small ones together may be many MiB. Not here: answers up to `FREE_BYTES`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from broker.connections.connection_watch import StreamsView
 from broker.network.parties import party_of
-from broker.network.request_channel import SMALL_BYTES, Caller
+from broker.network.request_channel import Caller
 from broker.network.request_memory import RequestMemory
 from penstock.types import Endpoint
+
+FREE_BYTES: Final = 4 * 1024
+"""An answer of this size is free: 256 of them take no more than their calls do."""
 
 
 class TellsItsEnd(Protocol):
@@ -33,7 +37,7 @@ class UnreadAnswers:
 
     def count(self, answer: bytes, context: TellsItsEnd, caller: Caller, memory: RequestMemory) -> None:
         """The answer is about to be written."""
-        if len(answer) <= SMALL_BYTES:
+        if len(answer) <= FREE_BYTES:
             return
         lease, key = memory.answer(party_of(caller), len(answer)), object()
         self._since_ms[key] = caller.peer, self._now_ms()

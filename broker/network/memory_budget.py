@@ -57,9 +57,10 @@ class Lease:
         """The bytes turned out to be `size`, and will not be more."""
         budget, announced, before = self._account.budget, self._announced, self.size
         self._announced = self.size = size
-        if self.is_above and (not size or before - size >= -budget.free):  # it takes no room above the limits any more
+        leaves_top = self.is_above and (not size or before - size >= -budget.free)  # it takes none above the limits now
+        if leaves_top:
             self.is_above, budget.top = False, None
-        budget.change(self._account, size - announced, size - before)
+        budget.change(self._account, size - announced, size - before, leaves_top)
 
     def grow(self, size: int, granted: Granted) -> bool:
         """True if as many announced bytes are counted now; else `granted` is called then. One waits at most."""
@@ -230,28 +231,27 @@ class MemoryBudget:
         """How much the account could take now."""
         party, free = account.party, self.free
         share = free if not party.used else max((free - party.used) // 2, min(free, self.floor - party.used))
-        left = (share, self._party_max - party.announced, self._stream_max - account.announced)
-        return max(0, min(left))
+        return max(0, min(share, self._party_max - party.announced, self._stream_max - account.announced))
 
     # -- changes -------------------------------------------------------------------------------------------------------
 
     def taken(self, account: Account, size: int, first: int) -> Lease:
         """A new lease of `size`, of which `first` bytes are counted."""
-        if not account.party.streams:  # its stream has ended, and its party may be forgotten, or another one by now
-            account.party = self._parties.setdefault(account.party.name, account.party)
         self._overtaken = self._overtaken + 1 if self._turns else 0
         self.change(account, size, first)
         return Lease(account, size, first)
 
-    def change(self, account: Account, announced: int, used: int) -> None:
-        """So many bytes more, or fewer, are announced and in memory."""
+    def change(self, account: Account, announced: int, used: int, leaves_top: bool = False) -> None:
+        """So many bytes more, or fewer, are announced and in memory. `leaves_top`: others may be let in above all."""
+        if announced > 0 and not account.party.streams:  # its party may be forgotten, or another one by now
+            account.party = self._parties.setdefault(account.party.name, account.party)
         self._used += used
         account.used += used
         account.announced += announced
         party = account.party
         party.used += used
         party.announced += announced
-        if used >= 0 and announced >= 0:
+        if used >= 0 and announced >= 0 and not leaves_top:
             return
         waiter = account.waiter
         if waiter is not None and self._stream_fits(account, waiter.size):

@@ -73,7 +73,7 @@ class RequestMemory:
         """Until the unread answers of a party leave room for one more."""
         account = self.answers.open(party)
         try:
-            if not account.has_room(0):
+            while not account.has_room(0):  # AGAIN, because all that wait are told at once
                 (await acquired(account, 0)).release()
         finally:
             account.close()

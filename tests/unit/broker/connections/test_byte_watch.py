@@ -20,7 +20,7 @@ from broker.connections.byte_watch import (
     ByteVerdict,
     ByteWatch,
 )
-from broker.connections.byte_watcher import REFUSED_BYTES, ByteWatcher, Watched
+from broker.connections.byte_watcher import LOOKS_FOR_NEWCOMERS, REFUSED_BYTES, ByteWatcher, Watched
 from broker.connections.under_way import CONNECTION_BYTES, PARTY_BYTES_MIN, Carried, Shares
 from broker.grpc.heard import HeardConnections
 from broker.network.request_channel import Caller
@@ -172,6 +172,34 @@ def test_a_connection_whose_first_message_comes_while_bytes_are_counted_is_no_st
     known = watched(sockets.known.__contains__)
     ByteWatcher("OUT", cast(AcceptedSockets, sockets), known, int, CLOCK, THREADS).look()
     assert not sockets.cuts
+
+
+class Replaced(Overtaken):
+    """Sockets of a stranger that closes its connection once it was found, and comes again from the same port."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times_found = 0
+        self.shut: list[Collection[str]] = []
+
+    def peers(self) -> list[Endpoint]:
+        self.times_found += 1
+        return [HERE]
+
+    def carried(self, peers: Collection[Endpoint]) -> dict[Endpoint, Carried]:
+        sent = Carried(CONNECTION_BYTES_MAX + NETWORK_BYTES_MAX, 0)
+        return {HERE: sent} if self.times_found > 1 else {}
+
+    def shut_out(self, networks: Collection[str]) -> None:
+        self.shut.append(networks)
+
+
+def test_a_connection_that_takes_the_place_of_another_one_has_no_log_in_for_that() -> None:
+    sockets = Replaced()
+    watcher = ByteWatcher("OUT", cast(AcceptedSockets, sockets), watched(lambda peer: False), int, CLOCK, THREADS)
+    for _ in range(LOOKS_FOR_NEWCOMERS + 1):
+        watcher.look()
+    assert sockets.cuts == [{HERE}] and sockets.shut == [{"10.0.0.1"}]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sockets have filters on Linux")

@@ -18,13 +18,14 @@ from broker.grpc.gate import Gate
 from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTimes
 from broker.network.connection_loop import Quotas
+from broker.network.memory_budget import Lease
 from broker.network.request_channel import Caller, Request, RequestChannel
-from broker.network.request_memory import RequestMemory
+from broker.network.request_memory import ANSWER_COPIES, RequestMemory
 from penstock.errors import ApiError, InvalidRequestError
 from penstock.messages.admin_apis import DESCRIBE_METADATA
 from penstock.messages.api import Api
 from penstock.messages.client_apis import CREATE_TOPICS, LIST_OFFSETS, PRODUCE
-from penstock.messages.offsets import ListOffsetsRequest
+from penstock.messages.offsets import ListOffsetsRequest, ListOffsetsResponse
 from penstock.messages.produce import ProduceResponse
 from penstock.messages.quorum import DescribeMetadataRequest, DescribeMetadataResponse
 from penstock.messages.topics import CreateTopicsRequest
@@ -75,7 +76,7 @@ class Bench:
         limits = DoorLimits(RequestDecoders(1 << 20), StreamQuotas(9, 9), self.memory, self.memory)
         gate = Gate("BROKER", "INTERNAL", turns=turns)
         self.door = BrokerDoor(self.channel, cast(Any, None), limits, gate)
-        self.calls = client_calls(self.channel, gate, quotas)
+        self.calls = client_calls(self.channel, gate, quotas, self.memory)
         gate.open()
 
     async def handle_one(self) -> None:
@@ -269,6 +270,36 @@ def test_a_description_of_the_metadata_goes_through_the_request_channel() -> Non
         answer = pb.DescribeMetadataResponse.FromString(await call)
         assert (answer.node_id, answer.offset, answer.epoch, answer.size_bytes, answer.lines) == (1, 7, 4, 9, b"cde")
         assert (answer.records, answer.sha256) == (2, "ab")
+
+    run(scenario)
+
+
+def test_however_many_calls_of_a_party_are_open_its_answers_are_built_one_after_the_other_above_its_share() -> None:
+    async def scenario(bench: Bench) -> None:
+        answers = bench.memory.answers
+        unread = bench.memory.answer(PEER.host, answers.free // ANSWER_COPIES)
+        asked = ListOffsetsRequest(())
+        calls = [bench.calls[LIST_OFFSETS](asked, cast(Any, Stream()), Caller(PEER)) for _ in range(3)]
+        tasks = [asyncio.ensure_future(count_answer(bench, call)) for call in calls]
+        for _ in calls:
+            (await bench.channel.receive()).complete(ListOffsetsResponse(()))
+        await turns()
+        assert not any(task.done() for task in tasks), "all of them were read before anything was unread"
+        for task in tasks:
+            unread.release()
+            await turns()
+            built = [task for task in tasks if task.done()]
+            assert task in built and len(built) == tasks.index(task) + 1, "all that wait are told, and one is built"
+            unread = task.result()
+        unread.release()
+
+    async def count_answer(bench: Bench, call: Awaitable[bytes]) -> Lease:
+        await call
+        return bench.memory.answer(PEER.host, bench.memory.answers.free // ANSWER_COPIES)
+
+    async def turns() -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
 
     run(scenario)
 

@@ -1,10 +1,12 @@
-"""The largest request that may be configured is one that gRPC can be told of."""
+"""No message is larger than what was received of it, and the largest that may be configured is one of gRPC's."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
+import grpc
 import grpc.aio
 import pytest
 
@@ -24,5 +26,33 @@ def test_the_largest_request_that_may_be_configured_is_one_that_grpc_can_be_told
             pass
         with pytest.raises(OverflowError):
             grpc.aio.server(options=server_options(replace(LIMITS, message_bytes_max=LIMITS.message_bytes_max + 1)))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+def test_a_compressed_message_is_refused_unread(compression: grpc.Compression) -> None:
+    """The library would read 1 KiB, and hand over 1 MiB."""
+
+    async def main() -> None:
+        read: list[Any] = []
+
+        async def answer(messages: Any, context: grpc.aio.ServicerContext) -> bytes:
+            read.append(await context.read())
+            return b""
+
+        server = grpc.aio.server(options=server_options(LIMITS))
+        handlers = {"Ask": grpc.stream_unary_rpc_method_handler(answer)}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("any", handlers),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            ask = channel.unary_unary("/any/Ask")
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await ask(bytes(1 << 20), compression=compression)
+            assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED and not read
+            await ask(bytes(1 << 20))
+            assert read == [bytes(1 << 20)]
+        await server.stop(None)
 
     asyncio.run(main())

@@ -1,4 +1,4 @@
-"""Large answers of calls count until their clients have read them, and a connection that does not read is known."""
+"""Answers of calls count until their clients have read them, but tiny ones, and who does not read is known."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import grpc.aio
 from broker.connections.connection_watch import NoStreams
 from broker.grpc.handlers import add_calls
 from broker.grpc.request_decoder import RequestDecoders
-from broker.grpc.unread_answers import UnreadAnswers, WithCalls
+from broker.grpc.servers import CONNECTION_STREAMS_MAX
+from broker.grpc.unread_answers import FREE_BYTES, UnreadAnswers, WithCalls
 from broker.load.busy_time import BusyTime
-from broker.network.request_channel import SMALL_BYTES, Caller
+from broker.network.request_channel import Caller
 from broker.network.request_memory import ANSWER_COPIES, RequestMemory
 from penstock.messages.apis import APIS
 from penstock.pb import broker_pb2 as pb
@@ -48,7 +49,7 @@ def test_a_large_answer_counts_until_its_call_ends_and_its_connection_is_known_t
     now_ms, memory = [7], RequestMemory(64 * MIB)
     unread = UnreadAnswers(lambda: now_ms[0])
     calls = [Call(), Call(), Call()]
-    unread.count(bytes(SMALL_BYTES), calls[0], HERE, memory)
+    unread.count(bytes(FREE_BYTES), calls[0], HERE, memory)
     assert not calls[0].ended and not memory.answers.statistics().used_bytes
     unread.count(bytes(MIB), calls[1], HERE, memory)
     now_ms[0] = 9
@@ -59,6 +60,14 @@ def test_a_large_answer_counts_until_its_call_ends_and_its_connection_is_known_t
     assert unread.writing_since_ms() == {HERE.peer: 9}
     calls[2].end()
     assert not unread.writing_since_ms() and not memory.answers.statistics().used_bytes
+
+
+def test_the_small_answers_of_a_connections_calls_count_together() -> None:
+    memory, unread = RequestMemory(64 * MIB), UnreadAnswers(lambda: 7)
+    for _ in range(CONNECTION_STREAMS_MAX):
+        unread.count(bytes(60_000), Call(), HERE, memory)
+    assert memory.answers.statistics().used_bytes == ANSWER_COPIES * CONNECTION_STREAMS_MAX * 60_000
+    assert CONNECTION_STREAMS_MAX * FREE_BYTES <= MIB, "what does not count is little for a whole connection"
 
 
 def test_calls_of_a_party_wait_unread_while_its_answers_fill_its_share_and_others_do_not() -> None:

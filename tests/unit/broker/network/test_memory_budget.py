@@ -78,6 +78,32 @@ def test_what_a_stream_takes_after_its_end_counts_for_its_party() -> None:
     assert budget.open("a").room() == 400, "its streams have one share, whichever of them ended"
 
 
+def test_a_lease_of_nothing_after_a_streams_end_keeps_no_party_and_grows_in_the_one_that_is_there() -> None:
+    budget = MemoryBudget(1_000, 1)
+    ended = budget.open("a")
+    ended.close()
+    lease = ended.take(0)
+    assert not budget._parties, "each network would leave one behind"
+    again = budget.open("a")
+    lease.resize(400)
+    assert again.room() == 100
+    lease.release()
+    again.close()
+    assert not budget._parties
+
+
+def test_a_lease_above_the_limits_that_has_shrunk_by_nothing_and_fits_leaves_its_place_too() -> None:
+    budget, granted = MemoryBudget(1_000, 1), list[Lease]()
+    taken = budget.open("a").take(600)
+    assert budget.open("b").acquire(500, granted.append) is not None, "very large: above the limits"
+    first = budget.top
+    assert first is not None
+    taken.release()
+    assert budget.open("c").acquire(600, granted.append) is None
+    first.resize(500)
+    assert [lease.size for lease in granted] == [600]
+
+
 def test_a_party_that_has_much_and_waits_for_more_holds_up_no_other() -> None:
     budget = MemoryBudget(64_000, 1)
     greedy = [budget.open(name) for name in "ab"]
