@@ -31,9 +31,11 @@ take 1/20 of a core at most. Not measured by a clock: a thread that waits for it
 QUICK_SHARE = 4
 """A party that has such a part of its share is looked at so many times as often, because a machine on the same network
 sends the rest within a tenth of a second."""
-REFUSED_BYTES, CHARGED_MAX = 1 << 20, 1_000
+REFUSED_BYTES, REFUSED_TOGETHER_BYTES, CHARGED_MAX = 1 << 20, 4 * 1024, 1_000
 """A connection that is cut for refused calls counts against its network as if it had sent so much: one client that asks
-without a session in a loop is borne, and some that do nothing else are shut out."""
+without a session in a loop is borne, and some that do nothing else are shut out. It counts much less where its network
+has had too many, and it has not: after a restart of the broker a thousand clients of one address may come back with
+their old sessions."""
 LOOKS_FOR_NEWCOMERS = 5
 """With as many descriptors as before, connections are looked for in every fifth look only; after a cut in the next one,
 because others may have come in their places."""
@@ -83,7 +85,7 @@ class ByteWatcher:
         self._connected: list[Endpoint] = []
         self._descriptors, self._looks = -1, 0
         self._shut_out: Set[str] = frozenset()
-        self._charged: deque[str] = deque(maxlen=CHARGED_MAX)
+        self._charged: deque[tuple[str, int]] = deque(maxlen=CHARGED_MAX)
         self._ending: set[Endpoint] = set()
         """Connections that were cut, and are not closed yet."""
         self._is_pressed = False
@@ -93,9 +95,10 @@ class ByteWatcher:
     def start(self) -> None:
         self._thread = self._threads.start(f"bytes-{self._listener}", self._run, daemon=True)
 
-    def refused_too_much(self, peer: Endpoint) -> None:
-        """A connection was cut for the calls that were refused there. Safe to call from any thread."""
-        self._charged.append(peer.host)
+    def refused_too_much(self, peer: Endpoint, is_one: bool) -> None:
+        """A connection was cut for the calls that were refused there or, without `is_one`, for those of its network.
+        Safe to call from any thread."""
+        self._charged.append((peer.host, REFUSED_BYTES if is_one else REFUSED_TOGETHER_BYTES))
 
     def stop(self) -> None:
         """The thread ends by itself, within a look."""
@@ -131,7 +134,7 @@ class ByteWatcher:
 
     def _look_at_strangers(self, received: Mapping[Endpoint, int], connected: Collection[Endpoint]) -> None:
         while self._charged:
-            self._watch.charge(self._charged.popleft(), REFUSED_BYTES)
+            self._watch.charge(*self._charged.popleft())
         verdict = self._watch.look(received, connected, self._clock.now_ms())
         if verdict.shut_out != self._shut_out:
             self._shut_out = verdict.shut_out

@@ -63,7 +63,11 @@ class RefusalCounts:
         network = network_of(peer.host)
         self._of_peer[peer] += 1
         self._of_network[network] += 1
-        return self._of_peer[peer] > OF_CONNECTION_MAX or self._of_network[network] > OF_NETWORK_MAX
+        return self.is_one_connections(peer) or self._of_network[network] > OF_NETWORK_MAX
+
+    def is_one_connections(self, peer: Endpoint) -> bool:
+        """True if the connection alone has had too many."""
+        return self._of_peer[peer] > OF_CONNECTION_MAX
 
     def __repr__(self) -> str:
         return f"RefusalCounts({len(self._of_peer)} connections)"
@@ -89,10 +93,12 @@ class RefusedCalls:
         listener: str,
         cut: Callable[[Endpoint], Awaitable[None]],
         now_ms: Callable[[], int],
-        on_too_many: Callable[[Endpoint], object] = lambda peer: None,
+        on_too_many: Callable[[Endpoint, bool], object] = lambda peer, is_one: None,
     ) -> None:
         """`cut` returns when the connection with that far end is shut down. `now_ms` is monotonic. `on_too_many` hears
-        of a connection that is cut for its number of refusals, once for each call above it."""
+        of a connection that is cut for its number of refusals, once for each call above it, and whether these are its
+        own or those of its network: clients that all come back with sessions of before are many, and each is refused
+        once or twice."""
         self._on_too_many = on_too_many
         self._listener, self._cut, self._now_ms = listener, cut, now_ms
         self._counts, self._told = RefusalCounts(), RefusedHosts()
@@ -100,7 +106,7 @@ class RefusedCalls:
     async def refused(self, context: grpc.aio.ServicerContext, why: str) -> None:
         peer = peer_of(context.peer())
         if self._counts.is_too_many(peer, self._now_ms()):
-            self._on_too_many(peer)
+            self._on_too_many(peer, self._counts.is_one_connections(peer))
             await self.end(context, f"too many of its calls were refused, the last one because: {why}")
 
     async def end(self, context: grpc.aio.ServicerContext, why: str) -> None:

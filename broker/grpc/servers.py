@@ -91,9 +91,9 @@ class GrpcServer:
         self._health = health.aio.HealthServicer()
         self._services: list[str] = []
 
-    def _refused_too_much(self, peer: Endpoint) -> None:
+    def _refused_too_much(self, peer: Endpoint, is_one: bool) -> None:
         if self._bytes is not None:
-            self._bytes.refused_too_much(peer)
+            self._bytes.refused_too_much(peer, is_one)
 
     def add(
         self,

@@ -95,13 +95,22 @@ def test_clients_of_one_address_that_begin_at_once_count_for_nothing_where_nobod
 def test_connections_that_are_cut_for_refused_calls_count_against_their_network() -> None:
     watcher = ByteWatcher("OUT", AcceptedSockets((1,)), watched(lambda peer: True), int, CLOCK, THREADS)
     for _ in range(NETWORK_BYTES_MAX // REFUSED_BYTES):
-        watcher.refused_too_much(Endpoint("2001:db8::1", 1))
+        watcher.refused_too_much(Endpoint("2001:db8::1", 1), True)
     watcher.look()
     assert not watcher._shut_out, "a client that asks without a session in a loop"
     for number in range(3):
-        watcher.refused_too_much(Endpoint(f"2001:db8::{number:x}", 1))
+        watcher.refused_too_much(Endpoint(f"2001:db8::{number:x}", 1), True)
     watcher.look()
     assert watcher._shut_out == {NETWORK}
+
+
+def test_many_clients_of_one_address_whose_sessions_are_over_are_not_shut_out_for_asking_once() -> None:
+    """A broker was started again, and 1,500 calls are refused in a moment: 500 above the limit of a network."""
+    watcher = ByteWatcher("OUT", AcceptedSockets((1,)), watched(lambda peer: True), int, CLOCK, THREADS)
+    for port in range(500):
+        watcher.refused_too_much(Endpoint("10.0.0.1", port), False)
+    watcher.look()
+    assert not watcher._shut_out
 
 
 def test_networks_that_have_been_quiet_are_forgotten() -> None:
