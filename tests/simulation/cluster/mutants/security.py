@@ -8,7 +8,7 @@ from broker.authentication.senders import Senders
 from broker.authentication.sessions import Sessions
 from broker.authorization.acl_index import AclIndex, _Table
 from broker.authorization.authorizer import Authorizer
-from broker.authorization.gatekeeper import Gatekeeper, _PartRights
+from broker.authorization.gatekeeper import Gatekeeper
 from broker.grpc.callers import SessionCallers
 from metadata.acls import AclTable
 from metadata.image import image_records
@@ -86,7 +86,7 @@ SECURITY = (
                 "request.rights = self.__dict__.setdefault('kept', {}).setdefault((caller.peer, request.api), "
                 "_PartRights(self._authorizer, judge.rights, caller, request.api, self._refusals))",
             ),
-            Edit(_PartRights._rights.fget, "self._known = self._authorizer.newest(self._known)", "pass"),  # type: ignore[attr-defined]
+            Edit(Authorizer.newest, "return rights if rights.version is self._acls() else", "return rights or"),
         ),
         stories=_CALM,
     ),
