@@ -120,7 +120,7 @@ class RefusedCalls:
 
 
 class NotCounted:
-    """For a server without a network: refusals have no effect but their own."""
+    """The counter of a server without a network: refusals have no effect but their own."""
 
     async def refused(self, context: grpc.aio.ServicerContext, why: str) -> None:
         """It is not counted."""

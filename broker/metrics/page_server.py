@@ -222,7 +222,7 @@ class _Connection:
         self._transport: asyncio.Transport | None = None
 
     async def open(self, context: ssl.SSLContext | None) -> None:
-        """With TLS when its handshake is done."""
+        """The connection, with TLS once its handshake is done."""
         limits = {} if context is None else {"ssl_handshake_timeout": HEAD_SECONDS, "ssl_shutdown_timeout": 1.0}
         transport, _ = await self._loop.connect_accepted_socket(
             lambda: self._protocol, self._accepted, ssl=context, **limits
@@ -249,7 +249,7 @@ class _Connection:
         await writer.wait_closed()
 
     def close(self) -> None:
-        """At once, with what the client has not read of its answer; nothing happens if it is closed."""
+        """Ends the connection at once, with what is unread of its answer; a closed one stays closed."""
         if self._transport is not None:
             with contextlib.suppress(OSError):  # it is closed
                 self._accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)

@@ -72,7 +72,7 @@ class Lease:
         return budget.wait_to_grow(self._growing) is not None
 
     def granted(self, size: int) -> None:
-        """As many are in memory now, and no growth waits."""
+        """Counts so many as in memory; no growth waits."""
         more, self.size, self._growing = size - self.size, size, None
         self._account.budget.change(self._account, 0, more)
 
@@ -223,7 +223,7 @@ class MemoryBudget:
         return party.announced + more <= self._party_max or party.announced == without
 
     def _fits(self, party: _Party, more: int, without: int = 0) -> bool:
-        """As much stays free for others as the party has then, or it has little. That never waits to take nothing."""
+        """True if as much stays free for others as the party has, or it has little, which never waits for nothing."""
         free, used = self.free - more, party.used + more
         return used <= free or ((used <= self.floor or party.used == without) and (free >= 0 or not more))
 

@@ -48,11 +48,11 @@ class RequestMemory:
 
     @classmethod
     def before_log_in(cls) -> RequestMemory:
-        """That of all connections which have still to log in."""
+        """The memory of all connections that have still to log in."""
         return cls(BEFORE_LOG_IN_BYTES)
 
     def open(self, party: str) -> RequestIntake:
-        """For a new stream of a party."""
+        """The intake of a new stream of a party."""
         return RequestIntake(self, party)
 
     def admit(self, party: str, size: int) -> Lease:

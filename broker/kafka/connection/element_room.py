@@ -65,7 +65,7 @@ class ElementRoom:
         return max(FREE, self._account.room()) if self._account.has_room(1) else FREE
 
     def take(self, count: int, *, is_paced: bool = False) -> Lease:
-        """For a request that has no more than it may have now. `is_paced`: it holds its room for a while."""
+        """A lease for a request with no more than it may have now. `is_paced`: it holds its room for a while."""
         return self._opened(self._account.take(count), is_paced)
 
     async def wait(self, count: int, *, is_paced: bool = False) -> Lease:

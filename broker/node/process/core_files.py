@@ -24,7 +24,7 @@ NO_MEMORY: Final = "0"
 
 
 def keep_secrets_out_of_cores(config: NodeConfig) -> None:
-    """For this process and its children, BEFORE a secret is read."""
+    """Applies to this process and its children; called BEFORE a secret is read."""
     if config.tls_listeners or any(config.security_protocol(name).is_sasl for name in config.listeners):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         select_no_memory()
