@@ -3,7 +3,8 @@
 The records of a turn stand in one batch wherever they fit into one: a log is cut and replicated by whole batches, so
 all of them are there after a failover, or none. A turn with more records than a batch may have (a very large group got
 a new assignment) takes several batches; a failover between them leaves a beginning of the turn, in its order. An append
-has several batches, and at most `segment_bytes` of them.
+has several batches, and at most `segment_bytes` of them. A record larger than `max.message.bytes` is a batch of its
+own, which the log takes from a coordinator: the limit may have been lowered since the core took it.
 
 A batch belongs to no transaction, or to that of one producer, which has no sequence there. All stay in the order in
 which they were decided. A batch with a producer is an append of its own. Not here: markers (shard_log.py).
@@ -16,7 +17,6 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from broker.coordination.record_log import StateRecord, TransactionalRecord, TxnProducer, Written
-from penstock.errors import InvariantViolation
 from penstock.record.batch import HEADER_BYTES
 from penstock.record.builder import build_batch, record_size_bytes_upper
 from penstock.record.codecs import Codec
@@ -61,7 +61,7 @@ class _Batch:
 
 
 def tick_batches(turns: Iterable[Sequence[Written]], encode: Encode, wall_ms: int, limits: TickLimits) -> list[bytes]:
-    """The bytes of each append, in order. A core has refused records that fit no batch, so one here is a defect."""
+    """The bytes of each append, in order."""
     appends: list[bytes] = []
     parts: list[bytes] = []
     size = 0
@@ -117,11 +117,8 @@ def _filled(
     if HEADER_BYTES + total <= batch_bytes:
         batch.add([key for key, _ in encoded], [value for _, value in encoded], total)
         return batch
-    for (key, value), size, (record, _) in zip(encoded, sizes, records, strict=True):
-        if HEADER_BYTES + size > batch_bytes:
-            name = type(record).__name__
-            raise InvariantViolation(f"a record of a {name} has {size} bytes, and a batch has at most {batch_bytes}")
-        if batch.size_bytes + size > batch_bytes:
+    for (key, value), size in zip(encoded, sizes, strict=True):
+        if batch.keys and batch.size_bytes + size > batch_bytes:
             yield batch
             batch = _Batch(batch.producer)
         batch.add([key], [value], size)

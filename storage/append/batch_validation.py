@@ -18,7 +18,7 @@ from storage.append.header_check import check_fetched_room, check_produced_batch
 from storage.append.key_validation import check_keys
 from storage.append.time_validation import check_times
 from storage.disk.file_system import Bytes
-from storage.log_config import LogConfig
+from storage.log_config import MAX_SEGMENT_BYTES, LogConfig
 from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 
 
@@ -37,15 +37,18 @@ def whole_batches(records: Bytes) -> Iterator[tuple[int, BatchHeader]]:
 def check_produced(
     records: Bytes, config: LogConfig, now_ms: int, *, may_take_long: bool = False, origin: AppendOrigin = PRODUCER
 ) -> list[tuple[int, BatchHeader]]:
-    """The batches of one append, after every check of the leader. `may_take_long`: not on the event loop."""
-    if len(records) > config.segment_bytes:
+    """The batches of one append, after every check of the leader. `may_take_long`: not on the event loop.
+
+    The topic's limits on sizes are for clients. A coordinator bounds the growth of its own state; what the state has
+    already must find room in its log, or a limit that is lowered would end a whole partition's service."""
+    if len(records) > (config.segment_bytes if origin is PRODUCER else MAX_SEGMENT_BYTES):
         raise RecordListTooLargeError(
             f"{len(records)} bytes do not fit into a segment of segment.bytes = {config.segment_bytes}"
         )
     batches = list(whole_batches(records))
     stamps, offsets = config.message_timestamp_type == "LogAppendTime", 0
     for position, header in batches:
-        if not header.is_control:  # a limit below the size of a marker would keep its transaction open for ever
+        if origin is PRODUCER:
             check_size(header, config)
         if not verify_crc(records, position, header):
             raise CorruptMessageError(f"the batch at byte {position} {WRONG_CHECKSUM}")

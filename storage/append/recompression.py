@@ -59,11 +59,15 @@ def prepared(
     batches = check_produced(records, config, now_ms, may_take_long=may_take_long, origin=origin)
     if config.compression_type == "producer":
         return Converted(records, batches, 0)
-    return in_topic_codec(records, batches, config, max_unpacked_bytes)
+    return in_topic_codec(records, batches, config, max_unpacked_bytes, origin)
 
 
 def in_topic_codec(
-    records: Bytes, batches: Batches, config: LogConfig, max_unpacked_bytes: int = MAX_UNPACKED_BYTES
+    records: Bytes,
+    batches: Batches,
+    config: LogConfig,
+    max_unpacked_bytes: int = MAX_UNPACKED_BYTES,
+    origin: AppendOrigin = PRODUCER,
 ) -> Converted:
     """Checked batches in the topic's codec; the same objects if there is nothing to do."""
     if config.compression_type == "producer" or not _needs_conversion(batches, config):
@@ -76,17 +80,18 @@ def in_topic_codec(
     for position, header in batches:
         piece: Bytes = view[position : position + header.size_bytes]
         if header.codec != target and not header.is_control:
-            body = _unpacked(piece[HEADER_BYTES:], header.codec, config, max_unpacked_bytes - unpacked_bytes)
+            body = _unpacked(piece[HEADER_BYTES:], header.codec, config, max_unpacked_bytes - unpacked_bytes, origin)
             check_unpacked(header, len(body))
             unpacked_bytes += len(body) if header.codec != Codec.NONE else 0
             attributes = header.attributes & ~CODEC_MASK | target
             piece = pack_batch(header._replace(attributes=attributes), compress(target, body, level))
             header = read_header(piece)
-            check_size(header, config, f", with compression.type={config.compression_type},")
+            if origin is PRODUCER:
+                check_size(header, config, f", with compression.type={config.compression_type},")
         pieces.append(piece)
         converted.append((at, header))
         at += header.size_bytes
-    if at > config.segment_bytes:
+    if origin is PRODUCER and at > config.segment_bytes:
         raise RecordListTooLargeError(
             f"{at} bytes, with compression.type={config.compression_type}, do not fit into a segment of "
             f"segment.bytes = {config.segment_bytes}"
@@ -122,9 +127,9 @@ def target_of(config: LogConfig) -> tuple[Codec, int | None]:
     return target, levels.get(target)
 
 
-def _unpacked(body: Bytes, codec: Codec, config: LogConfig, left_bytes: int) -> bytes:
+def _unpacked(body: Bytes, codec: Codec, config: LogConfig, left_bytes: int, origin: AppendOrigin) -> bytes:
     limit_bytes = MAX_UNPACKED_BYTES if codec == Codec.NONE else left_bytes
-    if config.compression_type == "uncompressed":
+    if config.compression_type == "uncompressed" and origin is PRODUCER:
         limit_bytes = min(limit_bytes, max(config.max_message_bytes - HEADER_BYTES, 0))
     try:
         return decompress(codec, memoryview(body), limit_bytes)

@@ -418,6 +418,18 @@ def test_a_tick_larger_than_a_batch_is_several_batches_in_one_flush(tmp_path: Pa
     run(tmp_path, scenario, log_config=LogConfig(max_message_bytes=1_000, segment_bytes=4_096))
 
 
+def test_a_limit_below_a_records_size_takes_nothing_out_of_service(tmp_path: Path) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.put("small", 1)
+        stage.put("x" * 500, 2)
+        await turn_of_loop()
+        stage.commit()
+        assert set(stage.answers.values()) == {"written"} and len(stage.answers) == 2
+        assert stage.shard.state is ShardState.ACTIVE and len(stage.cores) == 1
+
+    run(tmp_path, scenario, log_config=LogConfig(max_message_bytes=100, segment_bytes=200))
+
+
 def test_a_disk_that_fails_is_an_error_of_the_coordinator(tmp_path: Path) -> None:
     async def scenario(stage: Stage) -> None:
         stage.put("a", 1)

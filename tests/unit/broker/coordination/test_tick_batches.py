@@ -11,7 +11,6 @@ from broker.coordination.tick_batches import TickLimits, tick_batches
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
 from broker.groups.records.record_log import read_group_records
-from penstock.errors import InvariantViolation
 from penstock.record.batch import iter_headers
 from penstock.record.codecs import Codec
 from penstock.record.markers import Marker
@@ -72,9 +71,9 @@ def test_every_codec_is_read_again(codec: Codec) -> None:
     assert names([append]) == [["a", "b"]] and (codec is Codec.NONE or len(append) < 600)
 
 
-def test_a_record_that_fits_no_batch_is_a_defect_of_its_core() -> None:
-    with pytest.raises(InvariantViolation, match=r"OffsetCommitKey has \d+ bytes, and a batch has at most 1000"):
-        made([[record("a", 2_000)]])
+def test_a_record_larger_than_a_batch_may_be_is_a_batch_of_its_own() -> None:
+    turns = [[record("a")], [record("b"), record("c", 2_000), record("d")], [record("e")]]
+    assert names(made(turns, append=1_500)) == [["a"], ["b"], ["c"], ["d", "e"]]
 
 
 def transactional(name: str, producer: TxnProducer, text: int = 0) -> TransactionalRecord:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.errors import InvalidRecordError
+from penstock.errors import InvalidRecordError, MessageTooLargeError, RecordListTooLargeError
 from penstock.record.batch import HEADER_BYTES, pack_batch, placement, read_header
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
@@ -79,6 +79,23 @@ def test_a_replica_takes_what_its_leader_has(which: str) -> None:
     log.append.as_follower(placement(0, read_header(records).batch_length, 3) + records[16:])
 
     assert log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("codec", ["producer", "uncompressed", "gzip"])
+def test_the_limits_of_sizes_are_for_producers(codec: str) -> None:
+    """A coordinator has taken a record while the limit was higher, and the end of a transaction must be written."""
+    config = LogConfig(max_message_bytes=100, segment_bytes=200, compression_type=codec)
+    log, large = new_log(LosingFileSystem(), config), batch(bytes(range(256)))
+
+    with pytest.raises(RecordListTooLargeError):
+        log.append.as_leader(large, 3, NOW_MS)
+    with pytest.raises(MessageTooLargeError):
+        log.append.as_leader(batch(bytes(range(100))), 3, NOW_MS)
+    log.append.as_leader(MARKER, 3, NOW_MS, COORDINATOR)
+    log.append.as_leader(large, 3, NOW_MS, COORDINATOR)
+    log.append.as_leader(large, 3, NOW_MS, COORDINATOR)
+
+    assert log.log_end_offset == 3
 
 
 def test_an_append_is_a_producers_unless_it_says_otherwise() -> None:

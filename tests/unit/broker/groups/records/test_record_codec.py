@@ -9,7 +9,6 @@ from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitVa
 from broker.groups.records.record_codec import RECORD_TYPES, decode_group_record, encode_group_record, encoded_size
 from broker.groups.records.record_log import read_group_records
 from broker.kafka_codec.primitives import EncodeError
-from penstock.base_error import InvariantViolation
 from penstock.record.builder import build_batch
 from tests.support.group_log import written_batches
 from tests.support.kafka_messages import drawn
@@ -102,8 +101,3 @@ def test_a_malformed_record_is_told_with_its_offset() -> None:
 def test_a_value_of_another_key_has_no_encoding() -> None:
     with pytest.raises(EncodeError, match="the value of a OffsetCommitKey is no OffsetCommitKey"):
         encode_group_record(KEY, KEY)
-
-
-def test_a_record_that_fits_no_batch_is_a_defect_of_the_core() -> None:
-    with pytest.raises(InvariantViolation, match="OffsetCommitKey"):
-        written_batches([(KEY, OffsetCommitValue(metadata="m" * 1_000))], 1_000)
