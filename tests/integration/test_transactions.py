@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -80,6 +81,20 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_goes_on(c
         with producer.transaction() as t:
             t.send(topic, b"next")
     assert values_of(cluster, topic) == [b"next"]
+
+
+def test_a_transaction_with_a_time_above_a_lowered_maximum_can_be_aborted(tmp_path: Path) -> None:
+    with Cluster(directory=tmp_path) as first:
+        topic = first.topic(partitions=1)
+        producer = Producer(first.bootstrap, transactional_id="long", transaction_timeout_ms=600_000)
+        producer.begin_transaction()
+        producer.send(topic, b"1").result(PATIENCE_S)
+        first.stop(0)
+    with Cluster(config={"transaction.max.timeout.ms": 60_000}, directory=tmp_path) as second:
+        with Admin(second.bootstrap) as admin:
+            admin.fence_producer("long")
+        assert values_of(second, topic) == []
+    producer.close(0)
 
 
 def test_reading_and_writing_are_one_act_while_brokers_are_killed(cluster: Cluster) -> None:

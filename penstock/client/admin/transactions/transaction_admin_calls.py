@@ -91,7 +91,8 @@ class TransactionAdminCalls:
             abort = AbortAtomicBatchRequest(application, OPEN_VERSION)
             await self._coordinators.ask(ABORT_ATOMIC_BATCH, abort, deadline_ms)
             return
-        request = InitProducerIdRequest(named, max(known.timeout_ms, 1))
+        # It begins no transaction. The time-out that the id had may be above a maximum that was lowered since.
+        request = InitProducerIdRequest(named, transaction_timeout_ms=1)
         await self._coordinators.ask(INIT_PRODUCER_ID, request, deadline_ms)
 
     async def find_hanging_transactions(
