@@ -64,12 +64,16 @@ class AsksWhenTold:
 
     def __init__(self) -> None:
         self.open: list[Question] = []
+        self.verifies = True
 
     def ask(self, partition: Partition, in_transaction: InTransaction, wait_ms: float, told: Told) -> Question:
         question = Question(partition, in_transaction, told)
         question.begin_attempt()
         self.open.append(question)
         return question
+
+    def needs_to_ask(self, in_transaction: InTransaction) -> bool:
+        return self.verifies or not in_transaction.verify_only
 
     def withdraw(self, question: Question) -> None:
         self.open.remove(question)

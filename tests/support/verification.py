@@ -86,9 +86,9 @@ class Coordinators:
         ]
 
 
-def verifier_of(coordinators: Coordinators) -> Verifier:
-    return Verifier(coordinators, coordinators.ask, Backoff(2, 100, Random(1)), pytest.fail)
+def verifier_of(coordinators: Coordinators, is_enabled: bool = True) -> Verifier:
+    return Verifier(coordinators, coordinators.ask, Backoff(2, 100, Random(1)), pytest.fail, is_enabled)
 
 
-def held_by(coordinators: Coordinators) -> HeldBatches:
-    return HeldBatches(verifier_of(coordinators))
+def held_by(coordinators: Coordinators, is_enabled: bool = True) -> HeldBatches:
+    return HeldBatches(verifier_of(coordinators, is_enabled))

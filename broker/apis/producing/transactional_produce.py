@@ -1,9 +1,10 @@
 """Produce, for batches of transactions: they are appended at once, or held until their coordinator has answered.
 
-At once, if the producer has its transaction open in the partition already, in that epoch, or if the batch is a
-duplicate. Otherwise the partition must be part of the transaction first (`broker/transactions/verification/`): added by
-this leader, or with transaction version 1 found in it. The question has two thirds of the request's time, so that its
-error comes before the request's time is up, and some time is left for the acks.
+At once, if the producer has its transaction open in the partition already, in that epoch, if the batch is a duplicate,
+or if nothing is verified and the producer has added the partition itself. Otherwise the partition must be part of the
+transaction first (`broker/transactions/verification/`): added by this leader, or with transaction version 1 found in
+it. The question has two thirds of the request's time, so that its error comes before the request's time is up, and some
+time is left for the acks.
 
 A held batch whose client has left meanwhile is not appended, like any request that was given up (produce.py).
 """
@@ -97,12 +98,14 @@ class TransactionalProduce:
         leading = partition.leader_state()
         if producer_id < 0 or epoch < 0:
             return False
+        transaction = InTransaction(body.transactional_id, producer_id, epoch, not body.adds_partitions)
         if not self._held.holds(partition, producer_id) and (
-            log.transactions.is_open(producer_id, epoch) or log.producers.answer_duplicate(records) is not None
+            log.transactions.is_open(producer_id, epoch)
+            or log.producers.answer_duplicate(records) is not None
+            or self._held.may_begin(transaction)
         ):
             return False
         partition.must_have_enough(leading, body.acks)
-        transaction = InTransaction(body.transactional_id, producer_id, epoch, not body.adds_partitions)
         batch = _Batch(self._held, self._logs, partition, records, transaction, index, request, answer, self._lines)
         self._held.hold(partition, batch)
         batch.is_held()

@@ -44,6 +44,8 @@ class Verification(Protocol):
 
     def ask(self, partition: Partition, in_transaction: InTransaction, wait_ms: float, told: Told) -> Question: ...
 
+    def needs_to_ask(self, in_transaction: InTransaction) -> bool: ...
+
     def withdraw(self, question: Question) -> None: ...
 
 
@@ -80,7 +82,11 @@ class TransactionalOffsets:
                 raise ResourceExhaustedError(f"{BEHIND_MAX} commits of producer {request.producer_id} wait already")
             self._waits(commit)
             waiting.commits.append(commit)
-        elif not shard.is_serving or shard.log.is_open(TxnProducer(request.producer_id, request.producer_epoch)):
+        elif (
+            not shard.is_serving
+            or shard.log.is_open(TxnProducer(request.producer_id, request.producer_epoch))
+            or not self._verification.needs_to_ask(_transaction_of(request))
+        ):
             shard.submit(answer, request, client)
         else:
             self._waits(commit)
@@ -102,10 +108,7 @@ class TransactionalOffsets:
         return commit
 
     def _ask(self, key: tuple[LedShard, int], waiting: _Waiting) -> None:
-        request = waiting.commits[0].request
-        asked = InTransaction(
-            request.transactional_id, request.producer_id, request.producer_epoch, verify_only=not request.adds_group
-        )
+        asked = _transaction_of(waiting.commits[0].request)
         self._waiting[key] = waiting
         try:
             waiting.question = self._verification.ask(
@@ -139,6 +142,12 @@ class TransactionalOffsets:
 
     def __repr__(self) -> str:
         return f"TransactionalOffsets({len(self._waiting)} producers wait)"
+
+
+def _transaction_of(request: TxnOffsetCommitRequest) -> InTransaction:
+    return InTransaction(
+        request.transactional_id, request.producer_id, request.producer_epoch, verify_only=not request.adds_group
+    )
 
 
 def _is_same(one: TxnOffsetCommitRequest, other: TxnOffsetCommitRequest) -> bool:

@@ -100,7 +100,8 @@ def make_replication(
         move_table.give_up(partition)
 
     traffic = Traffic()
-    verifier = make_verifier(environment, quorum, call_broker, on_fatal)
+    verifies = config.transaction_partition_verification_enable
+    verifier = make_verifier(environment, quorum, call_broker, on_fatal, is_enabled=verifies)
     led = durability, traffic, known.hosted, broker_epoch, verifier
     groups = make_groups(config, environment, quorum, *led, on_fatal)
     transactions = make_transactions(

@@ -21,12 +21,13 @@ def make_verifier(
     quorum: QuorumParts,
     call_broker: CallBroker,
     on_fatal: Callable[[BaseException], None],
+    *,
+    is_enabled: bool,
 ) -> Verifier:
-    """`call_broker` reaches this broker, too."""
+    """`call_broker` reaches this broker, too. `is_enabled`: see Verifier."""
 
     def image() -> MetadataImage:
         return quorum.loader.image
 
-    return Verifier(
-        ImageCoordinators(image), call_broker, Backoff(AGAIN_MS, AGAIN_MS_MAX, environment.random), on_fatal
-    )
+    backoff = Backoff(AGAIN_MS, AGAIN_MS_MAX, environment.random)
+    return Verifier(ImageCoordinators(image), call_broker, backoff, on_fatal, is_enabled)

@@ -74,6 +74,10 @@ class HeldBatches:
         """Batches of the producer for the partition wait: the next one must wait behind them."""
         return (partition, producer_id) in self._queues
 
+    def may_begin(self, in_transaction: InTransaction) -> bool:
+        """A batch may begin its transaction in a partition without a question."""
+        return not self._verifier.needs_to_ask(in_transaction)
+
     def hold(self, partition: Partition, batch: HeldBatch) -> None:
         """`batch.release` is called later, once; ResourceExhaustedError if there is no room for it."""
         key = partition, batch.in_transaction.producer_id

@@ -47,9 +47,16 @@ class Verifier:
     """One per broker, on the event loop, from its first question to `stop`."""
 
     def __init__(
-        self, coordinators: FindCoordinator, ask: Ask, backoff: Backoff, on_fatal: Callable[[BaseException], None]
+        self,
+        coordinators: FindCoordinator,
+        ask: Ask,
+        backoff: Backoff,
+        on_fatal: Callable[[BaseException], None],
+        is_enabled: bool = True,
     ) -> None:
-        """`backoff` is that between two calls of one broker, and between two attempts of one question."""
+        """`backoff` is that between two calls of one broker, and between two attempts of one question. `is_enabled` is
+        `transaction.partition.verification.enable`."""
+        self._is_enabled = is_enabled
         self._coordinators, self._ask, self._backoff, self._on_fatal = coordinators, ask, backoff, on_fatal
         self._calls: dict[int, CoordinatorCalls] = {}
         self._open: dict[Question, CoordinatorCalls | asyncio.TimerHandle | None] = {}
@@ -71,6 +78,10 @@ class Verifier:
         question.timer = loop.call_later(wait_ms / 1000, self._time_up, question)
         self._attempt(question)
         return question
+
+    def needs_to_ask(self, in_transaction: InTransaction) -> bool:
+        """False if the partition need not be looked for. One that is to be added is always asked about."""
+        return self._is_enabled or not in_transaction.verify_only
 
     def withdraw(self, question: Question) -> None:
         """Nobody wants the answer; it is not told."""

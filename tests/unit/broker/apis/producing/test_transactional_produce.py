@@ -59,9 +59,10 @@ class Scene:
 
     at: Stage
     coordinators: Coordinators = field(default_factory=Coordinators)
+    verifies: bool = True
 
     def __post_init__(self) -> None:
-        self.held: HeldBatches = held_by(self.coordinators)
+        self.held: HeldBatches = held_by(self.coordinators, self.verifies)
         parts = self.at.replicas.parts
         self.api = ProduceApi(parts.hosted, parts.durability, parts.traffic, self.at.clock, self.held)
 
@@ -107,10 +108,12 @@ class Scene:
         return [(one.producer_epoch, one.base_sequence, one.is_control) for _, one in iter_headers(found.records)]
 
 
-def play(tmp_path: Path, story: Callable[[Scene], Coroutine[Any, Any, None]], **coordinators: Any) -> None:
+def play(
+    tmp_path: Path, story: Callable[[Scene], Coroutine[Any, Any, None]], verifies: bool = True, **coordinators: Any
+) -> None:
     async def main() -> None:
         async with stage(tmp_path, LogConfig()) as at:
-            scene = Scene(at, Coordinators(**coordinators))
+            scene = Scene(at, Coordinators(**coordinators), verifies)
             scene.lead()
             await story(scene)
             await scene.held._verifier.stop()
@@ -143,6 +146,16 @@ def test_an_old_producers_partition_is_only_looked_for(tmp_path: Path) -> None:
         assert scene.coordinators.calls[0][1].transactions[0].verify_only
 
     play(tmp_path, story)
+
+
+def test_without_verification_a_partition_is_added_but_not_looked_for(tmp_path: Path) -> None:
+    async def story(scene: Scene) -> None:
+        assert await scene.error(scene.produce(sent(0), adds_partitions=False)) is None
+        assert scene.coordinators.calls == []
+        assert await scene.error(scene.produce(sent(0, producer_id=8), transactional_id="new")) is None
+        assert not scene.coordinators.calls[0][1].transactions[0].verify_only
+
+    play(tmp_path, story, verifies=False)
 
 
 def test_batches_that_come_meanwhile_are_appended_behind_the_first(tmp_path: Path) -> None:

@@ -109,6 +109,16 @@ def test_who_added_the_group_itself_is_only_looked_for() -> None:
     played(scenario)
 
 
+def test_without_verification_who_added_the_group_itself_is_not_looked_for() -> None:
+    async def scenario(broker: GroupBroker) -> None:
+        broker.verification.verifies = False
+        assert isinstance(await broker.answered(broker.submit(commit(5, adds_group=False))), TxnOffsetCommitResponse)
+        broker.submit(commit(5, producer_id=8))
+        assert [question.in_transaction.producer_id for question in broker.verification.open] == [8]
+
+    played(scenario)
+
+
 @pytest.mark.parametrize(
     ("said", "answered"),
     [
