@@ -87,8 +87,8 @@ PROCESSING = (
         (
             Edit(
                 TransactionalOffsets.submit,
-                "elif not shard.is_serving or shard.log.is_open(",
-                "elif True or shard.log.is_open(",
+                "not shard.is_serving\n",
+                "True\n",
             ),
         ),
         stories=PROCESSED,
