@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.quorum.metadata_publisher import MetadataPublisher
 from metadata import replay
-from metadata.controller.topics import assignments, new_partitions
+from metadata.controller.topics import assignments, new_partitions, placement
 from metadata.delta import MetadataDelta
 from penstock.client.consumer.fetching.positions import Positions
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
@@ -28,11 +28,8 @@ GROWTH = (
         "new partitions are led by brokers out of service",
         "KIP-195",
         (
-            Edit(
-                new_partitions._placed,
-                "context.state.active_brokers(), _factor",
-                "[*context.state.brokers.values()], _factor",
-            ),
+            Edit(placement._orders, "[broker for broker in brokers if broker.is_active]", "brokers"),
+            Edit(placement._orders, "[broker for broker in brokers if not broker.is_active]", "[]"),
             Edit(
                 assignments.partition_record,
                 "tuple(replica for replica in replicas if context.state.is_active(replica))",
