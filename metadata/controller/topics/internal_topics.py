@@ -23,8 +23,9 @@ from metadata.controller.brokers.broker_state import BrokerState, state_of
 from metadata.controller.brokers.liveness import registered_broker
 from metadata.controller.context import NAME_SHOWN, DecisionContext
 from metadata.controller.result import ControllerResult
+from metadata.controller.topics.assignments import brokers_for
 from metadata.controller.topics.topics import NewRecords, add_topic
-from metadata.internal_topics import INTERNAL_TOPICS
+from metadata.internal_topics import CONSUMER_OFFSETS, INTERNAL_TOPICS, TRANSACTION_STATE
 from metadata.topic_config import MIN_INSYNC_REPLICAS
 from penstock.errors import InvalidReplicationFactorError, InvalidTopicError
 from penstock.messages.topics import (
@@ -37,6 +38,10 @@ from penstock.types import METADATA_TOPIC
 
 REPLICAS_MAX: Final = 3
 """Kafka's default of offsets.topic.replication.factor."""
+_FACTOR_KEYS: Final = {
+    CONSUMER_OFFSETS: "offsets.topic.replication.factor",
+    TRANSACTION_STATE: "transaction.state.log.replication.factor",
+}
 
 
 class InternalTopics:
@@ -60,6 +65,7 @@ class InternalTopics:
         factor = request.replication_factor
         if factor == USE_DEFAULT:
             factor = min(REPLICAS_MAX, expected_brokers(context))
+        brokers_for(context, f"{_FACTOR_KEYS[request.name]} = {factor} of {request.name}", factor)
         records = NewRecords()
         config = {**internal.config, **request.config}
         if (wanted := config.get(MIN_INSYNC_REPLICAS)) is not None and wanted.isdecimal():

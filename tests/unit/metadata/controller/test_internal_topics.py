@@ -78,7 +78,9 @@ def test_without_a_factor_it_has_as_many_replicas_as_the_cluster_has_brokers_for
 @pytest.mark.parametrize(("brokers", "voters"), [(1, THREE), (2, THREE), (1, frozenset({101})), (2, frozenset({101}))])
 def test_brokers_that_are_slow_to_start_do_not_cost_it_replicas(brokers: int, voters: frozenset[int]) -> None:
     cluster = cluster_of(brokers, voters)
-    with pytest.raises(InvalidReplicationFactorError, match=f"replication factor 3 .* registered brokers, {brokers};"):
+    with pytest.raises(
+        InvalidReplicationFactorError, match=f"replication.factor = 3 of .* registered brokers, {brokers};"
+    ):
         ask(cluster, request(cluster))
     for broker_id in range(brokers + 1, 4):
         cluster.start(broker_id)

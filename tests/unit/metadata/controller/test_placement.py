@@ -98,7 +98,7 @@ def test_a_topic_whose_leaders_are_all_gone_begins_anywhere() -> None:
 # -- absent brokers ----------------------------------------------------------------------------------------------------
 
 STANDINGS = ((False, False), (True, False), (False, True), (True, True))
-"""Whether it is fenced, and whether it shuts down; the first is in service."""
+"""A broker is fenced, or not, and shuts down, or not; the first is in service."""
 
 
 @st.composite
