@@ -118,6 +118,7 @@ class Controller:
         self._leader_balance = LeaderBalance(cluster, now_ms)
         self._replica_balance = ReplicaBalance(cluster, now_ms)
         self._completions = reassignments.Completions(self._context)
+        self._internal_topics = internal_topics.InternalTopics(self._context)
         self._session_expirations = 0
         self._has_settled_elrs = False
         self._unclean_registrations = 0
@@ -193,7 +194,7 @@ class Controller:
     def create_internal_topic(
         self, request: CreateInternalTopicRequest, now_ms: int
     ) -> ControllerResult[CreateInternalTopicResponse]:
-        return internal_topics.create_internal_topic(self._context, request)
+        return self._internal_topics.create(request, now_ms)
 
     def create_partitions(
         self, request: CreatePartitionsRequest, now_ms: int

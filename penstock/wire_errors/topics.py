@@ -26,7 +26,7 @@ class InvalidPartitionsError(ApiError, code=37, name="INVALID_PARTITIONS"):
 
 
 class InvalidReplicationFactorError(ApiError, code=38, name="INVALID_REPLICATION_FACTOR"):
-    """The replication factor is below 1 or above the number of live brokers."""
+    """The replication factor is below 1, or above the number of registered brokers."""
 
 
 class InvalidReplicaAssignmentError(ApiError, code=39, name="INVALID_REPLICA_ASSIGNMENT"):

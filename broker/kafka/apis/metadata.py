@@ -154,10 +154,14 @@ def topics_named(names: Sequence[str] | None) -> Generator[Ask, Any, ours.Metada
 
 
 def controller_for(alive: Sequence[int], controller_id: int, node_id: int) -> int:
-    """The broker to which clients send their changes, of those that they reach."""
-    if controller_id in alive:
-        return controller_id
-    return node_id if node_id in alive else next(iter(alive), NO_NODE)
+    """The broker to which clients send their changes, of those that they reach.
+
+    That is this one, which forwards them: it lives, and was reached just now. The active controller may have died a
+    moment ago, and librdkafka's admin client waits for the broker that it was told of, and asks nobody else.
+    """
+    if node_id in alive:
+        return node_id
+    return controller_id if controller_id in alive else next(iter(alive), NO_NODE)
 
 
 def _is_all(asked: Asked, body: MetadataRequest) -> bool:

@@ -1,4 +1,8 @@
-"""The checks and records of new partitions, which a new topic and a topic that gets more partitions share."""
+"""The checks and records of new partitions, which a new topic and a topic that gets more partitions share.
+
+A broker that is fenced or shuts down may get a replica, by placement or by hand: it is registered, and will copy the
+partition when it is back. At least one replica must be in service, because it leads.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,13 @@ from collections.abc import Sequence
 
 from metadata.controller.context import DecisionContext
 from metadata.records import PartitionRecord
-from penstock.errors import InvalidPartitionsError, InvalidReplicaAssignmentError, PolicyViolationError
+from metadata.registrations import BrokerRegistration
+from penstock.errors import (
+    InvalidPartitionsError,
+    InvalidReplicaAssignmentError,
+    InvalidReplicationFactorError,
+    PolicyViolationError,
+)
 
 REPLICAS_SHOWN = 10
 """An error names so many replicas of an assignment at most."""
@@ -15,7 +25,7 @@ REPLICAS_SHOWN = 10
 def partition_record(
     context: DecisionContext, topic_id: str, partition: int, replicas: tuple[int, ...]
 ) -> PartitionRecord:
-    """A new partition is empty, so every replica that is active is in sync."""
+    """A new partition is empty, so every replica that is active is in sync, and no other. One is active at least."""
     isr = tuple(replica for replica in replicas if context.state.is_active(replica))
     directories = tuple(map(context.state.only_log_dir, replicas))
     assigned = directories if any(directories) else ()
@@ -46,6 +56,23 @@ def check_record_count(context: DecisionContext, name: str, record_count: int) -
         )
 
 
+def brokers_for(context: DecisionContext, what: str, factor: int) -> list[BrokerRegistration]:
+    """The brokers to place so many replicas on, absent ones too. InvalidReplicationFactorError if there are too few
+    registered, or none in service; `what` needs them."""
+    brokers = list(context.state.brokers.values())
+    if not 1 <= factor <= len(brokers):
+        raise InvalidReplicationFactorError(
+            f"{what} must be from 1 to the number of registered brokers, {len(brokers)}; ask for fewer replicas, or"
+            " start more brokers"
+        )
+    if not any(broker.is_active for broker in brokers):
+        raise InvalidReplicationFactorError(
+            f"{what} needs a broker in service to lead, and all {len(brokers)} registered brokers are fenced or"
+            " shutting down; start one of them"
+        )
+    return brokers
+
+
 def check_replicas(context: DecisionContext, name: str, replicas: Sequence[int], factor: int) -> None:
     """InvalidReplicaAssignmentError if the partition of that name cannot have these replicas."""
     shown = list(replicas[:REPLICAS_SHOWN])
@@ -59,4 +86,6 @@ def check_replicas(context: DecisionContext, name: str, replicas: Sequence[int],
     if unknown:
         raise InvalidReplicaAssignmentError(f"{name}: broker {unknown[0]} is not registered")
     if not any(map(context.state.is_active, replicas)):
-        raise InvalidReplicaAssignmentError(f"{name}: all of the brokers {shown} are fenced or shutting down")
+        raise InvalidReplicaAssignmentError(
+            f"{name}: all of the brokers {shown} are fenced or shutting down; name one that is in service"
+        )

@@ -15,6 +15,7 @@ from metadata.controller.context import NAME_SHOWN, DecisionContext
 from metadata.controller.result import ControllerResult
 from metadata.controller.state import TopicState
 from metadata.controller.topics.assignments import (
+    brokers_for,
     check_partition_count,
     check_record_count,
     check_replicas,
@@ -27,7 +28,6 @@ from penstock.errors import (
     ApiError,
     InvalidPartitionsError,
     InvalidReplicaAssignmentError,
-    InvalidReplicationFactorError,
     InvalidRequestError,
     UnknownTopicIdError,
 )
@@ -125,12 +125,8 @@ def _assigned(context: DecisionContext, topic: TopicState, asked: NewPartitions)
 
 
 def _placed(context: DecisionContext, topic: TopicState, added: int) -> list[tuple[int, ...]]:
-    brokers, factor = context.state.active_brokers(), _factor(topic)
-    if factor > len(brokers):
-        raise InvalidReplicationFactorError(
-            f"new partitions of topic {topic.name} need {factor} live brokers, as many as its partitions have replicas:"
-            f" {len(brokers)} of {len(context.state.brokers)} registered brokers are live now; start the others, or"
-            " give an assignment"
-        )
+    factor = _factor(topic)
+    what = f"replication factor {factor} of new partitions of topic {topic.name}, that of its first,"
+    brokers = brokers_for(context, what, factor)
     existing = [topic.partitions[number].replicas for number in sorted(topic.partitions)]
     return place_more_replicas(brokers, existing, added, factor, context.rng)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from metadata.controller.context import DecisionContext, check_min_insync_replicas
 from metadata.controller.result import ControllerResult
 from metadata.controller.topics.assignments import (
+    brokers_for,
     check_partition_count,
     check_record_count,
     check_replicas,
@@ -27,7 +28,6 @@ from metadata.topic_config import validate_topic_config
 from penstock.errors import (
     ApiError,
     InvalidReplicaAssignmentError,
-    InvalidReplicationFactorError,
     InvalidRequestError,
     InvalidTopicError,
     TopicExistsError,
@@ -135,13 +135,8 @@ def _placed(context: DecisionContext, topic: NewTopic, batch: NewRecords) -> lis
     check_partition_count(context, topic.name, partitions, batch.partition_count + partitions)
     is_default = topic.replication_factor == USE_DEFAULT
     factor = config.default_replication_factor if is_default else topic.replication_factor
-    brokers = context.state.active_brokers()
-    if not 1 <= factor <= len(brokers):
-        whose = " (default.replication.factor, as the request names none)" if is_default else ""
-        raise InvalidReplicationFactorError(
-            f"replication factor {factor}{whose} of topic {topic.name} must be from 1 to the number of live brokers:"
-            f" {len(brokers)} of {len(context.state.brokers)} registered brokers are live now"
-        )
+    whose = " (default.replication.factor, as the request names none)" if is_default else ""
+    brokers = brokers_for(context, f"replication factor {factor}{whose} of topic {topic.name}", factor)
     return place_replicas(brokers, partitions, factor, context.rng)
 
 

@@ -103,7 +103,7 @@ class Clients:
         self.network, self.plan = network, plan
         self._endpoints, self.kafka_endpoints = endpoints
         self.bootstrap = ",".join(map(str, self._endpoints))
-        self._leaders_move = any(operator.task in (Task.MOVE, Task.FORGET) for operator in plan.operators)
+        self._leaders_move = any(operator.task in (Task.MOVE, Task.FORGET, Task.MAKE) for operator in plan.operators)
         self.ledger, self._invariants, self.site = ledger, invariants, site
         self.process = network.scheduler.process(self.name)
         self.time = MachineTime(network.scheduler)

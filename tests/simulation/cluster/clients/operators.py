@@ -25,6 +25,7 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
 )
 from tests.simulation.cluster.clients.cores import core_of
+from tests.simulation.cluster.clients.making import Making
 from tests.simulation.cluster.plan import OperatorPlan, Task
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Operator:
             Task.MOVE: self._move,
             Task.TUNE: self._tune,
             Task.FORGET: self._forget,
+            Task.MAKE: Making(clients, self._draw).make,
             Task.RELOCATE: self._relocate,
         }
 
@@ -183,8 +185,8 @@ class Operator:
     async def _trim(self, admin: AsyncAdmin) -> None:
         """Deletes the oldest records of a partition.
 
-        The low watermark counts the replicas that live (KIP-107): with faults it may fall, when one comes back that
-        was down while more was deleted. What it has more never comes back to readers (I80).
+        The low watermark counts the replicas that live (KIP-107): where brokers go it may fall, when one comes back
+        that was down while more was deleted. What it has more never comes back to readers (I80).
         """
         clients = self.clients
         tp = self._draw.choice(clients.partitions(self.topic.name))
@@ -192,7 +194,8 @@ class Operator:
         before, known = int(end * self._draw.random()), clients.deleted.get(tp, 0)
         clients.ledger.may_be_gone(clients.logs[tp.topic], tp.partition, before)
         low = (await self._in_time("delete_records", admin.delete_records({tp: before})))[tp]
-        least = before if clients.plan.faults else max(before, known)
+        are_down = bool(clients.plan.faults) or any(each.task is Task.MAKE for each in clients.plan.operators)
+        least = before if are_down else max(before, known)
         if low < least:
             self._report("undeleted", f"{tp}: the low watermark is {low}, deletion before {least} was acknowledged")
         clients.deleted[tp] = max(low, clients.deleted.get(tp, 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.quorum.metadata_publisher import MetadataPublisher
 from metadata import replay
-from metadata.controller.topics import assignments, new_partitions
+from metadata.controller.topics import assignments, new_partitions, placement
 from metadata.delta import MetadataDelta
 from penstock.client.consumer.fetching.positions import Positions
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
@@ -23,16 +23,49 @@ GROWTH_WITHOUT_A_BROKER = directed(
     Fault(0.5, Kind.KILL, 1, 0, 4.0, 0.5, Aim.FOLLOWER), operators=GROWERS, copies=2, roles=TOGETHER
 )
 
+MAKERS = (OperatorPlan(Task.MAKE, "topic-0", 0.3),)
+MADE_WITHOUT_A_BROKER = directed(operators=MAKERS, seconds=5.0)
+
 GROWTH = (
+    Mutant(
+        "placement counts the brokers in service alone",
+        "KIP-841",
+        (Edit(assignments.brokers_for, "list(context.state.brokers.values())", "context.state.active_brokers()"),),
+        (Kind.STOP, Kind.KILL),
+        is_replicated=None,
+        stories=MADE_WITHOUT_A_BROKER,
+    ),
+    Mutant(
+        "an absent replica of a new partition is in sync",
+        "KIP-841",
+        (
+            Edit(
+                assignments.partition_record,
+                "tuple(replica for replica in replicas if context.state.is_active(replica))",
+                "replicas",
+            ),
+        ),
+        (Kind.STOP, Kind.KILL),
+        is_replicated=None,
+        stories=MADE_WITHOUT_A_BROKER,
+    ),
+    Mutant(
+        "an absent broker is the preferred leader of new partitions",
+        "KIP-841",
+        (
+            Edit(placement._orders, "[broker for broker in brokers if broker.is_active]", "brokers"),
+            Edit(placement._orders, "[broker for broker in brokers if not broker.is_active]", "[]"),
+        ),
+        (Kind.STOP, Kind.KILL),
+        is_replicated=None,
+        stories=MADE_WITHOUT_A_BROKER,
+    ),
     Mutant(
         "new partitions are led by brokers out of service",
         "KIP-195",
         (
-            Edit(
-                new_partitions._placed,
-                "context.state.active_brokers(), _factor",
-                "[*context.state.brokers.values()], _factor",
-            ),
+            Edit(placement._orders, "[broker for broker in brokers if broker.is_active]", "brokers"),
+            Edit(placement._orders, "[broker for broker in brokers if not broker.is_active]", "[]"),
             Edit(
                 assignments.partition_record,
                 "tuple(replica for replica in replicas if context.state.is_active(replica))",

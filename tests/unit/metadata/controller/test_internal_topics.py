@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -17,7 +18,7 @@ from penstock.errors import (
     StaleBrokerEpochError,
 )
 from penstock.messages.topics import CreateInternalTopicRequest, CreateInternalTopicResponse, NewPartitions
-from tests.unit.metadata.harness import CLUSTER_ID, Cluster
+from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
 
 ALONE, THREE = frozenset({1}), frozenset({1, 2, 3})
 
@@ -77,7 +78,9 @@ def test_without_a_factor_it_has_as_many_replicas_as_the_cluster_has_brokers_for
 @pytest.mark.parametrize(("brokers", "voters"), [(1, THREE), (2, THREE), (1, frozenset({101})), (2, frozenset({101}))])
 def test_brokers_that_are_slow_to_start_do_not_cost_it_replicas(brokers: int, voters: frozenset[int]) -> None:
     cluster = cluster_of(brokers, voters)
-    with pytest.raises(InvalidReplicationFactorError, match=f"replication factor 3 .* {brokers} of {brokers}"):
+    with pytest.raises(
+        InvalidReplicationFactorError, match=f"replication.factor = 3 of .* registered brokers, {brokers};"
+    ):
         ask(cluster, request(cluster))
     for broker_id in range(brokers + 1, 4):
         cluster.start(broker_id)
@@ -87,6 +90,47 @@ def test_brokers_that_are_slow_to_start_do_not_cost_it_replicas(brokers: int, vo
 def test_a_factor_that_is_given_counts() -> None:
     cluster = cluster_of(1, THREE)
     assert ask(cluster, request(cluster, factor=1)).was_made
+
+
+@pytest.mark.parametrize("name", [CONSUMER_OFFSETS, TRANSACTION_STATE])
+def test_it_is_made_while_one_of_three_is_away(name: str) -> None:
+    cluster = cluster_of(3, THREE)
+    cluster.let_die(3)
+    ask(cluster, request(cluster, name=name, config={"min.insync.replicas": "2"}))
+    topic = cluster.image.topic(name)
+    assert topic is not None
+    for state in topic.partitions.values():
+        assert sorted(state.replicas) == [1, 2, 3] and sorted(state.isr) == [1, 2]
+    assert sum(state.leader_id == 1 for state in topic.partitions.values()) == 25
+    assert cluster.image.topic_config(name)["min.insync.replicas"] == "2"
+
+
+def test_it_waits_for_a_broker_that_is_starting_which_then_leads_its_share() -> None:
+    cluster = cluster_of(2, THREE)
+    cluster.register(3)
+    with pytest.raises(InvalidReplicationFactorError, match="waits for broker 3, which is starting"):
+        ask(cluster, request(cluster))
+    assert not cluster.image.topics_by_id
+    cluster.heartbeat(3)
+    ask(cluster, request(cluster))
+    topic = cluster.image.topic(CONSUMER_OFFSETS)
+    assert topic is not None
+    assert sorted(Counter(state.leader_id for state in topic.partitions.values()).values()) == [16, 17, 17]
+
+
+def test_a_broker_that_is_always_starting_keeps_it_back_for_one_session() -> None:
+    cluster = cluster_of(2, THREE)
+    cluster.register(3)
+    with pytest.raises(InvalidReplicationFactorError, match="is starting"):
+        ask(cluster, request(cluster))
+    cluster.now_ms += SESSION_TIMEOUT_MS - 1
+    cluster.register(3, previous_broker_epoch=cluster.image.brokers[3].broker_epoch)  # the next process
+    with pytest.raises(InvalidReplicationFactorError, match="is starting"):
+        ask(cluster, request(cluster))
+    cluster.now_ms += 1
+    assert ask(cluster, request(cluster)).was_made
+    topic = cluster.image.topic(CONSUMER_OFFSETS)
+    assert topic is not None and all(sorted(state.isr) == [1, 2] for state in topic.partitions.values())
 
 
 REFUSED: dict[str, tuple[dict[str, object], type[ApiError]]] = {

@@ -185,11 +185,28 @@ def test_validate_only_answers_the_same_and_makes_nothing() -> None:
     assert cluster.next_offset == end
 
 
-def test_too_few_live_brokers_name_the_remedy_and_an_assignment_needs_one() -> None:
+def test_new_partitions_are_placed_on_a_broker_that_is_away_where_the_factor_needs_it() -> None:
     cluster = grown()
     cluster.heartbeat(2, fence=True)
+    (result,) = cluster.add_partitions(NewPartitions("t", 4))
+    assert (result.error, result.partitions, result.replication_factor) == (None, 4, 2)
+    for number in (2, 3):
+        made = cluster.partition("t", number)
+        assert made.replicas[0] == 1 and made.replicas[1] in (2, 3)
+        assert (made.isr, made.elr, made.leader_id) == ((1,), (), 1)
+
+
+def test_without_a_broker_in_service_no_partition_can_be_added() -> None:
+    cluster = grown()
+    for broker_id in (1, 2):
+        cluster.heartbeat(broker_id, fence=True)
     error = cluster.add_partitions(NewPartitions("t", 3))[0].error
-    assert is_error(error, InvalidReplicationFactorError, "need 2 live brokers", "1 of 3", "give an assignment")
+    assert is_error(error, InvalidReplicationFactorError, "needs a broker in service", "all 3 registered", "start one")
+
+
+def test_an_assignment_may_name_a_broker_that_is_away() -> None:
+    cluster = grown()
+    cluster.heartbeat(2, fence=True)
     assert cluster.add_partitions(by_hand(3, (2, 1)))[0].error is None
     made = cluster.partition("t", 2)
     assert (made.replicas, made.isr, made.leader_id) == ((2, 1), (1,), 1)

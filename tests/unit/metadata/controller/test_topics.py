@@ -146,26 +146,105 @@ def test_largest_topic_can_be_made_with_any_of_its_configs() -> None:
     assert sum(map(len, map(encode_record, result.records))) < METADATA_BATCH_BYTES_MAX / 4
 
 
-@pytest.mark.parametrize("factor", [0, -2, 3, 10**9])
-def test_impossible_replication_factor_says_how_many_brokers_are_live(factor: int) -> None:
+@pytest.mark.parametrize("factor", [0, -2, 4, 10**9])
+def test_impossible_replication_factor_says_how_many_brokers_are_registered(factor: int) -> None:
     cluster = Cluster(brokers=3)
     cluster.heartbeat(3, fence=True)
     before = cluster.image
     error = cluster.create("t", replication_factor=factor).error
-    assert is_error(error, InvalidReplicationFactorError, str(factor), "2 of 3 registered") and cluster.image is before
+    assert is_error(error, InvalidReplicationFactorError, str(factor), "registered brokers, 3; ask for fewer")
+    assert cluster.image is before
 
 
 def test_a_default_that_is_too_large_is_named_as_the_default() -> None:
     cluster = Cluster(brokers=1, config=ControllerConfig(CLUSTER_ID, default_replication_factor=3))
     error = cluster.create("t", replication_factor=-1).error
-    assert is_error(error, InvalidReplicationFactorError, "replication factor 3 (default.replication.factor", "1 of 1")
+    assert is_error(
+        error, InvalidReplicationFactorError, "replication factor 3 (default.replication.factor", "brokers, 1"
+    )
 
 
-def test_without_a_live_broker_no_topic_can_be_made() -> None:
-    assert is_error(Cluster().create("t").error, InvalidReplicationFactorError, "0 of 0")
+@pytest.mark.parametrize("away", [1, 2, 3])
+@pytest.mark.parametrize("how", ["fenced", "dead", "shutting down", "shut down"])
+def test_a_topic_is_made_while_one_of_three_is_away_with_that_one_out_of_sync(how: str, away: int) -> None:
+    cluster = Cluster(brokers=3)
+    cluster.create("before", partitions=3, replication_factor=3)
+    go_away(cluster, away, how)
+    result = cluster.create("t", partitions=6, replication_factor=3, config={"min.insync.replicas": "2"})
+    assert (result.error, result.partitions, result.replication_factor) == (None, 6, 3)
+    for number in range(6):
+        made = cluster.partition("t", number)
+        assert sorted(made.replicas) == [1, 2, 3] and made.replicas[2] == away
+        assert (made.isr, made.leader_id, made.elr) == (made.replicas[:2], made.replicas[0], ())
+        assert (made.leader_epoch, made.partition_epoch) == (0, 0)
+    leaders = [cluster.partition("t", number).leader_id for number in range(6)]
+    assert {leaders.count(broker_id) for broker_id in (1, 2, 3)} == {0, 3}
 
 
-def test_broker_that_shuts_down_gets_no_new_replica() -> None:
+def go_away(cluster: Cluster, broker_id: int, how: str) -> None:
+    if how == "fenced":
+        cluster.heartbeat(broker_id, fence=True)
+    elif how == "dead":
+        assert cluster.let_die(broker_id) == (broker_id,)
+    else:
+        late = next(other for other in cluster.image.brokers if other != broker_id)
+        if how == "shutting down":
+            cluster.heartbeat(late, offset=0)  # it has not read yet that it leads now
+        cluster.heartbeat(broker_id, stop=True)
+        if how == "shut down":
+            for other in cluster.image.brokers.keys() - {broker_id}:
+                cluster.heartbeat(other)
+            cluster.heartbeat(broker_id, stop=True)
+    broker = cluster.image.brokers[broker_id]
+    assert not broker.is_active and broker.fenced == (how != "shutting down")
+
+
+def test_the_one_that_was_away_joins_the_isr_when_it_is_back() -> None:
+    cluster = Cluster(brokers=3)
+    cluster.let_die(2)
+    cluster.create("t", replication_factor=3, config={"min.insync.replicas": "3"})
+    made = cluster.partition("t")
+    assert 2 not in made.isr and made.elr == ()
+    cluster.come_back(2)
+    cluster.heartbeat(2)
+    assert cluster.alter(made.leader_id, cluster.proposal("t", (*made.isr, 2)))[0].error is None
+    assert (cluster.partition("t").isr, cluster.partition("t").leader_id) == ((*made.isr, 2), made.leader_id)
+
+
+def test_the_replica_of_one_that_is_away_is_in_its_only_log_dir_or_in_none_that_is_known() -> None:
+    cluster = Cluster()
+    for broker_id, log_dirs in ((1, ("a",)), (2, ("b",)), (3, ("c", "d"))):
+        cluster.start(broker_id, log_dirs=log_dirs)
+    cluster.let_die(2, 3)
+    cluster.create("t", replication_factor=3)
+    made = cluster.partition("t")
+    assert [made.directory_of(broker_id) for broker_id in (1, 2, 3)] == ["a", "b", ""]
+
+
+def test_the_replica_of_one_that_comes_back_with_another_disk_is_in_no_log_dir_and_out_of_sync() -> None:
+    cluster = Cluster()
+    for broker_id in (1, 2):
+        cluster.start(broker_id, log_dirs=(f"dir-{broker_id}",))
+    cluster.let_die(2)
+    cluster.create("t", replication_factor=2)
+    cluster.register(2, log_dirs=("new",), lost_log_dirs=("dir-2",))
+    made = cluster.partition("t")
+    assert (made.directory_of(2), made.isr, made.log_lost) == ("", (1,), False)
+
+
+def test_without_a_broker_no_topic_can_be_made() -> None:
+    assert is_error(Cluster().create("t").error, InvalidReplicationFactorError, "registered brokers, 0", "start more")
+
+
+def test_without_a_broker_in_service_no_topic_can_be_made() -> None:
+    cluster = Cluster(brokers=2)
+    for broker_id in (1, 2):
+        cluster.heartbeat(broker_id, fence=True)
+    error = cluster.create("t", replication_factor=2).error
+    assert is_error(error, InvalidReplicationFactorError, "needs a broker in service", "all 2 registered", "start one")
+
+
+def test_broker_that_shuts_down_gets_no_new_replica_where_another_can_have_it() -> None:
     cluster = Cluster(brokers=2)
     cluster.create("t", partitions=2, replication_factor=2)
     cluster.heartbeat(1, offset=0)

@@ -170,9 +170,9 @@ def test_operations_are_told_to_those_who_ask_and_are_all_of_them() -> None:
 
 
 def test_the_controller_is_a_broker_that_these_clients_reach() -> None:
-    assert controller_for([1, 2, 3], 3, 2) == 3
-    assert controller_for([1, 2, 3], 101, 2) == 2  # a controller that is no broker
-    assert controller_for([1, 3], -1, 2) == 1  # this broker is fenced
+    assert controller_for([1, 2, 3], 3, 2) == 2  # broker 3 may have died a moment ago
+    assert controller_for([1, 3], 3, 2) == 3  # this broker is fenced
+    assert controller_for([1, 3], 101, 2) == 1  # and the controller is no broker
     assert controller_for([], 101, 2) == -1
 
 

@@ -1,0 +1,113 @@
+"""Everything that can be done with three nodes can be done with one of them away, by both doors, however it went."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from penstock import AsyncAdmin, AsyncProducer, TopicPartition
+from penstock.errors import ApiError
+from tests.support.absence.kafka_door import KafkaDoor, Refused
+from tests.support.absence.page import reference
+from tests.support.absence.stage import AWAY, KINDS, PRESENT, UNREGISTERED, BothDoorsCluster, Kind, Stage
+from tests.support.absence.table import ACTS, DONE, DOORS, LIMIT_SECONDS, REFUSED, WAITS, outcome
+
+BACK_SECONDS = 30
+RECORDS = 3
+
+
+async def tried(stage: Stage, act: Callable[[Stage], Awaitable[None]]) -> str:
+    """The outcome, as in the table."""
+    try:
+        async with asyncio.timeout(LIMIT_SECONDS):
+            await act(stage)
+    except ApiError as error:
+        return error.kafka_name
+    except Refused as error:
+        return error.name
+    except TimeoutError:
+        return WAITS
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return DONE
+
+
+async def prepared(stage: Stage, kind: Kind) -> None:
+    """The topics that the acts find. Where the absent one is to be unregistered, it has no replica."""
+    admin, everybody = stage.admin, PRESENT if kind is UNREGISTERED else (*PRESENT, AWAY)
+    one = AWAY if kind is not UNREGISTERED else PRESENT[1]
+    for name in ("before", "before-by-hand", "read", "grpc-trimmed", "kafka-trimmed", "grpc-deleted", "kafka-deleted"):
+        await admin.create_topic(name, assignments=[everybody])
+    await admin.create_topic("two", assignments=[PRESENT])
+    for door in ("grpc", "kafka"):
+        await admin.create_topic(f"{door}-left", assignments=[(one, PRESENT[0])])
+        await admin.create_topic(f"{door}-elected", assignments=[PRESENT])
+        await admin.alter_partition_reassignments({TopicPartition(f"{door}-elected", 0): PRESENT[::-1]})
+    cluster = stage.cluster
+    async with AsyncProducer(cluster.bootstrap(), environment=cluster.clients(), linger_ms=0) as producer:
+        for name, count in (("read", 1), ("grpc-trimmed", RECORDS), ("kafka-trimmed", RECORDS)):
+            for _ in range(count):
+                await (await producer.send(name, b"value"))
+
+
+def run(kind: Kind, story: Callable[[Stage], Awaitable[None]], seed: int = 1) -> None:
+    cluster = BothDoorsCluster(seed, {}, kind.log_dirs)
+
+    async def main() -> None:
+        cluster.format()
+        await cluster.start()
+        door = KafkaDoor(cluster.network, cluster.memory.process, cluster.kafka_endpoint)
+        async with AsyncAdmin(cluster.bootstrap(), environment=cluster.clients()) as admin:
+            await story(Stage(cluster, admin, door, kind))
+        await cluster.stop()
+
+    cluster.memory.run(main())
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_each_act_is_done_or_refused_as_the_table_says_by_both_doors(kind: Kind) -> None:
+    async def story(stage: Stage) -> None:
+        await prepared(stage, kind)
+        await kind.goes(stage)
+        found, wanted = {}, {}
+        for act in ACTS:
+            for door in DOORS:
+                if (by := act.by(door)) is not None:
+                    if kind.each is not None:
+                        await kind.each(stage)
+                    found[act.name, door] = await tried(stage, by)
+                    wanted[act.name, door] = outcome(act, kind)
+        wrong = {key: (found[key], wanted[key]) for key in found if found[key] != wanted[key]}
+        assert not wrong, wrong
+        await kind.comes(stage)
+        await back(stage)
+
+    run(kind, story)
+
+
+async def back(stage: Stage) -> None:
+    """Everything that was made meanwhile has all of its replicas in sync, also those of the one that was away."""
+
+    async with asyncio.timeout(BACK_SECONDS):
+        await stage.until(lambda: stage.image.is_active(AWAY))
+        await stage.until_in_sync()
+    for name in stage.made & stage.image.topics_by_name.keys():
+        for partition in stage.image.topics_by_name[name].partitions.values():
+            assert AWAY in partition.isr
+
+
+def test_every_refusal_is_of_an_act_of_the_table() -> None:
+    names = {act.name for act in ACTS}
+    assert len(names) == len(ACTS)
+    for refusal in REFUSED:
+        assert set(refusal.acts) <= names and set(refusal.kinds) <= set(KINDS)
+
+
+def test_the_page_is_made_of_the_table() -> None:
+    page = Path(__file__).resolve().parents[4] / "docs" / "while-a-broker-is-away.md"
+    assert page.read_text(encoding="utf-8") == reference(), (
+        "run python -m tests.support.absence.page > docs/while-a-broker-is-away.md"
+    )
