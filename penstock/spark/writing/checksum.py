@@ -124,7 +124,8 @@ def _word_at(words: Hashes, places: npt.NDArray[np.int64], sizes: npt.NDArray[np
     at, shift = places >> 3, ((places & 7) << 3).astype(np.uint64)
     low, high = words[at] >> shift, (words[at + 1] << np.uint64(1)) << (np.uint64(63) - shift)
     unused = ((WORD_BYTES - np.minimum(sizes, WORD_BYTES)) << 3).astype(np.uint64)
-    return ((low | high) << unused) >> unused
+    found: Hashes = ((low | high) << unused) >> unused
+    return found
 
 
 def _mixed(hashes: Hashes) -> Hashes:
