@@ -2,7 +2,7 @@
 
 No user creates a topic of such a name, or of one that collides with it. No client writes to one or deletes its records;
 any may read. The controller makes one when a coordinator needs it for the first time. Not here: the rule for other
-names (`penstock/topic_names.py`).
+names, and the list of these alone (`penstock/topic_names.py`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from penstock.errors import InvalidTopicError
+from penstock.topic_names import CONSUMER_OFFSETS as CONSUMER_OFFSETS
+from penstock.topic_names import TRANSACTION_STATE as TRANSACTION_STATE
 from penstock.topic_names import collision_key
 from penstock.types import METADATA_TOPIC
 
-CONSUMER_OFFSETS: Final = "__consumer_offsets"
-TRANSACTION_STATE: Final = "__transaction_state"
 _SEGMENT_BYTES: Final = str(100 << 20)
 """Kafka's: a coordinator loads such a log whole, and the active segment is never compacted."""
 

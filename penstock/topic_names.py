@@ -1,8 +1,9 @@
 """Which names a topic may have: exactly Kafka's rule, because a name becomes the name of a directory on every replica.
 
 `.` and `_` are both allowed but collide: metric names turn dots into underscores, so `a.b` and `a_b` could not be told
-apart (Kafka, `Topic.hasCollision`). Not here: the names that are kept for topics of the cluster's own
-(`metadata/internal_topics.py`). The quorum's log is no topic, so its name is here, too: a client does not ask for it.
+apart (Kafka, `Topic.hasCollision`). The names of the cluster's own topics are here, because no pattern means them, at
+a broker or in a client; what each is for is in `metadata/internal_topics.py`. The quorum's log is no topic, so its name
+is refused: a client does not ask for it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from penstock.types import METADATA_TOPIC
 MAX_NAME_LENGTH: Final = 249
 """Kafka's. With a dash and a number of up to five digits, a partition's directory has at most 255 bytes: a file
 system's limit. The names of directories that are set aside are cut (`set_aside_directory` in storage)."""
+CONSUMER_OFFSETS: Final = "__consumer_offsets"
+TRANSACTION_STATE: Final = "__transaction_state"
+INTERNAL_NAMES: Final = frozenset((METADATA_TOPIC, CONSUMER_OFFSETS, TRANSACTION_STATE))
+"""A subscription to a pattern leaves them out, as Kafka's consumers do. Read by name they are topics like others."""
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _SHOWN_CHARACTERS: Final = 64
 

@@ -153,20 +153,22 @@ class BeginAtomicBatchResponse(_message.Message):
     def __init__(self, is_committed: _Optional[bool] = ..., transactional_id: _Optional[str] = ..., producer_id: _Optional[int] = ..., producer_epoch: _Optional[int] = ...) -> None: ...
 
 class CommitAtomicBatchRequest(_message.Message):
-    __slots__ = ("application", "version", "writers", "run", "goes_back", "records")
+    __slots__ = ("application", "version", "writers", "run", "goes_back", "records", "checksum")
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     WRITERS_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
     GOES_BACK_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     application: str
     version: int
     writers: _containers.RepeatedCompositeFieldContainer[BatchWriter]
     run: str
     goes_back: bool
     records: int
-    def __init__(self, application: _Optional[str] = ..., version: _Optional[int] = ..., writers: _Optional[_Iterable[_Union[BatchWriter, _Mapping]]] = ..., run: _Optional[str] = ..., goes_back: _Optional[bool] = ..., records: _Optional[int] = ...) -> None: ...
+    checksum: int
+    def __init__(self, application: _Optional[str] = ..., version: _Optional[int] = ..., writers: _Optional[_Iterable[_Union[BatchWriter, _Mapping]]] = ..., run: _Optional[str] = ..., goes_back: _Optional[bool] = ..., records: _Optional[int] = ..., checksum: _Optional[int] = ...) -> None: ...
 
 class BatchWriter(_message.Message):
     __slots__ = ("producer_id", "epoch")
@@ -177,28 +179,34 @@ class BatchWriter(_message.Message):
     def __init__(self, producer_id: _Optional[int] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class CommitAtomicBatchResponse(_message.Message):
-    __slots__ = ("was_committed", "records")
+    __slots__ = ("was_committed", "records", "checksum")
     WAS_COMMITTED_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
     was_committed: bool
     records: int
-    def __init__(self, was_committed: _Optional[bool] = ..., records: _Optional[int] = ...) -> None: ...
+    checksum: int
+    def __init__(self, was_committed: _Optional[bool] = ..., records: _Optional[int] = ..., checksum: _Optional[int] = ...) -> None: ...
 
 class AbortAtomicBatchRequest(_message.Message):
-    __slots__ = ("application", "version", "run")
+    __slots__ = ("application", "version", "run", "writers")
     APPLICATION_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
+    WRITERS_FIELD_NUMBER: _ClassVar[int]
     application: str
     version: int
     run: str
-    def __init__(self, application: _Optional[str] = ..., version: _Optional[int] = ..., run: _Optional[str] = ...) -> None: ...
+    writers: _containers.RepeatedCompositeFieldContainer[BatchWriter]
+    def __init__(self, application: _Optional[str] = ..., version: _Optional[int] = ..., run: _Optional[str] = ..., writers: _Optional[_Iterable[_Union[BatchWriter, _Mapping]]] = ...) -> None: ...
 
 class AbortAtomicBatchResponse(_message.Message):
-    __slots__ = ("is_committed",)
+    __slots__ = ("is_committed", "over_below")
     IS_COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    OVER_BELOW_FIELD_NUMBER: _ClassVar[int]
     is_committed: bool
-    def __init__(self, is_committed: _Optional[bool] = ...) -> None: ...
+    over_below: int
+    def __init__(self, is_committed: _Optional[bool] = ..., over_below: _Optional[int] = ...) -> None: ...
 
 class DescribeTransactionsRequest(_message.Message):
     __slots__ = ("transactional_ids",)

@@ -24,7 +24,7 @@ from penstock.spark.machine.worker_memory import WORKER_MEMORY
 from penstock.spark.options import SourceOptions
 from penstock.spark.plain_errors import sentence_first
 from penstock.spark.planning import PlannedRange, Task, clamp_to_log, report_loss, split
-from penstock.spark.topics import boundary_offsets, earliest, latest, subscribed
+from penstock.spark.topics import boundary_offsets, earliest, ends_of_logs, latest, subscribed
 
 
 class PenstockBatchReader(DataSourceReader):  # type: ignore[misc]
@@ -50,15 +50,17 @@ class PenstockBatchReader(DataSourceReader):  # type: ignore[misc]
         los = boundary_offsets(client, options.starting, found)
         his = boundary_offsets(client, options.ending, found)
         log_starts, log_ends = earliest(client, found.partitions), latest(client, found.partitions)
-        spans, seen = [], client.seen()
+        furthest = {tp: max(los[tp].offset, his[tp].offset) for tp in found.partitions}
+        ends, spans, seen = ends_of_logs(client, furthest, log_ends), [], client.seen()
         for tp in found.partitions:
             topic_id, end = found.topics[tp.topic].topic_id, log_ends[tp]
             lo, hi = los[tp].offset, his[tp].offset
-            if lo > end.offset:
-                what = f"{tp}: option {options.starting.option} begins at {lo}, and the log ends at {end.offset}"
+            if lo > ends[tp]:
+                what = f"{tp}: option {options.starting.option} begins at {lo}, and the log ends at {ends[tp]}"
                 report_loss(what, options.fail_on_data_loss)
             span = PlannedRange(tp.topic, topic_id, tp.partition, lo, hi, end.leader_epoch, seen)
-            spans.append(clamp_to_log(span, log_starts[tp].offset, end.offset, options.fail_on_data_loss))
+            start = log_starts[tp].offset
+            spans.append(clamp_to_log(span, start, ends[tp], end.offset, options.fail_on_data_loss))
         return tasks_for(client, spans, options)
 
     @sentence_first()

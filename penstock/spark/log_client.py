@@ -73,6 +73,10 @@ class LogClient(Protocol):
         """The offset at each time or sentinel of penstock.types."""
         ...
 
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where the logs end that have open transactions, whatever the client's isolation level."""
+        ...
+
     def committed(self, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAt]:
         """The offsets that a group has committed; partitions without one are left out."""
         ...
@@ -131,6 +135,9 @@ class PenstockLogClient:
 
     def list_offsets(self, at_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAt]:
         return self._ask(lambda questions: questions.list_offsets(at_ms))
+
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._ask(lambda questions: questions.high_watermarks(partitions))
 
     def epoch_ends(
         self, epochs: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]

@@ -24,7 +24,7 @@ from penstock.messages.metadata import TopicInfo
 from penstock.spark.log_client import OffsetAt, PlannedTopic
 from penstock.spark.planning import BrokerBehindError
 from penstock.spark.positions import SourcePositions
-from penstock.types import CommittedOffset, EpochEndOffset, MetadataOffset, TopicPartition
+from penstock.types import LATEST_TIMESTAMP, CommittedOffset, EpochEndOffset, MetadataOffset, TopicPartition
 
 COMMIT_MS = 5_000
 """A commit that tools look at holds up a micro-batch no longer."""
@@ -96,6 +96,13 @@ class LogQuestions:
         with _behind():
             answers = await list_offsets(self._cluster, at_ms, self._timeout_ms, read_committed=self._read_committed)
         return {tp: OffsetAt(answer.offset, answer.leader_epoch) for tp, answer in answers.items()}
+
+    async def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The ends of the logs for a reader of uncommitted records."""
+        wanted = dict.fromkeys(partitions, LATEST_TIMESTAMP)
+        with _behind():
+            answers = await list_offsets(self._cluster, wanted, self._timeout_ms, read_committed=False)
+        return {tp: answer.offset for tp, answer in answers.items()}
 
     async def committed(self, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAt]:
         """The offsets that a group has committed; partitions without one are left out."""

@@ -5,7 +5,8 @@ Both compare the stream offsets with the present cluster and report lost records
 called lost by an answer that may be older than the stream offset: the client passes such brokers over once it was told
 the offset (`remember`), what seems deleted is asked for once more (`newest_topics`), and an end is compared only after
 the leader epochs were. A log that was truncated below a position and written again is told by its epochs (KIP-320);
-with failOnDataLoss=false the stream goes on where the two logs part, so that it misses nothing of the new one.
+with failOnDataLoss=false the stream goes on where the two logs part, so that it misses nothing of the new one. What
+lies beyond the last stable offset, but not beyond the high watermark, is not lost: it waits for an open transaction.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from penstock.spark.admission import rows_by_bytes, sampler
-from penstock.spark.log_client import LogClient, PlannedTopic
+from penstock.spark.log_client import LogClient, OffsetAt, PlannedTopic
 from penstock.spark.options import Subscription
 from penstock.spark.planning import BrokerBehindError, PlannedRange, clamp_to_log, report_loss, share
 from penstock.spark.positions import SourcePositions, StreamPosition, positions_of, with_gone
-from penstock.spark.topics import earliest, latest, latest_positions, subscribed
+from penstock.spark.topics import earliest, ends_of_logs, latest, latest_positions, subscribed
+from penstock.topic_names import INTERNAL_NAMES
 from penstock.types import NO_EPOCH, TopicPartition
 
 
@@ -60,7 +62,7 @@ def advance(client: LogClient, start: SourcePositions, target: SourcePositions, 
     _report_gone(start, target, limits)
     cuts = _cuts_below(client, start, target, fail_on_data_loss)
     begins = _begins(client, start, target) | cuts
-    lags = {tp: position.offset - begins[tp] for tp, position in target.items()}
+    lags = _lags(client, begins, target)
     for tp, lag in lags.items():
         if lag < 0:
             what = f"{tp}: the log ends at {begins[tp] + lag}, before the {begins[tp]} that was read"
@@ -80,6 +82,18 @@ def advance(client: LogClient, start: SourcePositions, target: SourcePositions, 
         moved = shares.get(tp, 0) + deleted.get(tp, 0) if lags[tp] >= 0 else lags[tp]
         found[tp] = StreamPosition(begins[tp] + moved, position.leader_epoch, begins[tp] if is_new else -1)
     return with_gone(start, replace(positions_of(found, topic_ids), metadata=client.seen()))
+
+
+def _lags(
+    client: LogClient, begins: Mapping[TopicPartition, int], target: SourcePositions
+) -> dict[TopicPartition, int]:
+    """How far the micro-batch may go; below 0 where the log ends before its begin. A partition that is held up by an
+    open transaction, below a begin that a group's or the user's offset gives, waits there: its lag is 0."""
+    places = dict(target.items())
+    readable = {tp: OffsetAt(place.offset) for tp, place in places.items()}
+    ends = ends_of_logs(client, {tp: begins[tp] for tp in places}, readable)
+    lags = {tp: place.offset - begins[tp] for tp, place in places.items()}
+    return {tp: 0 if lag < 0 and ends[tp] >= begins[tp] else lag for tp, lag in lags.items()}
 
 
 def _deleted(
@@ -164,7 +178,11 @@ def _report_cut(tp: TopicPartition, offset: int, cut: int, fail_on_data_loss: bo
 
 
 def _report_gone(start: SourcePositions, target: SourcePositions, limits: Limits) -> None:
+    """Reports topics of the checkpoint that are not read any more. A pattern of an earlier version also meant the
+    cluster's own: that those are left out is no loss."""
     for name, topic in start.topics.items():
+        if limits.subscription.pattern and name in INTERNAL_NAMES:
+            continue
         now = target.topic_id(name)
         dropped = [tp for p in topic.partitions if not limits.subscription.names(tp := TopicPartition(name, p))]
         if dropped:
@@ -227,6 +245,7 @@ def planned_ranges(
         raise behind(why)
     epochs = {span.topic_partition: span.leader_epoch for span in spans}
     cuts = _ends_of_epochs(client, epochs, here)
+    ends = ends_of_logs(client, {span.topic_partition: span.hi for span in spans}, now)
     seen = client.seen()
     planned = []
     for span, tp in zip(spans, tps, strict=True):
@@ -234,7 +253,7 @@ def planned_ranges(
         if cut < span.hi:
             _report_cut(tp, span.hi, cut, fail_on_data_loss)
             span = replace(span, hi=max(cut, span.lo))
-        span = clamp_to_log(span, starts[tp].offset, now[tp].offset, fail_on_data_loss)
+        span = clamp_to_log(span, starts[tp].offset, ends[tp], now[tp].offset, fail_on_data_loss)
         planned.append(replace(span, seen=seen))
     return planned
 

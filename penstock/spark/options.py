@@ -33,6 +33,7 @@ from penstock.spark.kafka_options import (
     size_option,
 )
 from penstock.spark.plain_errors import PREFIX
+from penstock.topic_names import INTERNAL_NAMES
 from penstock.types import TopicPartition
 
 BOOTSTRAP_NAMES = ("bootstrap", "bootstrap.servers", BOOTSTRAP)
@@ -80,8 +81,8 @@ class Subscription:
     partitions: tuple[TopicPartition, ...] = ()
 
     def wants(self, topic: str) -> bool:
-        """True if a topic of the cluster belongs to a pattern."""
-        return re.fullmatch(self.pattern, topic) is not None
+        """True if a topic of the cluster belongs to a pattern; none of the cluster's own does."""
+        return topic not in INTERNAL_NAMES and re.fullmatch(self.pattern, topic) is not None
 
     def names(self, tp: TopicPartition) -> bool:
         """True if the partition would be read if it existed."""

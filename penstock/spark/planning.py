@@ -72,9 +72,10 @@ def report_loss(what: str, fail_on_data_loss: bool) -> None:
 
 
 def clamp_to_log(
-    span: PlannedRange, log_start_offset: int, log_end_offset: int, fail_on_data_loss: bool
+    span: PlannedRange, log_start_offset: int, log_end_offset: int, readable_end: int, fail_on_data_loss: bool
 ) -> PlannedRange:
-    """The part of a range that is still in the log; what is missing is reported."""
+    """The part of a range that is still in the log; what is missing is reported. `readable_end` is the log's end, or
+    below it where a transaction is open: a range that ends between the two is whole, and its task waits."""
     if span.lo < log_start_offset and span.lo < span.hi:
         gone = f"[{span.lo}, {min(log_start_offset, span.hi)})"
         report_loss(
@@ -88,7 +89,7 @@ def clamp_to_log(
             f"{span.topic_partition}: offsets up to {span.hi} were promised, but the log now ends at {log_end_offset}",
             fail_on_data_loss,
         )
-        span = replace(span, hi=max(log_end_offset, span.lo))
+        span = replace(span, hi=max(readable_end, span.lo))
     return span
 
 

@@ -54,7 +54,9 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]
     @sentence_first()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         options = sink_options(write_options(self.options, schema, streaming=False))
-        return PenstockBatchWriter(options, schema, overwrite)
+        writer = PenstockBatchWriter(options, schema, overwrite)
+        writer.check_rights()
+        return writer
 
     @sentence_first()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:

@@ -69,6 +69,18 @@ def latest(client: LogClient, partitions: Iterable[TopicPartition]) -> dict[Topi
     return _ask(client, dict.fromkeys(partitions, LATEST_TIMESTAMP))
 
 
+def ends_of_logs(
+    client: LogClient, wanted: Mapping[TopicPartition, int], readable: Mapping[TopicPartition, OffsetAt]
+) -> dict[TopicPartition, int]:
+    """Where the logs end, for a judgement on these offsets. A log is `readable` up to its last stable offset only while
+    a transaction is open, and what lies between that and its high watermark is not lost. So for an offset beyond the
+    readable end the high watermark counts, which is asked for."""
+    found = {tp: readable[tp].offset for tp in wanted}
+    beyond = [tp for tp, offset in wanted.items() if offset > found[tp]]
+    marks = client.high_watermarks(beyond) if beyond else {}
+    return found | {tp: max(found[tp], mark) for tp, mark in marks.items()}
+
+
 def at_or_after(
     client: LogClient, partitions: Iterable[TopicPartition], timestamp_ms: int | None
 ) -> dict[TopicPartition, int]:

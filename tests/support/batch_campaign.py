@@ -28,6 +28,7 @@ from penstock.errors import (
     ProducerFencedError,
 )
 from penstock.messages.transactions.atomic_batches import (
+    ONLY_WRITERS,
     AbortAtomicBatchRequest,
     BeginAtomicBatchRequest,
     CommitAtomicBatchRequest,
@@ -49,6 +50,8 @@ class BatchCampaign:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
+        self.failures = Random(f"failures of {seed}")
+        """Draws the failures of single writers, and moves no other draw."""
         self.world = World(self.random)
         self.lives: list[Life] = []
         self.zombies: list[Writer] = []
@@ -111,7 +114,11 @@ class BatchCampaign:
         elif chance < 0.75:
             ready = [one for one in life.writers if not one.waits and not one.is_done]
             if ready:
-                self._go_on(self.random.choice(ready))
+                writer = self.random.choice(ready)
+                if self.failures.random() < 0.05:
+                    self._give_up(life, writer)
+                else:
+                    self._go_on(writer)
         elif chance < 0.80:
             self._abort(life)
         elif chance < 0.82:
@@ -167,6 +174,15 @@ class BatchCampaign:
             (self.zombies if is_late else life.writers).append(writer)
 
         self._ask(life, BeginAtomicBatchRequest(life.application, version, TIMEOUT_MS, life.run), told)
+
+    def _give_up(self, life: Life, writer: Writer) -> None:
+        """As a task that failed: it aborts what it wrote, and no other's."""
+        writer.is_broken = True
+        self._ask(
+            life,
+            AbortAtomicBatchRequest(life.application, ONLY_WRITERS, life.run, (writer.identity,)),
+            lambda _: None,
+        )
 
     def _go_on(self, writer: Writer) -> None:
         if writer.data and self.random.random() < 0.3:

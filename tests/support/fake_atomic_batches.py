@@ -72,16 +72,25 @@ class FakeWriter(FakeProducer):
     def __init__(self, identity: ProducerIdAndEpoch) -> None:
         super().__init__()
         self.identity = identity
-        self.is_closed = False
+        self.is_closed = self.is_aborted = False
+        self.abort_error: PenstockError | None = None
 
     def close(self) -> None:
         self.is_closed = True
+
+    def abort(self, timeout: float | None = None) -> None:
+        """As the coordinator does: the version stays open, and cannot be committed with this writer."""
+        self.is_closed = True
+        if self.abort_error is not None:
+            raise self.abort_error
+        self.is_aborted = True
 
 
 @dataclass
 class _Application:
     last: int = -1
     records: int = -1
+    checksum: int = 0
     run: str = ""
     fenced: set[str] = field(default_factory=set)
     open_version: int = -1
@@ -99,6 +108,7 @@ class FakeAtomicBatches:
         self.timeouts_ms: list[int] = []
         self.one_off: set[str] = set()
         self.error: PenstockError | None = None
+        self.question_error: PenstockError | None = None
 
     def begin(
         self, application: str, version: int, *, timeout_ms: int, run: str, goes_back: bool, one_off: bool
@@ -128,19 +138,22 @@ class FakeAtomicBatches:
         *,
         run: str,
         records: int,
+        checksum: int,
         goes_back: bool,
     ) -> Committed:
         known = self._live(application, run)
         if version == known.last:
-            return Committed(True, known.records)
+            return Committed(True, known.records, known.checksum)
         if version < known.last and not goes_back:
             raise AtomicBatchVersionError(f"version {version} is below the last one, {known.last}")
-        if version != known.open_version or not set(writers) <= known.writers.keys():
+        is_open = {identity for identity, writer in known.writers.items() if not writer.is_aborted}
+        if version != known.open_version or not set(writers) <= is_open:
             raise InvalidTxnStateError("not every writer is open")
         for identity in writers:
             self.committed += [value for *_, value in known.writers[identity].sent]
-        known.last, known.records, known.open_version, known.writers = version, records, -1, {}
-        return Committed(False, records)
+        known.last, known.records, known.checksum = version, records, checksum
+        known.open_version, known.writers = -1, {}
+        return Committed(False, records, checksum)
 
     def abort(self, application: str, version: int, *, run: str) -> bool:
         known = self._live(application, run)
@@ -148,6 +161,12 @@ class FakeAtomicBatches:
         if version == known.open_version:
             known.open_version, known.writers = -1, {}
         return version == known.last
+
+    def last_version(self, application: str, timeout: float | None = None) -> int:
+        if (error := self.question_error or self.error) is not None:
+            raise error
+        known = self.applications.get(application)
+        return -1 if known is None else known.last
 
     def _live(self, application: str, run: str) -> _Application:
         if self.error is not None:

@@ -32,6 +32,7 @@ class MemoryLog:
     epoch: int = 0
     epochs: tuple[EpochEntry, ...] = ()  # where epochs began; none: each ends at the end
     batches: list[tuple[int, int, int, bytes]] = field(default_factory=list)  # base, next, time in ms, bytes
+    undecided: int = 0  # offsets beyond the end, of open transactions
 
 
 class FakeLogClient:
@@ -127,6 +128,10 @@ class FakeLogClient:
             return OffsetAt(log.end, log.epoch)
         late = [base for base, _, timestamp_ms, _ in log.batches if timestamp_ms >= at_ms]
         return OffsetAt(max(late[0], log.start), log.epoch) if late else OffsetAt(-1)
+
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        self.asked += 1
+        return {tp: self.logs[tp].end + self.logs[tp].undecided for tp in partitions}
 
     def committed(self, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAt]:
         known = self.groups.get(group_id, {})

@@ -41,7 +41,8 @@ TRANSACTIONS = (
     duration_ms(
         "transaction.max.timeout.ms",
         900_000,
-        "Longest time that a producer may keep a transaction open; a longer one is INVALID_TRANSACTION_TIMEOUT.",
+        "Longest time that a producer may keep a transaction open; an atomic batch may be open four times as long. A"
+        " longer one is INVALID_TRANSACTION_TIMEOUT.",
     ),
     duration_ms(
         "transactional.id.expiration.ms",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from broker.coordination.held_memory import text_bytes
+from penstock.messages.transactions.atomic_batches import NO_CHECKSUM
 from penstock.types import NO_TIMESTAMP
 
 NO_VERSION: Final = -1
@@ -26,6 +27,8 @@ class BatchApplication(NamedTuple):
     """The last one that was committed."""
     last_records: int = NOT_TOLD
     """The records of it, as its commit has told."""
+    last_checksum: int = NO_CHECKSUM
+    """The sum over them, as its commit has told."""
     open_version: int = NO_VERSION
     accepted: tuple[int, ...] = ()
     run: str = ""
@@ -43,9 +46,12 @@ class BatchApplication(NamedTuple):
         """The application with this version open; the last writer that opens one says how long it is known."""
         return self._replace(open_version=version, accepted=(), is_one_off=is_one_off, update_ms=wall_ms)
 
-    def committed(self, version: int, records: int, accepted: tuple[int, ...], wall_ms: int) -> BatchApplication:
+    def committed(
+        self, version: int, records: int, checksum: int, accepted: tuple[int, ...], wall_ms: int
+    ) -> BatchApplication:
         """The application with this version committed: what these have written."""
-        return self.closed(accepted, wall_ms)._replace(last_version=version, last_records=records)
+        closed = self.closed(accepted, wall_ms)
+        return closed._replace(last_version=version, last_records=records, last_checksum=checksum)
 
     def closed(self, accepted: tuple[int, ...], wall_ms: int) -> BatchApplication:
         """The application without an open version."""

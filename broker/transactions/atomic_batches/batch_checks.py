@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from broker.transactions.atomic_batches.application import NO_VERSION, NOT_TOLD, BatchApplication
 from broker.transactions.atomic_batches.held_applications import Writers
 from broker.transactions.transaction_config import TransactionConfig
@@ -18,13 +20,20 @@ from penstock.errors import (
 )
 from penstock.messages.transactions.atomic_batches import (
     APPLICATION_CHARACTERS_MAX,
+    NO_CHECKSUM,
+    ONLY_WRITERS,
     RUN_CHARACTERS_MAX,
+    AbortAtomicBatchRequest,
     BeginAtomicBatchRequest,
     CommitAtomicBatchRequest,
     writer_id,
 )
 from penstock.messages.transactions.transaction_apis import WRITERS_MAX
 from penstock.types import ProducerIdAndEpoch
+
+TIMES: Final = 4
+"""An atomic batch may be open for so many times `transaction.max.timeout.ms`. A job whose batch was planned cannot make
+it smaller, as a producer can its next transaction; without more time it would begin the same batch for ever."""
 
 
 def check_names(application: str, version: int, run: str, version_min: int = 0) -> None:
@@ -48,16 +57,29 @@ def check_application(application: str) -> None:
 
 
 def check_timeout(timeout_ms: int, config: TransactionConfig) -> None:
-    if not 0 < timeout_ms <= config.transaction_max_timeout_ms:
+    timeout_max_ms = TIMES * config.transaction_max_timeout_ms
+    if not 0 < timeout_ms <= timeout_max_ms:
         raise InvalidTransactionTimeoutError(
-            f"a writer's time-out of {timeout_ms} ms is not within 1 and {config.transaction_max_timeout_ms} ms"
-            " (transaction.max.timeout.ms)"
+            f"a writer's time-out of {timeout_ms} ms is not within 1 and {timeout_max_ms} ms"
+            f" ({TIMES} x transaction.max.timeout.ms)"
         )
 
 
-def check_records(records: int) -> None:
-    if records < NOT_TOLD:
-        raise InvalidRequestError(f"a version has no {records} records; -1 tells nothing of them")
+def check_told(request: CommitAtomicBatchRequest) -> None:
+    if request.records < NOT_TOLD or request.checksum < NO_CHECKSUM:
+        raise InvalidRequestError(
+            f"a version has no {request.records} records with the checksum {request.checksum}; -1 and 0 tell nothing"
+        )
+
+
+def check_abort(request: AbortAtomicBatchRequest) -> None:
+    """InvalidRequestError for writers beside a version: whether the others are meant cannot be told."""
+    check_names(request.application, request.version, request.run, ONLY_WRITERS)
+    if request.writers and request.version != ONLY_WRITERS:
+        raise InvalidRequestError(
+            f"an abort of application {request.application!r} names version {request.version} and"
+            f" {len(request.writers)} writers: writers go with version {ONLY_WRITERS}, and only with it"
+        )
 
 
 def check_run(name: str, found: BatchApplication | None, run: str) -> None:
@@ -107,7 +129,7 @@ def check_accepted(
             " time was up, or another version or run began; write it anew"
         )
     for writer in request.writers:
-        if not _is_open_writer(name, writers, held, writer):
+        if not is_open_writer(name, writers, held, writer):
             raise InvalidTxnStateError(
                 f"producer {writer.producer_id} in epoch {writer.epoch} is no open writer of version {version} of"
                 f" application {name!r}: it never was, or its time was up, and what it wrote is aborted; write the"
@@ -115,7 +137,8 @@ def check_accepted(
             )
 
 
-def _is_open_writer(name: str, writers: Writers, held: HeldTransactions, writer: ProducerIdAndEpoch) -> bool:
+def is_open_writer(name: str, writers: Writers, held: HeldTransactions, writer: ProducerIdAndEpoch) -> bool:
+    """True while what this one has written is undecided."""
     transactional_id = writer_id(name, writer.producer_id)
     return transactional_id in writers.open and held.by_id[transactional_id].producer_epoch == writer.epoch
 

@@ -3,6 +3,8 @@
     key      int16 1000, then the application
     value    int16 version (0), then the fields; null is a tombstone
 
+The checksum is a tagged field: a broker of an earlier version reads the rest, and drops it with its next record.
+
 Not here: the codec of the topic (transaction_records.py), and what the fields mean (application.py).
 """
 
@@ -13,6 +15,7 @@ from typing import Final
 from broker.kafka_codec.fields import array, boolean, int64, string
 from broker.kafka_codec.structs import message
 from broker.transactions.atomic_batches.application import BatchApplication
+from penstock.messages.transactions.atomic_batches import NO_CHECKSUM
 
 APPLICATION_KEY_TYPE: Final = 1000
 
@@ -32,6 +35,7 @@ class BatchApplicationValue:
     fenced_runs: list[str] = array(string)
     is_one_off: bool = boolean()
     update_timestamp_ms: int = int64()
+    last_checksum: int = int64(tag=0, default=NO_CHECKSUM)
 
 
 def application_value(application: BatchApplication) -> BatchApplicationValue:
@@ -44,6 +48,7 @@ def application_value(application: BatchApplication) -> BatchApplicationValue:
         fenced_runs=list(application.fenced_runs),
         is_one_off=application.is_one_off,
         update_timestamp_ms=application.update_ms,
+        last_checksum=application.last_checksum,
     )
 
 
@@ -57,4 +62,5 @@ def application_of(value: BatchApplicationValue) -> BatchApplication:
         fenced_runs=tuple(value.fenced_runs),
         is_one_off=value.is_one_off,
         update_ms=value.update_timestamp_ms,
+        last_checksum=value.last_checksum,
     )

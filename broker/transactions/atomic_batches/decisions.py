@@ -2,7 +2,7 @@
 
     begin     the version opens with its first writer; what is open of an older one, or of another run, is aborted
     commit    of those that are named; all others are aborted. Again: the same answer
-    abort     of all
+    abort     of all, or of the writers that are named: a task that failed ends what it wrote, and no other's
 
 The record of the application is written first, and decides alone: the transactions of its writers follow in the same
 turn. A failover may leave a beginning of the turn; then they follow after the load (`settle`). While a version is open
@@ -34,6 +34,7 @@ from broker.transactions.transaction_metadata import (
 )
 from broker.transactions.transaction_records import TransactionLogKey
 from penstock.messages.transactions.atomic_batches import (
+    ONLY_WRITERS,
     OPEN_VERSION,
     AbortAtomicBatchRequest,
     AbortAtomicBatchResponse,
@@ -111,14 +112,14 @@ class AtomicBatchDecisions:
     def commit(self, turn: Turn, ticket: Ticket, request: CommitAtomicBatchRequest) -> None:
         name, version = request.application, request.version
         checks.check_names(name, version, request.run)
-        checks.check_records(request.records)
+        checks.check_told(request)
         found = self._applications.by_name.get(name)
         checks.check_run(name, found, request.run)
         if found is not None:
             checks.check_version(found, request)
             if version == found.last_version:
                 self._take_over(turn, name, found, request.run)
-                turn.answer(ticket, CommitAtomicBatchResponse(True, found.last_records))
+                turn.answer(ticket, CommitAtomicBatchResponse(True, found.last_records, found.last_checksum))
                 return
         else:
             self._memory.must_have_room(application_bytes(BatchApplication(run=request.run), name))
@@ -127,22 +128,34 @@ class AtomicBatchDecisions:
         if application.open_version != version:
             application = self._give_up(turn, name, application)
         accepted = tuple(writer.producer_id for writer in request.writers)
-        self._decide(turn, name, application.committed(version, request.records, accepted, turn.wall_ms))
+        told = request.records, request.checksum
+        self._decide(turn, name, application.committed(version, *told, accepted, turn.wall_ms))
         self._counters.batches_committed += 1
-        turn.answer(ticket, CommitAtomicBatchResponse(False, request.records))
+        turn.answer(ticket, CommitAtomicBatchResponse(False, *told))
 
     def abort(self, turn: Turn, ticket: Ticket, request: AbortAtomicBatchRequest) -> None:
         name, version = request.application, request.version
-        checks.check_names(name, version, request.run, OPEN_VERSION)
+        checks.check_abort(request)
         found = self._applications.by_name.get(name)
         checks.check_run(name, found, request.run)
         if found is None:
             turn.answer(ticket, AbortAtomicBatchResponse())
             return
         is_meant = found.is_open and version in (found.open_version, OPEN_VERSION)
-        if is_meant and not checks.is_other_run(found, request.run):
+        if version == ONLY_WRITERS:
+            self._abort_writers(turn, name, request)
+        elif is_meant and not checks.is_other_run(found, request.run):
             self._give_up(turn, name, found)
-        turn.answer(ticket, AbortAtomicBatchResponse(is_committed=version == found.last_version != NO_VERSION))
+        is_committed = version == found.last_version != NO_VERSION
+        turn.answer(ticket, AbortAtomicBatchResponse(is_committed, found.last_version + 1))
+
+    def _abort_writers(self, turn: Turn, name: str, request: AbortAtomicBatchRequest) -> None:
+        """Aborts those that are still open. The version stays open, and cannot be committed with them."""
+        writers = self._applications.writers(name)
+        for writer in dict.fromkeys(request.writers):
+            if checks.is_open_writer(name, writers, self._held, writer):
+                transaction = self._held.by_id[writer_id(name, writer.producer_id)]
+                self._ending.decide(turn, transaction, is_committed=False)
 
     # -- decisions -----------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,11 @@ APPLICATION_CHARACTERS_MAX: Final = 200
 RUN_CHARACTERS_MAX: Final = 200
 OPEN_VERSION: Final = -1
 """Whichever version is open, where one is to be aborted."""
+ONLY_WRITERS: Final = -2
+"""No version: only the writers that are named are aborted. A broker of an earlier version refuses this number, so that
+it never takes the request for one that aborts the whole version."""
+NO_CHECKSUM: Final = 0
+"""The application tells no checksum."""
 
 
 def application_id(application: str) -> str:
@@ -72,8 +77,8 @@ class BeginAtomicBatchResponse:
 @dataclass(frozen=True, slots=True)
 class CommitAtomicBatchRequest:
     """The writers that count; those of the version that are not named are aborted. Without any the version is empty,
-    and needs no begin. `records`: how many they wrote, if it is to be told to whoever commits the version again; else
-    -1."""
+    and needs no begin. `records` and `checksum`: how many they wrote, and the sum over them as the application makes
+    it, if they are to be told to whoever commits the version again; else -1 and NO_CHECKSUM."""
 
     application: str
     version: int
@@ -81,6 +86,7 @@ class CommitAtomicBatchRequest:
     run: str = ""
     goes_back: bool = False
     records: int = -1
+    checksum: int = NO_CHECKSUM
 
     @property
     def transactional_id(self) -> str:
@@ -89,19 +95,22 @@ class CommitAtomicBatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class CommitAtomicBatchResponse:
-    """`was_committed`: by an earlier call. `records`: as the call has told that counts."""
+    """`was_committed`: by an earlier call. `records`, `checksum`: as the call has told that counts."""
 
     was_committed: bool
     records: int = -1
+    checksum: int = NO_CHECKSUM
 
 
 @dataclass(frozen=True, slots=True)
 class AbortAtomicBatchRequest:
-    """Aborts all writers of the version, if it is open; OPEN_VERSION for whichever is open."""
+    """Aborts all writers of the version, if it is open; OPEN_VERSION for whichever is open. With ONLY_WRITERS it aborts
+    the `writers` that are named, and leaves the others open; without any it is a question, and changes nothing."""
 
     application: str
     version: int
     run: str = ""
+    writers: tuple[ProducerIdAndEpoch, ...] = ()
 
     @property
     def transactional_id(self) -> str:
@@ -110,6 +119,8 @@ class AbortAtomicBatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class AbortAtomicBatchResponse:
-    """Nothing of the version is open any more. `is_committed`: because it is committed."""
+    """Nothing of the version is open any more. `is_committed`: because it is committed. `over_below`: every version
+    below this one is over, as the last that was committed is; 0 if none is, and from a broker of an earlier version."""
 
     is_committed: bool = False
+    over_below: int = 0

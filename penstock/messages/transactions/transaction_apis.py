@@ -98,7 +98,7 @@ ABORT_ATOMIC_BATCH: Final = Api(
     atomic_batches.AbortAtomicBatchRequest,
     atomic_batches.AbortAtomicBatchResponse,
     ApiKind.LOCAL,
-    SMALL,
+    ApiLimits(MIB, {"writers": WRITERS_MAX}, "a version has no more writers"),
     Operation.WRITE,
     Resource.TRANSACTIONAL_ID,
     may_wait=True,

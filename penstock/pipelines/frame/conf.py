@@ -90,6 +90,9 @@ class RunConf:
     metrics_port: int = conf_key("serves metrics on 127.0.0.1 at this port; 0: not at all", 0, minimum=0)
     master: str = conf_key("Spark's master", "local[2]")
     quick: bool = conf_key("a faster start for small inputs; long runs get slower", False)
+    accepts_repetition: int = conf_key(
+        "the micro-batch of a topic that may be repeated with other rows than were committed; -1: none", -1, minimum=-1
+    )
     spark: dict[str, str] = conf_key("settings of Spark, like `spark.driver.memory`", {})
     client: dict[str, str] = conf_key(
         "options of the Penstock client, like `request.timeout.ms`, `tls.ca` or `password.file`", {}, secret=True

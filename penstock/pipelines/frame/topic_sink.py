@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.pipelines.frame.job_context import JobContext
 from penstock.pipelines.frame.streams import triggered
+from penstock.spark.writing.sink_options import ACCEPTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,6 +34,8 @@ class TopicSink:
     def writer(self, records: DataFrame, query: str, context: JobContext) -> DataStreamWriter:
         """Ready to start."""
         given = {"bootstrap": self.bootstrap, "topic": self.topic, "semantics": self.semantics}
+        if (batch := context.run.accepts_repetition) >= 0 and self.semantics == EXACTLY_ONCE:
+            given[ACCEPTS] = str(batch)
         writer = records.writeStream.format("penstock").queryName(query).outputMode("append")
         writer = writer.options(**context.run.client_options, **given)
         return triggered(writer.option("checkpointLocation", str(self.checkpoint)), context.run)

@@ -25,6 +25,7 @@ from penstock.pipelines.parquet_table.durable import sync, told_of_table, write_
 from penstock.pipelines.parquet_table.place import ENTRY, empty
 from penstock.pipelines.parquet_table.sink_log import COMPACT_EVERY, SinkLog, TableFile
 from penstock.pipelines.parquet_table.table_spec import PENDING
+from penstock.spark.writing.durable_plan import keep_plan
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class CommitBatch:
         entry = pending / f"{batch}{ENTRY}"
         write_durably(entry, log.text(batch, files))
         self._move(moves)
-        self._keep_plan(batch)
+        keep_plan(self.checkpoint, batch)
         log.add(batch, entry)
         sync(self.table)
 
@@ -67,13 +68,6 @@ class CommitBatch:
             os.rename(path, target)
         for directory in {*directories, self.table}:
             sync(directory)
-
-    def _keep_plan(self, batch: int) -> None:
-        """Spark does not sync it. A plan that is lost with the power would be made anew, with more records."""
-        plan = self.checkpoint / "offsets" / str(batch)
-        if plan.exists():
-            for path in (plan, plan.parent, self.checkpoint):
-                sync(path)
 
 
 def _checked(path: Path, size_bytes: int, target: Path) -> TableFile:

@@ -8,15 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.errors import PenstockError
-
-
-def sync(path: Path) -> None:
-    """A file's bytes, or a directory's names."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+from penstock.spark.writing.durable_plan import sync as sync
 
 
 def write_durably(path: Path, text: str) -> None:

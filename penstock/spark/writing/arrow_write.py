@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.errors import InvalidRecordError, MessageTooLargeError, PenstockError
+from penstock.errors import InvalidRecordError, MessageTooLargeError, PenstockError, RecordListTooLargeError
 from penstock.record.arrow_encode import as_binary
 from penstock.spark.plain_errors import add_context
 from penstock.spark.schema import GIVEN_BY_LOG
@@ -24,6 +24,7 @@ from penstock.spark.schema import GIVEN_BY_LOG
 PENDING_MAX = 64
 """Bulk sends whose acks are awaited at a time; the producer's own buffer_memory bounds their bytes."""
 MICROS_PER_MS = 1000
+TOO_LARGE = (MessageTooLargeError, RecordListTooLargeError)
 
 
 class _Pending(NamedTuple):
@@ -34,6 +35,8 @@ class _Pending(NamedTuple):
     rows: int
     first: int
     last: int
+    largest: int
+    """The row with the most bytes: the one to look at if a broker refuses the batch as too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class TaskWriter:
 
     def _take_ack(self) -> None:
         pending = self._pending.popleft()
-        with self._told_of(pending.topic, pending.first, pending.last):
+        with self._told_of(pending.topic, pending.first, pending.last, pending.largest):
             pending.future.result()
         self._acked += pending.rows
 
@@ -135,16 +138,10 @@ class TaskWriter:
         keys = rows.column("key")
         keys = None if keys is None else as_binary(keys)
         values = rows.values()
-        first, last = rows.number(0), rows.number(rows.last)
-        try:
-            with self._told_of(topic, first, last):
-                future = self._producer.send_many(topic, values, keys=keys, partition=partition)
-        except MessageTooLargeError as error:
-            sizes = pc.binary_length(values).fill_null(0)
-            largest = sizes.index(pc.max(sizes)).as_py()
-            add_context(error, f"the largest value is that of row {rows.number(largest)}")
-            raise
-        self._pending.append(_Pending(topic, future, rows.batch.num_rows, first, last))
+        first, last, largest = rows.number(0), rows.number(rows.last), rows.number(_largest(values, keys))
+        with self._told_of(topic, first, last, largest):
+            future = self._producer.send_many(topic, values, keys=keys, partition=partition)
+        self._pending.append(_Pending(topic, future, rows.batch.num_rows, first, last, largest))
 
     def _send_singly(self, topic: str, partition: int | None, rows: _Rows) -> None:
         values, keys, headers = rows.values(), rows.column("key"), rows.column("headers")
@@ -166,18 +163,20 @@ class TaskWriter:
                     topic, value=value, key=key, headers=own, partition=partition, timestamp_ms=timestamp_ms
                 )
                 number = rows.number(index)
-                self._pending.append(_Pending(topic, future, 1, number, number))
+                self._pending.append(_Pending(topic, future, 1, number, number, number))
         except PenstockError as error:
             self._tell(error, topic, rows.number(index), rows.number(index))
             raise
 
     @contextmanager
-    def _told_of(self, topic: str, first: int, last: int) -> Iterator[None]:
+    def _told_of(self, topic: str, first: int, last: int, largest: int) -> Iterator[None]:
         """Adds to an error which rows it is about."""
         try:
             yield
         except PenstockError as error:
             self._tell(error, topic, first, last)
+            if first != last and _is_too_large(error):
+                add_context(error, f"the largest is row {largest}")
             raise
 
     def _tell(self, error: PenstockError, topic: str, first: int, last: int) -> None:
@@ -186,6 +185,18 @@ class TaskWriter:
 
     def __repr__(self) -> str:
         return f"TaskWriter(taken={self._taken}, acked={self._acked}, pending={len(self._pending)})"
+
+
+def _largest(values: Any, keys: Any | None) -> int:
+    sizes = pc.binary_length(values).fill_null(0)
+    if keys is not None:
+        sizes = pc.add(sizes, pc.binary_length(keys).fill_null(0))
+    return int(sizes.index(pc.max(sizes)).as_py())
+
+
+def _is_too_large(error: BaseException | None) -> bool:
+    """By itself, or as what has ended a writer's transaction."""
+    return isinstance(error, TOO_LARGE) or (error is not None and isinstance(error.__cause__, TOO_LARGE))
 
 
 def _check_given_by_log(rows: _Rows) -> None:

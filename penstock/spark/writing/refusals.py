@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from penstock.errors import (
     AtomicBatchVersionError,
@@ -16,12 +18,15 @@ from penstock.errors import (
     TransactionalIdAuthorizationFailedError,
     UnsupportedVersionError,
 )
-from penstock.messages.transactions.atomic_batches import BATCH_PREFIX
+from penstock.messages.transactions.atomic_batches import BATCH_PREFIX, NO_CHECKSUM
 from penstock.spark.plain_errors import add_context
 from penstock.spark.writing.batch_key import BatchKey
-from penstock.spark.writing.sink_options import AT_LEAST_ONCE, GOES_BACK_TO, TIMEOUT, SinkOptions
+from penstock.spark.writing.sink_options import ACCEPTS, AT_LEAST_ONCE, GOES_BACK_TO, TIMEOUT, SinkOptions
+
+_log = logging.getLogger(__name__)
 
 UNKNOWN = -1
+CHECKSUM_MAX = (1 << 63) - 1
 
 
 @contextmanager
@@ -35,21 +40,74 @@ def with_remedy(key: BatchKey, options: SinkOptions) -> Iterator[None]:
         raise
 
 
-def check_repetition(key: BatchKey, rows: int, committed: int) -> None:
-    """A batch that is repeated has the rows that it had. A checkpoint that was set back may have planned it anew, with
-    others, which would be lost without a word. Only their number is compared: the rest of a row may depend on their
-    order, like the sum of fractions. Below 0: it is not known."""
-    if committed not in (rows, UNKNOWN):
-        raise AtomicBatchVersionError(
-            f"{key} was written before with {committed} rows, and has {rows} now, of which none were written: the "
-            "checkpoint was set back, or the plan was changed; go on with a new checkpoint, and startingOffsets where "
-            "the rows that are missing begin"
+class RowsWritten(NamedTuple):
+    """The rows of a batch, as its decision keeps them: how many, and their checksum (checksum.py)."""
+
+    number: int
+    checksum: int
+
+    @staticmethod
+    def of(parts: Iterable[tuple[int, int]]) -> RowsWritten:
+        """The rows of all tasks, of which each has told its number and its total. The checksum is above 0, which tells
+        nothing."""
+        found = list(parts)
+        return RowsWritten(sum(rows for rows, _ in found), sum(total for _, total in found) & CHECKSUM_MAX or 1)
+
+    def is_repeated_by(self, rows: RowsWritten) -> bool:
+        """As far as it is known: an earlier version tells no checksum, or not even a number."""
+        same_number = self.number in (rows.number, UNKNOWN)
+        return same_number and (not rows.number or self.checksum in (rows.checksum, NO_CHECKSUM))
+
+
+def check_repetition(key: BatchKey, rows: RowsWritten, committed: RowsWritten, options: SinkOptions) -> None:
+    """A batch that is repeated has the rows that it had. Others were planned anew, by a checkpoint that was set back or
+    has lost its newest plan, and would be lost without a word; or they depend on more than the source."""
+    if committed.is_repeated_by(rows):
+        return
+    others = f"{rows.number} other rows" if committed.number == rows.number else f"{rows.number} rows"
+    fact = (
+        f"{key} was committed with {committed.number} rows, and is repeated with {others}, of which none were written"
+    )
+    if key.version == options.accepts:
+        _log.warning("%s: accepted, because of %s=%d", fact, ACCEPTS, key.version)
+        return
+    raise AtomicBatchVersionError(
+        f"{fact}. Either they depend on more than the source, such as a joined table that has changed, rand() or the"
+        f" order of a sum: then none are missing, and {ACCEPTS}={key.version} goes on with those that were committed."
+        f" Or {_planned_anew(key, options)}"
+    )
+
+
+def _planned_anew(key: BatchKey, options: SinkOptions) -> str:
+    if options.application and not options.is_write_batch:
+        return "the job has other input now: write it under another txnVersion"
+    before = f"offsets/{key.version - 1} of the old one ends" if key.version else "the old one began"
+    return (
+        "the batch was planned anew, because the checkpoint was set back or lost its newest plan: then begin with a new"
+        " checkpoint, and startingOffsets where the committed rows end. From where"
+        f" {before} on none would be missing, but the committed rows of this batch would be there twice"
+    )
+
+
+def warn_of_time(key: BatchKey, took_ms: int, options: SinkOptions) -> None:
+    """At half of a batch's time, while there is a choice: one that takes too long is repeated as it was planned."""
+    if took_ms >= options.timeout_ms // 2:
+        _log.warning(
+            "%s took %d s of the %d s that %s gives it. One that takes longer is aborted, and Spark repeats it with the"
+            " same rows: set more time now, or fewer rows (maxOffsetsPerTrigger)",
+            key,
+            took_ms // 1000,
+            options.timeout_ms // 1000,
+            TIMEOUT,
         )
 
 
 def _remedy(error: BaseException, key: BatchKey, options: SinkOptions) -> str:
     if isinstance(error, InvalidTransactionTimeoutError):
-        return f"set {TIMEOUT}, now {options.timeout_ms}, or raise transaction.max.timeout.ms of the brokers"
+        return (
+            f"{TIMEOUT} is {options.timeout_ms}: set less, or raise transaction.max.timeout.ms of every broker (a batch"
+            " may take four times as long) and restart them one after another"
+        )
     if isinstance(error, AtomicBatchVersionError):
         return (
             "the checkpoint, or the version, is older than what was written last: writing on would write rows again; "
@@ -64,8 +122,10 @@ def _remedy(error: BaseException, key: BatchKey, options: SinkOptions) -> str:
         return _remedy(error.__cause__, key, options)  # most often a row that failed, which tells itself
     if isinstance(error, InvalidTxnStateError | InvalidProducerEpochError | TransactionAbortedError):
         return (
-            f"{key} was aborted before it was committed, as after {TIMEOUT}={options.timeout_ms}; a batch must take "
-            "less time than that, or be smaller"
+            f"{key} was aborted before it was committed, as after {TIMEOUT}={options.timeout_ms}. Spark repeats a "
+            "micro-batch as it was planned, so maxOffsetsPerTrigger helps only those that come after it: set a larger "
+            f"{TIMEOUT}, give the query more cores, or set semantics={AT_LEAST_ONCE} for this batch "
+            "alone"
         )
     if isinstance(error, TransactionalIdAuthorizationFailedError):
         return (

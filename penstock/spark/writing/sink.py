@@ -13,7 +13,9 @@ plain values; clients are the worker process's own (log_client.py).
 from __future__ import annotations
 
 import logging
+import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain
@@ -22,17 +24,23 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from penstock.errors import ConfigError, PenstockError
+from penstock.errors import ConfigError, InvalidRequestError, PenstockError, TransactionalIdAuthorizationFailedError
 from penstock.spark.kafka_options import warn_once
 from penstock.spark.log_client import atomic_batches, producer
 from penstock.spark.machine.worker_memory import WORKER_MEMORY
 from penstock.spark.plain_errors import sentence_first
 from penstock.spark.schema import check_sink_schema
 from penstock.spark.writing.batch_key import BatchKey, Properties, batch_write_key, stream_key, task_property
-from penstock.spark.writing.refusals import check_repetition, with_remedy
+from penstock.spark.writing.durable_plan import keep_plan
+from penstock.spark.writing.refusals import RowsWritten, check_repetition, warn_of_time, with_remedy
 from penstock.spark.writing.sink_options import SinkOptions
 
 _log = logging.getLogger(__name__)
+
+OWN_NAME = "spark-write-"
+"""The beginning of the name of a batch write that was given none: nobody repeats it."""
+CHECK_S, GIVE_UP_S = 3.0, 3.0
+"""For the driver's look at its rights before a write, and for a task that fails: neither may hold Spark up."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +50,14 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
     rows: int
     """Rows that were acked; where the batch was committed before, those that would have been sent."""
     key: BatchKey | None = None
-    """The atomic batch; None where nothing was begun."""
+    """The atomic batch; None with at-least-once."""
     writer: tuple[int, int] | None = None
     """The id and the epoch of the producer that wrote them; None: there is none, because the batch was committed
-    before."""
+    before, or because the task has no rows."""
+    total: int = 0
+    """The sum over the rows (checksum.py)."""
+    begun_ms: int = 0
+    """When the writer began, by the executor's calendar."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,7 @@ class Tools:
         default=lambda options: atomic_batches(options.bootstrap, options.client)
     )
     properties: Properties = task_property
+    wall_ms: Callable[[], int] = field(default=lambda: int(time.time() * 1000))
 
 
 class PenstockBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
@@ -69,7 +82,7 @@ class PenstockBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
                 "is not a write; use .mode('append')"
             )
         warn_once(options.without_effect)
-        self._name = f"spark-write-{uuid.uuid4().hex}"
+        self._name = f"{OWN_NAME}{uuid.uuid4().hex}"
         self._writing = Writing(options, schema, tools)
 
     @sentence_first()
@@ -87,9 +100,13 @@ class PenstockBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """The rows of no task will ever be read. With at-least-once, those that were acked stay."""
-        own = BatchKey(self._name, 0, self._name)
-        is_own = self._writing.options.is_exactly_once and not self._writing.options.application
-        self._writing.abort(messages, {own} if is_own else set())
+        options = self._writing.options
+        known = batch_write_key(options, self._name, self._writing.properties)
+        self._writing.abort(messages, {known} if options.is_exactly_once else set())
+
+    def check_rights(self) -> None:
+        """Refuses on the driver what every task would be refused, before Spark has begun one."""
+        self._writing.check_rights(batch_write_key(self._writing.options, self._name, self._writing.properties))
 
 
 class PenstockStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
@@ -108,8 +125,11 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     @sentence_first()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Decides: the rows of the micro-batch are there from now on, however often Spark repeats it."""
+        options = self._writing.options
         if batchId == 0:  # each micro-batch has a writer of its own, in a process of its own
-            warn_once(self._writing.options.without_effect)
+            warn_once(options.without_effect)
+        if options.is_exactly_once:
+            keep_plan(options.checkpoint, batchId)
         self._writing.commit(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -141,31 +161,43 @@ class Writing:
         return Written(self._send(self.tools.producer(self.options), batches))
 
     def exactly_once(self, batches: Iterable[Any], key: BatchKey, *, one_off: bool = False) -> Written:
-        """The same with a producer of the attempt's own. A task without rows begins nothing. `one_off`: nobody will
-        write under this name again."""
+        """The same with a producer of the attempt's own. A task without rows begins nothing. One that fails, or is
+        killed, aborts what it wrote: other attempts go on, and no reader waits for it. `one_off`: nobody will write
+        under this name again."""
+        from penstock.spark.writing.checksum import RowSum
+
         WORKER_MEMORY.begin_task()
+        summed = RowSum(self.options.topic)
         filled = (batch for batch in batches if batch.num_rows)
         first = next(filled, None)
         if first is None:
-            return Written(0)
-        options = self.options
-        with with_remedy(key, options):
-            writer = self.tools.atomic_batches(options).begin(
-                key.application,
-                key.version,
-                timeout_ms=options.timeout_ms,
-                run=key.run,
-                goes_back=self._goes_back(key),
-                one_off=one_off,
-            )
+            return Written(0, key)
+        begun_ms = self.tools.wall_ms()
+        with with_remedy(key, self.options):
+            writer = self._begin(key, one_off)
+        rows = summed.over(chain([first], filled))
         if writer is None:
-            return Written(first.num_rows + sum(batch.num_rows for batch in filled), key)
+            deque(rows, maxlen=0)
+            return Written(summed.rows, key, None, summed.total, begun_ms)
         try:
-            with with_remedy(key, options):
-                rows = self._send(writer, chain([first], filled))
-            return Written(rows, key, (writer.identity.producer_id, writer.identity.epoch))
-        finally:
-            writer.close()
+            with with_remedy(key, self.options):
+                count = self._send(writer, rows)
+        except BaseException:
+            _give_up(writer, key)
+            raise
+        writer.close()
+        return Written(count, key, (writer.identity.producer_id, writer.identity.epoch), summed.total, begun_ms)
+
+    def _begin(self, key: BatchKey, one_off: bool) -> Any:
+        """None: the version is committed already."""
+        return self.tools.atomic_batches(self.options).begin(
+            key.application,
+            key.version,
+            timeout_ms=self.options.timeout_ms,
+            run=key.run,
+            goes_back=self._goes_back(key),
+            one_off=one_off,
+        )
 
     def _send(self, sender: Any, batches: Iterable[Any]) -> int:
         from penstock.spark.writing.arrow_write import TaskWriter
@@ -177,34 +209,94 @@ class Writing:
 
     # -- on the driver -------------------------------------------------------------------------------------------------
 
+    def check_rights(self, key: BatchKey) -> None:
+        """Any other error than a refusal is left to the tasks, which meet it, too, and have more patience."""
+        if not self.options.is_exactly_once:
+            return
+        try:
+            with with_remedy(key, self.options):
+                self.tools.atomic_batches(self.options).last_version(key.application, timeout=CHECK_S)
+        except TransactionalIdAuthorizationFailedError:
+            raise
+        except PenstockError as error:
+            _log.debug("the rights of %s were not checked: %s", key, error)
+
     def commit(self, messages: Sequence[Any]) -> None:
         """One decision over what the accepted attempts wrote; nothing where no task had rows."""
-        written = [message for message in messages if message is not None and message.key is not None]
-        if not written:
+        told = [message for message in messages if message is not None and message.key is not None]
+        if not told:
             return
-        key, rows = written[0].key, sum(message.rows for message in written)
+        key, written = told[0].key, [message for message in told if message.rows]
         writers = [message.writer for message in written if message.writer is not None]
-        if {message.key for message in written} != {key} or len(writers) not in (0, len(written)):
+        if {message.key for message in told} != {key} or len(writers) not in (0, len(written)):
             raise PenstockError(
-                f"the tasks of one write do not agree on it: {sorted({str(message.key) for message in written})}, of "
+                f"the tasks of one write do not agree on it: {sorted({str(message.key) for message in told})}, of "
                 f"which {len(written) - len(writers)} found it committed; nothing is committed"
             )
+        rows = RowsWritten.of((one.rows, one.total) for one in written)
         with with_remedy(key, self.options):
-            committed = self.tools.atomic_batches(self.options).commit(
-                key.application, key.version, writers, run=key.run, records=rows, goes_back=self._goes_back(key)
-            )
-        if committed.was_committed:
-            check_repetition(key, rows, committed.records)
+            decided = self._decided_before(key, rows)
+            if decided is None and written:
+                answer = self._commit(key.application, key, writers, rows)
+                decided = RowsWritten(answer.records, answer.checksum) if answer.was_committed else None
+        if decided is not None:
+            check_repetition(key, rows, decided, self.options)
+        elif writers:
+            warn_of_time(key, self.tools.wall_ms() - min(one.begun_ms for one in written), self.options)
+
+    def _commit(self, application: str, key: BatchKey, writers: Sequence[Any], rows: RowsWritten) -> Any:
+        return self.tools.atomic_batches(self.options).commit(
+            application,
+            key.version,
+            writers,
+            run=key.run,
+            records=rows.number,
+            checksum=rows.checksum,
+            goes_back=self._goes_back(key),
+        )
+
+    def _decided_before(self, key: BatchKey, rows: RowsWritten) -> RowsWritten | None:
+        """Asks what was committed by an earlier release, whose names had no topic; or before a repetition without rows,
+        whose tasks have asked nothing."""
+        batches = self.tools.atomic_batches(self.options)
+        earlier = self.options.application
+        is_renamed = bool(earlier) and not self.options.is_write_batch and not self._goes_back(key)
+        if is_renamed and _last_version(batches, earlier, key) >= key.version:
+            batches.abort(key.application, key.version, run=key.run)
+            application = earlier
+        elif rows.number or key.application.startswith(OWN_NAME):
+            return None
+        elif batches.abort(key.application, key.version, run=key.run):
+            application = key.application
+        else:
+            return None
+        answer = self._commit(application, key, [], rows)  # it is committed: the answer has what it had
+        return RowsWritten(answer.records, answer.checksum)
 
     def _goes_back(self, key: BatchKey) -> bool:
         return key.version == self.options.goes_back_to
 
     def abort(self, messages: Sequence[Any], known: Set[BatchKey] = frozenset()) -> None:
-        """As far as the driver knows what was begun; the rest is aborted by its time-out, or when the batch begins
-        again."""
+        """As far as the driver knows what was begun. A task that failed has aborted its own part; what is left is
+        aborted by its time-out, or when the batch begins again."""
         told = {message.key for message in messages if message is not None and message.writer is not None}
         for key in known | told:
             try:
                 self.tools.atomic_batches(self.options).abort(key.application, key.version, run=key.run)
             except PenstockError as error:
                 _log.warning("%s was not aborted, and waits for its time-out or its next attempt: %s", key, error)
+
+
+def _last_version(batches: Any, earlier: str, key: BatchKey) -> int:
+    try:
+        return int(batches.last_version(earlier, timeout=CHECK_S))
+    except InvalidRequestError:  # a coordinator of an earlier version knows no such question
+        return key.version if batches.abort(earlier, key.version, run=key.run) else -1
+
+
+def _give_up(writer: Any, key: BatchKey) -> None:
+    """A task fails, and tells its own error."""
+    try:
+        writer.abort(timeout=GIVE_UP_S)
+    except PenstockError as error:
+        _log.warning("a part of %s was not aborted, and waits for the others or its time-out: %s", key, error)

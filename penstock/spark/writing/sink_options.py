@@ -17,10 +17,16 @@ from penstock.spark.options import BOOTSTRAP_NAMES, TABLE_SINK_NAMES, Options, b
 
 EXACTLY_ONCE, AT_LEAST_ONCE = "exactly-once", "at-least-once"
 APPLICATION, VERSION, GOES_BACK_TO = "txnAppId", "txnVersion", "txnGoesBackTo"
+ACCEPTS = "txnAcceptsRepetition"
+RUN = "txnRun"
+"""Set by write_batch alone, beside a name that it has made; "" if it does not know the run."""
 TIMEOUT = "kafka.transaction.timeout.ms"
-SINK_NAMES = (*BOOTSTRAP_NAMES, *TABLE_SINK_NAMES, APPLICATION, VERSION, GOES_BACK_TO)
+_EXACT_ONLY = (APPLICATION, VERSION, GOES_BACK_TO, ACCEPTS)
+SINK_NAMES = (*BOOTSTRAP_NAMES, *TABLE_SINK_NAMES, *_EXACT_ONLY)
+CHECKPOINT = "checkpointlocation"
+"""Spark passes it to a stream's sink, if it is an option of the query."""
 TIMEOUT_MS = 15 * 60_000
-"""As long as brokers allow by default (transaction.max.timeout.ms): a batch that takes longer is aborted."""
+"""A batch that takes longer is aborted. Brokers allow four times that by default (transaction.max.timeout.ms)."""
 VERSION_MAX = 2**63 - 1
 APPLICATION_CHARACTERS_MAX = 200
 
@@ -37,6 +43,14 @@ class SinkOptions:
     version: int = 0
     goes_back_to: int = -1
     """The one version that may be below the application's last one."""
+    accepts: int = -1
+    """The one version whose repetition may have other rows than were committed."""
+    is_write_batch: bool = False
+    """The name is write_batch's, and stands for one write of one query."""
+    run: str = ""
+    """The query's run, as far as write_batch knows it."""
+    checkpoint: str = ""
+    """Where a stream has its plans, if its sink is told."""
     timeout_ms: int = TIMEOUT_MS
     client: dict[str, Any] = field(default_factory=dict, repr=False)
     """It may have a password."""
@@ -45,7 +59,8 @@ class SinkOptions:
 
 def sink_options(options: Options, *, streaming: bool = False) -> SinkOptions:
     """The checked options of a write; ConfigError says what is wrong and what would be right."""
-    given = lowered(options, "sink", SINK_NAMES)
+    run = next((value for key, value in options.items() if key.lower() == RUN.lower()), None)
+    given = lowered({key: value for key, value in options.items() if key.lower() != RUN.lower()}, "sink", SINK_NAMES)
     client = client_options(given, ProducerConfig)
     if client.pop("acks", "all") not in ("all", "-1"):
         raise ConfigError(
@@ -73,6 +88,10 @@ def sink_options(options: Options, *, streaming: bool = False) -> SinkOptions:
         application=application,
         version=version,
         goes_back_to=_version(given, GOES_BACK_TO, -1),
+        accepts=_version(given, ACCEPTS, -1),
+        is_write_batch=run is not None,
+        run=run or "",
+        checkpoint=given.get(CHECKPOINT, ""),
         timeout_ms=timeout_ms,
         client=checked(client, producer_config),
         without_effect=without_effect,
@@ -84,7 +103,7 @@ def _is_exactly_once(given: Mapping[str, str]) -> bool:
     if text not in (EXACTLY_ONCE, AT_LEAST_ONCE):
         raise ConfigError(f"option semantics={given['semantics']!r} must be {EXACTLY_ONCE} or {AT_LEAST_ONCE}")
     if text == AT_LEAST_ONCE:
-        for name in (APPLICATION, VERSION, GOES_BACK_TO):
+        for name in _EXACT_ONLY:
             if name.lower() in given:
                 raise ConfigError(f"option {name} is for semantics={EXACTLY_ONCE}, which is the default; leave one out")
     return text == EXACTLY_ONCE

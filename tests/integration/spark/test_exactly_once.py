@@ -6,16 +6,18 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark import TaskContext
+from pyspark import TaskContext, inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.client.producer.producer import Producer
 from penstock.client.producer.transactions.atomic_batches import AtomicBatches
+from penstock.errors import ConfigError
 from penstock.spark import write_batch
 from penstock.testing import Cluster
 from tests.integration.spark.conftest import FillTopic
@@ -119,7 +121,7 @@ def test_a_checkpoint_that_was_set_back_is_refused(
     add(cluster, source, numbers(100, 100))
     carry(original)
     add(cluster, source, numbers(50, 200))
-    with pytest.raises(PySparkException, match=r"with 100 rows, and has 150 now.*go on with a new checkpoint"):
+    with pytest.raises(PySparkException, match=r"with 100 rows, and is repeated with 150 rows.*with a new checkpoint"):
         carry(older)
     carry(original)
     with pytest.raises(PySparkException, match=r"AtomicBatchVersionError.*set the option txnGoesBackTo=1"):
@@ -205,6 +207,85 @@ def test_update_mode_writes_within_foreach_batch_once_under_each_name(
     carry()
     wanted = Counter({20: PARTITIONS, 30: PARTITIONS})
     assert (counts(cluster.bootstrap, totals), counts(cluster.bootstrap, copies)) == (wanted, wanted)
+
+
+def test_a_plan_that_was_lost_and_made_anew_with_as_many_other_rows_is_refused(
+    spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path
+) -> None:
+    """As after a power failure where the file system kept the decision's machine and not the driver's plan."""
+    source, target = fill_topic(numbers(300)), fill_topic()
+
+    def carry(max_offsets: int) -> None:
+        start(spark, cluster.bootstrap, source, target, str(tmp_path), max_offsets).awaitTermination()
+
+    carry(1000)
+    add(cluster, source, numbers(60, 300))
+    carry(1000)
+    forget_last_commit(tmp_path)
+    for name in ("1", ".1.crc"):
+        (tmp_path / "offsets" / name).unlink(missing_ok=True)
+    with Producer(cluster.bootstrap) as producer:
+        producer.send_many(source, numbers(60, 360), partition=0).result()
+    with pytest.raises(PySparkException, match=r"version 1 of .* is repeated with 60 other rows, of which none"):
+        carry(60)
+    assert counts(cluster.bootstrap, target) == once(360)
+
+
+def test_rows_of_a_joined_table_that_grew_go_on_by_the_option_that_the_error_names(
+    spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path
+) -> None:
+    source, target, table = fill_topic(numbers(30)), fill_topic(), str(tmp_path / "table")
+    checkpoint = tmp_path / "checkpoint"
+
+    def carry(**more: Any) -> None:
+        stream = spark.readStream.format("penstock").options(bootstrap=cluster.bootstrap, subscribe=source)
+        rows = stream.option("startingOffsets", "earliest").load().selectExpr("int(string(value)) AS number")
+        joined = rows.join(spark.read.parquet(table), "number", "left").selectExpr(
+            "string(coalesce(name, -1)) AS value"
+        )
+        writer = joined.writeStream.format("penstock").options(bootstrap=cluster.bootstrap, topic=target, **more)
+        writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+        writer.start().awaitTermination()
+
+    spark.range(10).selectExpr("int(id) AS number", "int(id) AS name").write.parquet(table)
+    carry()
+    forget_last_commit(checkpoint)
+    spark.range(10, 20).selectExpr("int(id) AS number", "int(id) AS name").write.mode("append").parquet(table)
+    with pytest.raises(PySparkException, match=r"30 other rows.*joined table.*txnAcceptsRepetition=0 goes on"):
+        carry()
+    carry(txnAcceptsRepetition=0)
+    assert counts(cluster.bootstrap, target) == once(10) + Counter({-1: 20})
+
+
+def test_threads_of_a_pool_write_a_micro_batch_and_a_label_of_the_user_is_no_run(
+    spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path
+) -> None:
+    source = fill_topic(numbers(30))
+    targets = [fill_topic() for _ in range(2)]
+    refused: list[str] = []
+
+    def on_batch(frame: DataFrame, batch_id: int) -> None:
+        def one(target: str) -> None:
+            write_batch(frame, batch_id, name=target, bootstrap=cluster.bootstrap, topic=target)
+
+        with ThreadPoolExecutor(2) as pool:
+            with pytest.raises(ConfigError, match="inheritable_thread_target"):
+                pool.submit(one, targets[0]).result()
+            refused.append("a thread that is told nothing")
+            list(pool.map(inheritable_thread_target(frame.sparkSession)(one), targets))
+        frame.sparkSession.sparkContext.setJobGroup("orders", "a label for the UI")
+
+    def carry() -> None:
+        stream = spark.readStream.format("penstock").options(
+            bootstrap=cluster.bootstrap, subscribe=source, startingOffsets="earliest", maxOffsetsPerTrigger=10
+        )
+        writer = stream.load().select("value").writeStream.foreachBatch(on_batch)
+        writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start().awaitTermination()
+
+    carry()
+    add(cluster, source, numbers(30, 30))
+    carry()
+    assert [counts(cluster.bootstrap, target) for target in targets] == [once(60)] * 2 and refused
 
 
 @pytest.mark.timeout(600)

@@ -75,16 +75,16 @@ def test_shares_keep_the_limit_and_starve_nobody(lags: dict[int, int], limit: in
 
 def test_what_retention_took_is_a_loss() -> None:
     with pytest.raises(DataLossError, match=r"t-0: offsets \[2, 5\) were deleted.*log now starts at 5.*failOnDataLoss"):
-        clamp_to_log(span(2, 9), 5, 20, True)
-    assert clamp_to_log(span(2, 9), 5, 20, False) == span(5, 9)
-    assert clamp_to_log(span(2, 4), 5, 20, False).size == 0
+        clamp_to_log(span(2, 9), 5, 20, 20, True)
+    assert clamp_to_log(span(2, 9), 5, 20, 20, False) == span(5, 9)
+    assert clamp_to_log(span(2, 4), 5, 20, 20, False).size == 0
 
 
 def test_a_log_that_ends_too_early_is_a_loss() -> None:
     with pytest.raises(DataLossError, match="the log now ends at 7"):
-        clamp_to_log(span(2, 9), 0, 7, True)
-    assert clamp_to_log(span(2, 9), 0, 7, False) == span(2, 7)
+        clamp_to_log(span(2, 9), 0, 7, 7, True)
+    assert clamp_to_log(span(2, 9), 0, 7, 7, False) == span(2, 7)
 
 
 def test_an_empty_range_below_the_log_start_is_no_loss() -> None:
-    assert clamp_to_log(span(2, 2), 5, 20, True) == span(2, 2)
+    assert clamp_to_log(span(2, 2), 5, 20, 20, True) == span(2, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 from penstock.client import forks
@@ -15,7 +16,13 @@ from penstock.client.options.typed_options import ProducerOptions
 from penstock.client.producer.async_producer import async_producer_over
 from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.client.producer.producer import Producer
-from penstock.client.producer.transactions.atomic_batches import NOT_HERE, TIMEOUT_MS, AtomicBatches, AtomicWriter
+from penstock.client.producer.transactions.atomic_batches import (
+    NOT_HERE,
+    TIMEOUT_MS,
+    Abort,
+    AtomicBatches,
+    AtomicWriter,
+)
 from penstock.client.producer.transactions.atomic_calls import Begun, Committed
 from penstock.client.producer.transactions.batches_core import NOT_SENT, BatchesCore, Leaving
 from penstock.client.producer.transactions.writer_pool import PooledProducer
@@ -65,7 +72,9 @@ class AsyncAtomicBatches:
     ) -> AsyncAtomicWriter | None:
         self._bind()
         begun = await self._core.begin(application, version, timeout_ms, run, goes_back, one_off)
-        return None if begun is None else AsyncAtomicWriter(self, self._core, *begun)
+        if begun is None:
+            return None
+        return AsyncAtomicWriter(self, self._core, *begun, partial(self._core.abort_writer, application, run))
 
     @documented_by(AtomicBatches.commit)
     async def commit(
@@ -77,14 +86,20 @@ class AsyncAtomicBatches:
         run: str = "",
         goes_back: bool = False,
         records: int = -1,
+        checksum: int = 0,
     ) -> Committed:
         self._bind()
-        return await self._core.commit(application, version, writers, run, goes_back, records)
+        return await self._core.commit(application, version, writers, run, goes_back, records, checksum)
 
     @documented_by(AtomicBatches.abort)
     async def abort(self, application: str, version: int, *, run: str = "") -> bool:
         self._bind()
         return await self._core.abort(application, version, run)
+
+    @documented_by(AtomicBatches.last_version)
+    async def last_version(self, application: str, timeout: float | None = None) -> int:
+        self._bind()
+        return await self._core.last_version(application, timeout)
 
     @documented_by(AtomicBatches.close)
     async def close(self) -> None:
@@ -104,7 +119,9 @@ class AsyncAtomicBatches:
 class AsyncAtomicWriter:
     """One writer of one version, on the loop of its AsyncAtomicBatches."""
 
-    def __init__(self, batches: AsyncAtomicBatches, core: BatchesCore, begun: Begun, producer: PooledProducer) -> None:
+    def __init__(
+        self, batches: AsyncAtomicBatches, core: BatchesCore, begun: Begun, producer: PooledProducer, abort: Abort
+    ) -> None:
         self.identity = begun.identity
         """Names it to `commit`: a producer id and an epoch."""
         self.transactional_id = begun.transactional_id
@@ -112,6 +129,7 @@ class AsyncAtomicWriter:
         self._state = producer.state
         self._producer = async_producer_over(producer.core)
         self._leaving = Leaving(core.pool, producer)
+        self._abort = abort
         forks.belongs_here(self)
         close_when_forgotten(self, repr(self), self._leaving, OnLoop(asyncio.get_running_loop()), NOT_SENT)
 
@@ -149,6 +167,11 @@ class AsyncAtomicWriter:
         self._must_be_open()
         await self._producer.flush(timeout)
         self._state.check_takes()
+
+    @documented_by(AtomicWriter.abort)
+    async def abort(self, timeout: float | None = None) -> None:
+        await self.close()
+        await self._abort(self.identity, timeout)
 
     @documented_by(AtomicWriter.close)
     async def close(self) -> None:

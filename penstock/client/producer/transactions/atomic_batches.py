@@ -18,6 +18,7 @@ The plain face, for any number of threads. Not here: the coordinator's rules (do
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any, ParamSpec, TypeVar, Unpack
 
 from penstock.client import forks
@@ -40,6 +41,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 TIMEOUT_MS = 60_000
 """Default of `transaction_timeout_ms`, too."""
+Abort = Callable[[ProducerIdAndEpoch, float | None], Coroutine[Any, Any, None]]
+"""Aborts what the writer with this identity has sent; in so many seconds, or `max_block_ms`."""
 NOT_HERE = dict.fromkeys(
     ("send", "send_many", "flush"), "begin a writer, which has it: `writer = batches.begin(application, version)`"
 )
@@ -82,7 +85,10 @@ class AtomicBatches:
         the application is forgotten an hour after its last use, not after weeks.
         """
         begun = self._run(self._core.begin, application, version, timeout_ms, run, goes_back, one_off)
-        return None if begun is None else AtomicWriter(self, self._environment, self._core, *begun)
+        if begun is None:
+            return None
+        abort = partial(self._core.abort_writer, application, run)
+        return AtomicWriter(self, self._environment, self._core, *begun, abort)
 
     def commit(
         self,
@@ -93,20 +99,29 @@ class AtomicBatches:
         run: str = "",
         goes_back: bool = False,
         records: int = -1,
+        checksum: int = 0,
     ) -> Committed:
         """Commits the version: what the writers with these identities have sent counts, what others have does not. If
-        an earlier call has committed it, that one counts, and the answer says so, with the number of `records` that
-        that one has told: another number than this time shows that the version was not made from the same input.
+        an earlier call has committed it, that one counts, and the answer says so, with the number of `records` and the
+        `checksum` that that one has told: others than this time show that the version was not made from the same input.
+        How the checksum is made is the application's affair; 0 tells nothing.
 
         All of them must have flushed. InvalidTxnStateError: one of them is not open any more, because its time was up
         or another version began; nothing has changed, and the version may be written anew. TimedOutError: it may be
         committed or not; commit again, until it tells.
         """
-        return self._run(self._core.commit, application, version, writers, run, goes_back, records)
+        return self._run(self._core.commit, application, version, writers, run, goes_back, records, checksum)
 
     def abort(self, application: str, version: int, *, run: str = "") -> bool:
         """Aborts what the writers of the version have sent. Returns True if it is committed, and nothing was done."""
         return self._run(self._core.abort, application, version, run)
+
+    def last_version(self, application: str, timeout: float | None = None) -> int:
+        """The last version that was committed; -1 if none is known. Changes nothing, and fences no run.
+
+        InvalidRequestError by a coordinator of an earlier version, which is not asked that.
+        """
+        return self._run(self._core.last_version, application, timeout)
 
     def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
         return self._background.run(self._core.cluster.waiting_calls.until_closed(call, *args, **more))
@@ -141,6 +156,7 @@ class AtomicWriter:
         core: BatchesCore,
         begun: Begun,
         producer: PooledProducer,
+        abort: Abort,
     ) -> None:
         self.identity = begun.identity
         """Names it to `commit`: a producer id and an epoch."""
@@ -151,6 +167,7 @@ class AtomicWriter:
         self._producer = producer_over(producer.core, environment)
         self._leaving = Leaving(core.pool, producer)
         self._waiting_calls = core.cluster.waiting_calls
+        self._abort = abort
         forks.belongs_here(self)
         close_when_forgotten(self, repr(self), self._leaving, self._background, NOT_SENT)
 
@@ -189,6 +206,15 @@ class AtomicWriter:
         self._must_be_open()
         self._producer.flush(timeout)
         self._state.check_takes()
+
+    def abort(self, timeout: float | None = None) -> None:
+        """Aborts what this writer has sent, and closes it. The version stays open for its other writers. Without it
+        what a failed writer has sent holds up readers until the version is decided, or its time is up.
+
+        InvalidRequestError by a coordinator of an earlier version, which aborts whole versions only.
+        """
+        self.close()
+        self._background.run(self._waiting_calls.until_closed(self._abort, self.identity, timeout))
 
     def close(self) -> None:
         """Leaves: what is not acked is not sent. The coordinator is told nothing. Idempotent."""

@@ -6,6 +6,7 @@ Works on one event loop. Not here: what a writer sends (writer_pool.py).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -13,11 +14,13 @@ from penstock.client.cluster.arguments import MAX_INT32, checked_number
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.coordinators import Coordinators
 from penstock.client.options.config import ProducerConfig
-from penstock.errors import AtomicBatchVersionError, InvalidUpdateVersionError, UnknownServerError
+from penstock.errors import AtomicBatchVersionError, InvalidUpdateVersionError, TimedOutError, UnknownServerError
 from penstock.messages.api import Api
 from penstock.messages.groups.coordinators import CoordinatorType
 from penstock.messages.transactions.atomic_batches import (
     APPLICATION_CHARACTERS_MAX,
+    NO_CHECKSUM,
+    ONLY_WRITERS,
     RUN_CHARACTERS_MAX,
     AbortAtomicBatchRequest,
     BeginAtomicBatchRequest,
@@ -41,6 +44,8 @@ class Committed(NamedTuple):
     """By an earlier call, which counts, with the writers of that one."""
     records: int
     """As the call has told that counts; -1 if it told nothing."""
+    checksum: int = NO_CHECKSUM
+    """The same; 0 if it told nothing."""
 
 
 class AtomicCalls:
@@ -73,7 +78,7 @@ class AtomicCalls:
         return Begun(answer.transactional_id, ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch))
 
     async def commit(
-        self, application: str, version: int, writers: Any, run: str, *, goes_back: bool, records: int
+        self, application: str, version: int, writers: Any, run: str, *, goes_back: bool, records: int, checksum: int
     ) -> Committed:
         request = CommitAtomicBatchRequest(
             checked_application(application),
@@ -82,9 +87,10 @@ class AtomicCalls:
             checked_run(run),
             bool(goes_back),
             checked_number("records", records, -1),
+            checked_number("checksum", checksum, NO_CHECKSUM),
         )
         answer = await self._ask(COMMIT_ATOMIC_BATCH, request)
-        return Committed(answer.was_committed, answer.records)
+        return Committed(answer.was_committed, answer.records, answer.checksum)
 
     async def abort(self, application: str, version: int, run: str) -> bool:
         """True: it is committed, and nothing was aborted."""
@@ -93,11 +99,30 @@ class AtomicCalls:
         )
         return bool((await self._ask(ABORT_ATOMIC_BATCH, request)).is_committed)
 
-    async def _ask(self, api: Api[Any, Any], request: Any) -> Any:
-        deadline_ms = self._cluster.clock.now_ms() + self._config.max_block_ms
-        await self._cluster.wait_ready()
+    async def last_version(self, application: str, timeout: float | None) -> int:
+        """The last one that was committed; -1 if none was. A coordinator of an earlier version refuses the question."""
+        request = AbortAtomicBatchRequest(checked_application(application), ONLY_WRITERS)
+        return int((await self._ask(ABORT_ATOMIC_BATCH, request, timeout)).over_below) - 1
+
+    async def abort_writer(
+        self, application: str, identity: ProducerIdAndEpoch, run: str, timeout: float | None
+    ) -> None:
+        """Aborts the records of one writer; the version stays open for the others. InvalidRequestError by a
+        coordinator of an earlier version, which cannot do that."""
+        request = AbortAtomicBatchRequest(
+            checked_application(application), ONLY_WRITERS, checked_run(run), checked_writers([identity])
+        )
+        await self._ask(ABORT_ATOMIC_BATCH, request, timeout)
+
+    async def _ask(self, api: Api[Any, Any], request: Any, timeout: float | None = None) -> Any:
+        """`timeout` in seconds; None: `max_block_ms`."""
+        left_ms = self._config.max_block_ms if timeout is None else int(timeout * 1000)
         try:
-            return await self._coordinators.ask(api, request, deadline_ms)
+            async with asyncio.timeout(timeout):
+                await self._cluster.wait_ready()
+                return await self._coordinators.ask(api, request, self._cluster.clock.now_ms() + left_ms)
+        except TimeoutError as error:
+            raise TimedOutError(f"the coordinator of application {request.application!r} gave no answer") from error
         except InvalidUpdateVersionError as error:
             refused = AtomicBatchVersionError(str(error))
             refused.nothing_written = True

@@ -12,6 +12,7 @@ from penstock.client.options.options import parse_bootstrap
 from penstock.client.producer.transactions.atomic_calls import AtomicCalls, Begun, Committed
 from penstock.client.producer.transactions.writer_pool import PooledProducer, WriterPool
 from penstock.errors import ClientClosedError, ConfigError
+from penstock.types import ProducerIdAndEpoch
 
 NOT_SENT = "they are not sent, so its part must not be committed"
 """The fate of what a writer that was dropped has not flushed."""
@@ -39,14 +40,26 @@ class BatchesCore:
         return None if begun is None else (begun, self.pool.begin(begun))
 
     async def commit(
-        self, application: str, version: int, writers: Any, run: str, goes_back: bool, records: int
+        self, application: str, version: int, writers: Any, run: str, goes_back: bool, records: int, checksum: int
     ) -> Committed:
         self.check_open()
-        return await self.calls.commit(application, version, writers, run, goes_back=goes_back, records=records)
+        return await self.calls.commit(
+            application, version, writers, run, goes_back=goes_back, records=records, checksum=checksum
+        )
 
     async def abort(self, application: str, version: int, run: str) -> bool:
         self.check_open()
         return await self.calls.abort(application, version, run)
+
+    async def last_version(self, application: str, timeout: float | None) -> int:
+        self.check_open()
+        return await self.calls.last_version(application, timeout)
+
+    async def abort_writer(
+        self, application: str, run: str, identity: ProducerIdAndEpoch, timeout: float | None
+    ) -> None:
+        self.check_open()
+        await self.calls.abort_writer(application, identity, run, timeout)
 
     def check_open(self) -> None:
         if self.closed:

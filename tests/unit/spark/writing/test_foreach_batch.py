@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import ConfigError
 from penstock.spark import write_batch
-from penstock.spark.writing.batch_key import BATCH_ID, QUERY_ID, RUN
+from penstock.spark.writing.batch_key import BATCH_ID, QUERY_ID, RUN_ID
 
 TOPIC = {"bootstrap": "h:1", "topic": "t"}
 
@@ -45,7 +45,7 @@ class FakeFrame:
 
 
 def frame_of(query: str, batch_id: int, run: str = "run-1") -> Any:
-    return FakeFrame({QUERY_ID: query, BATCH_ID: str(batch_id), RUN: run})
+    return FakeFrame({QUERY_ID: query, BATCH_ID: str(batch_id), RUN_ID: run})
 
 
 def test_a_write_is_named_by_query_name_and_batch() -> None:
@@ -53,8 +53,8 @@ def test_a_write_is_named_by_query_name_and_batch() -> None:
     write_batch(frame, 3, name="one", **TOPIC)
     write_batch(frame, 3, name="two", **TOPIC, **{"kafka.linger.ms": 0})
     assert frame.saved == [
-        {**TOPIC, "txnAppId": "query-1/one", "txnVersion": "3"},
-        {**TOPIC, "kafka.linger.ms": 0, "txnAppId": "query-1/two", "txnVersion": "3"},
+        {**TOPIC, "txnAppId": "query-1/one", "txnVersion": "3", "txnRun": "run-1"},
+        {**TOPIC, "kafka.linger.ms": 0, "txnAppId": "query-1/two", "txnVersion": "3", "txnRun": "run-1"},
     ]
 
 
@@ -83,7 +83,7 @@ def test_where_the_query_is_not_known_the_application_must_be_given() -> None:
     with pytest.raises(ConfigError, match=r"cannot tell which query this is.*application=… that no other query has"):
         write_batch(frame, 0, name="one", **TOPIC)
     write_batch(frame, 0, name="one", application="totals", **TOPIC)
-    assert frame.saved == [{**TOPIC, "txnAppId": "totals/one", "txnVersion": "0"}]
+    assert frame.saved == [{**TOPIC, "txnAppId": "totals/one", "txnVersion": "0", "txnRun": ""}]
 
 
 @pytest.mark.parametrize(

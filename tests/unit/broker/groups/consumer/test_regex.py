@@ -8,7 +8,9 @@ import pytest
 
 from broker.coordination.regex import PROGRAM_SIZE_MAX, matching
 from broker.groups.records.consumer_records import ConsumerGroupRegularExpressionKey
+from metadata.internal_topics import INTERNAL_TOPICS
 from penstock.errors import InvalidRegularExpressionError, InvalidRequestError
+from penstock.topic_names import INTERNAL_NAMES
 from tests.support.consumer_groups import ConsumerHere, ConsumerShard, TopicsHere, settle
 
 
@@ -24,6 +26,11 @@ def topics_of(here: ConsumerShard, member: ConsumerHere) -> set[str]:
 def test_a_pattern_means_whole_names() -> None:
     assert matching("a.*|b", ["a", "ab", "b", "bc", "cab"]) == {"a", "ab", "b"}
     assert matching("", ["a"]) == set()
+
+
+def test_no_pattern_means_a_topic_of_the_clusters_own() -> None:
+    assert matching(".*", ["clicks", "__clicks", *INTERNAL_TOPICS]) == {"clicks", "__clicks"}
+    assert INTERNAL_TOPICS.keys() == INTERNAL_NAMES
 
 
 def test_a_pattern_is_resolved_with_the_join_and_follows_topics() -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import InvalidTxnStateError, InvalidUpdateVersionError
-from penstock.messages.transactions.atomic_batches import CommitAtomicBatchRequest, CommitAtomicBatchResponse
+from penstock.messages.transactions.atomic_batches import (
+    ONLY_WRITERS,
+    AbortAtomicBatchRequest,
+    AbortAtomicBatchResponse,
+    CommitAtomicBatchRequest,
+    CommitAtomicBatchResponse,
+)
 from tests.support.batches_core import BatchesHere
 from tests.support.transaction_core import P0, P1, TIMEOUT_MS
 
@@ -146,15 +152,27 @@ def test_applications_have_nothing_to_do_with_each_other() -> None:
 
 def test_who_commits_a_version_again_is_told_what_the_first_one_said_of_its_records() -> None:
     here = BatchesHere()
-    first = here.ask(CommitAtomicBatchRequest("app", 0, records=7))
-    again = here.ask(CommitAtomicBatchRequest("app", 0, records=9))
-    assert (first, again) == (CommitAtomicBatchResponse(False, 7), CommitAtomicBatchResponse(True, 7))
+    first = here.ask(CommitAtomicBatchRequest("app", 0, records=7, checksum=2**63 - 1))
+    again = here.ask(CommitAtomicBatchRequest("app", 0, records=9, checksum=5))
+    told = 7, 2**63 - 1
+    assert (first, again) == (CommitAtomicBatchResponse(False, *told), CommitAtomicBatchResponse(True, *told))
     here.begun(1, P0, run="a")
     here.failover()
     here.abort(1)
-    assert here.ask(CommitAtomicBatchRequest("app", 0)) == CommitAtomicBatchResponse(True, 7)
+    assert here.ask(CommitAtomicBatchRequest("app", 0)) == CommitAtomicBatchResponse(True, *told)
     here.commit(1)
-    assert here.ask(CommitAtomicBatchRequest("app", 1, records=9)) == CommitAtomicBatchResponse(True, -1)
+    here.failover()
+    assert here.ask(CommitAtomicBatchRequest("app", 1, records=9, checksum=5)) == CommitAtomicBatchResponse(True, -1, 0)
+
+
+def test_a_question_for_the_last_version_changes_nothing_and_fences_nobody() -> None:
+    here = BatchesHere()
+    question = AbortAtomicBatchRequest("app", ONLY_WRITERS, "another run")
+    assert here.ask(question) == AbortAtomicBatchResponse(False, 0)
+    here.commit(7, here.begun(7, P0, run="a"), run="a")
+    open_now, log = here.begun(8, P0, run="a"), len(here.log)
+    assert here.ask(question) == AbortAtomicBatchResponse(False, 8)
+    assert len(here.log) == log and here.states(open_now) == ["Ongoing"]
 
 
 def test_the_counts_are_those_of_versions() -> None:

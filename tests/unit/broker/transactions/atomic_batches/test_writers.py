@@ -19,7 +19,12 @@ from penstock.errors import (
     ResourceExhaustedError,
 )
 from penstock.messages.transactions import transaction_apis
-from tests.support.batches_core import BatchesHere, name_of
+from penstock.messages.transactions.atomic_batches import (
+    ONLY_WRITERS,
+    AbortAtomicBatchRequest,
+    AbortAtomicBatchResponse,
+)
+from tests.support.batches_core import BatchesHere, Writer, name_of
 from tests.support.transaction_core import P0, P1, TIMEOUT_MS
 
 DAY_MS = 24 * 3_600_000
@@ -68,6 +73,35 @@ def test_a_writer_of_the_past_can_write_no_more() -> None:
     assert again.producer_id == one.producer_id
     assert isinstance(here.writes(one, P1), ProducerFencedError)
     assert here.writes(again, P1) is None
+
+
+def test_a_writer_that_is_aborted_alone_leaves_the_version_open_for_the_others() -> None:
+    """A task that failed: readers do not wait for what it wrote, and its next attempt is another writer."""
+    here = BatchesHere()
+    failed, finished = here.begun(0, P0), here.begun(0, P1)
+    answer = here.ask(AbortAtomicBatchRequest("app", ONLY_WRITERS, writers=(failed,)))
+    assert answer == AbortAtomicBatchResponse(False, 0)
+    assert here.ends() == {failed.producer_id: False} and here.states(finished) == ["Ongoing"]
+    assert isinstance(here.writes(failed, P0), ProducerFencedError)
+    with pytest.raises(InvalidTxnStateError, match="no open writer"):
+        here.commit(0, failed, finished)
+    again = here.begun(0, P0)
+    assert here.commit(0, finished, again) is False
+    assert here.ends() == {finished.producer_id: True, again.producer_id: True}
+
+
+def test_an_abort_of_a_writer_reaches_no_other_epoch_of_its_producer_and_no_decision() -> None:
+    here = BatchesHere()
+    one = here.begun(0, P0)
+    here.abort(0)
+    here.markers_written()
+    again = here.begun(1, P0)
+    assert again.producer_id == one.producer_id
+    here.ask(AbortAtomicBatchRequest("app", ONLY_WRITERS, writers=(one, Writer(77, 0))))
+    assert here.states(again) == ["Ongoing"]
+    here.commit(1, again)
+    here.ask(AbortAtomicBatchRequest("app", ONLY_WRITERS, writers=(again,)))
+    assert here.ends() == {again.producer_id: True}
 
 
 def test_a_commit_names_the_epoch_so_the_writer_before_is_not_meant() -> None:
