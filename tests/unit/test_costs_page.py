@@ -78,6 +78,11 @@ HELD_BY = {
         BUDGET + "test_a_very_large_message_waits_for_no_other_party_and_one_at_a_time_does_not",
         ENDS + "test_a_slow_frame_above_the_limits_is_cut_when_another_party_waits",
     ),
+    "requests that come slowly while 64 parties or more fill that memory": (
+        ENDS + "test_slow_frames_give_way_when_the_memory_is_full_and_a_party_with_little_waits",
+        UNIT + "network/test_giving_way.py::"
+        "test_a_party_with_little_that_waits_gets_its_bytes_and_the_next_ones_need_not_wait",
+    ),
     "bytes at gRPC's listeners of which no message has come": (
         UNDER_WAY + "test_a_party_may_have_half_of_the_requests_memory_under_way_and_alone_one_message",
         UNDER_WAY + "test_a_node_is_full_by_the_party_that_has_most_also_by_what_it_has_at_other_listeners",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 import time
+from contextlib import suppress
 from itertools import count, cycle
 from typing import Any, Final
 
@@ -26,6 +27,9 @@ TENANTS_TOPIC: Final = "tenant-topic"
 SMALL_BUFFER: Final = 4_096
 HERD: Final = 270
 """So many frames of 64 KiB are more than the default budget for small requests (16 MiB)."""
+CROWDING_BYTES: Final = 3 << 20
+FLOOR_BYTES: Final = 7 << 18
+"""A 64th of the default memory for large requests."""
 UNREAD, UNREAD_EACH = 60, 2
 NAMES: Final = 20_000
 
@@ -68,6 +72,33 @@ def announced_frames_of_all_sizes(target: Target) -> Steps:
 def dripping_frames(target: Target) -> Steps:
     """Frames of 1 KiB of which a byte comes now and then."""
     return _herd(target, 200, struct.pack(">i", 1_024)).kept(lambda link: link.sock.send(b"\0"))
+
+
+def frames_of_many_networks(target: Target) -> Steps:
+    """One frame of 3 MiB from each address, of which as much comes at once as a network has of a full memory, and the
+    rest at a pace at which a frame may come."""
+    sent: dict[Link, int] = {}
+    block, drip = bytes(256 << 10), bytes(CROWDING_BYTES // 60 // 4 + 1_000)
+
+    def make() -> Link:
+        link = target.kafka_link()
+        link.sock.sendall(struct.pack(">i", CROWDING_BYTES))
+        link.sock.setblocking(False)
+        sent[link] = 0
+        return link
+
+    def more(link: Link) -> None:
+        size = link.sock.send(block if sent[link] < FLOOR_BYTES else drip)
+        sent[link] += size
+        target.add("bytes", size)
+
+    def act(link: Link) -> None:
+        with suppress(BlockingIOError):
+            more(link)
+            while sent[link] < FLOOR_BYTES:
+                more(link)
+
+    return Herd(target, len(target.sources), make).kept(act)
 
 
 def frames_above_the_limit(target: Target) -> Steps:
@@ -257,6 +288,7 @@ KAFKA_FLOODS: Final = {
         announced_large_frames,
         announced_frames_of_all_sizes,
         dripping_frames,
+        frames_of_many_networks,
         frames_above_the_limit,
         large_frames,
         tagged_fields,

@@ -171,9 +171,12 @@ SECURED: Final = (
     Row("scrapes-unread", STRANGER),
     Row("dripping-scrapers", STRANGER),
 )
+CROWDED: Final = Bounds(memory_mib=192)
+"""The memory of requests is full, which is 128 MiB."""
 PLAIN: Final = (
     Row("announced-frames", ANYBODY, FEW),
     Row("announced-large-frames", ANYBODY),
+    Row("frames-of-many-networks", ANYBODY, 66, CROWDED, seconds=12),
     Row("tagged-fields-large", ANYBODY),
     Row("huge-arrays", ANYBODY),
     Row("unread-fetches", ANYBODY),
