@@ -28,6 +28,7 @@ from broker.network.memory_budget import Lease
 from broker.network.parties import party_of
 from broker.network.request_channel import Caller
 from broker.network.request_memory import RequestMemory
+from broker.network.small_answers import SMALL_ANSWERS
 from penstock.errors import ApiError, InvalidRequestError
 from penstock.messages.api import Api
 
@@ -116,7 +117,8 @@ def _bounded(
     async def received(context: grpc.aio.ServicerContext, caller: Caller) -> tuple[Any, Lease]:
         """The request. Its bytes are in no other frame: a large message would be kept until the call is answered."""
         peer = caller.peer
-        await memory.wait_for_answers(party_of(caller))
+        if api.name not in SMALL_ANSWERS:
+            await memory.wait_for_answers(party_of(caller))
         raw: Any = await turns.read(peer, lambda: read(context, peer))
         if raw is grpc.aio.EOF:
             raise InvalidRequestError(f"{api.name}: the call has no message")

@@ -32,7 +32,7 @@ def giving_way(held: Iterable[Lease]) -> set[Lease]:
     for budget, of_parties in of_budgets.items():
         lacking = budget.lacking()
         if len(lacking) == 1:  # it takes nothing back from itself
-            of_parties.pop(*lacking, None)
+            of_parties.pop(next(iter(lacking)), None)
         if lacking:
             gone |= _of_the_largest(of_parties, sum(lacking.values()) - budget.free + HEADROOM * budget.floor)
     return gone
