@@ -18,7 +18,7 @@ from penstock.record.builder import build_batch
 from tests.attack.floods.herd import Herd, Link, Steps, drained, on_links
 from tests.attack.floods.links import KafkaLink, Target, data, text
 
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, HEARTBEAT, API_VERSIONS = 0, 1, 2, 3, 12, 18
 CREATE_TOPICS, ALTER_QUOTAS, DESCRIBE_CONFIGS = 19, 49, 32
 BEFORE_LOG_IN_BYTES: Final = 64 << 10
 """The largest frame that a listener with SASL takes before a log-in."""
@@ -261,6 +261,25 @@ def unread_metadata(target: Target) -> Steps:
     return _unread(target, UNREAD, METADATA, 1, struct.pack(">i", NAMES) + names)
 
 
+def heartbeats_beside_unread_answers(target: Target) -> Steps:
+    """A member of the flooder's own party says that it lives, beside connections that ask for much and read nothing."""
+    names = b"".join(text(f"{number:08d}" + "n" * 240) for number in range(NAMES))
+
+    def make() -> Link:
+        link = target.kafka_link(SMALL_BUFFER)
+        link.send(METADATA, 1, struct.pack(">i", NAMES) + names)
+        return link
+
+    member = target.kafka_link(timeout_s=30.0)
+    beat = text("tenant-group") + struct.pack(">i", 1) + text("member")
+    for wait_s in Herd(target, 3, make).kept():
+        began = time.monotonic()
+        member.ask(HEARTBEAT, 0, beat)
+        target.most("heartbeat_s", time.monotonic() - began)
+        target.add("heartbeats")
+        yield wait_s
+
+
 def unread_fetches(target: Target) -> Steps:
     """Fetch answers of as many bytes as there may be."""
     body = struct.pack(">iiiibi", -1, 500, 1, 50 << 20, 0, 1) + text(TENANTS_TOPIC)
@@ -300,6 +319,7 @@ KAFKA_FLOODS: Final = {
         refused_requests,
         client_ids,
         fetch_sessions,
+        heartbeats_beside_unread_answers,
         unread_metadata,
         unread_fetches,
         unread_small_answers,

@@ -96,6 +96,12 @@ MUTANTS: Final = (
     Mutant("lobby-bytes", "messages-without-end/stranger/3", "broker.grpc.lobby.BYTES_MAX", MUCH),
     Mutant("attempts", "guesses/stranger/1", "broker.authentication.attempts.OF_HOST_MAX", MUCH),
     Mutant("elements", "huge-arrays/mallory/1", f"{KAFKA}.element_room.OPEN_MAX", MUCH),
+    Mutant(
+        "small-answers",
+        "heartbeats-beside-unread-answers/mallory/1",
+        "broker.network.small_answers.SMALL_ANSWERS",
+        frozenset(),
+    ),
     Mutant("answers", "plain/unread-fetches/anybody/1", config={ANSWERS: MUCH, STALL: HOUR_MS}),
     Mutant(
         "session-memory",

@@ -95,6 +95,10 @@ HELD_BY_LOG_IN: Final = Bounds(figures={"oldest_s": 7.5})
 CUT: Final = Bounds(figures={"left": 25})
 """Connections that do not read are cut after connections.max.write.stall.ms, which is 1 s here. Beside those of honest
 clients that come and go, none is left."""
+CUT_S, CUT_IN_TURN_S = 8, 24
+"""So long until all are cut. A connection whose answer waits for the share of its party has none that it does not read:
+it is cut in its turn. Of a party's fetches a connection has 4 MiB of 32 (an eighth of the connections, and with four
+streams each a tenth of them), and a turn takes two looks, which is 2 s."""
 SEEN_LATER: Final = Bounds(descriptors=5_000)
 """gRPC accepts every connection, and the node counts them afterwards; the last limit is a quarter of the open files."""
 SECURED: Final = (
@@ -134,10 +138,11 @@ SECURED: Final = (
     Row("metadata-of-all-topics", MALLORY),
     Row("refused-requests", MALLORY),
     Row("log-ins", MALLORY),
-    Row("unread-metadata", MALLORY, bounds=CUT, seconds=8),
+    Row("unread-metadata", MALLORY, bounds=CUT, seconds=CUT_S),
     Row("unread-small-answers", MALLORY),
+    Row("heartbeats-beside-unread-answers", MALLORY, bounds=Bounds(figures={"heartbeat_s": 1.0})),
     # By a tenant
-    Row("unread-fetches", TENANT, bounds=CUT, seconds=8),
+    Row("unread-fetches", TENANT, bounds=CUT, seconds=CUT_IN_TURN_S),
     Row("large-frames", TENANT),
     Row("fetch-sessions", TENANT),
     Row("producer-ids", TENANT),
@@ -160,8 +165,8 @@ SECURED: Final = (
     Row("streams-without-end", MALLORY),
     Row("messages-without-end", MALLORY),
     Row("huge-arrays-by-grpc", MALLORY),
-    Row("unread-metadata-by-grpc", MALLORY, bounds=CUT, seconds=8),
-    Row("unread-fetches-by-grpc", TENANT, bounds=CUT, seconds=8),
+    Row("unread-metadata-by-grpc", MALLORY, bounds=CUT, seconds=CUT_S),
+    Row("unread-fetches-by-grpc", TENANT, bounds=CUT, seconds=CUT_IN_TURN_S),
     # By IPv6
     Row("announced-frames", STRANGER, host=SIX),
     Row("announced-frames", MALLORY, host=SIX),
