@@ -87,6 +87,8 @@ HELD_BY = {
         UNDER_WAY + "test_a_party_may_have_half_of_the_requests_memory_under_way_and_alone_one_message",
         UNDER_WAY + "test_a_node_is_full_by_the_party_that_has_most_also_by_what_it_has_at_other_listeners",
         UNDER_WAY + "test_who_holds_bytes_for_long_is_cut_before_others_of_its_party",
+        UNDER_WAY + "test_many_small_calls_hide_little_of_a_message_that_never_ends",
+        UNIT + "grpc/test_handlers.py::test_a_message_that_does_not_come_is_waited_for_no_longer_than_any_may_take",
     ),
     "the time of a frame, and of an answer at `KAFKA`": (
         ENDS + "test_a_request_that_comes_too_slowly_for_its_size_is_cut",
