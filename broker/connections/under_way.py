@@ -13,7 +13,8 @@ under way for longer than MESSAGE_MS, so that nobody holds the place of others; 
 that came first gets through.
 
 Not all bytes are of messages. A call has headers, a record of TLS and a frame of HTTP/2 have theirs, whoever receives
-tells how much more he takes, and a ping has an answer. Each of these is estimated, generously, and forgotten.
+tells how much more he takes, and a ping has an answer. Each of these is estimated, generously, and forgotten. What is
+estimated and does not come hides as many bytes: those of a call until its message is late (grpc/handlers.py).
 
 Pure. Not here: the counts (accepted_sockets.py, heard.py), how often they are read (byte_watcher.py), and bytes of a
 connection by which no call has come (byte_watch.py).
@@ -35,6 +36,11 @@ CONNECTION_BYTES: Final = 1 << 17
 MESSAGE_MS: Final = 60_000
 CALL_BYTES: Final = 1_024
 """The headers of a call, or of a message of a stream."""
+NEXT_CALL_BYTES: Final = 256
+"""The same, where a connection has many calls: HTTP/2 sends a header that was sent before as one byte."""
+CALLS_A_SECOND, CALLS_AT_ONCE = 100, 1_000
+"""So many calls have CALL_BYTES. Without these limits 1,000 small calls a second would hide 1 MB of a message that
+never ends."""
 FRAME_SHARE: Final = 32
 """Divides a message: its frames and records of TLS have less than such a part of it."""
 ANSWER_SHARE: Final = 256
@@ -136,19 +142,22 @@ def _order(under_way: UnderWay, now_ms: int) -> tuple[bool, int]:
 
 
 class _Connection:
-    __slots__ = ("acknowledged", "calls", "level", "message_bytes", "received", "since_ms")
+    __slots__ = ("acknowledged", "calls", "level", "message_bytes", "new_calls", "received", "since_ms")
 
     def __init__(self) -> None:
         self.received = self.acknowledged = self.calls = self.message_bytes = 0
         self.level = 0.0
         """Bytes under way, those of a connection that is allowed some too."""
         self.since_ms: int | None = None
+        self.new_calls = float(CALLS_AT_ONCE)
+        """So many calls may have CALL_BYTES now."""
 
     def count(self, carried: Carried, heard: HeardCounts, passed_s: float, now_ms: int) -> UnderWay | None:
         if heard.calls < self.calls:  # it had been forgotten, and is heard again
             self.calls = self.message_bytes = 0
         came = heard.message_bytes - self.message_bytes
-        besides = (heard.calls - self.calls) * CALL_BYTES + came // FRAME_SHARE + passed_s * PING_BYTES_A_SECOND
+        besides = self._bytes_of(heard.calls - self.calls, passed_s)
+        besides += came // FRAME_SHARE + passed_s * PING_BYTES_A_SECOND
         besides += (carried.acknowledged - self.acknowledged) / ANSWER_SHARE
         self.level = max(self.level + carried.received - self.received - came - besides, 0.0)
         self.received, self.acknowledged = carried
@@ -159,6 +168,13 @@ class _Connection:
             return None
         self.since_ms = now_ms if self.since_ms is None else self.since_ms
         return UnderWay(size, self.since_ms)
+
+    def _bytes_of(self, calls: int, passed_s: float) -> float:
+        """The bytes of so many calls beside their messages."""
+        self.new_calls = min(self.new_calls + passed_s * CALLS_A_SECOND, CALLS_AT_ONCE)
+        new = min(self.new_calls, calls)
+        self.new_calls -= new
+        return new * CALL_BYTES + (calls - new) * NEXT_CALL_BYTES
 
 
 class UnderWayWatch:

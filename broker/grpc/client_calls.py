@@ -3,13 +3,14 @@ answer. An edge.
 
 A client that has used its quota up is answered at once, and told in the trailer for how long it makes no call. A call
 that comes earlier is held BEFORE it is handled, as a connection would be left unread (KIP-219). The bytes of an answer
-are not built while its party has too many that nobody has read (request_memory.py). Encodes, and decides nothing.
-Streams are client_door.py's.
+are not built while its party has too many that nobody has read (request_memory.py), unless it is small. Encodes, and
+decides nothing. Streams are client_door.py's.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 import grpc.aio
@@ -17,10 +18,12 @@ import grpc.aio
 from broker.grpc.errors import NOT_THROTTLED, abort
 from broker.grpc.gate import Gate
 from broker.grpc.handlers import Call
+from broker.grpc.unread_answers import FREE_BYTES
 from broker.network.connection_loop import Quotas
 from broker.network.parties import party_of
 from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import RequestMemory
+from broker.network.small_answers import SMALL_ANSWERS
 from penstock.errors import ApiError
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.apis import APIS
@@ -101,11 +104,22 @@ def _call(
             await abort(context, request.error, throttled)
         if any(throttled):
             context.set_trailing_metadata(throttle_trailer(throttled))
-        if memory is not None:
-            await memory.wait_for_answers(party_of(caller))
-        return request.encoded(encode)
+        return await _encoded(request, encode, memory)
 
     return call
+
+
+async def _encoded(request: Request, encode: Callable[[Any], bytes], memory: RequestMemory | None) -> bytes:
+    """Built when its party may have one more that is unread, or at once if it is small."""
+    party = party_of(request.caller)
+    if memory is None or memory.may_answer(party):
+        return request.encoded(encode)
+    small = request.encoded(encode) if request.api in SMALL_ANSWERS else None
+    if small is not None and len(small) <= FREE_BYTES:
+        return small
+    del small
+    await memory.wait_for_answers(party)
+    return request.encoded(encode)
 
 
 def _held_ms(body: Any, owed_ms: int) -> int:

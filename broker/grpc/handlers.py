@@ -1,21 +1,23 @@
 """Registers calls with a gRPC server so that their requests arrive as bytes and pass their limits first. An edge.
 
 Who makes a call is judged BEFORE its message is read: gRPC reads one whole, so whoever may not ask would take memory
-by asking; and few calls of a connection are read at once (read_turns.py). To gRPC a call is therefore a stream that
-sends one message, and has one answer; on the wire that is the same. Its bytes go through the decoder of its API
-(request_decoder.py) and count in memory until the call is answered; a refusal is a typed error. The loop's time that a
-call takes is counted: decoding, encoding and the work between them. A stream's behaviour reads, decodes
-(`RequestDecoder.decode`), writes and counts by itself.
+by asking; and few calls of a connection are read at once (read_turns.py), each for MESSAGE_MS. To gRPC a call is
+therefore a stream that sends one message, and has one answer; on the wire that is the same. Its bytes go through the
+decoder of its API (request_decoder.py) and count in memory until the call is answered; a refusal is a typed error. The
+loop's time that a call takes is counted: decoding, encoding and the work between them. A stream's behaviour reads,
+decodes (`RequestDecoder.decode`), writes and counts by itself.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import grpc
 import grpc.aio
 
+from broker.connections.under_way import MESSAGE_MS
 from broker.grpc.errors import abort
 from broker.grpc.lobby import read_at_once
 from broker.grpc.open_services import ReadUnproven
@@ -28,8 +30,10 @@ from broker.network.memory_budget import Lease
 from broker.network.parties import party_of
 from broker.network.request_channel import Caller
 from broker.network.request_memory import RequestMemory
-from penstock.errors import ApiError, InvalidRequestError
+from broker.network.small_answers import SMALL_ANSWERS
+from penstock.errors import ApiError, InvalidRequestError, RequestTimedOutError
 from penstock.messages.api import Api
+from penstock.types import Endpoint
 
 Call = Callable[[Any, grpc.aio.ServicerContext, Caller], Awaitable[bytes]]
 """Takes the decoded request of a call, and who makes it; the bytes of its answer."""
@@ -113,11 +117,21 @@ def _bounded(
 ) -> Callable[[Any, grpc.aio.ServicerContext], Awaitable[bytes]]:
     read = read_at_once if read_unproven is None else read_unproven
 
+    async def read_in_time(context: grpc.aio.ServicerContext, peer: Endpoint) -> Any:
+        try:
+            async with asyncio.timeout(MESSAGE_MS / 1000):
+                return await read(context, peer)
+        except TimeoutError:
+            raise RequestTimedOutError(
+                f"{api.name}: the message of the call has not come within {MESSAGE_MS // 1000} s; send it with the call"
+            ) from None
+
     async def received(context: grpc.aio.ServicerContext, caller: Caller) -> tuple[Any, Lease]:
         """The request. Its bytes are in no other frame: a large message would be kept until the call is answered."""
         peer = caller.peer
-        await memory.wait_for_answers(party_of(caller))
-        raw: Any = await turns.read(peer, lambda: read(context, peer))
+        if api.name not in SMALL_ANSWERS:
+            await memory.wait_for_answers(party_of(caller))
+        raw: Any = await turns.read(peer, lambda: read_in_time(context, peer))
         if raw is grpc.aio.EOF:
             raise InvalidRequestError(f"{api.name}: the call has no message")
         delivered(caller, len(raw))

@@ -18,8 +18,9 @@ from broker.network.client_names import ClientNames, ClientTraffic
 from broker.network.memory_budget import Lease
 from broker.network.parties import party_of
 from broker.network.processor import Processor, Way
-from broker.network.request_channel import Caller, Request, RequestChannel
+from broker.network.request_channel import SMALL_BYTES, Caller, Request, RequestChannel
 from broker.network.request_memory import RequestIntake, RequestMemory
+from broker.network.small_answers import SMALL_ANSWERS
 from penstock.tasks import watch
 
 _log = logging.getLogger(__name__)
@@ -199,10 +200,7 @@ class ConnectionLoop(Generic[Raw, Message]):
     async def _write(self, request: Request) -> None:
         is_last, lease, intake = request.is_complete, None, self._intake
         try:
-            if is_last and request.response_lease is None and intake is not None:
-                while not intake.may_answer:  # AGAIN, because all that wait are told at once
-                    await intake.answerable()
-            message = request.encoded(lambda answer: self._wire.encode(request, answer))
+            message = await self._encoded(request, intake)
             if is_last and self._quotas is not None and self._quotas.is_active:
                 message = self._charged(request, message, self._quotas)
             if is_last:
@@ -224,6 +222,23 @@ class ConnectionLoop(Generic[Raw, Message]):
         if is_last:
             self._way.request_sent(request)
 
+    async def _encoded(self, request: Request, intake: RequestIntake | None) -> Message:
+        """Built when its party may have one more that is unread, or at once if it is small."""
+        if request.is_complete and request.response_lease is None and intake is not None and not intake.may_answer:
+            if request.api in SMALL_ANSWERS and (small := self._small(request)) is not None:
+                return small
+            while not intake.may_answer:  # AGAIN, because all that wait are told at once
+                await intake.answerable()
+        return self._built(request)
+
+    def _small(self, request: Request) -> Message | None:
+        """None if it is a large one after all, of which nothing is kept."""
+        message = self._built(request)
+        return message if len(message) <= SMALL_BYTES else None
+
+    def _built(self, request: Request) -> Message:
+        return request.encoded(lambda answer: self._wire.encode(request, answer))
+
     def _charged(self, request: Request, message: Message, quotas: Quotas) -> Message:
         """The answer, with the time that its client must wait."""
         now_ns = self._channel.now_ns()
@@ -232,7 +247,7 @@ class ConnectionLoop(Generic[Raw, Message]):
         self._mute(request, max(quotas.answered(request, worked, len(message), now_ns), worked.throttle_ms))
         if request.throttle_ms == told_ms:
             return message
-        return request.encoded(lambda answer: self._wire.encode(request, answer))
+        return self._built(request)
 
     def _mute(self, request: Request, throttle_ms: int) -> None:
         if throttle_ms > request.throttle_ms:

@@ -27,8 +27,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from broker.network.memory_statistics import MemoryStatistics
 from metadata.addresses import network_of
-from penstock.metric_fields import counter, gauge, measured
 
 PARTY_SHARE: Final = 2
 """Divides the budget: one party announces at most half of it."""
@@ -45,48 +45,48 @@ Granted = Callable[["Lease"], None]
 class Lease:
     """Bytes of an account, until they are released: `size` of them are counted."""
 
-    __slots__ = ("_account", "_announced", "_growing", "is_above", "size")
+    __slots__ = ("_growing", "account", "announced", "is_above", "size")
 
     def __init__(self, account: Account, announced: int, size: int) -> None:
-        self._account, self._announced, self.size = account, announced, size
+        self.account, self.announced, self.size = account, announced, size
         self._growing: _Waiter | None = None
         self.is_above = False
         """Let in above the limits: it is not asked again when it grows."""
 
     def resize(self, size: int) -> None:
         """The bytes turned out to be `size`, and will not be more."""
-        budget, announced, before = self._account.budget, self._announced, self.size
-        self._announced = self.size = size
+        budget, announced, before = self.account.budget, self.announced, self.size
+        self.announced = self.size = size
         leaves_top = self.is_above and (not size or before - size >= -budget.free)  # it takes none above the limits now
         if leaves_top:
             self.is_above, budget.top = False, None
-        budget.change(self._account, size - announced, size - before, leaves_top)
+        budget.change(self.account, size - announced, size - before, leaves_top)
 
     def grow(self, size: int, granted: Granted) -> bool:
         """True if as many announced bytes are counted now; else `granted` is called then. One waits at most."""
-        budget, more = self._account.budget, size - self.size
-        if self.is_above or budget.may_grow(self._account, more):
+        budget, more = self.account.budget, size - self.size
+        if self.is_above or budget.may_grow(self.account, more):
             self.granted(size)
             return True
-        self._growing = _Waiter(self._account, self, size, more, granted)
+        self._growing = _Waiter(self.account, self, size, more, granted)
         return budget.wait_to_grow(self._growing) is not None
 
     def granted(self, size: int) -> None:
         """Counts so many as in memory; no growth waits."""
         more, self.size, self._growing = size - self.size, size, None
-        self._account.budget.change(self._account, 0, more)
+        self.account.budget.change(self.account, 0, more)
 
     @property
     def is_in_the_way(self) -> bool:
         """True if it was let in above the limits, and another party waits."""
-        return self.is_above and self._account.budget.others_wait(self._account)
+        return self.is_above and self.account.budget.others_wait(self.account)
 
     def release(self) -> None:
         """The bytes are gone; a second time does nothing."""
         if self._growing is not None:
-            self._account.budget.forget(self._growing)
+            self.account.budget.forget(self._growing)
             self._growing = None
-        if self._announced:
+        if self.announced:
             self.resize(0)
 
 
@@ -155,16 +155,6 @@ class _Party:
         self.growing: deque[_Waiter] = deque()
         """Leases that wait to grow. They go before those that wait to begin: they hold memory already."""
         self.waiting: deque[_Waiter] = deque()
-
-
-@measured
-class MemoryStatistics:
-    """A budget now; `pauses` is since the node's start."""
-
-    used_bytes: int = gauge("penstock_memory_used_bytes", "Bytes of requests, answers and fetch sessions in memory.")
-    bytes_max: int = gauge("penstock_memory_max_bytes", "Bytes of them that there may be in memory.")
-    waiting: int = gauge("penstock_memory_waiting_streams", "Streams that wait for room before they go on.")
-    pauses: int = counter("penstock_memory_pauses", "How often a stream had to wait for room.")
 
 
 class MemoryBudget:
@@ -266,6 +256,12 @@ class MemoryBudget:
         """True if another party waits for room, and not for a share of its own that is in use."""
         return any(p is not account.party and (p.growing or self._waits_for_others(p)) for p in self._turns.values())
 
+    def lacking(self) -> dict[str, int]:
+        """The parties with little that wait, and for how many bytes of a lease, their floor at most."""
+        first = {p.name: (p.growing or p.waiting)[0] for p in self._turns.values() if self._has_little(p)}
+        rest = {name: one.lease.announced - one.lease.size if one.lease else one.size for name, one in first.items()}
+        return {name: min(size, self.floor) for name, size in rest.items()}
+
     def wait(self, waiter: _Waiter) -> Lease | None:
         """Queue behind the stream's own leases, then behind its party. The lease if it is granted at once, uncalled."""
         account = waiter.account
@@ -328,9 +324,13 @@ class MemoryBudget:
 
     def _waits_for_others(self, party: _Party) -> bool:
         """True if its first stream could begin but for them: the party has no share in use."""
+        return not party.growing and self._has_little(party)
+
+    def _has_little(self, party: _Party) -> bool:
+        """True of a party that waits, and not for a share of its own."""
         first = (party.growing or party.waiting)[0]
-        has_little = party.used + first.more <= self.floor or not party.used
-        return has_little and not party.growing and self._party_fits(party, first.size)
+        is_little = party.used + first.more <= self.floor or not party.used
+        return is_little and bool(party.growing or self._party_fits(party, first.size))
 
     def _let_one_in(self) -> bool:
         """True if a lease was let in above the limits: the first that must not wait."""

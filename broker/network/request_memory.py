@@ -8,7 +8,8 @@ answered (request_channel.py). Each party has a share (memory_budget.py).
 
 Answers count, too, until they have left: while the unread answers of its party fill its share, a connection is not
 read, and an answer that is due is not built. So however many wait, the party is above its share by one answer. Those to
-fetches are counted before they are built, by their session.
+fetches are counted before they are built, by their session. Requests whose answers are small are read and answered
+nevertheless (small_answers.py).
 
 Before a log-in a connection has a budget apart (`before_log_in`): what strangers send takes no room of a user's.
 
@@ -23,7 +24,8 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from broker.network.memory_budget import Account, Lease, MemoryBudget, MemoryStatistics
+from broker.network.memory_budget import Account, Lease, MemoryBudget
+from broker.network.memory_statistics import MemoryStatistics
 from broker.network.request_channel import SMALL_BYTES
 from penstock.errors import ResourceExhaustedError
 
@@ -66,6 +68,14 @@ class RequestMemory:
                     " send it again, or send less at once"
                 )
             return account.take(size)
+        finally:
+            account.close()
+
+    def may_answer(self, party: str) -> bool:
+        """False while the unread answers of a party leave no room for one more."""
+        account = self.answers.open(party)
+        try:
+            return account.has_room(0)
         finally:
             account.close()
 
@@ -136,9 +146,14 @@ class RequestIntake:
             self._held = lease
             self._timer = asyncio.get_running_loop().call_later(HELD_MS / 1000, lease.release)
 
-    async def leased(self, size: int, come: int | None = None) -> Lease:
+    @property
+    def may_read(self) -> bool:
+        """False while its party has too many answers unread for a request to be read whose answer may be large."""
+        return self._answers.has_room(0)
+
+    async def leased(self, size: int, come: int | None = None, *, has_small_answer: bool = False) -> Lease:
         """A lease of the next request, of `size` bytes; `come` of them, or all, are counted and may be read now."""
-        if not self._answers.has_room(0):
+        if not has_small_answer and not self.may_read:
             await acquired(self._answers, 0)
         if come == size <= SMALL_BYTES and (lease := self._small.take_little(size)) is not None:
             return lease

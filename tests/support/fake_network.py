@@ -115,6 +115,12 @@ class _Host:
         self.service: Service | None = None
         self.is_running = True
         self.exchanges: dict[_Exchange, None] = {}
+        self.begun = 0
+
+    @property
+    def listened(self) -> int | None:
+        """How often something has begun to listen; None if nothing does now."""
+        return None if self.service is None else self.begun
 
 
 class _Exchange:
@@ -190,8 +196,15 @@ class FakeChannel:
         self._endpoint = endpoint
         self._on_trailer = on_trailer
         self._exchanges: dict[_Exchange, None] = {}
+        self._connection: int | None = None
+        """How often something had begun to listen there when it was last used; None if nothing listens."""
+
+    @property
+    def is_connected(self) -> bool:
+        return self._connection is not None and self._connection == self._network.host(self._endpoint).listened
 
     def _begin(self, method: str, *, is_call: bool) -> _Exchange:
+        self._connection = self._network.host(self._endpoint).listened
         self._network.asked.append((self._endpoint.port, method))
         exchange = _Exchange(self._network, self._endpoint, method, is_call=is_call)
         self._exchanges[exchange] = None
@@ -240,7 +253,8 @@ class FakeNetwork:
         return self._hosts.setdefault(endpoint, _Host())
 
     def listen(self, endpoint: Endpoint, service: Service) -> None:
-        self.host(endpoint).service = service
+        host = self.host(endpoint)
+        host.service, host.begun = service, host.begun + 1
 
     def leave(self, endpoint: Endpoint) -> None:
         """Ends the listener and breaks its connections, as when a process is killed."""

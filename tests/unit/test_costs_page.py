@@ -78,12 +78,23 @@ HELD_BY = {
         BUDGET + "test_a_very_large_message_waits_for_no_other_party_and_one_at_a_time_does_not",
         ENDS + "test_a_slow_frame_above_the_limits_is_cut_when_another_party_waits",
     ),
+    "requests that come slowly while 64 parties or more fill that memory": (
+        ENDS + "test_slow_frames_give_way_when_the_memory_is_full_and_a_party_with_little_waits",
+        UNIT + "network/test_giving_way.py::"
+        "test_a_party_with_little_that_waits_gets_its_bytes_and_the_next_ones_need_not_wait",
+    ),
     "bytes at gRPC's listeners of which no message has come": (
         UNDER_WAY + "test_a_party_may_have_half_of_the_requests_memory_under_way_and_alone_one_message",
         UNDER_WAY + "test_a_node_is_full_by_the_party_that_has_most_also_by_what_it_has_at_other_listeners",
         UNDER_WAY + "test_who_holds_bytes_for_long_is_cut_before_others_of_its_party",
+        UNDER_WAY + "test_many_small_calls_hide_little_of_a_message_that_never_ends",
+        UNIT + "grpc/test_handlers.py::test_a_message_that_does_not_come_is_waited_for_no_longer_than_any_may_take",
     ),
-    "the time of a frame": (ENDS + "test_a_request_that_comes_too_slowly_for_its_size_is_cut",),
+    "the time of a frame, and of an answer at `KAFKA`": (
+        ENDS + "test_a_request_that_comes_too_slowly_for_its_size_is_cut",
+        UNIT + "kafka/connection/test_connections.py::"
+        "test_a_client_that_reads_nothing_or_a_byte_now_and_then_is_cut_and_one_that_reads_slowly_is_not",
+    ),
     "tagged fields of a request": (
         UNIT + "kafka_codec/test_malformed.py::test_bytes_that_are_no_message_are_refused_with_what_is_wrong",
         UNIT + "kafka_codec/test_malformed.py::test_unknown_tagged_fields_count_as_elements",
@@ -95,6 +106,9 @@ HELD_BY = {
     "answers that it does not read": (
         UNIT + "kafka/test_tls_on_sockets.py::test_an_answer_that_nobody_reads_is_counted_until_its_connection_is_cut",
         ANSWERS,
+        UNIT + "kafka/connection/test_connections.py::"
+        "test_members_and_producers_go_on_beside_a_client_of_their_party_that_reads_nothing",
+        UNIT + "grpc/test_unread_answers.py::test_a_small_answer_of_a_call_with_small_ones_waits_for_no_unread_answer",
     ),
     "**A tenant**: fetch answers that it does not read": (
         BUDGET + "test_a_stream_has_its_share_and_a_party_half_of_the_budget",

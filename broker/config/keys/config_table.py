@@ -255,7 +255,7 @@ REQUESTS = (
     duration_ms(
         "connections.max.write.stall.ms",
         30_000,
-        "A connection whose client has not read an answer for this long is cut. Not Kafka's.",
+        "A connection whose client has read its answers too slowly for this long is cut. Not Kafka's.",
         1_000,
     ),
     byte_count(

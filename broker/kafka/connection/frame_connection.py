@@ -1,6 +1,6 @@
 """The bytes of one connection in Kafka's protocol: frames in, frames out. An edge.
 
-    frame    size int32 (of what follows) | header | body
+    frame    size int32 (of what follows) | API key int16 | rest of the header | body
 
 Bytes come straight into a buffer of their own once the size of a frame is known: the connection's loop
 (network/connection_loop.py) asks for the size, leases memory for it, and only then is the frame read
@@ -21,16 +21,21 @@ from typing import Any, Final, Protocol, cast
 
 from broker.kafka.connection.bound_sockets import endpoint_of
 from broker.kafka.connection.incoming_frame import IncomingFrame, next_bytes
+from broker.kafka.schemas.table import REQUESTS
 from broker.network.memory_budget import Lease
 from broker.network.request_channel import ANONYMOUS
 from broker.network.request_memory import RequestIntake
+from broker.network.small_answers import SMALL_ANSWERS
 from penstock.errors import InvalidRequestError
 from penstock.types import Endpoint
 
-SIZE_BYTES: Final = 4
+SIZE_BYTES, KEY_BYTES = 4, 2
 AHEAD_BYTES_MAX: Final = 16 * 1024
 """Also the size of the shared buffer: a small request is read by one call."""
 PIECE_BYTES_MAX: Final = 64 * 1024
+SMALL_ANSWER_KEYS: Final = frozenset(
+    key for key, request in REQUESTS.items() if request.__name__.removesuffix("Request") in SMALL_ANSWERS
+)
 _STRANGERS: Final = {
     b"\x16\x03": "TLS; this listener speaks plain text (listener.security.protocol.map)",
     b"GE": "HTTP",
@@ -86,6 +91,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         "_drained",
         "_ended",
         "_frame",
+        "_given",
         "_is_lost",
         "_is_paused",
         "_listener",
@@ -97,6 +103,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         "_waiter",
         "_wanted",
         "active_ms",
+        "answer_bytes",
         "peer",
         "principal",
         "size_max",
@@ -119,6 +126,8 @@ class FrameConnection(asyncio.BufferedProtocol):
         """While the socket takes no more."""
         self._unsent = 0
         """Bytes of the answer that is written which TLS has not been given."""
+        self._given = self.answer_bytes = 0
+        """The bytes of all answers so far, and of the last one."""
         self._ended = self._is_lost = self._is_paused = False
         self.active_ms = now_ms()
         """When a frame last was whole, or bytes of an answer left: a client that sends single bytes is not active."""
@@ -204,9 +213,15 @@ class FrameConnection(asyncio.BufferedProtocol):
         while len(self._ahead) < SIZE_BYTES:
             if not await self._more(SIZE_BYTES):
                 return None
-        size = self._next_size()
+        size, has_small_answer = self._next_size(), False
+        if not intake.may_read:
+            while len(self._ahead) < min(size, KEY_BYTES):
+                if not await self._more(min(size, KEY_BYTES)):
+                    return None
+            has_small_answer = int.from_bytes(self._ahead[:KEY_BYTES], "big") in SMALL_ANSWER_KEYS
         here = min(len(self._ahead), size)
-        lease = await intake.leased(size, size if here == size else next_bytes(size, here))
+        come = size if here == size else next_bytes(size, here)
+        lease = await intake.leased(size, come, has_small_answer=has_small_answer)
         try:
             frame = await self._read(size, lease)
         except BaseException:
@@ -283,7 +298,8 @@ class FrameConnection(asyncio.BufferedProtocol):
             return
         if self._is_lost or self._transport is None:
             raise ConnectionResetError(f"{self.peer} is gone")
-        self.active_ms = self._now_ms()
+        self.active_ms, self.answer_bytes = self._now_ms(), message.size
+        self._given += message.size
         if self._tls is None:
             await self._send(self._transport, message.parts)
             return
@@ -306,6 +322,11 @@ class FrameConnection(asyncio.BufferedProtocol):
     def unwritten(self) -> int:
         """Bytes of answers that the socket has not taken."""
         return 0 if self._transport is None else self._unsent + self._transport.get_write_buffer_size()
+
+    @property
+    def left(self) -> int:
+        """Bytes of answers that the socket has taken, since the beginning."""
+        return self._given - self.unwritten
 
     @property
     def certificate(self) -> bytes | None:  # in DER; TLS has verified it

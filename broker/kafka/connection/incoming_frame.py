@@ -4,7 +4,7 @@ What is counted of its lease grows as the bytes come, to twice as much and by ST
 the memory that it takes: an announced size costs nothing. A large frame is a mapping of its own, whose pages exist once
 they are written, and which goes back to the kernel whole; a small one grows. Where there is no room for more, it is
 held until there is. A frame has to come at the pace by which it is whole in FRAME_MS_MAX; the time that it is held does
-not count.
+not count. While others wait for memory it has to be whole in ABOVE_MS_MAX, held or not.
 
 Not here: the socket, which is not read meanwhile (frame_connection.py), and who has how much room
 (network/memory_budget.py).
@@ -23,7 +23,8 @@ BYTES_PER_MS_MIN: Final = 1
 FRAME_MS_MAX: Final = 60_000
 """17 kB a second for 1 MiB. Its client has given the request up by then (request.timeout.ms is 30 s)."""
 ABOVE_MS_MAX: Final = 3_000
-"""So long for one that has memory above the limits while another party waits for room."""
+"""So long for one that is in the way of others: it has memory above the limits while another party waits for room, or
+the node's memory is full and a party with little waits (network/giving_way.py)."""
 FIRST_BYTES: Final = 512
 STEP_BYTES_MAX: Final = 1024 * 1024
 MAPPED_BYTES: Final = 256 * 1024
@@ -38,11 +39,11 @@ def next_bytes(size: int, here: int) -> int:
 class IncomingFrame:
     """A frame of `size` bytes, of which `here` are there. Times are monotonic."""
 
-    __slots__ = ("_bytes", "_held_since_ms", "_since_ms", "here", "lease", "size")
+    __slots__ = ("_bytes", "_held_since_ms", "_since_ms", "began_ms", "here", "lease", "size")
 
     def __init__(self, size: int, lease: Lease, now_ms: int) -> None:
         self.size, self.here = size, 0
-        self.lease, self._since_ms = lease, now_ms
+        self.lease, self._since_ms, self.began_ms = lease, now_ms, now_ms
         """The lease of its memory."""
         self._held_since_ms: int | None = None
         self._bytes: bytearray | mmap = bytearray() if size < MAPPED_BYTES else mmap(-1, size)
@@ -91,6 +92,10 @@ class IncomingFrame:
         pace = max(BYTES_PER_MS_MIN, self.size / FRAME_MS_MAX)
         is_slow = not self.is_held and self.here < (now_ms - self._since_ms) * pace
         return self._since_ms if is_slow else None
+
+    def is_old(self, now_ms: int) -> bool:
+        """True if it has memory for longer than others should wait for it."""
+        return now_ms - self.began_ms > ABOVE_MS_MAX
 
     def is_in_the_way(self, now_ms: int) -> bool:
         """True if it has memory above the limits for longer than another party should wait."""

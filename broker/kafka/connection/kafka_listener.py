@@ -27,6 +27,7 @@ from broker.kafka.connection.bound_sockets import bind_on_loop
 from broker.kafka.connection.frame_connection import AHEAD_BYTES_MAX, FrameConnection
 from broker.kafka.connection.served_connection import ServedConnection
 from broker.kafka.connection.tls_handshake import TlsHandshake
+from broker.network.giving_way import giving_way
 from broker.network.request_channel import ANONYMOUS
 from broker.replication.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 from broker.tls.material import ListenerCertificates
@@ -280,10 +281,23 @@ class KafkaListener:
         for served in tuple(self._open.values()):
             if served.connection.is_in_the_way(now_ms):
                 self._cut_slow(served)
+        for served in self._giving_way(now_ms):
+            self._cut_for(served, "whose requests took long while others waited for memory")
         self._tell_of_cuts()
 
+    def _giving_way(self, now_ms: int) -> list[ServedConnection]:
+        frames = [(served.connection.frame, served) for served in self._open.values()]
+        old = [(frame, served) for frame, served in frames if frame is not None and frame.is_old(now_ms)]
+        old.sort(key=lambda one: one[0].began_ms)
+        gone = giving_way(frame.lease for frame, _ in old)
+        return [served for frame, served in old if frame.lease in gone]
+
     def _cut_slow(self, served: ServedConnection) -> None:
-        why = "with unread answers" if served.connection.unwritten else "with a request that comes too slowly"
+        self._cut_for(
+            served, "with unread answers" if served.connection.unwritten else "with a request that comes too slowly"
+        )
+
+    def _cut_for(self, served: ServedConnection, why: str) -> None:
         self._cut[why, served.connection.peer.host] += 1
         served.connection.abort()
 

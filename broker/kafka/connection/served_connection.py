@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
+from broker.connections.draining import Draining
 from broker.connections.turns import Turn
 from broker.kafka.api_row import ApiRow
 from broker.kafka.apis.authentication.sasl import BYTES_MAX
@@ -37,6 +38,7 @@ class ServedConnection:
     """Begun when the connection was accepted, ended when it is gone."""
 
     __slots__ = (
+        "_draining",
         "_driver",
         "_has_begun",
         "_lines",
@@ -45,7 +47,6 @@ class ServedConnection:
         "_loop",
         "_memory",
         "_room",
-        "_stands",
         "_wire",
         "connection",
         "quiet_since_ms",
@@ -84,8 +85,7 @@ class ServedConnection:
             way=driver,
             quotas=service.quotas,
         )
-        self._stands = (0, 0)
-        """Bytes of answers that the socket had not taken, and since when it is as many."""
+        self._draining = Draining()
         self.quiet_since_ms = -1
         """The time of its last byte, if a sweep has found since that it neither reads, writes nor waits: until more
         comes, a sweep need not look at it."""
@@ -140,14 +140,9 @@ class ServedConnection:
         return self._loop.is_idle
 
     def stands_since_ms(self, now_ms: int) -> int | None:
-        """Since when no byte of an answer has left, as far as two sweeps can tell; None if none is under way."""
-        unwritten, before = self.connection.unwritten, self._stands
-        if not unwritten:
-            self._stands = (0, 0)
-            return None
-        if unwritten != before[0]:
-            self._stands = (unwritten, now_ms)
-        return self._stands[1]
+        """Since when its client reads its answers too slowly, as far as sweeps can tell; None if none is under way."""
+        connection = self.connection
+        return self._draining.look(connection.left, connection.unwritten, connection.answer_bytes, now_ms)
 
     async def _run(self, turn: Turn | None) -> None:
         self._has_begun = True

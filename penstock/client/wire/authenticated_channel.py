@@ -1,9 +1,10 @@
 """A channel whose user logs in before anything is asked: Channel over another Channel.
 
-The first call or stream of a connection logs in, and others wait for it. gRPC makes connections anew by itself, and a
-broker ends sessions: the broker then refuses the call and has not handled it, so the client logs in again and repeats
-the call, once. A stream is not repeated, because only its owner knows what was on it: it breaks, as it does with its
-connection. Belongs to one event loop. Not here: the dialogue (sasl_session.py).
+The first call or stream of a connection logs in, and others wait for it. A session is over with its connection: when
+that is lost, the next call logs in before it is sent. gRPC makes connections anew by itself, also while a call is on
+its way, and a broker ends sessions: the broker then refuses the call and has not handled it, so the client logs in
+again and repeats the call, once. A stream is not repeated, because only its owner knows what was on it: it breaks, as
+it does with its connection. Belongs to one event loop. Not here: the dialogue (sasl_session.py).
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ class AuthenticatedChannel:
         """`timeout_ms` bounds each step of a log-in."""
         self._channel, self._endpoint = channel, endpoint
         self._session = SaslSession(channel, endpoint, login, timeout_ms)
+
+    @property
+    def is_connected(self) -> bool:
+        return self._channel.is_connected
 
     async def call(self, method: str, request: bytes, timeout_ms: int, metadata: Metadata = ()) -> bytes:
         loop = asyncio.get_running_loop()

@@ -186,6 +186,10 @@ class GrpcChannel:
             self._channel = _new_channel(dns_target(self._endpoint), self._tls)
         return self._channel
 
+    @property
+    def is_connected(self) -> bool:
+        return self._channel is not None and self._channel.get_state() is grpc.ChannelConnectivity.READY
+
     async def call(self, method: str, request: bytes, timeout_ms: int, metadata: Metadata = ()) -> bytes:
         known = self._calls.get(method)
         if known is None:

@@ -71,6 +71,10 @@ class Http2Channel:
         self._opening: set[asyncio.Task[Http2Stream]] = set()
         self._closed = False
 
+    @property
+    def is_connected(self) -> bool:
+        return self._connection is not None and not self._connection.ended
+
     async def call(self, method: str, request: bytes, timeout_ms: int, metadata: Metadata = ()) -> bytes:
         stream: Http2Stream | None = None
         answer: bytes | None = None

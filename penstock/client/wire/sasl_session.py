@@ -57,26 +57,34 @@ class SaslSession:
         """`timeout_ms` bounds each step of a dialogue."""
         self._channel, self._endpoint, self._timeout_ms = channel, endpoint, timeout_ms
         self.login = login
-        self.now: ClientSession | None = None
+        self._session: ClientSession | None = None
         self._logging_in: asyncio.Task[ClientSession] | None = None
         self._renewal: asyncio.TimerHandle | None = None
         self._is_closed = False
+
+    @property
+    def now(self) -> ClientSession | None:
+        """The session of the connection that there is; one of a connection that was lost is forgotten. After a restart
+        of a broker all its clients would show it tokens that it does not know, which it counts against them."""
+        if self._session is not None and not self._channel.is_connected:
+            self.forget(self._session)
+        return self._session
 
     async def get(self) -> ClientSession:
         """The session; the user logs in if there is none. Callers at the same time share the dialogue, and its error:
         an AuthenticationFailedError that names the user, or that of the call."""
         if self._is_closed:
             raise call_cancelled(self._endpoint)
-        if self.now is not None:
-            return self.now
+        if (session := self.now) is not None:
+            return session
         if self._logging_in is None or self._logging_in.done():
             self._logging_in = asyncio.ensure_future(self._log_in(None))
         return await shared(self._logging_in, self._endpoint)
 
     def forget(self, session: ClientSession) -> None:
         """The broker does not know it."""
-        if self.now is session:
-            self.now = None
+        if self._session is session:
+            self._session = None
             self._end_renewal()
 
     async def _log_in(self, old: ClientSession | None) -> ClientSession:
@@ -93,7 +101,7 @@ class SaslSession:
             except AuthenticationFailedError as error:
                 raise self._refused(error) from None
             else:
-                self.now = session
+                self._session = session
                 self._plan_renewal(session)
                 return session
 

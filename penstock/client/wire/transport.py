@@ -51,6 +51,11 @@ def unheard(trailer: Trailer | None) -> None:
 class Channel(Protocol):
     """The way to one address. It connects when it is first used, and again by itself. Of one event loop."""
 
+    @property
+    def is_connected(self) -> bool:
+        """False if the next call or stream makes a new connection, as far as the transport has heard."""
+        ...
+
     async def call(self, method: str, request: bytes, timeout_ms: int, metadata: Metadata = ()) -> bytes:
         """The answer to one request."""
         ...

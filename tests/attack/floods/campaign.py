@@ -11,6 +11,7 @@ Not here: floods (the tables of the modules of floods), bounds (table.py), and t
 from __future__ import annotations
 
 import json
+import select
 import subprocess
 import sys
 import time
@@ -22,7 +23,7 @@ from typing import Any, Final
 
 from tests.attack.floods import honest, sink
 from tests.attack.floods.links import Target
-from tests.attack.floods.measures import Beside, Watch, compared
+from tests.attack.floods.measures import Beside, Watch, compared, look_at
 from tests.attack.floods.stage import Stage
 from tests.attack.floods.table import Row
 from tests.attack.floods.verdict import Played
@@ -69,21 +70,28 @@ class Flooding:
             raise FlooderFailedError(f"the flooder did not start: {self._process.communicate()[1][-500:]}")
 
     def flood(self) -> dict[str, Any]:
-        """Floods to the end; returns the figures. FlooderFailedError if there are none."""
-        try:
-            told, complained = self._process.communicate("go\n", timeout=self._seconds + END_S)
-        except subprocess.TimeoutExpired as error:
-            raise FlooderFailedError(f"the flooder did not end: {error}") from error
+        """Floods for its time; returns the figures. Its connections stay until `end`. FlooderFailedError if there are
+        no figures."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+        if not select.select([self._process.stdout], [], [], self._seconds + END_S)[0]:
+            raise FlooderFailedError(f"the flooder did not end within {self._seconds + END_S:g} s")
+        told = self._process.stdout.readline()
         if not told:
-            raise FlooderFailedError(f"the flooder failed: {complained[-500:]}")
+            raise FlooderFailedError(f"the flooder failed: {self._process.communicate()[1][-500:]}")
         return dict(json.loads(told))
+
+    def end(self) -> None:
+        """Its connections are gone."""
+        self._process.kill()
+        self._process.communicate()
 
     def __enter__(self) -> Flooding:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._process.kill()
-        self._process.communicate()
+        self.end()
 
 
 def play(stage: Stage, row: Row, flooding: Flooding, settings: Settings) -> Played:
@@ -94,12 +102,13 @@ def play(stage: Stage, row: Row, flooding: Flooding, settings: Settings) -> Play
     began = time.monotonic()
     with Watch(stage.pid) as watch:
         figures = flooding.flood()
+        figures["left"] = look_at(stage.pid).descriptors - watch.before.descriptors
+    flooding.end()
     beside = compared(stage.acts, KINDS, alone, (began, time.monotonic()))
     facts = [f"the log has {word}" for word, n in stage.log_words(ERRORS_IN_LOGS).items() if n > lines_before[word]]
     if not stage.is_alive:
         facts.append("the node ended")
     errors = stage.acts.errors(began, time.monotonic())[:ERRORS_TOLD]
-    figures["left"] = watch.last.descriptors - watch.before.descriptors
     played = Played(row, beside, watch.most.above(watch.before), figures, facts, errors=errors)
     if played.slow and not facts and figures["core"] > CONTROLLED_CORE:
         return replace(played, control=_control(stage, played, settings))

@@ -1,8 +1,8 @@
 """One flood as a process of its own: python -m tests.attack.floods.flooder JSON.
 
-It says `ready`, waits for a line, floods for so many seconds, and prints what the flood came to as JSON. It is niced
-and rests in between, so that it takes no more than a share of one core: a flood is about bytes and connections, and a
-node that is slow because two cores are busy would say nothing.
+It says `ready`, waits for a line, floods for so many seconds, prints what the flood came to as JSON, and ends when
+stdin does. It is niced and rests in between, so that it takes no more than a share of one core: a flood is about bytes
+and connections, and a node that is slow because two cores are busy would say nothing.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def main(given: str) -> None:
             break
         pace.rest(wait_s, until)
     print(json.dumps({**target.figures, "core": round(pace.spent, 3)}), flush=True)
+    sys.stdin.read()  # what the node has left of its connections is looked at before they end
 
 
 if __name__ == "__main__":

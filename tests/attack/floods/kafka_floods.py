@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 import time
+from contextlib import suppress
 from itertools import count, cycle
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from penstock.record.builder import build_batch
 from tests.attack.floods.herd import Herd, Link, Steps, drained, on_links
 from tests.attack.floods.links import KafkaLink, Target, data, text
 
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 0, 1, 2, 3, 18
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, HEARTBEAT, API_VERSIONS = 0, 1, 2, 3, 12, 18
 CREATE_TOPICS, ALTER_QUOTAS, DESCRIBE_CONFIGS = 19, 49, 32
 BEFORE_LOG_IN_BYTES: Final = 64 << 10
 """The largest frame that a listener with SASL takes before a log-in."""
@@ -26,6 +27,9 @@ TENANTS_TOPIC: Final = "tenant-topic"
 SMALL_BUFFER: Final = 4_096
 HERD: Final = 270
 """So many frames of 64 KiB are more than the default budget for small requests (16 MiB)."""
+CROWDING_BYTES: Final = 3 << 20
+FLOOR_BYTES: Final = 7 << 18
+"""A 64th of the default memory for large requests."""
 UNREAD, UNREAD_EACH = 60, 2
 NAMES: Final = 20_000
 
@@ -68,6 +72,33 @@ def announced_frames_of_all_sizes(target: Target) -> Steps:
 def dripping_frames(target: Target) -> Steps:
     """Frames of 1 KiB of which a byte comes now and then."""
     return _herd(target, 200, struct.pack(">i", 1_024)).kept(lambda link: link.sock.send(b"\0"))
+
+
+def frames_of_many_networks(target: Target) -> Steps:
+    """One frame of 3 MiB from each address, of which as much comes at once as a network has of a full memory, and the
+    rest at a pace at which a frame may come."""
+    sent: dict[Link, int] = {}
+    block, drip = bytes(256 << 10), bytes(CROWDING_BYTES // 60 // 4 + 1_000)
+
+    def make() -> Link:
+        link = target.kafka_link()
+        link.sock.sendall(struct.pack(">i", CROWDING_BYTES))
+        link.sock.setblocking(False)
+        sent[link] = 0
+        return link
+
+    def more(link: Link) -> None:
+        size = link.sock.send(block if sent[link] < FLOOR_BYTES else drip)
+        sent[link] += size
+        target.add("bytes", size)
+
+    def act(link: Link) -> None:
+        with suppress(BlockingIOError):
+            more(link)
+            while sent[link] < FLOOR_BYTES:
+                more(link)
+
+    return Herd(target, len(target.sources), make).kept(act)
 
 
 def frames_above_the_limit(target: Target) -> Steps:
@@ -230,6 +261,25 @@ def unread_metadata(target: Target) -> Steps:
     return _unread(target, UNREAD, METADATA, 1, struct.pack(">i", NAMES) + names)
 
 
+def heartbeats_beside_unread_answers(target: Target) -> Steps:
+    """A member of the flooder's own party says that it lives, beside connections that ask for much and read nothing."""
+    names = b"".join(text(f"{number:08d}" + "n" * 240) for number in range(NAMES))
+
+    def make() -> Link:
+        link = target.kafka_link(SMALL_BUFFER)
+        link.send(METADATA, 1, struct.pack(">i", NAMES) + names)
+        return link
+
+    member = target.kafka_link(timeout_s=30.0)
+    beat = text("tenant-group") + struct.pack(">i", 1) + text("member")
+    for wait_s in Herd(target, 3, make).kept():
+        began = time.monotonic()
+        member.ask(HEARTBEAT, 0, beat)
+        target.most("heartbeat_s", time.monotonic() - began)
+        target.add("heartbeats")
+        yield wait_s
+
+
 def unread_fetches(target: Target) -> Steps:
     """Fetch answers of as many bytes as there may be."""
     body = struct.pack(">iiiibi", -1, 500, 1, 50 << 20, 0, 1) + text(TENANTS_TOPIC)
@@ -257,6 +307,7 @@ KAFKA_FLOODS: Final = {
         announced_large_frames,
         announced_frames_of_all_sizes,
         dripping_frames,
+        frames_of_many_networks,
         frames_above_the_limit,
         large_frames,
         tagged_fields,
@@ -268,6 +319,7 @@ KAFKA_FLOODS: Final = {
         refused_requests,
         client_ids,
         fetch_sessions,
+        heartbeats_beside_unread_answers,
         unread_metadata,
         unread_fetches,
         unread_small_answers,

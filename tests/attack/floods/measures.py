@@ -78,17 +78,16 @@ def look_at(pid: int) -> Node:
 
 
 class Watch:
-    """The most that a process had, of each, within `with`, and the last."""
+    """The most that a process had, of each, within `with`."""
 
     def __init__(self, pid: int) -> None:
         self._pid, self._ended = pid, threading.Event()
-        self.before = self.most = self.last = look_at(pid)
+        self.before = self.most = look_at(pid)
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self) -> None:
         while not self._ended.wait(LOOK_S):
-            self.last = look_at(self._pid)
-            self.most = Node(*map(max, self.most, self.last))
+            self.most = Node(*map(max, self.most, look_at(self._pid)))
 
     def __enter__(self) -> Watch:
         self._thread.start()

@@ -52,6 +52,11 @@ def _cuts_nobody(self: Any, connected: Any, with_streams: Any, now_ms: int) -> s
     return set()
 
 
+def _is_never_old(self: Any, now_ms: int) -> bool:
+    """A frame that gives way to nobody."""
+    return False
+
+
 NOTICED, NOT_NOTICED = "noticed", "NOT NOTICED"
 UNDECIDED: Final = "undecided: the same bounds are missed without it"
 STALL, ANSWERS = "connections.max.write.stall.ms", "queued.max.response.bytes"
@@ -82,9 +87,21 @@ MUTANTS: Final = (
         "frames-above-the-limit/mallory/1",
         config={"socket.request.max.bytes": 2_000_000_000, "queued.max.request.bytes": 2_100_000_000},
     ),
+    Mutant(
+        "slow-frames",
+        "plain/frames-of-many-networks/anybody/66",
+        f"{KAFKA}.incoming_frame.IncomingFrame.is_old",
+        _is_never_old,
+    ),
     Mutant("lobby-bytes", "messages-without-end/stranger/3", "broker.grpc.lobby.BYTES_MAX", MUCH),
     Mutant("attempts", "guesses/stranger/1", "broker.authentication.attempts.OF_HOST_MAX", MUCH),
     Mutant("elements", "huge-arrays/mallory/1", f"{KAFKA}.element_room.OPEN_MAX", MUCH),
+    Mutant(
+        "small-answers",
+        "heartbeats-beside-unread-answers/mallory/1",
+        "broker.network.small_answers.SMALL_ANSWERS",
+        frozenset(),
+    ),
     Mutant("answers", "plain/unread-fetches/anybody/1", config={ANSWERS: MUCH, STALL: HOUR_MS}),
     Mutant(
         "session-memory",

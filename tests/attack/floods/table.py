@@ -95,8 +95,15 @@ HELD_BY_LOG_IN: Final = Bounds(figures={"oldest_s": 7.5})
 CUT: Final = Bounds(figures={"left": 25})
 """Connections that do not read are cut after connections.max.write.stall.ms, which is 1 s here. Beside those of honest
 clients that come and go, none is left."""
+CUT_S, CUT_IN_TURN_S = 8, 24
+"""So long until all are cut. A connection whose answer waits for the share of its party has none that it does not read:
+it is cut in its turn. Of a party's fetches a connection has 4 MiB of 32 (an eighth of the connections, and with four
+streams each a tenth of them), and a turn takes two looks, which is 2 s."""
 SEEN_LATER: Final = Bounds(descriptors=5_000)
 """gRPC accepts every connection, and the node counts them afterwards; the last limit is a quarter of the open files."""
+BETWEEN_TWO_LOOKS: Final = Bounds(memory_mib=256)
+"""Some 20 to 40 MB come before the node looks at a new connection, which it does every tenth of a second. gRPC's
+library keeps each header in five times its bytes until the connection is cut."""
 SECURED: Final = (
     # Below the protocols
     Row("silent-connections@KAFKA", STRANGER),
@@ -134,10 +141,11 @@ SECURED: Final = (
     Row("metadata-of-all-topics", MALLORY),
     Row("refused-requests", MALLORY),
     Row("log-ins", MALLORY),
-    Row("unread-metadata", MALLORY, bounds=CUT, seconds=8),
+    Row("unread-metadata", MALLORY, bounds=CUT, seconds=CUT_S),
     Row("unread-small-answers", MALLORY),
+    Row("heartbeats-beside-unread-answers", MALLORY, bounds=Bounds(figures={"heartbeat_s": 1.0})),
     # By a tenant
-    Row("unread-fetches", TENANT, bounds=CUT, seconds=8),
+    Row("unread-fetches", TENANT, bounds=CUT, seconds=CUT_IN_TURN_S),
     Row("large-frames", TENANT),
     Row("fetch-sessions", TENANT),
     Row("producer-ids", TENANT),
@@ -146,7 +154,7 @@ SECURED: Final = (
     Row("groups-that-grow", TENANT, spoils=True),
     Row("transactional-ids", TENANT, spoils=True),
     # gRPC
-    Row("continuation-without-end", STRANGER),
+    Row("continuation-without-end", STRANGER, bounds=BETWEEN_TWO_LOOKS),
     Row("rapid-reset", STRANGER),
     Row("calls", STRANGER),
     Row("calls-that-nobody-serves", STRANGER),
@@ -160,8 +168,8 @@ SECURED: Final = (
     Row("streams-without-end", MALLORY),
     Row("messages-without-end", MALLORY),
     Row("huge-arrays-by-grpc", MALLORY),
-    Row("unread-metadata-by-grpc", MALLORY, bounds=CUT, seconds=8),
-    Row("unread-fetches-by-grpc", TENANT, bounds=CUT, seconds=8),
+    Row("unread-metadata-by-grpc", MALLORY, bounds=CUT, seconds=CUT_S),
+    Row("unread-fetches-by-grpc", TENANT, bounds=CUT, seconds=CUT_IN_TURN_S),
     # By IPv6
     Row("announced-frames", STRANGER, host=SIX),
     Row("announced-frames", MALLORY, host=SIX),
@@ -171,15 +179,18 @@ SECURED: Final = (
     Row("scrapes-unread", STRANGER),
     Row("dripping-scrapers", STRANGER),
 )
+CROWDED: Final = Bounds(pause_s=5.0, memory_mib=192)
+"""The memory of requests is full, which is 128 MiB, and slow requests give way after 3 s and a sweep."""
 PLAIN: Final = (
     Row("announced-frames", ANYBODY, FEW),
     Row("announced-large-frames", ANYBODY),
+    Row("frames-of-many-networks", ANYBODY, 66, CROWDED, seconds=16),
     Row("tagged-fields-large", ANYBODY),
     Row("huge-arrays", ANYBODY),
     Row("unread-fetches", ANYBODY),
     Row("unread-metadata", ANYBODY),
     Row("unread-fetches-by-grpc", ANYBODY),
-    Row("continuation-without-end", ANYBODY),
+    Row("continuation-without-end", ANYBODY, bounds=BETWEEN_TWO_LOOKS),
     Row("messages-without-end", ANYBODY),
     Row("groups-that-grow", ANYBODY, spoils=True),
 )

@@ -227,6 +227,10 @@ class AioChannel:
         self._open[exchange], exchange.channel = None, self
         return exchange
 
+    def get_state(self) -> grpc.ChannelConnectivity:
+        is_lost = self._connection is None or self._connection.is_broken
+        return grpc.ChannelConnectivity.IDLE if is_lost else grpc.ChannelConnectivity.READY
+
     def over(self, exchange: Exchange) -> None:
         self._open.pop(exchange, None)
 

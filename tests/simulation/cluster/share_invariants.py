@@ -38,16 +38,8 @@ class WatchedLease(Lease):
     __slots__ = ()
 
     @property
-    def account(self) -> Account:
-        return self._account
-
-    @property
     def budget(self) -> WatchedBudget:
-        return cast(WatchedBudget, self._account.budget)
-
-    @property
-    def announced(self) -> int:
-        return self._announced
+        return cast(WatchedBudget, self.account.budget)
 
     def resize(self, size: int) -> None:
         super().resize(size)

@@ -83,7 +83,7 @@ SHARES = (
     Mutant(
         "a stream that waits for the share of its own party stops all others, once it was overtaken often",
         "2026: three networks that held small frames stopped everybody else",
-        (Edit(MemoryBudget._waits_for_others, "return has_little and", "return"),),
+        (Edit(MemoryBudget._has_little, "return is_little and", "return"),),
         is_replicated=None,
         stories=flooded(FloodKind.HOLD, 30_000, connections=6, parties=3, stall_ms=30_000, seconds=15.0),
     ),
@@ -135,7 +135,10 @@ SHARES = (
     Mutant(
         "a frame above the limits may take as long as others",
         "2026: one frame of 100 MiB was in everybody's way for a minute",
-        (Edit(IncomingFrame.is_in_the_way, "return ", "return False and "),),
+        (
+            Edit(IncomingFrame.is_in_the_way, "return ", "return False and "),
+            Edit(IncomingFrame.is_old, "return ", "return False and "),
+        ),
         is_replicated=None,
         stories=flooded(FloodKind.HOLD, 1_000_000, connections=3, parties=3, stall_ms=30_000, seconds=30.0),
     ),

@@ -48,6 +48,10 @@ class TappedChannel:
         self._channel = channel
         self.token: Metadata = ()
 
+    @property
+    def is_connected(self) -> bool:
+        return self._channel.is_connected
+
     async def call(self, method: str, request: bytes, timeout_ms: int, metadata: Metadata = ()) -> bytes:
         self.token = tuple(metadata) or self.token
         return await self._channel.call(method, request, timeout_ms, metadata)

@@ -85,6 +85,24 @@ def test_bytes_of_which_no_message_comes_are_under_way_whatever_calls_come_besid
     assert not found, "the message came"
 
 
+def test_many_small_calls_hide_little_of_a_message_that_never_ends() -> None:
+    """A thousand a second, with 110 bytes besides their messages, and as many more as pass for theirs."""
+    watch, received, second = UnderWayWatch(), 0, 0
+    for second in range(1, 61):
+        received += 1_000 * 110 + 300_000
+        found = watch.look({HERE: HeardCounts(second * 1_000, 0)}, {HERE: Carried(received, 0)}, second * 1_000)
+    hidden = second * 300_000 - found[HERE].size
+    assert hidden < 16 * MIB, "1 MB a second were 55 MiB by now"
+
+
+def test_a_connection_with_many_calls_and_messages_has_nothing_under_way() -> None:
+    """3,000 calls a second, whose headers HTTP/2 makes small after the first ones; and 20,000 messages of a stream."""
+    watch, received, calls = UnderWayWatch(), 900 * 800, 900
+    for second in range(1, 3_600):
+        calls, received = calls + 23_000, received + 3_000 * 180 + 20_000 * 60
+        assert not watch.look({HERE: HeardCounts(calls, 0)}, {HERE: Carried(received, 0)}, second * 1_000)
+
+
 def test_a_connection_that_is_seen_late_counts_from_its_beginning_and_so_does_another_from_there() -> None:
     watch = UnderWayWatch()
     assert watch.look({HERE: None}, {HERE: Carried(MIB, 0)}, 0) == {HERE: UnderWay(MIB - CONNECTION_BYTES, 0)}

@@ -10,6 +10,7 @@ from typing import Any, cast
 import grpc
 import pytest
 
+from broker.connections.under_way import MESSAGE_MS
 from broker.grpc.handlers import add_calls
 from broker.grpc.lobby import read_at_once
 from broker.grpc.open_services import OpenServices
@@ -21,6 +22,7 @@ from penstock.messages.apis import APIS
 from penstock.types import Endpoint
 from tests.support.machine import NOW_NS
 from tests.support.sinks import CALLER
+from tests.support.virtual_time import run_virtual
 
 API = APIS["CreateTopics"]
 LARGE_BYTES = 8 << 20
@@ -98,6 +100,24 @@ def test_the_bytes_of_a_refused_call_are_free_at_once_though_the_refusal_lives_o
         assert refusal.args and server.memory.statistics().used_bytes == 0
 
     asyncio.run(story())
+
+
+class NeverSent(Call):
+    """A call whose message does not come."""
+
+    async def read(self) -> bytes:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def test_a_message_that_does_not_come_is_waited_for_no_longer_than_any_may_take() -> None:
+    async def story() -> None:
+        began = asyncio.get_running_loop().time()
+        refusal = await Server().refusal(API.name, NeverSent(b""))
+        assert refusal.args[0] is grpc.StatusCode.DEADLINE_EXCEEDED and "has not come within 60 s" in refusal.args[1]
+        assert asyncio.get_running_loop().time() - began == MESSAGE_MS / 1000
+
+    run_virtual(story())
 
 
 class Reads:

@@ -9,19 +9,22 @@ from typing import Any
 import grpc.aio
 
 from broker.connections.connection_watch import NoStreams
+from broker.grpc.client_calls import _encoded
 from broker.grpc.handlers import add_calls
 from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.servers import CONNECTION_STREAMS_MAX
 from broker.grpc.unread_answers import FREE_BYTES, UnreadAnswers, WithCalls
 from broker.load.busy_time import BusyTime
-from broker.network.request_channel import Caller
+from broker.network.request_channel import _NOWHERE, Caller, Request
 from broker.network.request_memory import ANSWER_COPIES, RequestMemory
 from penstock.messages.apis import APIS
 from penstock.pb import broker_pb2 as pb
+from penstock.pb import groups_pb2
 from penstock.types import Endpoint
 from tests.support.machine import NOW_NS
 
 MIB = 1 << 20
+SIZES = (0, FREE_BYTES, FREE_BYTES + 1)
 HERE = Caller(Endpoint("10.0.0.1", 1), "OUT", "User:anna")
 
 
@@ -81,6 +84,55 @@ def test_calls_of_a_party_wait_unread_while_its_answers_fill_its_share_and_other
         await asyncio.wait_for(waiting, 60)
 
     asyncio.run(main())
+
+
+def test_a_small_answer_of_a_call_with_small_ones_waits_for_no_unread_answer() -> None:
+    async def main() -> None:
+        memory = RequestMemory(8 * MIB)
+        full = memory.answer("User:anna", 8 * MIB)
+        answers = {size: asyncio.ensure_future(_encoded(asked("Heartbeat", size), bytes, memory)) for size in SIZES}
+        other = asyncio.ensure_future(_encoded(asked("Metadata", 0), bytes, memory))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert [answer.done() for answer in answers.values()] == [True, True, False] and not other.done()
+        full.release()
+        assert [len(await answer) for answer in answers.values()] == list(SIZES) and await other == b""
+
+    asyncio.run(main())
+
+
+def asked(api: str, size: int) -> Request:
+    """A call whose answer has so many bytes."""
+    request = Request(api, None, _NOWHERE, HERE, NOW_NS)
+    request.complete(size)
+    return request
+
+
+def test_a_call_with_small_answers_is_read_beside_unread_ones_of_its_party() -> None:
+    async def main() -> None:
+        memory, server = RequestMemory(64 * MIB), grpc.aio.server()
+
+        async def call(body: Any, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
+            return b"done"
+
+        calls = {api: call for api in APIS.values() if api.name in ("Metadata", "Heartbeat")}
+        add_calls(server, "any", calls, {}, RequestDecoders(MIB), memory, BusyTime(NOW_NS), lambda *_: HERE)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        full = memory.answer("User:anna", 64 * MIB)
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            waiting = asyncio.ensure_future(_call(channel, "/any/Metadata", pb.MetadataRequest()))
+            assert await _call(channel, "/any/Heartbeat", groups_pb2.HeartbeatRequest()) == b"done"
+            assert not waiting.done()
+            full.release()
+            assert await waiting == b"done"
+        await server.stop(None)
+
+    asyncio.run(main())
+
+
+async def _call(channel: grpc.aio.Channel, method: str, request: Any) -> Any:
+    return await channel.unary_unary(method)(request.SerializeToString(), timeout=60)
 
 
 def test_an_answer_that_a_client_does_not_read_is_under_way_until_it_is_read() -> None:

@@ -40,6 +40,7 @@ class Far:
         self.may_write.set()
         self.written: list[bytes] = []
         self.bodies: list[weakref.ref[Body]] = []
+        self.api = "Api"
 
     async def receive(self, intake: RequestIntake) -> tuple[bytes, Lease] | None:
         await intake.wait_turn()
@@ -62,7 +63,7 @@ class Far:
             raise InvalidRequestError("over a limit")
         body = Body()
         self.bodies.append(weakref.ref(body))
-        return Incoming("Api", len(self.bodies), "somebody", body)
+        return Incoming(self.api, len(self.bodies), "somebody", body)
 
     def encode(self, request: Request, answer: Any) -> bytes:
         if answer == b"cannot be encoded":
@@ -256,6 +257,25 @@ def test_a_partys_unread_answers_are_above_its_share_by_one_however_many_connect
             assert await bench.over() is None and len(bench.far.written) == 1
         assert answers.statistics().used_bytes == 0 and not answers._parties
         first.check_all_is_given_back()
+
+    asyncio.run(main())
+
+
+def test_a_small_answer_of_an_api_with_small_ones_waits_for_no_unread_answer_and_a_large_one_does() -> None:
+    async def main() -> None:
+        bench = Bench(Far(b"one", b"two", b"three"))
+        bench.far.api = "Heartbeat"
+        unread = bench.memory.answers.open("10.0.0.1").take(2 * MEMORY_BYTES)
+        await bench.settle()
+        await bench.answer(b"alive")
+        await bench.answer(LARGE)
+        await bench.answer(b"alive again")
+        assert bench.far.written == [b"alive"]
+        unread.release()
+        await bench.settle()
+        assert bench.far.written == [b"alive", LARGE, b"alive again"]
+        bench.far.stays.set()
+        assert await bench.over() is None
 
     asyncio.run(main())
 

@@ -55,11 +55,19 @@ class Broker:
     tokens: dict[str, float] = field(default_factory=dict)
     dialogues: int = 0
     renewed: int = 0
+    refused: int = 0
     handled: list[bytes] = field(default_factory=list)
+    is_connected: bool = True
+    """False until the next call, where the client has heard that its connection was lost."""
     breaks: int = 0
     """So many dialogues lose their connection in the middle."""
     _half: SaslServer | None = None
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def lose(self) -> None:
+        """The connection, as its client hears."""
+        self.reconnect()
+        self.is_connected = False
 
     def reconnect(self) -> None:
         self.tokens.clear()
@@ -68,11 +76,13 @@ class Broker:
     def check(self, metadata: Metadata) -> str:
         token = dict(metadata).get("authorization", "").removeprefix("Bearer ")
         if self.tokens.get(token, -1.0) < asyncio.get_running_loop().time():
+            self.refused += 1
             raise AuthenticationRequiredError("log in first")
         return token
 
     async def call(self, method: str, request: bytes, timeout_ms: int, metadata: Metadata = ()) -> bytes:
         await asyncio.sleep(self.takes_ms / 1000)
+        self.is_connected = True
         if method == SASL_AUTHENTICATE.method:
             return response_codec(SASL_AUTHENTICATE).encode(self._authenticate(request, metadata))
         self.check(metadata)
@@ -170,6 +180,20 @@ def test_a_call_on_a_new_connection_logs_in_again_and_is_handled_once() -> None:
 
     told(story, broker)
     assert (broker.dialogues, broker.handled) == (2, [b"a", b"b"])
+
+
+def test_calls_and_streams_after_a_lost_connection_log_in_once_and_show_no_token_of_before() -> None:
+    broker = Broker(takes_ms=10)
+
+    async def story(channel: AuthenticatedChannel) -> None:
+        await channel.call(CALL, b"a", 1_000)
+        broker.lose()
+        stream = channel.open_stream(STREAM)
+        await asyncio.gather(stream.write(b"s"), *(channel.call(CALL, b"b", 1_000) for _ in range(10)))
+        assert await stream.read() == b"s"
+
+    told(story, broker)
+    assert (broker.dialogues, broker.refused) == (2, 0)
 
 
 def test_a_stream_of_an_old_connection_breaks_with_a_retriable_error_and_the_next_one_logs_in() -> None:

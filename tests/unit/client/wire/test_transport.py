@@ -324,6 +324,21 @@ def test_a_task_that_is_cancelled_while_it_reads_is_cancelled(told: Callable[[St
     told(story)
 
 
+def test_a_channel_knows_that_its_connection_is_lost(told: Callable[[Story], None]) -> None:
+    async def story(bench: Bench) -> None:
+        assert not bench.channel.is_connected
+        await bench.channel.call(CALL, b"a", PATIENCE_MS)
+        assert bench.channel.is_connected
+        await bench.leave()
+        for _ in range(PATIENCE_MS // 10):
+            if not bench.channel.is_connected:
+                return
+            await asyncio.sleep(0.01)
+        raise TimeoutError
+
+    told(story)
+
+
 def test_closing_a_channel_ends_what_waits(told: Callable[[Story], None]) -> None:
     async def story(bench: Bench) -> None:
         stream = bench.channel.open_stream(STREAM)

@@ -6,15 +6,20 @@ from __future__ import annotations
 import logging
 import struct
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from broker.connections.draining import BYTES_PER_MS_MIN
+from broker.kafka.api_row import ApiRow
+from broker.kafka.plan import Plan, asks_nothing
 from broker.kafka.schemas.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from broker.kafka.schemas.groups.classic import HeartbeatRequest, HeartbeatResponse
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
 from broker.network.request_channel import Request
@@ -26,6 +31,7 @@ from metadata.image import EMPTY_IMAGE
 from metadata.records import ClientQuotaRecord
 from tests.support.kafka_door import (
     LIMITS,
+    MEMORY_BYTES,
     VERSION,
     DoorBench,
     answer_in,
@@ -316,30 +322,70 @@ def test_a_silent_connection_is_closed_and_one_that_waits_for_an_answer_is_not()
     run_to_the_end(scenario)
 
 
-def test_a_client_that_reads_nothing_is_cut_and_one_that_reads_slowly_is_not() -> None:
+def _beat(asked: Any, body: Any) -> Plan:
+    return asks_nothing(HeartbeatResponse())
+
+
+HEARTBEAT = ApiRow(12, "Heartbeat", HeartbeatRequest, HeartbeatResponse, (0, 4), _beat)
+
+
+def test_a_client_that_reads_nothing_or_a_byte_now_and_then_is_cut_and_one_that_reads_slowly_is_not() -> None:
+    look_ms = LIMITS.write_stall_ms_max // 8
+
     async def scenario() -> DoorBench:
         bench = await bench_of()
-        stuck, slow = bench.connect(port=1), bench.connect(port=2)
+        clients = [bench.connect(port=port) for port in (1, 2, 3)]  # the first one reads nothing
+        dripping, slow = clients[1:]
         await bench.settle()
         bench.clock.advance(1)
         bench.listener.sweep(bench.clock.now_ms())
-        for far in (stuck, slow):
+        for far in clients:
             far.takes = False
-            far.send(metadata(1, "a") + metadata(2, "b"))
+            far.send(metadata(1, "x" * 30_000) + metadata(2, "b"))
         await bench.settle()
         for _ in range(8):
             bench.listener.sweep(bench.clock.now_ms())
-            bench.clock.advance(LIMITS.write_stall_ms_max // 4)
-            slow.takes_again(1)
+            bench.clock.advance(look_ms)
+            dripping.takes_again(1)
+            slow.takes_again(look_ms * BYTES_PER_MS_MIN)
             await bench.settle()
+        assert not any(far.is_closed for far in clients)
+        bench.clock.advance(1)
+        slow.takes_again(1)
         bench.listener.sweep(bench.clock.now_ms())
         await bench.settle()
-        assert stuck.is_closed and not slow.is_closed
-        assert [len(answers(far)) for far in (stuck, slow)] == [1, 1], "the second answer waits for the first"
+        assert [far.is_closed for far in clients] == [True, True, False]
+        assert [len(answers(far)) for far in clients] == [1, 1, 1], "the second answer waits for the first"
         slow.takes_again()
         await bench.settle()
-        assert len(answers(slow)) == 2 and bench.listener.statistics().cut_stalled == 1
+        assert len(answers(slow)) == 2 and bench.listener.statistics().cut_stalled == 2
         slow.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_members_and_producers_go_on_beside_a_client_of_their_party_that_reads_nothing() -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of(rows=[HEARTBEAT])
+        full = bench.memory.answers.open("10.0.0.1").take(MEMORY_BYTES)
+        member, producer, asking = (bench.connect(port=port) for port in (1, 2, 3))
+        heartbeat = frame(HeartbeatRequest(), 0, 1)
+        member.send(heartbeat[:4])
+        await bench.settle()
+        member.send(heartbeat[4:])
+        producer.send(frame(ProduceRequest(acks=1), VERSION, 1))
+        asking.send(metadata(1, "a"))
+        await bench.settle()
+        assert [number for number, _ in member.answers(HeartbeatResponse, 0)] == [1]
+        assert [number for number, _ in producer.answers(ProduceResponse, VERSION)] == [1]
+        assert not asking.written, "its answer may be large"
+        full.release()
+        await bench.settle()
+        assert answers(asking) == [(1, "a")]
+        for far in (member, producer, asking):
+            far.reset()
         await bench.settle()
         return bench
 

@@ -203,6 +203,42 @@ def test_a_slow_frame_above_the_limits_is_cut_when_another_party_waits(caplog: p
     run_to_the_end(scenario)
 
 
+def test_slow_frames_give_way_when_the_memory_is_full_and_a_party_with_little_waits(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each holds less than it may, and comes at a pace at which it may come where nobody waits."""
+
+    async def scenario() -> DoorBench:
+        bench = await bench_of()
+        slow, young = bench.connect("10.0.0.1"), bench.connect("10.0.0.2")
+        large, budget = metadata(1, *(["x" * 30_000] * 5)), bench.memory.large
+        slow.send(large[:70_000])
+        await bench.settle()
+        bench.clock.advance(ABOVE_MS_MAX + 1)
+        young.send(large[:70_000])
+        await bench.settle()
+        full = budget.open("10.0.0.9").take(budget.free)
+        bench.listener.sweep(bench.clock.now_ms())
+        await bench.settle()
+        assert not slow.is_closed, "nobody waits"
+        honest = bench.connect("10.0.0.8")
+        honest.send(large[:150_000])
+        await bench.settle()
+        assert budget.statistics().waiting == 1 and honest.unsent
+        bench.listener.sweep(bench.clock.now_ms())
+        await bench.settle()
+        assert slow.is_closed and not young.is_closed
+        assert "whose requests took long while others waited for memory" in caplog.text
+        assert budget.statistics().waiting == 0
+        full.release()
+        for far in (young, honest):
+            far.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
 def test_a_half_closed_client_whose_answer_never_comes_is_closed_when_it_was_silent_for_long() -> None:
     async def scenario() -> DoorBench:
         held: list[Request] = []
