@@ -49,14 +49,13 @@ def describe_producers_plan(parts: DoorParts) -> MakePlan:
         for at in range(0, len(questions), PORTION):
             request = messages.DescribeProducersRequest(tuple(questions[at : at + PORTION]))
             made = yield Ask(DESCRIBE_PRODUCERS.name, request)
-            for answer, result in zip(answers[at : at + PORTION], made.partitions, strict=True):
+            told_of = zip(request.partitions, answers[at : at + PORTION], made.partitions, strict=True)
+            for question, answer, result in told_of:
                 answer.active_producers = [_state(one) for one in result.producers]
                 if result.error is not None:
-                    _fail(
-                        answer,
-                        unless_elsewhere(image, parts.node_id, result.partition, result.error),
-                        asked.version,
-                    )
+                    key, topic_id = question.partition, question.topic_id
+                    error = unless_elsewhere(parts.image(), parts.node_id, key, topic_id, result.error)
+                    _fail(answer, error, asked.version)
         return response
 
     return plan

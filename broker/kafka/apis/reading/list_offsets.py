@@ -96,7 +96,8 @@ class ListOffsetsPlans:
         found: ours.ListOffsetsResponse = yield Ask(API, question_of_all)
         for result, (question, answer) in zip(found.partitions, questions, strict=True):
             if result.error is not None:
-                error = unless_elsewhere(self._parts.image(), self._parts.node_id, question.partition, result.error)
+                key, topic_id = question.partition, question.topic_id
+                error = unless_elsewhere(self._parts.image(), self._parts.node_id, key, topic_id, result.error)
                 answer.error_code = code_of(error, API, asked.version)
             else:
                 answer.timestamp, answer.offset = result.timestamp_ms, result.offset

@@ -60,15 +60,22 @@ class OffsetForLeaderEpochPlans:
         for at in range(0, len(questions), PORTION):
             request = ours.OffsetForLeaderEpochRequest(tuple(questions[at : at + PORTION]))
             found: ours.OffsetForLeaderEpochResponse = yield Ask(API, request)
-            for result, part in zip(found.partitions, answers[at : at + PORTION], strict=True):
-                self._tell(asked, result, part)
+            for question, result, part in zip(
+                request.partitions, found.partitions, answers[at : at + PORTION], strict=True
+            ):
+                self._tell(asked, question.topic_id, result, part)
         return OffsetForLeaderEpochResponse(topics=told)
 
     def _tell(
-        self, asked: Asked, result: ours.EpochPartitionResult, part: OffsetForLeaderEpochResponseEpochEndOffset
+        self,
+        asked: Asked,
+        topic_id: str,
+        result: ours.EpochPartitionResult,
+        part: OffsetForLeaderEpochResponseEpochEndOffset,
     ) -> None:
         if result.error is not None:
-            error = unless_elsewhere(self._parts.image(), self._parts.node_id, result.partition, result.error)
+            parts = self._parts
+            error = unless_elsewhere(parts.image(), parts.node_id, result.partition, topic_id, result.error)
             part.error_code = code_of(error, API, asked.version)
         else:
             part.leader_epoch, part.end_offset = result.leader_epoch, result.end_offset
