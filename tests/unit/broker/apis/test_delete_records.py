@@ -216,6 +216,17 @@ def test_a_deletion_that_is_late_is_said_to_be_so_and_forgotten() -> None:
     run(scenario)
 
 
+def test_a_time_out_of_0_waits_for_no_other_replica_but_for_the_brokers_own_disk() -> None:
+    """Clients send it to be answered at once: what needs no other replica is done, and not late."""
+
+    async def scenario(node: Node) -> None:
+        for offset in (7, 9):
+            (result,) = await node.answer(node.ask((PARTITION, offset), timeout_ms=0))
+            assert (result.error, result.low_watermark) == (None, offset)
+
+    run(scenario, isr=(1,), active=(1,))
+
+
 def test_a_leader_that_is_leader_no_more_says_so() -> None:
     async def scenario(node: Node) -> None:
         request = node.ask((PARTITION, 7))
