@@ -309,9 +309,9 @@ def test_a_partition_that_is_named_twice_is_refused_the_second_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "allowed"), [("compact", False), ("delete,compact", True), ("compact,delete", True)]
+    ("policy", "allowed"), [("compact", False), ("delete,compact", True), ("compact,delete", True), ("", True)]
 )
-def test_only_a_topic_that_deletes_lets_records_be_deleted(policy: str, allowed: bool) -> None:
+def test_a_topic_that_is_only_compacted_does_not_let_records_be_deleted(policy: str, allowed: bool) -> None:
     async def scenario(node: Node) -> None:
         node.partition.log.update_config(replace(SMALL, cleanup_policy=policy))
         (result,) = await node.answer(node.ask((PARTITION, 7)))
