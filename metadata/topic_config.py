@@ -46,11 +46,15 @@ def _ms(name: str, default: int, doc: str, low: int = 0) -> ConfigKey:
 
 
 _TABLE: Final = {
-    "log.cleanup.policy": strings(
-        "cleanup.policy",
-        ("delete",),
-        "Old segments are deleted by age and size, compacted to the last value of each key, or both.",
-        ("delete", "compact"),
+    "log.cleanup.policy": replace(
+        strings(
+            "cleanup.policy",
+            ("delete",),
+            "Old segments are deleted by age and size, compacted to the last value of each key, or both. Empty:"
+            " neither, and the topic grows until its records are deleted by hand (KIP-1161).",
+            ("delete", "compact"),
+        ),
+        may_be_empty=True,
     ),
     "compression.gzip.level": integer(
         "compression.gzip.level",

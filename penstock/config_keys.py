@@ -84,6 +84,8 @@ class ConfigKey:
     choices: tuple[str, ...] = ()
     besides: int | None = None
     update: Update = Update.RESTART
+    may_be_empty: bool = False
+    """A list without items means something, and is written as an empty text."""
     broker_key: str = ""
     """The node's key that gives the default for all topics, if this is a topic's key."""
 
@@ -108,7 +110,8 @@ class ConfigKey:
         if self.kind is Kind.BOOL:
             return "true or false"
         if self.kind is Kind.LIST:
-            return f"a comma-separated list of {', '.join(self.choices) or 'texts'}"
+            or_empty = ", or empty" if self.may_be_empty else ""
+            return f"a comma-separated list of {', '.join(self.choices) or 'texts'}{or_empty}"
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         if self.kind is Kind.STRING:
@@ -133,7 +136,7 @@ class ConfigKey:
             return value == self.besides or ((low is None or value >= low) and (high is None or value <= high))
         if self.kind is Kind.LIST:
             are_good = all(item in self.choices if self.choices else item for item in value)
-            return len(value) > 0 and len(set(value)) == len(value) and are_good
+            return (self.may_be_empty or len(value) > 0) and len(set(value)) == len(value) and are_good
         return not self.choices or value in self.choices
 
     def parse(self, text: str) -> ConfigValue:
@@ -162,7 +165,7 @@ def _typed(kind: Kind, text: str) -> ConfigValue | None:
         case Kind.BOOL:
             return {"true": True, "false": False}.get(text.lower())
         case Kind.LIST:
-            return tuple(item.strip() for item in text.split(",")) if text else None
+            return tuple(item.strip() for item in text.split(",")) if text else ()
         case _:
             return text
 

@@ -2,7 +2,8 @@
 
 The leader's log start moves at once; followers learn it with their fetches. A partition is answered AFTER this broker's
 log start is durable AND every live replica has reported a durable log start that is not below the offset. Retention
-removes the segments below. A waiting request is a `DelayedOperation`.
+removes the segments below. A waiting request is a `DelayedOperation`. Its time-out counts the wait for other replicas:
+with 0, a partition that has none is answered when this broker's own disk is done, as in Kafka.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
 
 TIMEOUT_MS_MAX: Final = 600_000
+OWN_DISK_MS: Final = 5_000
+"""A request with a shorter time-out waits this long for this broker's own disk. Kafka writes its own log start before
+the time-out begins."""
 PARTITIONS_MAX: Final = DELETE_RECORDS.limits.elements["partitions"]
 """The most partitions of one request: a handler does all of them before the next request has its turn."""
 OPEN_PARTITIONS_MAX: Final = 100_000
@@ -65,7 +69,9 @@ class DeleteRecordsApi:
         self._check(body)
         results = [DeleteRecordsResult(asked.partition) for asked in body.partitions]
         deletions: dict[int, _Deletion] = {}
+        loop = asyncio.get_running_loop()
         timer: asyncio.TimerHandle | None = None
+        asked_at, left_here = loop.time(), 0
 
         def complete() -> None:
             if timer is not None:
@@ -81,15 +87,23 @@ class DeleteRecordsApi:
                 f" records below {late.offset} are deleted on the leader, and the other replicas will follow"
             )
 
+        def durable_here() -> None:
+            nonlocal timer, left_here
+            left_here -= 1
+            if left_here == 0 and timer is not None and body.timeout_ms < OWN_DISK_MS:
+                timer.cancel()
+                timer = loop.call_at(asked_at + body.timeout_ms / 1000, delayed.expire)
+
         delayed = DelayedOperation(complete, expired)
         deletions.update(self._delete(body.partitions, results))
         self._open_partitions += len(deletions)
         for index in deletions:
             delayed.expect(index)
         if delayed.all_expected():
-            timer = asyncio.get_running_loop().call_later(body.timeout_ms / 1000, delayed.expire)
+            timer = loop.call_at(asked_at + max(body.timeout_ms, OWN_DISK_MS) / 1000, delayed.expire)
+            left_here = len(deletions)
             for index, deletion in deletions.items():
-                durable = _durable(deletion, results[index], delayed)
+                durable = _durable(deletion, results[index], delayed, durable_here)
                 self._make_log_start_durable(deletion.partition, durable)
 
     def _check(self, body: DeleteRecordsRequest) -> None:
@@ -124,7 +138,9 @@ def _check_partition(partition: TopicPartition, seen: set[TopicPartition]) -> No
     seen.add(partition)
 
 
-def _durable(deletion: _Deletion, result: DeleteRecordsResult, delayed: DelayedOperation) -> Waiter:
+def _durable(
+    deletion: _Deletion, result: DeleteRecordsResult, delayed: DelayedOperation, durable_here: Callable[[], None]
+) -> Waiter:
     """A waiter for this broker's durable log start; after it, the deletion waits for the other replicas."""
     partition = deletion.partition
 
@@ -143,5 +159,6 @@ def _durable(deletion: _Deletion, result: DeleteRecordsResult, delayed: DelayedO
         else:
             deletion.number = partition.deletions.add(deletion.offset, done)
             partition.check_low_watermark()
+        durable_here()
 
     return durable

@@ -1,10 +1,11 @@
 """DescribeProducers: the idempotent producers that the partitions led here know, each with its last batch, and with the
 first offset of its open transaction (KIP-664).
 
-For whoever looks for the producer that is fenced, whose sequences have a gap, or whose transaction hangs. Only leaders
-answer: what a follower knows may be older. A partition knows 5,000 producers at most (`producer.id.max.per.partition`),
-and an answer has PRODUCERS_MAX. The partitions that have no room in it are to be asked for again. Not here: who is
-remembered for how long (storage/append/producer_state.py).
+For whoever looks for the producer that is fenced, whose sequences have a gap, or whose transaction hangs. Leaders
+answer: what a follower knows may be older. A follower answers where the request says `of_replicas`: Kafka's clients may
+name the broker, and its tools ask one broker for every partition of which it has a replica. A partition knows 5,000
+producers at most (`producer.id.max.per.partition`), and an answer has PRODUCERS_MAX. The partitions that have no room
+in it are to be asked for again. Not here: who is remembered for how long (storage/append/producer_state.py).
 """
 
 from __future__ import annotations
@@ -42,15 +43,18 @@ class DescribeProducersApi:
         results: list[PartitionProducers] = []
         room = PRODUCERS_MAX
         for asked in body.partitions:
-            result = self._one(asked, room, is_first=room == PRODUCERS_MAX)
+            result = self._one(asked, room, is_first=room == PRODUCERS_MAX, of_replicas=body.of_replicas)
             room -= len(result.producers)
             results.append(result)
         request.complete(DescribeProducersResponse(tuple(results)), results)
 
-    def _one(self, asked: DescribeProducersPartition, room: int, *, is_first: bool) -> PartitionProducers:
+    def _one(
+        self, asked: DescribeProducersPartition, room: int, *, is_first: bool, of_replicas: bool
+    ) -> PartitionProducers:
         try:
             partition = self._partitions.get(asked.partition, asked.topic_id)
-            partition.leader_state()
+            if not of_replicas:
+                partition.leader_state()
             known = partition.log.producers.known_now()
             if len(known) > room and not is_first:
                 raise ResourceExhaustedError(

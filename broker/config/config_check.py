@@ -231,8 +231,6 @@ def _check_numbers(config: NodeConfig) -> None:
 
 
 def _check_cleaner(config: NodeConfig) -> None:
-    if not config.log_cleanup_policy:
-        raise ConfigError("log.cleanup.policy is empty; write delete, compact, or delete,compact")
     needed = config.log_cleaner_threads * DEDUPE_BUFFER_BYTES_MIN
     if config.log_cleaner_dedupe_buffer_size < needed:
         raise ConfigError(

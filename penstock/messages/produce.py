@@ -110,6 +110,8 @@ class DescribeProducersRequest:
     """(KIP-664)"""
 
     partitions: tuple[DescribeProducersPartition, ...]
+    of_replicas: bool = False
+    """A broker that only follows answers, too, as far as it has come."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -553,10 +553,12 @@ class SaslAuthenticateResponse(_message.Message):
     def __init__(self, auth_bytes: _Optional[bytes] = ..., token: _Optional[str] = ..., session_lifetime_ms: _Optional[int] = ...) -> None: ...
 
 class DescribeProducersRequest(_message.Message):
-    __slots__ = ("partitions",)
+    __slots__ = ("partitions", "of_replicas")
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    OF_REPLICAS_FIELD_NUMBER: _ClassVar[int]
     partitions: _containers.RepeatedCompositeFieldContainer[DescribeProducersPartition]
-    def __init__(self, partitions: _Optional[_Iterable[_Union[DescribeProducersPartition, _Mapping]]] = ...) -> None: ...
+    of_replicas: bool
+    def __init__(self, partitions: _Optional[_Iterable[_Union[DescribeProducersPartition, _Mapping]]] = ..., of_replicas: _Optional[bool] = ...) -> None: ...
 
 class DescribeProducersPartition(_message.Message):
     __slots__ = ("topic", "partition", "topic_id")

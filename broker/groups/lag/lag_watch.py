@@ -112,7 +112,8 @@ class LagWatch:
             for topic, offsets in committed_topics:
                 for number, (partition, committed) in enumerate(offsets.items(), 1):
                     tp = TopicPartition(topic, partition)
-                    taken.offset(tp, committed.offset, committed.commit_ms, self._ends.of(tp, committed.topic_id))
+                    if committed.offset >= 0:
+                        taken.offset(tp, committed.offset, committed.commit_ms, self._ends.of(tp, committed.topic_id))
                     if number % OFFSETS_PER_STEP == 0:
                         yield
             yield

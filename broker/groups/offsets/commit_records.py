@@ -1,4 +1,9 @@
-"""The records of commits: what may be kept of an offset, and in which form."""
+"""The records of commits: what may be kept of an offset, and in which form.
+
+An offset below 0 is kept as it is, as in Kafka. Its clients commit -1 or -2 to say "the end" or "the start" (kafkajs
+does so after OFFSET_OUT_OF_RANGE), get it back, and begin where they are told to begin without an offset. To every
+reader but the client that asks for it such an offset is none.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,6 @@ from penstock.errors import (
     ApiError,
     InvalidCommitOffsetSizeError,
     OffsetMetadataTooLargeError,
-    OffsetOutOfRangeError,
 )
 from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitResult
 from penstock.types import NO_EPOCH, NO_TIMESTAMP
@@ -68,8 +72,6 @@ class CommitRecords:
     def _record(
         self, turn: Turn, group_id: str, topic: str, topic_id: str, one: OffsetCommitPartition, expire_ms: int
     ) -> CommitRecord:
-        if one.offset < 0:
-            raise OffsetOutOfRangeError(f"{one.partition}: no offset is {one.offset}; to forget one, delete it")
         if one.metadata:
             self._check_metadata(one.metadata)
         key = OffsetCommitKey(group=group_id, topic=topic, partition=one.partition.partition)

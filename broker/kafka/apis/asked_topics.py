@@ -63,15 +63,18 @@ def no_partition(topic: TopicImage, partition: int) -> UnknownTopicOrPartitionEr
     )
 
 
-def unless_elsewhere(image: MetadataImage, node_id: int, key: TopicPartition, error: ApiError) -> ApiError:
-    """The error of a partition, as Kafka has it: a broker that has no replica of an existing partition does not lead
-    it, and says who does."""
+def unless_elsewhere(
+    image: MetadataImage, node_id: int, key: TopicPartition, topic_id: str, error: ApiError
+) -> ApiError:
+    """The error of a partition, as Kafka has it: a broker that does not serve an existing partition does not lead it,
+    and says who does. It has no replica, or has not begun to make its log."""
     if not isinstance(error, UnknownTopicIdError):
         return error
     partition = image.partition(*key)
-    if partition is None or node_id in partition.replicas:
+    if partition is None or partition.topic_id != topic_id:
         return error
-    return NotLeaderOrFollowerError(f"broker {node_id} has no replica of {key}", leader=image.leader_hint(partition))
+    why = "serves no replica of it yet" if node_id in partition.replicas else "has no replica of it"
+    return NotLeaderOrFollowerError(f"{key}: broker {node_id} {why}", leader=image.leader_hint(partition))
 
 
 def add_leader(endpoints: list[NodeEndpoint], image: MetadataImage, leader: LeaderHint) -> None:

@@ -54,10 +54,11 @@ def delete_records_plan(parts: DoorParts) -> MakePlan:
                 for answer in answers:
                     fail(answer, error)
                 return response
-            for answer, result in zip(answers, made.partitions, strict=True):
+            for question, answer, result in zip(questions, answers, made.partitions, strict=True):
                 answer.low_watermark = result.low_watermark
                 if result.error is not None:
-                    fail(answer, unless_elsewhere(image, parts.node_id, result.partition, result.error))
+                    key, topic_id = question.partition, question.topic_id
+                    fail(answer, unless_elsewhere(parts.image(), parts.node_id, key, topic_id, result.error))
         return response
 
     return plan

@@ -1,4 +1,5 @@
-"""DescribeProducers (key 61): the idempotent producers that partitions know, asked of their leaders (KIP-664).
+"""DescribeProducers (key 61): the idempotent producers that partitions know (KIP-664). Followers answer, too, as in
+Kafka: `kafka-transactions.sh find-hanging --broker-id` asks one broker for each partition of which it has a replica.
 
 Not here: the look at the logs (`broker/apis/describe_producers.py`).
 """
@@ -47,16 +48,15 @@ def describe_producers_plan(parts: DoorParts) -> MakePlan:
                 except ApiError as error:
                     _fail(answer, error, asked.version)
         for at in range(0, len(questions), PORTION):
-            request = messages.DescribeProducersRequest(tuple(questions[at : at + PORTION]))
+            request = messages.DescribeProducersRequest(tuple(questions[at : at + PORTION]), of_replicas=True)
             made = yield Ask(DESCRIBE_PRODUCERS.name, request)
-            for answer, result in zip(answers[at : at + PORTION], made.partitions, strict=True):
+            told_of = zip(request.partitions, answers[at : at + PORTION], made.partitions, strict=True)
+            for question, answer, result in told_of:
                 answer.active_producers = [_state(one) for one in result.producers]
                 if result.error is not None:
-                    _fail(
-                        answer,
-                        unless_elsewhere(image, parts.node_id, result.partition, result.error),
-                        asked.version,
-                    )
+                    key, topic_id = question.partition, question.topic_id
+                    error = unless_elsewhere(parts.image(), parts.node_id, key, topic_id, result.error)
+                    _fail(answer, error, asked.version)
         return response
 
     return plan

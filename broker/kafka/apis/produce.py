@@ -160,13 +160,24 @@ def refused_batch(records: Buffer | None, version: int, transactional_id: str | 
 class _Produced:
     """The way of one request: the records for the log, and the answer, in the order of the request."""
 
-    __slots__ = ("_asked", "_image", "_node_id", "_open", "_records", "_rights", "first_failure", "response")
+    __slots__ = (
+        "_asked",
+        "_image",
+        "_image_now",
+        "_node_id",
+        "_open",
+        "_records",
+        "_rights",
+        "first_failure",
+        "response",
+    )
 
     def __init__(self, asked: Asked, parts: DoorParts) -> None:
         self._asked, self._image, self._node_id, self._rights = asked, parts.image(), parts.node_id, parts.rights
+        self._image_now = parts.image
         self._records: list[messages.PartitionRecords] = []
-        self._open: list[PartitionProduceResponse] = []
-        """The answers about the records that the log is given."""
+        self._open: list[tuple[PartitionProduceResponse, str]] = []
+        """The answers about the records that the log is given, and their topics' ids."""
         self.response = ProduceResponse()
         self.first_failure: str | None = None
 
@@ -225,26 +236,26 @@ class _Produced:
             if refusal is None:
                 key = TopicPartition(topic.name, part.index)
                 self._records.append(messages.PartitionRecords(key, topic.topic_id, records or b""))
-                self._open.append(answer)
+                self._open.append((answer, topic.topic_id))
                 return answer
         self._fail(answer, refusal)
         return answer
 
     def answered(self, results: Sequence[messages.PartitionProduceResult]) -> None:
         """The log's results, in the order of `give_records`."""
-        for answer, result in zip(self._open, results, strict=True):
+        for (answer, topic_id), result in zip(self._open, results, strict=True):
             answer.log_start_offset = result.log_start_offset
             if result.error is None:
                 answer.base_offset, answer.log_append_time_ms = result.base_offset, result.log_append_time_ms
             else:
-                error = unless_elsewhere(self._image, self._node_id, result.partition, result.error)
+                error = unless_elsewhere(self._image_now(), self._node_id, result.partition, topic_id, result.error)
                 self._fail(answer, _refusal_of(error, self._asked.version))
                 self._explain(answer, error)
 
     def failed(self, error: ApiError) -> None:
         """The log's answer is an error for all that it was asked for."""
         refusal = _refusal_of(error, self._asked.version)
-        for answer in self._open:
+        for answer, _ in self._open:
             self._fail(answer, refusal)
 
     def _fail(self, answer: PartitionProduceResponse, refusal: PartitionRefusal) -> None:

@@ -11,7 +11,6 @@ from penstock.errors import (
     KafkaStorageError,
     NotLeaderOrFollowerError,
     UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
 )
 from penstock.types import LeaderHint, TopicPartition
 
@@ -34,14 +33,15 @@ def unknown_partition(
     `hosted_id` is the topic id of the hosted partition with that name, and `assigned_id` the one in the metadata; None
     if there is none. `why_lost` is why the replica's log cannot be used; None if it is only still to be created.
     `moved` is the leader of a partition whose replica was here, when it went. A client must not take a partition whose
-    disk failed for one that does not exist.
+    disk failed for one that does not exist, nor one whose log is still to be created: the metadata has told of its
+    leader already (Kafka's word for that is NOT_LEADER_OR_FOLLOWER, too).
     """
     if not topic_id:
         return InvalidRequestError(f"{partition}: the topic id is missing; take it from Metadata")
     if assigned_id == topic_id and why_lost is not None:
         return KafkaStorageError(f"{partition} is offline on broker {broker_id}: {why_lost}")
     if assigned_id == topic_id:
-        return UnknownTopicOrPartitionError(
+        return NotLeaderOrFollowerError(
             f"{partition} is not open on broker {broker_id}: its log is still to be created; ask again"
         )
     if hosted_id is None and moved is not None and moved.topic_id == topic_id:

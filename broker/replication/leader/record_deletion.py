@@ -28,9 +28,11 @@ class DeletableLog:
 def deletion_offset(log: DeletableLog, before_offset: int) -> int:
     """The offset below which every record is deleted; raises the typed error if that is not allowed.
 
-    -1 means the high watermark. Records that are not committed cannot be deleted.
+    -1 means the high watermark. Records that are not committed cannot be deleted, nor those of a log that is only
+    compacted. One that is neither (an empty policy) gives them up, as in Kafka (KIP-1161).
     """
-    if "delete" not in log.cleanup_policy.split(","):
+    policies = log.cleanup_policy.split(",")
+    if "compact" in policies and "delete" not in policies:
         raise PolicyViolationError(
             f"{log.partition} has cleanup.policy={log.cleanup_policy}: its records are deleted by key, not by offset."
             " Write null for a key, or add delete to cleanup.policy"

@@ -2,7 +2,8 @@
 
 A value for all brokers of `min.insync.replicas` or `unclean.leader.election.enable` counts for each topic without its
 own, and so changes partitions in the same batch as that topic's own would (topic_configs.py). No file of a node is
-known here. A broker that is not registered gets no configuration; what is left of one can be deleted.
+known here, so a list that is not set here begins with the key's default when items are added or taken out, as in Kafka.
+A broker that is not registered gets no configuration; what is left of one can be deleted.
 """
 
 from __future__ import annotations
@@ -30,9 +31,8 @@ def broker_records(context: DecisionContext, resource: AlterConfigsResource) -> 
         return known.definition(key, name)
 
     def present(key: str) -> ConfigValue:
-        if key not in before:
-            raise InvalidConfigError(f"{key} has no value here that items could be added to or taken from: set it")
-        return definition_of(key).parse(before[key])
+        definition = definition_of(key)
+        return definition.parse(before[key]) if key in before else definition.default
 
     after = altered_texts(before, resource.changes, definition_of, present)
     for key in {change.key for change in resource.changes} & after.keys():

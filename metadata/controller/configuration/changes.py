@@ -42,14 +42,15 @@ def _listed(definition: ConfigKey, present: Callable[[str], ConfigValue], change
     """The list with the items added or taken out."""
     if definition.kind is not Kind.LIST:
         raise InvalidConfigError(f"{change.key} is not a list: set it, nothing can be appended or subtracted")
-    wanted, now = definition.parse(change.value), present(change.key)
+    wanted = definition.parse(change.value) if change.value.strip() else ()
+    now = present(change.key)
     if not isinstance(now, tuple) or not isinstance(wanted, tuple):
         raise InvalidConfigError(f"{change.key} is not a list")
     if change.operation == ConfigOperation.APPEND:
         items = (*now, *(item for item in wanted if item not in now))
     else:
         items = tuple(item for item in now if item not in wanted)
-    if not items:
+    if not items and not definition.may_be_empty:
         raise InvalidConfigError(f"{change.key} would be empty: it must be {definition.range_text}")
     return ",".join(items)
 

@@ -74,7 +74,7 @@ class OffsetFetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class OffsetFetchResult:
-    """Offset -1: the group has committed none."""
+    """Offset -1: the group has committed none. One below 0 that a client of Kafka has committed is as good as none."""
 
     partition: TopicPartition
     error: ApiError | None = None

@@ -26,6 +26,7 @@ def test_every_key_is_documented_and_has_a_broker_key_of_its_own() -> None:
     ("key", "text", "value"),
     [
         ("cleanup.policy", "compact, delete", ("compact", "delete")),
+        ("cleanup.policy", " ", ()),
         ("compression.type", "uncompressed", "uncompressed"),
         ("compression.gzip.level", "-1", -1),
         ("compression.zstd.level", "-131072", -131072),
@@ -58,7 +59,7 @@ def test_text_becomes_a_typed_value(key: str, text: str, value: object) -> None:
         ("unclean.leader.election.enable", "yes", "true or false"),
         ("cleanup.policy", "delete,burn", "delete, compact"),
         ("cleanup.policy", "delete,delete", "delete, compact"),
-        ("cleanup.policy", "", "delete, compact"),
+        ("cleanup.policy", "delete,", "delete, compact"),
         ("compression.type", "none", "producer, uncompressed, gzip, snappy, lz4, zstd"),
         ("compression.gzip.level", "0", "from 1 to 9, or -1"),
         ("compression.lz4.level", "18", "from 1 to 17"),

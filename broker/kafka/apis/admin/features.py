@@ -1,8 +1,8 @@
 """UpdateFeatures 0 to 2 (KIP-584). This cluster has no features whose level a client could change.
 
 Each record and message of the metadata has a version of its own, and a newer one is written once all nodes can read it.
-So an update to another level is refused: by its own row, from version 2 on by the error of the request. One to the
-level that a feature has (features.py), and an empty one, succeed.
+So an update to another level is refused by the error of the request, and before version 2 by its own row, too: clients
+look at either. One to the level that a feature has (features.py), and an empty one, succeed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ def update_features(parts: DoorParts, asked: Asked, body: UpdateFeaturesRequest)
     yield from ()
     parts.rights.check_cluster(asked.caller, API, Operation.ALTER)
     errors = {update.feature: _refusal(update) for update in body.feature_updates}
-    first = next((error for error in errors.values() if error is not None), None)
-    whole = first if asked.version >= FIRST_WITHOUT_ROWS else None
+    whole = next((error for error in errors.values() if error is not None), None)
     rows = [
         UpdatableFeatureResult(
             feature=feature, error_code=code_of(error, API, asked.version), error_message=message_of(error)

@@ -101,7 +101,9 @@ def _in_kafkas_terms(image: MetadataImage, node_id: int, result: PartitionFetchR
         return result.error
     if not result.topic_id:
         return _UNKNOWN_NAME
-    return None if result.error is None else unless_elsewhere(image, node_id, result.partition, result.error)
+    if result.error is None:
+        return None
+    return unless_elsewhere(image, node_id, result.partition, result.topic_id, result.error)
 
 
 def failed(asked: Asked, body: FetchRequest, error: ApiError) -> FetchResponse:

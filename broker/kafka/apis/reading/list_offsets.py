@@ -6,7 +6,9 @@
     -6  the first offset that is still to be uploaded to tiered storage (v11, KIP-1023)
 
 Without tiered storage -4 is the log start, and -5 and -6 are -1, as in Kafka. -1 with the timestamp -1 is also the
-answer where no record is as late as asked. Not here: the look-up (`broker/apis/list_offsets.py`).
+answer where no record is as late as asked. The `replica_id` is not looked at: whoever asks is a client, because brokers
+ask each other by gRPC, and kafka-python 3.0.0 to 3.0.11 sends 0. Kafka tells such a client the end of the log in place
+of the high watermark. Not here: the look-up (`broker/apis/list_offsets.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from broker.kafka.schemas.offsets import (
     ListOffsetsTopicResponse,
 )
 from metadata.image import MetadataImage
-from penstock.errors import ApiError, InvalidRequestError, TopicAuthorizationFailedError, UnsupportedVersionError
+from penstock.errors import ApiError, InvalidRequestError, UnsupportedVersionError
 from penstock.messages import offsets as ours
 from penstock.messages.client_apis import LIST_OFFSETS
 from penstock.messages.security.acls import Operation
@@ -57,8 +59,6 @@ class ListOffsetsPlans:
         self._parts = parts
 
     def __call__(self, asked: Asked, body: ListOffsetsRequest) -> Plan:
-        if body.replica_id >= 0:
-            return refusal(body, TopicAuthorizationFailedError.code)
         image = self._parts.image()
         named = Counter((topic.name, one.partition_index) for topic in body.topics for one in topic.partitions)
         told, questions = [], []
@@ -96,7 +96,8 @@ class ListOffsetsPlans:
         found: ours.ListOffsetsResponse = yield Ask(API, question_of_all)
         for result, (question, answer) in zip(found.partitions, questions, strict=True):
             if result.error is not None:
-                error = unless_elsewhere(self._parts.image(), self._parts.node_id, question.partition, result.error)
+                key, topic_id = question.partition, question.topic_id
+                error = unless_elsewhere(self._parts.image(), self._parts.node_id, key, topic_id, result.error)
                 answer.error_code = code_of(error, API, asked.version)
             else:
                 answer.timestamp, answer.offset = result.timestamp_ms, result.offset

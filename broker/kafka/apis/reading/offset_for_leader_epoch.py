@@ -1,7 +1,8 @@
 """OffsetForLeaderEpoch: where a leader epoch ends in the leader's log (KIP-320), in versions 2 to 4.
 
-Consumers ask it after a change of leader, to learn whether records that they have read were truncated. Not here: the
-look-up (`broker/apis/offset_for_leader_epoch.py`).
+Consumers ask it after a change of leader, to learn whether records that they have read were truncated. The
+`replica_id` is not looked at, as in Kafka: the right to describe the topic is enough. Not here: the look-up
+(`broker/apis/offset_for_leader_epoch.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from broker.kafka.schemas.offsets import (
     OffsetForLeaderEpochResponseEpochEndOffset,
     OffsetForLeaderTopicResult,
 )
-from penstock.errors import ApiError, TopicAuthorizationFailedError
+from penstock.errors import ApiError
 from penstock.messages import offsets as ours
 from penstock.messages.client_apis import OFFSET_FOR_LEADER_EPOCH
 from penstock.messages.security.acls import Operation
@@ -36,8 +37,6 @@ class OffsetForLeaderEpochPlans:
         self._parts = parts
 
     def __call__(self, asked: Asked, body: OffsetForLeaderEpochRequest) -> Plan:
-        if body.replica_id >= 0:
-            return refusal(body, TopicAuthorizationFailedError.code)
         image = self._parts.image()
         told, questions, answers = [], [], []
         for topic in body.topics:
@@ -60,15 +59,22 @@ class OffsetForLeaderEpochPlans:
         for at in range(0, len(questions), PORTION):
             request = ours.OffsetForLeaderEpochRequest(tuple(questions[at : at + PORTION]))
             found: ours.OffsetForLeaderEpochResponse = yield Ask(API, request)
-            for result, part in zip(found.partitions, answers[at : at + PORTION], strict=True):
-                self._tell(asked, result, part)
+            for question, result, part in zip(
+                request.partitions, found.partitions, answers[at : at + PORTION], strict=True
+            ):
+                self._tell(asked, question.topic_id, result, part)
         return OffsetForLeaderEpochResponse(topics=told)
 
     def _tell(
-        self, asked: Asked, result: ours.EpochPartitionResult, part: OffsetForLeaderEpochResponseEpochEndOffset
+        self,
+        asked: Asked,
+        topic_id: str,
+        result: ours.EpochPartitionResult,
+        part: OffsetForLeaderEpochResponseEpochEndOffset,
     ) -> None:
         if result.error is not None:
-            error = unless_elsewhere(self._parts.image(), self._parts.node_id, result.partition, result.error)
+            parts = self._parts
+            error = unless_elsewhere(parts.image(), parts.node_id, result.partition, topic_id, result.error)
             part.error_code = code_of(error, API, asked.version)
         else:
             part.leader_epoch, part.end_offset = result.leader_epoch, result.end_offset

@@ -5,7 +5,9 @@
               here; answered like the others, as Kafka does without an authorizer. They know TRANSACTION_ABORTABLE
 
 A transaction gets all of its partitions or none (broker/transactions/partitions.py). An error of the request is told
-for each partition, from version 4 on by the answer's own `error_code`.
+for each partition, from version 4 on by the answer's own `error_code`. A partition of an internal topic gets
+TOPIC_AUTHORIZATION_FAILED, with or without an authorizer, as in Kafka: a producer's marker has no place among the
+records of a coordinator, which adds its own partition when a group's offsets become part of a transaction.
 """
 
 from __future__ import annotations
@@ -25,13 +27,23 @@ from broker.kafka.schemas.transactions import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTopicResult,
 )
-from penstock.errors import ApiError
+from metadata.image import MetadataImage
+from metadata.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from penstock.errors import (
+    ApiError,
+    OperationNotAttemptedError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
 from penstock.messages.client_apis import PARTITIONS_MAX
 from penstock.messages.transactions import producers as messages
 from penstock.messages.transactions.transaction_apis import ADD_PARTITIONS_TO_TXN
 from penstock.types import TopicPartition
 
 FIRST_WITH_MANY: Final = 4
+_NOT_FOR_PRODUCERS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+"""The metadata's own topic is unknown to clients, and is answered so."""
+_NOT_ATTEMPTED: Final = OperationNotAttemptedError("nothing was added: another partition of the request was refused")
 
 
 @dataclass(slots=True)
@@ -49,8 +61,10 @@ class _Named:
 
 def add_partitions_to_txn(parts: DoorParts, asked: Asked, body: AddPartitionsToTxnRequest) -> Plan:
     named = _named(asked, body)
-    for at in range(0, len(named), PARTITIONS_MAX):
-        some = named[at : at + PARTITIONS_MAX]
+    image = parts.image()
+    wanted = [one for one in named if not _refused(asked, image, one)]
+    for at in range(0, len(wanted), PARTITIONS_MAX):
+        some = wanted[at : at + PARTITIONS_MAX]
         request = messages.AddPartitionsToTxnRequest(tuple(one.request for one in some), waits=True)
         made: messages.AddPartitionsToTxnResponse = yield Ask(ADD_PARTITIONS_TO_TXN.name, request)
         for one, result in zip(some, made.transactions, strict=True):
@@ -70,6 +84,21 @@ def add_partitions_to_txn_failed(
     for place in named[0].places:
         place.partition_error_code = code
     return _answer(asked, named)
+
+
+def _refused(asked: Asked, image: MetadataImage, one: _Named) -> bool:
+    """True for a transaction with partitions of internal topics; its place in the answer is filled then."""
+    partitions = one.request.partitions
+    if not any(partition.topic in _NOT_FOR_PRODUCERS for partition in partitions):
+        return False
+    for place, partition in zip(one.places, partitions, strict=True):
+        error: ApiError = _NOT_ATTEMPTED
+        if partition.topic in _NOT_FOR_PRODUCERS:
+            error = TopicAuthorizationFailedError(f"{partition.topic} is the cluster's own topic")
+        elif image.partition(*partition) is None:
+            error = UnknownTopicOrPartitionError(f"there is no partition {partition}")
+        place.partition_error_code = code_of(error, ADD_PARTITIONS_TO_TXN.name, asked.version)
+    return True
 
 
 def _named(asked: Asked, body: AddPartitionsToTxnRequest) -> list[_Named]:

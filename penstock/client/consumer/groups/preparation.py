@@ -21,7 +21,7 @@ from penstock.client.consumer.groups.steps import CommittedPlace
 from penstock.errors import ApiError, PenstockError, StaleMemberEpochError, UnstableOffsetCommitError
 from penstock.messages.groups.offsets import OffsetFetchGroup, OffsetFetchResult
 from penstock.tasks import watch
-from penstock.types import NO_EPOCH, NO_OFFSET, CommittedOffset, TopicPartition
+from penstock.types import NO_EPOCH, CommittedOffset, TopicPartition
 
 PARTITIONS_PER_CALL_MAX = 1_000
 """Limit for one question; more are asked for one after the other."""
@@ -160,10 +160,10 @@ class Preparation:
 
 
 def _committed(result: OffsetFetchResult) -> CommittedOffset | None:
-    if result.offset == NO_OFFSET:
+    if result.offset < 0:  # nothing was committed, or Kafka's clients committed "the start" or "the end"
         return None
     return CommittedOffset(result.offset, result.leader_epoch, result.metadata, result.commit_timestamp_ms)
 
 
 def _place(result: OffsetFetchResult) -> CommittedPlace | None:
-    return None if result.offset == NO_OFFSET else CommittedPlace(result.offset, result.leader_epoch)
+    return None if result.offset < 0 else CommittedPlace(result.offset, result.leader_epoch)

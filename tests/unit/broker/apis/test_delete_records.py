@@ -216,6 +216,17 @@ def test_a_deletion_that_is_late_is_said_to_be_so_and_forgotten() -> None:
     run(scenario)
 
 
+def test_a_time_out_of_0_waits_for_no_other_replica_but_for_the_brokers_own_disk() -> None:
+    """Clients send it to be answered at once: what needs no other replica is done, and not late."""
+
+    async def scenario(node: Node) -> None:
+        for offset in (7, 9):
+            (result,) = await node.answer(node.ask((PARTITION, offset), timeout_ms=0))
+            assert (result.error, result.low_watermark) == (None, offset)
+
+    run(scenario, isr=(1,), active=(1,))
+
+
 def test_a_leader_that_is_leader_no_more_says_so() -> None:
     async def scenario(node: Node) -> None:
         request = node.ask((PARTITION, 7))
@@ -298,9 +309,9 @@ def test_a_partition_that_is_named_twice_is_refused_the_second_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "allowed"), [("compact", False), ("delete,compact", True), ("compact,delete", True)]
+    ("policy", "allowed"), [("compact", False), ("delete,compact", True), ("compact,delete", True), ("", True)]
 )
-def test_only_a_topic_that_deletes_lets_records_be_deleted(policy: str, allowed: bool) -> None:
+def test_a_topic_that_is_only_compacted_does_not_let_records_be_deleted(policy: str, allowed: bool) -> None:
     async def scenario(node: Node) -> None:
         node.partition.log.update_config(replace(SMALL, cleanup_policy=policy))
         (result,) = await node.answer(node.ask((PARTITION, 7)))

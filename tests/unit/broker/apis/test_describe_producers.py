@@ -31,9 +31,9 @@ from tests.support.sinks import CALLER, Sink
 WALL_MS = 1_700_000_000_000
 
 
-def asked(*partitions: Partition) -> tuple[PartitionProducers, ...]:
+def asked(*partitions: Partition, of_replicas: bool = False) -> tuple[PartitionProducers, ...]:
     by_key = {TopicPartition("t", number): partition for number, partition in enumerate(partitions)}
-    body = DescribeProducersRequest(tuple(DescribeProducersPartition(key, TOPIC_ID) for key in by_key))
+    body = DescribeProducersRequest(tuple(DescribeProducersPartition(key, TOPIC_ID) for key in by_key), of_replicas)
     request = Request("DescribeProducers", body, Sink(), CALLER, NOW_NS)
     lookup: Any = SimpleNamespace(get=lambda key, topic_id: by_key[key])
     DescribeProducersApi(lookup).handle(request, body)
@@ -83,11 +83,13 @@ def test_a_truncation_is_in_the_answer(tmp_path: Path) -> None:
     assert [(one.producer_id, one.last_sequence) for one in asked(partition)[0].producers] == [(7, 2)]
 
 
-def test_a_follower_does_not_answer(tmp_path: Path) -> None:
-    partition = make_partition(tmp_path)
-    partition.become_follower(state(leader_id=2), NOBODY)
+def test_a_follower_answers_only_who_asks_for_replicas(tmp_path: Path) -> None:
+    partition = leading(tmp_path, 7)
+    partition.become_follower(state(leader_id=2, leader_epoch=6), NOBODY)
     (told,) = asked(partition)
     assert isinstance(told.error, NotLeaderOrFollowerError) and told.producers == ()
+    (told,) = asked(partition, of_replicas=True)
+    assert told.error is None and [one.producer_id for one in told.producers] == [7]
 
 
 def test_partitions_that_have_no_room_in_the_answer_are_asked_for_again(

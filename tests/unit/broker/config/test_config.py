@@ -186,7 +186,6 @@ def test_a_key_without_default_must_be_set(name: str) -> None:
         ("log_cleaner_min_cleanable_ratio", "half", "must be a number; write it like 0.5"),
         ("log_retention_ms", -2, "must be from -1 to"),
         ("log_cleanup_policy", "compcat", "did you mean compact?"),
-        ("log_cleanup_policy", "", "is empty; write delete, compact, or delete,compact"),
         ("broker_rack", 7, "must be a string of one line"),
         ("log_dirs", 7, "must be a list of strings"),
         ("log_dirs", ["/a", 7], "must be a list of strings"),

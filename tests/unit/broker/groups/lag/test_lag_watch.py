@@ -131,6 +131,16 @@ def test_a_replica_here_is_looked_at_and_leaders_of_others_are_asked_for_the_nex
     run_virtual(main())
 
 
+def test_an_offset_below_0_is_none_and_has_no_lag() -> None:
+    async def main() -> None:
+        shard = FakeShard({"g": {"here": {0: Kept(-2, topic_id="id-here")}}})
+        watch = LagWatch(lambda: [shard], ends_of(Leaders(), FakeLookup(here=10)), TOPICS, virtual_clock(), no_failure)
+        await watch.look()
+        assert (watch.snapshot.groups["g"].lag, watch.snapshot.counts.unknown_ends) == (0, 0)
+
+    run_virtual(main())
+
+
 def test_leaders_are_asked_one_after_the_other_and_one_that_is_gone_leaves_no_old_end() -> None:
     async def main() -> None:
         leaders = Leaders()

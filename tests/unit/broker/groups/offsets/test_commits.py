@@ -11,7 +11,6 @@ from penstock.errors import (
     IllegalGenerationError,
     InvalidCommitOffsetSizeError,
     OffsetMetadataTooLargeError,
-    OffsetOutOfRangeError,
     UnknownMemberIdError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -51,6 +50,16 @@ def test_the_first_and_the_last_offset_that_there_may_be(shard: OffsetsShard, of
     assert shard.fetched("g") == {"t:0": offset}
 
 
+@pytest.mark.parametrize("offset", [-1, -2, -(1 << 63)])
+def test_an_offset_below_0_is_kept_as_kafkas_clients_mean_it(shard: OffsetsShard, offset: int) -> None:
+    """kafkajs commits -1 or -2 for "the end" or "the start", and reads it back."""
+    shard.commit("g", {"t:0": 7})
+    assert shard.commit("g", {"t:0": offset, "u:0": 3}) == [None, None]
+    assert shard.fetched("g") == {"t:0": offset, "u:0": 3}
+    shard.reload()
+    assert shard.fetched("g") == {"t:0": offset, "u:0": 3}
+
+
 def test_a_topic_is_found_by_its_id(shard: OffsetsShard) -> None:
     assert shard.commit("g", {"t:1": 3}, topic_id=shard.topics.id("t")) == [None]
     assert shard.fetched("g") == {"t:1": 3}
@@ -73,8 +82,6 @@ def test_a_time_of_expiry_is_the_clients_own_and_leaves_no_room_for_the_rest(sha
         ({"t:3": 1}, {}, UnknownTopicOrPartitionError),
         ({"t:-1": 1}, {}, UnknownTopicOrPartitionError),
         ({"t:0": 1}, {"topic_id": UNKNOWN_ID}, UnknownTopicIdError),
-        ({"t:0": -1}, {}, OffsetOutOfRangeError),
-        ({"t:0": -(1 << 63)}, {}, OffsetOutOfRangeError),
         ({"t:0": 1}, {"metadata": "x" * 4_097}, OffsetMetadataTooLargeError),
         ({"t:0": 1}, {"metadata": "🙂" * 2_049}, OffsetMetadataTooLargeError),
     ],

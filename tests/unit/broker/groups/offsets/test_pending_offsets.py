@@ -16,7 +16,6 @@ from penstock.errors import (
     IllegalGenerationError,
     InvalidProducerEpochError,
     OffsetMetadataTooLargeError,
-    OffsetOutOfRangeError,
     UnknownMemberIdError,
     UnknownTopicOrPartitionError,
 )
@@ -105,7 +104,6 @@ def test_several_groups_may_wait_for_one_transaction(shard: OffsetsShard) -> Non
     [
         ({"no:0": 1}, {}, UnknownTopicOrPartitionError),
         ({"t:3": 1}, {}, UnknownTopicOrPartitionError),
-        ({"t:0": -1}, {}, OffsetOutOfRangeError),
         ({"t:0": 1}, {"metadata": "x" * 4_097}, OffsetMetadataTooLargeError),
     ],
 )

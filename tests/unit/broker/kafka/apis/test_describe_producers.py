@@ -37,7 +37,7 @@ def outcomes(answer: Any) -> list[tuple[str, int, int, int]]:
 def test_each_partition_has_its_own_outcome() -> None:
     plan = describe_producers_plan(PARTS)(asked(0), request(t=[1, 9], gone=[0], bad=[0], u=[0]))
     body = first_ask(plan, "DescribeProducers")
-    assert [str(one.partition) for one in body.partitions] == ["t-1", "u-0"]
+    assert [str(one.partition) for one in body.partitions] == ["t-1", "u-0"] and body.of_replicas
     made = (
         PartitionProducers(TopicPartition("t", 1), None, (STATE, STATE)),
         PartitionProducers(TopicPartition("u", 0), UnknownTopicIdError()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -271,10 +271,22 @@ def test_a_broker_without_a_replica_of_the_partition_says_that_it_does_not_lead_
 
 def test_a_topic_that_was_created_again_meanwhile_is_unknown_by_its_old_id() -> None:
     for version, code in ((12, 3), (13, 100)):
-        plan = planned(version, request(("t", 0)))
+        parts = parts_of(topic_of("t", T_ID, ME))
+        plan = produce_plan(parts)(asked(version), request(("t", 0)))
         first_ask(plan, "Produce")
+        again = parts_of(topic_of("t", "N" * 21 + "A", ME)).image()
+        cast(Any, parts).metadata = again
         result = PartitionProduceResult(TopicPartition("t", 0), UnknownTopicIdError())
         assert only(ended(plan, ProduceResponse([result])), version).error_code == code
+
+
+@pytest.mark.parametrize("version", [3, 9, 10, 13])
+def test_a_broker_that_has_not_made_its_new_log_yet_says_that_it_does_not_lead_yet(version: int) -> None:
+    """Metadata has told of it already: a client that is told "no such topic" by that very broker fails its send."""
+    plan = planned(version, request(("t", 0)))
+    first_ask(plan, "Produce")
+    result = PartitionProduceResult(TopicPartition("t", 0), UnknownTopicIdError())
+    assert only(ended(plan, ProduceResponse([result])), version).error_code == 6
 
 
 @pytest.mark.parametrize("version", [7, 8, 13])

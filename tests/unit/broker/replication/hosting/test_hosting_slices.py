@@ -15,7 +15,7 @@ from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.hosting.hosting_slices import SLICE_MS, HostingSlices
 from broker.replication.hosting.replica_states import Replica
 from penstock.clock import ManualClock
-from penstock.errors import InvariantViolation, UnknownTopicOrPartitionError
+from penstock.errors import InvariantViolation, NotLeaderOrFollowerError
 from penstock.types import TopicPartition
 from storage.log.group_commit import GroupCommit
 from storage.log.log import Log
@@ -127,7 +127,7 @@ def test_a_partition_that_waits_is_hosted_in_its_newest_role_and_refuses_until_t
                 assign(manager, number)
             last = big(LOGS - 1)
             assert manager.hosts(last) and manager.statistics().to_create == LOGS - LOGS_OF_A_SLICE
-            with pytest.raises(UnknownTopicOrPartitionError, match="still to be created") as refused:
+            with pytest.raises(NotLeaderOrFollowerError, match="still to be created") as refused:
                 manager.get(last, TOPIC_ID)
             assert refused.value.retriable
             assign(manager, LOGS - 1, EPOCH + 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metadata.controller.config import ControllerConfig
+from metadata.topic_config import effective_topic_config
 from penstock.errors import InvalidConfigError, InvalidRequestError, PolicyViolationError, UnknownTopicOrPartitionError
 from penstock.messages.configs import AlterConfigsRequest, AlterConfigsResource, ConfigChange, ConfigOperation
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error
@@ -97,13 +98,25 @@ def test_lists_grow_and_shrink_item_by_item() -> None:
     assert cluster.alter_configs("t", ConfigChange("cleanup.policy", SUBTRACT, "delete")) is None
     assert cluster.image.topic_config("t") == {"cleanup.policy": "compact"}
     for change, says in (
-        (ConfigChange("cleanup.policy", SUBTRACT, "compact"), "empty"),
         (ConfigChange("cleanup.policy", APPEND, "shrink"), "shrink"),
         (ConfigChange("retention.ms", APPEND, "1"), "not a list"),
         (ConfigChange("cleanup.polisy", APPEND, "delete"), "did you mean cleanup.policy"),
     ):
         assert is_error(cluster.alter_configs("t", change), InvalidConfigError, says)
     assert cluster.image.topic_config("t") == {"cleanup.policy": "compact"}
+
+
+def test_the_cleanup_policy_may_be_empty_whichever_way_it_gets_so() -> None:
+    """KIP-1161: neither deleted nor compacted."""
+    cluster = Cluster(brokers=1)
+    cluster.create("t")
+    for change in (ConfigChange("cleanup.policy", SUBTRACT, "delete"), ConfigChange("cleanup.policy", SET, " ")):
+        assert cluster.alter_configs("t", change) is None
+        assert cluster.image.topic_config("t") == {"cleanup.policy": ""}
+    assert effective_topic_config(cluster.image.topic_config("t"))["cleanup.policy"] == ()
+    assert cluster.alter_configs("t", ConfigChange("cleanup.policy", APPEND, "compact")) is None
+    assert cluster.image.topic_config("t") == {"cleanup.policy": "compact"}
+    assert is_error(cluster.alter_configs("t", ConfigChange("cleanup.policy", SET, ",")), InvalidConfigError, "empty")
 
 
 def test_validate_only_changes_nothing() -> None:

@@ -168,15 +168,13 @@ def test_what_a_broker_would_have_in_the_end_must_go_together() -> None:
     assert of(cluster, "") == {"log.roll.ms": "10"} and of(cluster, "1") == {"log.roll.jitter.ms": "9"}
 
 
-def test_lists_grow_and_shrink_from_what_the_metadata_has() -> None:
+def test_lists_grow_and_shrink_from_what_the_metadata_has_or_else_from_the_default() -> None:
     cluster = cluster_of(1)
 
     def change(operation: ConfigOperation, value: str) -> Exception | None:
         return cluster.alter_configs("1", ConfigChange("logger.level", operation, value), resource_type="broker")
 
-    says = "logger.level has no value here that items could be added to or taken from: set it"
-    assert is_error(change(APPEND, "raft=debug"), InvalidConfigError, says)
-    assert change(SET, "info") is None and change(APPEND, "raft=debug") is None
+    assert change(APPEND, "raft=debug") is None
     assert of(cluster, "1") == {"logger.level": "info,raft=debug"}
     assert change(SUBTRACT, "info") is None and of(cluster, "1") == {"logger.level": "raft=debug"}
     assert is_error(change(SUBTRACT, "raft=debug"), InvalidConfigError, "would be empty")

@@ -24,7 +24,7 @@ from tests.unit.broker.kafka.apis.reading.reading_node import EPOCH, ReadingNode
 T = 1_700_000_000_000
 VERSIONS = range(1, 12)
 LATEST, EARLIEST, LARGEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
-UNSUPPORTED, INVALID_REQUEST, UNKNOWN_TOPIC, NOT_LEADER, NOT_AUTHORIZED = 35, 42, 3, 6, 29
+UNSUPPORTED, INVALID_REQUEST, UNKNOWN_TOPIC, NOT_LEADER = 35, 42, 3, 6
 
 
 @pytest.fixture
@@ -135,10 +135,17 @@ def test_the_leader_epoch_of_the_client_is_checked(node: ReadingNode, epoch: int
     assert one.error_code == code
 
 
-def test_a_client_that_says_it_is_a_replica_may_not_ask(node: ReadingNode) -> None:
-    """It would be told of records that are not committed."""
-    (one,) = asks(node, ("t", 0, LATEST), replica_id=2)
-    assert (one.error_code, one.offset) == (NOT_AUTHORIZED, -1)
+@pytest.mark.parametrize("replica_id", [-2, 0, 2])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_client_that_says_it_is_a_replica_is_told_what_others_are(
+    node: ReadingNode, version: int, replica_id: int
+) -> None:
+    """Every consumer of kafka-python 3.0.0 to 3.0.11 says 0. It is told of no record that is not committed."""
+    partition = node.hosted[TopicPartition("t", 0)]
+    partition.append_as_leader(build_batch([b"not flushed"], timestamps_ms=T), 1, 0, T)
+    for timestamp, offset in ((LATEST, 3), (EARLIEST, 1)):
+        (one,) = asks(node, ("t", 0, timestamp), version=version, replica_id=replica_id)
+        assert (one.error_code, one.offset) == (0, offset)
 
 
 def test_the_time_that_the_client_gives_is_that_of_the_look_up(node: ReadingNode) -> None:

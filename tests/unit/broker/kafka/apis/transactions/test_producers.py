@@ -90,6 +90,38 @@ def outcomes(ask: messages.AddPartitionsToTxnRequest, error: ApiError | None) ->
 
 
 @pytest.mark.parametrize("version", range(6))
+@pytest.mark.parametrize("internal", ["__consumer_offsets", "__transaction_state"])
+def test_a_transaction_gets_no_partition_of_an_internal_topic(internal: str, version: int) -> None:
+    """Its marker would stand among a coordinator's records. Kafka says so without an authorizer, too."""
+    body = adding(version, ("t", [0]), (internal, [0, 9]), ("gone", [0]))
+    with pytest.raises(StopIteration) as end:
+        next(plan_of("AddPartitionsToTxn", version, body))
+    assert added(end.value.value, version) == [
+        ("t", 0, NOT_ATTEMPTED),
+        (internal, 0, 29),
+        (internal, 9, 29),
+        ("gone", 0, UNKNOWN_TOPIC),
+    ]
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_refused_transaction_does_not_stop_the_others_of_its_request(version: int) -> None:
+    body = adding(version, ("__consumer_offsets", [0]))
+    body.transactions += adding(version, ("t", [0])).transactions
+    plan = plan_of("AddPartitionsToTxn", version, body)
+    ask = first_ask(plan, "AddPartitionsToTxn")
+    assert [one.partitions for one in ask.transactions] == [(TopicPartition("t", 0),)]
+    read = read_by_client(ended(plan, outcomes(ask, None)), version)
+    codes = [
+        part.partition_error_code
+        for one in read.results_by_transaction
+        for topic in one.topic_results
+        for part in topic.results_by_partition
+    ]
+    assert codes == [29, OK]
+
+
+@pytest.mark.parametrize("version", range(6))
 def test_partitions_are_added_to_a_transaction(version: int) -> None:
     plan = plan_of("AddPartitionsToTxn", version, adding(version, ("t", [1, 0]), ("u", [0])))
     ask = first_ask(plan, "AddPartitionsToTxn")
