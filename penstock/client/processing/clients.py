@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Mark:
-    """What processors have left on one consumer."""
+    """The traces of processors on one consumer."""
 
     is_unsettled: bool = False
     held: set[TopicPartition] = field(default_factory=set)
@@ -152,7 +152,7 @@ class Clients:
         await self._result(self._producer.abort_transaction())
 
     def __repr__(self) -> str:
-        return f"{self._consumer!r}, {self._producer!r}"
+        return f"Clients({self._consumer!r}, {self._producer!r})"
 
 
 def polled_partitions(consumer: Any) -> list[TopicPartition]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Unpack
 
 from penstock.client.consumer.async_consumer import AsyncConsumer
 from penstock.client.consumer.consumer import Consumer
 from penstock.client.faces import documented_by
-from penstock.client.processing.processing_core import Stop
+from penstock.client.processing.processing_core import StopEvent
 from penstock.client.processing.processing_options import ProcessingOptions
 from penstock.client.processing.processing_statistics import ProcessingStatistics
 from penstock.client.processing.record_processor import AsyncHandler, AsyncRecordProcessor, Handler, RecordProcessor
@@ -21,7 +20,7 @@ def process(
     producer: Producer,
     handler: Handler,
     *,
-    stop: Stop | None = None,
+    stop: StopEvent | None = None,
     metrics_port: int | None = None,
     **options: Unpack[ProcessingOptions],
 ) -> ProcessingStatistics:
@@ -64,7 +63,7 @@ async def async_process(
     producer: AsyncProducer,
     handler: AsyncHandler,
     *,
-    stop: Stop | None = None,
+    stop: StopEvent | None = None,
     metrics_port: int | None = None,
     **options: Unpack[ProcessingOptions],
 ) -> ProcessingStatistics:
@@ -77,4 +76,4 @@ async def async_process(
     try:
         return await processor.run()
     finally:
-        await asyncio.to_thread(end)  # it waits for the page's thread
+        end()

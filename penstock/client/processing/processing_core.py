@@ -25,16 +25,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from inspect import isawaitable
-from random import Random
 from typing import Any, Final, Protocol
 
+from penstock.backoff import Backoff
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.processing.batch import Batch
 from penstock.client.processing.clients import Clients
 from penstock.client.processing.output import Output, checked_outputs, dead_letter
 from penstock.client.processing.processing_options import ProcessingConfig
 from penstock.client.processing.processing_statistics import ProcessingStatistics
-from penstock.client.processing.verdicts import Again, Bury, End, Verdict, Verdicts, place_of
+from penstock.client.processing.verdicts import Bury, End, RetryIn, Verdict, Verdicts, place_of
 from penstock.clock import Clock
 from penstock.errors import (
     AuthorizationFailedError,
@@ -64,7 +64,7 @@ OUTAGES: Final = (TimedOutError, BootstrapError, BufferExhaustedError)
 _log = logging.getLogger(__name__)
 
 
-class Stop(Protocol):
+class StopEvent(Protocol):
     """A `threading.Event`, or an `asyncio.Event`."""
 
     def set(self) -> None: ...
@@ -80,22 +80,22 @@ class ProcessingCore:
         clients: Clients,
         handler: Callable[[ConsumerRecord], Any],
         config: ProcessingConfig,
-        stopped: Stop,
+        stopped: StopEvent,
         clock: Clock,
-        random: Random,
+        backoff: Backoff,
     ) -> None:
         self.clients = clients
         self._handler, self._config = handler, config
         self.stopped, self._clock = stopped, clock
-        self._verdicts = Verdicts(config, random)
+        self._verdicts = Verdicts(config, backoff)
         self.counts = ProcessingStatistics()
         self._batch: Batch | None = None  # until it is committed, or undone
         self._held: dict[TopicPartition, int] = {}
         """Partitions that are paused, and when they are resumed."""
         self._attempts: dict[TopicPartition, tuple[int, int]] = {}
-        """Of the record that each partition waits for: its offset, and how often its handler has failed."""
+        """The record that each partition waits for: its offset, and how often its handler has failed."""
         self._delayed: dict[TopicPartition, tuple[int, int]] = {}
-        """Of the record that each partition waits for: its offset, and when its time has come."""
+        """The record that each partition waits for: its offset, and when its time has come."""
         self._undone = 0  # batches in a row
         self._passed_due_ms = clock.now_ms()
 
@@ -246,7 +246,7 @@ class ProcessingCore:
             verdict = self._verdict(record, partition, error)
             if isinstance(verdict, End):
                 raise verdict.error from error
-            if isinstance(verdict, Again):
+            if isinstance(verdict, RetryIn):
                 batch.leave(record, self._clock.now_ms() + verdict.wait_ms)
                 self.counts = replace(self.counts, retries=self.counts.retries + 1)
                 return
@@ -271,7 +271,7 @@ class ProcessingCore:
         verdict = self._verdicts.of(record, error, attempts)
         if isinstance(verdict, Bury):
             _log.warning("%s: to %s, because the handler has raised %r", place_of(record), verdict.topic, error)
-        elif isinstance(verdict, Again):
+        elif isinstance(verdict, RetryIn):
             text = "%s: again in %d ms, because the handler has raised %r (attempt %d)"
             _log.warning(text, place_of(record), verdict.wait_ms, error, attempts)
         return verdict
@@ -347,4 +347,4 @@ class ProcessingCore:
         return (self._clock.now_ns() - batch.began_ns) / 1e9
 
     def __repr__(self) -> str:
-        return f"{self.clients!r}, {self.counts!r}"
+        return f"ProcessingCore({self.clients!r}, {self.counts!r})"

@@ -9,13 +9,14 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Unpack
 
+from penstock.backoff import Backoff
 from penstock.client.consumer.async_consumer import AsyncConsumer
 from penstock.client.consumer.consumer import Consumer
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.processing.clients import Clients, finished, note_polls
 from penstock.client.processing.output import Outputs
-from penstock.client.processing.processing_core import ProcessingCore, Stop
+from penstock.client.processing.processing_core import ProcessingCore, StopEvent
 from penstock.client.processing.processing_options import ProcessingOptions, processing_config
 from penstock.client.processing.processing_statistics import ProcessingStatistics
 from penstock.client.producer.async_producer import AsyncProducer
@@ -38,7 +39,7 @@ class RecordProcessor:
         producer: Producer,
         handler: Handler,
         *,
-        stop: Stop | None = None,
+        stop: StopEvent | None = None,
         environment: ClientEnvironment | None = None,
         **options: Unpack[ProcessingOptions],
     ) -> None:
@@ -87,7 +88,7 @@ class AsyncRecordProcessor:
         producer: AsyncProducer,
         handler: AsyncHandler,
         *,
-        stop: Stop | None = None,
+        stop: StopEvent | None = None,
         environment: ClientEnvironment | None = None,
         **options: Unpack[ProcessingOptions],
     ) -> None:
@@ -123,14 +124,19 @@ def is_coroutine_function(handler: Any) -> bool:
 
 
 def _core(
-    clients: Clients, handler: Any, stop: Stop | None, environment: ClientEnvironment | None, options: ProcessingOptions
+    clients: Clients,
+    handler: Any,
+    stop: StopEvent | None,
+    environment: ClientEnvironment | None,
+    options: ProcessingOptions,
 ) -> ProcessingCore:
     if not callable(handler):
         raise HandlerError(f"the handler {handler!r:.200} cannot be called: give a function that takes a record")
     machine = given_or_system(environment)
     stopped = machine.threads.event() if stop is None else stop
     config = processing_config(options)
-    return ProcessingCore(clients, handler, config, stopped, machine.clock, machine.random)
+    backoff = Backoff(config.backoff_ms, config.backoff_max_ms, machine.random)
+    return ProcessingCore(clients, handler, config, stopped, machine.clock, backoff)
 
 
 def _collector(core: ProcessingCore) -> ProcessingCollector:

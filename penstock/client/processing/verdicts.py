@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from random import Random
 from typing import Final
 
 from penstock.backoff import Backoff
@@ -66,7 +65,7 @@ class Bury:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class RetryIn:
     """The record is processed again, so long from now."""
 
     wait_ms: int
@@ -79,23 +78,22 @@ class End:
     error: ProcessingError
 
 
-Verdict = Bury | Again | End
+Verdict = Bury | RetryIn | End
 
 
 class Verdicts:
     """The judge of one processor."""
 
-    def __init__(self, config: ProcessingConfig, random: Random) -> None:
+    def __init__(self, config: ProcessingConfig, backoff: Backoff) -> None:
         self._config = config
-        self._backoff = Backoff(config.backoff_ms, config.backoff_max_ms, random)
+        self._backoff = backoff
 
     def wait_ms(self, attempts: int) -> int:
         """The wait after so many attempts have failed."""
         return self._backoff.wait_ms(attempts)
 
     def of(self, record: ConsumerRecord, error: Exception, attempts: int) -> Verdict:
-        """What becomes of the record, whose handler has raised this. `attempts`: how often it was tried, with this
-        time."""
+        """The verdict on a record whose handler has raised this. `attempts`: how often it was tried, with this time."""
         fault, config = self.fault(error), self._config
         raised = f"{place_of(record)}: the handler has raised {error!r}"
         if fault is Fault.RECORD:
@@ -120,7 +118,7 @@ class Verdicts:
                 error,
             )
         after_ms = error.after_ms if isinstance(error, RetryLater) else None
-        return Again(self.wait_ms(attempts) if after_ms is None else after_ms)
+        return RetryIn(self.wait_ms(attempts) if after_ms is None else after_ms)
 
     def fault(self, error: Exception) -> Fault:
         """See the module."""

@@ -8,8 +8,9 @@ import random
 import pytest
 
 from penstock import ConsumerRecord
+from penstock.backoff import Backoff
 from penstock.client.processing.processing_options import ProcessingConfig
-from penstock.client.processing.verdicts import Again, Bury, End, Fault, Verdicts
+from penstock.client.processing.verdicts import Bury, End, Fault, RetryIn, Verdicts
 from penstock.errors import (
     BootstrapError,
     ConfigError,
@@ -32,7 +33,8 @@ class PartnerAway(ConnectionError):
 
 
 def verdicts(**options: object) -> Verdicts:
-    return Verdicts(ProcessingConfig(**options), random.Random(0))  # type: ignore[arg-type]
+    config = ProcessingConfig(**options)  # type: ignore[arg-type]
+    return Verdicts(config, Backoff(config.backoff_ms, config.backoff_max_ms, random.Random(0)))
 
 
 @pytest.mark.parametrize(
@@ -88,21 +90,21 @@ def test_waits_double_up_to_the_limit_each_less_up_to_a_fifth() -> None:
     full = [100, 200, 400, 800, 1_000, 1_000]
     for attempt, most in enumerate(full, 1):
         again = judge.of(RECORD, ConnectionError(), attempt)
-        assert isinstance(again, Again) and most * 0.8 <= again.wait_ms <= most
+        assert isinstance(again, RetryIn) and most * 0.8 <= again.wait_ms <= most
     waits = {judge.wait_ms(5) for _ in range(20)}
     assert len(waits) > 5, "processors that failed together do not come back together"
 
 
 def test_a_handler_may_say_when() -> None:
-    assert verdicts().of(RECORD, RetryLater("at the partner's word", after_ms=30_000), 50) == Again(30_000)
+    assert verdicts().of(RECORD, RetryLater("at the partner's word", after_ms=30_000), 50) == RetryIn(30_000)
     with pytest.raises(ValueError, match="after_ms=-1"):
         RetryLater(after_ms=-1)
 
 
 def test_an_outage_has_no_last_attempt_and_an_error_that_nobody_knows_has() -> None:
     judge = verdicts(retries=9, dead_letters="dead")
-    assert isinstance(judge.of(RECORD, ConnectionError(), 10_000), Again)
-    assert isinstance(judge.of(RECORD, BadOrder(), 9), Again)
+    assert isinstance(judge.of(RECORD, ConnectionError(), 10_000), RetryIn)
+    assert isinstance(judge.of(RECORD, BadOrder(), 9), RetryIn)
     ended = judge.of(RECORD, BadOrder(), 10)
     assert isinstance(ended, End) and "name BadOrder in dead_letter_errors" in str(ended.error)
     assert isinstance(verdicts(retries=0).of(RECORD, BadOrder(), 1), End)
