@@ -23,6 +23,7 @@ from penstock.types import NO_EPOCH, ProducerIdAndEpoch
 
 WALL_MS = 1_700_000_000_000
 ID = "a" * 22
+CALLS_MAX = 50_000
 
 
 class World:
@@ -114,6 +115,7 @@ class WorldConsumer:
 
     def poll(self, timeout_ms: int, records_max: int | None = None) -> list[ConsumerRecord]:
         self.world.begin("poll")
+        assert len(self.world.calls) < CALLS_MAX, "it does not end"
         limit = self.records_max if records_max is None else records_max
         found: list[ConsumerRecord] = []
         for place, state in self.states.items():

@@ -98,6 +98,9 @@ class Story:
         return self.trace
 
 
+WAYS = ("the same processor", "another processor", "another producer")
+
+
 def moments(*, is_long: bool) -> int:
     story = Story(-1, "the same processor", is_long=is_long)
     story.run()
@@ -105,7 +108,7 @@ def moments(*, is_long: bool) -> int:
     return story.world.moments
 
 
-@pytest.mark.parametrize("way", ["the same processor", "another processor", "another producer"])
+@pytest.mark.parametrize("way", WAYS)
 def test_an_interruption_at_any_line_loses_nothing_and_repeats_nothing(way: str) -> None:
     is_long = usually(False, long=True)
     count = moments(is_long=is_long)
