@@ -26,7 +26,7 @@ from tests.support.processing_world import World, WorldConsumer, WorldProducer
 from tests.unit.client.processing.test_interrupted import WAYS, Story, moments
 
 STRIDE = 3
-"""Of the moments, so many are passed over for one that is tried."""
+"""One moment of so many is tried."""
 
 
 def interruptions() -> None:
