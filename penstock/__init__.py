@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from penstock.client.consumer.consumer import Consumer as Consumer
     from penstock.client.consumer.consumer_record import ConsumerRecord as ConsumerRecord
     from penstock.client.processing.output import Output as Output
+    from penstock.client.processing.process import async_process as async_process
     from penstock.client.processing.process import process as process
+    from penstock.client.processing.record_processor import AsyncRecordProcessor as AsyncRecordProcessor
     from penstock.client.processing.record_processor import RecordProcessor as RecordProcessor
     from penstock.client.producer.async_producer import AsyncProducer as AsyncProducer
     from penstock.client.producer.future import BulkFuture as BulkFuture
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.client.producer.transactions.async_atomic_batches import AsyncAtomicBatches as AsyncAtomicBatches
     from penstock.client.producer.transactions.atomic_batches import AtomicBatches as AtomicBatches
     from penstock.errors import PenstockError as PenstockError
+    from penstock.errors import RetryLater as RetryLater
     from penstock.position import Position as Position
     from penstock.types import CommittedOffset as CommittedOffset
     from penstock.types import RecordMetadata as RecordMetadata
@@ -38,6 +41,7 @@ _HOMES = {
     "AsyncAtomicBatches": "penstock.client.producer.transactions.async_atomic_batches",
     "AsyncConsumer": "penstock.client.consumer.async_consumer",
     "AsyncProducer": "penstock.client.producer.async_producer",
+    "AsyncRecordProcessor": "penstock.client.processing.record_processor",
     "AtomicBatches": "penstock.client.producer.transactions.atomic_batches",
     "BulkFuture": "penstock.client.producer.future",
     "CommittedOffset": "penstock.types",
@@ -50,7 +54,9 @@ _HOMES = {
     "Producer": "penstock.client.producer.producer",
     "RecordFuture": "penstock.client.producer.future",
     "RecordMetadata": "penstock.types",
+    "RetryLater": "penstock.errors",
     "TopicPartition": "penstock.types",
+    "async_process": "penstock.client.processing.process",
     "process": "penstock.client.processing.process",
 }
 
@@ -60,6 +66,7 @@ __all__ = [
     "AsyncAtomicBatches",
     "AsyncConsumer",
     "AsyncProducer",
+    "AsyncRecordProcessor",
     "AtomicBatches",
     "BulkFuture",
     "CommittedOffset",
@@ -72,7 +79,9 @@ __all__ = [
     "RecordFuture",
     "RecordMetadata",
     "RecordProcessor",
+    "RetryLater",
     "TopicPartition",
+    "async_process",
     "errors",
     "process",
 ]

@@ -21,9 +21,11 @@ from penstock.local_errors.client_errors import CommitFailedError as CommitFaile
 from penstock.local_errors.client_errors import FatalProducerError as FatalProducerError
 from penstock.local_errors.client_errors import ForkedClientError as ForkedClientError
 from penstock.local_errors.client_errors import GreenThreadsError as GreenThreadsError
+from penstock.local_errors.client_errors import HandlerError as HandlerError
 from penstock.local_errors.client_errors import MissingDependencyError as MissingDependencyError
 from penstock.local_errors.client_errors import PositionsTakenError as PositionsTakenError
 from penstock.local_errors.client_errors import ProcessingError as ProcessingError
+from penstock.local_errors.client_errors import RetryLater as RetryLater
 from penstock.local_errors.client_errors import SubscriptionError as SubscriptionError
 from penstock.local_errors.client_errors import TimedOutError as TimedOutError
 from penstock.local_errors.client_errors import TransactionAbortedError as TransactionAbortedError

@@ -89,10 +89,30 @@ class FatalProducerError(PenstockError):
 
 
 class ProcessingError(PenstockError):
-    """A handler of `penstock.process` has raised, and there is no topic for dead letters; its cause is that error. What
-    the batch has written is aborted."""
+    """A handler of `penstock.process` has raised an error that ends the call; its cause is that error. No record is
+    lost: the one that it names is the next to be processed."""
 
     __module__ = "penstock.errors"
+
+
+class HandlerError(ProcessingError, TypeError):
+    """A handler of `penstock.process` is wrong: it is a coroutine function where a plain one belongs, returned what is
+    no `Output`, or raised an error of the program, such as a TypeError. Mend the program."""
+
+    __module__ = "penstock.errors"
+
+
+class RetryLater(PenstockError):
+    """Raised by a handler of `penstock.process` when the world is at fault, not the record: the record is processed
+    again, however often, `after_ms` later, or after the next back-off."""
+
+    __module__ = "penstock.errors"
+
+    def __init__(self, *args: object, after_ms: int | None = None) -> None:
+        super().__init__(*args)
+        if after_ms is not None and after_ms < 0:
+            raise ValueError(f"after_ms={after_ms} must be at least 0")
+        self.after_ms = after_ms
 
 
 class PositionsTakenError(PenstockError):

@@ -1,7 +1,8 @@
 """The ends of the logs that groups read: of the replicas here, and of others as their leaders tell.
 
-A replica here, leader or follower, knows the high watermark at no cost; a follower's is that of its last fetch. Leaders
-of other partitions are asked at their listeners for brokers, one request after the other, with a pause: at most
+The end is the last stable offset: where a reader of committed records ends, so a group that waits for the end of a
+transaction has no lag. A replica here, leader or follower, knows it at no cost; a follower's is that of its last fetch.
+Leaders of other partitions are asked at their listeners for brokers, one request after the other, with a pause: at most
 PARTITIONS_PER_ASK partitions each PAUSE_MS. Not here: which partitions groups read (lag_watch.py).
 """
 
@@ -50,7 +51,7 @@ class LogEnds:
         with the next `learn`."""
         here = self._partitions.find(partition)
         if here is not None:
-            return here.high_watermark if topic_id in ("", here.topic_id) else None
+            return here.last_stable_offset if topic_id in ("", here.topic_id) else None
         if len(self._wanted) < WANTED_MAX:
             self._wanted[partition] = None
         told = self._told.get(partition)
@@ -80,7 +81,7 @@ class LogEnds:
         self, leader_id: int, questions: list[ListOffsetsPartition]
     ) -> dict[TopicPartition, _ToldEnd]:
         self.partitions_asked += len(questions)
-        request = ListOffsetsRequest(tuple(questions), self._broker_id, ASK_MS)
+        request = ListOffsetsRequest(tuple(questions), self._broker_id, ASK_MS, read_committed=True)
         try:
             answer: ListOffsetsResponse = await self._ask(leader_id, request, ASK_MS)
         except ApiError:  # it is gone, or of a release that brokers do not ask

@@ -1,12 +1,18 @@
-"""`penstock.process`: a processor in one call. Not here: what it does (record_processor.py)."""
+"""`penstock.process` and `async_process`: a processor in one call. Not here: what it does (processing_core.py)."""
 
 from __future__ import annotations
 
+from typing import Unpack
+
+from penstock.client.consumer.async_consumer import AsyncConsumer
 from penstock.client.consumer.consumer import Consumer
+from penstock.client.faces import documented_by
+from penstock.client.processing.processing_core import StopEvent
+from penstock.client.processing.processing_options import ProcessingOptions
 from penstock.client.processing.processing_statistics import ProcessingStatistics
-from penstock.client.processing.record_processor import Handler, RecordProcessor
+from penstock.client.processing.record_processor import AsyncHandler, AsyncRecordProcessor, Handler, RecordProcessor
+from penstock.client.producer.async_producer import AsyncProducer
 from penstock.client.producer.producer import Producer
-from penstock.threads import Event
 
 
 def process(
@@ -14,10 +20,9 @@ def process(
     producer: Producer,
     handler: Handler,
     *,
-    batch_records: int | None = None,
-    dead_letters: str | None = None,
-    stop: Event | None = None,
+    stop: StopEvent | None = None,
     metrics_port: int | None = None,
+    **options: Unpack[ProcessingOptions],
 ) -> ProcessingStatistics:
     """Reads records, calls `handler` with each, and writes what it returns: each record's effect exactly once.
 
@@ -27,15 +32,20 @@ def process(
     `transactional_id`, another one in each process. A handler may be called twice for a record: what it does elsewhere
     may happen twice.
 
-    Records whose handler raises go to the topic `dead_letters`, if there is one, with their place and the error in
-    headers; else ProcessingError ends the call. It returns once `stop`, a `threading.Event`, is set, after the
-    transaction under way; Ctrl-C aborts that one. With `metrics_port`, Prometheus finds its counts at that port of
-    127.0.0.1 while it runs. A `RecordProcessor` offers the same with a method to stop it, its counts while it runs, and
-    a collector for a registry of yours.
+    When the handler raises, its error says whose fault it is. The record's (`dead_letter_errors`: ValueError,
+    LookupError and ArithmeticError unless you name others): the record goes to the topic `dead_letters`, with its place
+    and the error in headers; without such a topic ProcessingError ends the call. The world's (RetryLater,
+    ConnectionError, TimeoutError): the record is tried again until it succeeds, with a back-off that doubles from
+    `backoff_ms` to `backoff_max_ms`; what is before it is committed, and other partitions go on. The program's
+    (TypeError, NameError, a wrong return): HandlerError ends the call at once. Any other: it is tried again `retries`
+    times, and then ProcessingError ends the call. Whatever ends it, no record is lost.
+
+    `batch_records` bounds a transaction. With `delay_ms`, a record is processed no sooner than so long after its
+    timestamp. It returns once `stop`, a `threading.Event`, is set, after the transaction under way; Ctrl-C aborts that
+    one. With `metrics_port`, Prometheus finds its counts at that port of 127.0.0.1 while it runs. A `RecordProcessor`
+    offers the same with a method to stop it, its counts while it runs, and a collector for a registry of yours.
     """
-    processor = RecordProcessor(
-        consumer, producer, handler, batch_records=batch_records, dead_letters=dead_letters, stop=stop
-    )
+    processor = RecordProcessor(consumer, producer, handler, stop=stop, **options)
     if metrics_port is None:
         return processor.run()
     from penstock.client.processing.processing_metrics import serve
@@ -43,5 +53,27 @@ def process(
     end = serve(processor.collector(), metrics_port)
     try:
         return processor.run()
+    finally:
+        end()
+
+
+@documented_by(process)
+async def async_process(
+    consumer: AsyncConsumer,
+    producer: AsyncProducer,
+    handler: AsyncHandler,
+    *,
+    stop: StopEvent | None = None,
+    metrics_port: int | None = None,
+    **options: Unpack[ProcessingOptions],
+) -> ProcessingStatistics:
+    processor = AsyncRecordProcessor(consumer, producer, handler, stop=stop, **options)
+    if metrics_port is None:
+        return await processor.run()
+    from penstock.client.processing.processing_metrics import serve
+
+    end = serve(processor.collector(), metrics_port)
+    try:
+        return await processor.run()
     finally:
         end()

@@ -3,6 +3,7 @@
     penstock_processing_records_total            records of committed transactions
     penstock_processing_outputs_total            records that these have written, dead letters included
     penstock_processing_dead_letters_total       …those of records whose handler raised
+    penstock_processing_retries_total            failures of handlers after which the record is tried again
     penstock_processing_transactions_total       by `outcome`: committed, aborted
     penstock_processing_batch_seconds            a summary: from a poll's records to the end of their transaction
 
@@ -38,6 +39,7 @@ class ProcessingCollector:
             ("records", "Records of committed transactions.", counts.records),
             ("outputs", "Records that committed transactions have written, dead letters included.", counts.outputs),
             ("dead_letters", "Records whose handler raised, and which went to the dead letters.", counts.dead_letters),
+            ("retries", "Failures of handlers after which the record is tried again.", counts.retries),
         ):
             family = CounterMetricFamily(_PREFIX + name, meaning, labels=_LABELS)
             family.add_metric(labels, number)

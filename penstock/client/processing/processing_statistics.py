@@ -8,7 +8,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class ProcessingStatistics:
     """Counts since the beginning. `records` are those of committed transactions, `outputs` what they have written,
-    dead letters included. `seconds` is the time of all batches whose transaction has ended."""
+    dead letters included. `retries` are failures of handlers after which the record is tried again. `seconds` is the
+    time of all batches whose transaction has ended."""
 
     records: int = 0
     outputs: int = 0
@@ -16,3 +17,4 @@ class ProcessingStatistics:
     committed: int = 0
     aborted: int = 0
     seconds: float = 0.0
+    retries: int = 0

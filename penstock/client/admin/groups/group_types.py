@@ -78,7 +78,7 @@ class PartitionLag:
 
     committed: CommittedOffset | None
     log_end_offset: int | None
-    """The high watermark: records below it can be read. None with an error."""
+    """The last stable offset: committed records below it can be read. None with an error."""
     member_id: str | None = None
     error: ApiError | None = None
 

@@ -1,5 +1,8 @@
 """The lag of a group: what it has committed beside the ends of the logs, partition by partition.
 
+The end is the last stable offset, where a reader of committed records ends: a group that waits for the end of a
+transaction has no lag.
+
 A partition whose leader does not answer has an error in place of its end, and holds up no other. Not here: the lag that
 a consumer itself sees (consumer/consumer_calls.py), and the coordinators' metrics.
 """
@@ -35,7 +38,7 @@ async def lags_of(
             raise found
         offsets[group_id] = found
     wanted = {tp for group_id, group in groups.items() for tp in partitions_of(group, offsets[group_id])}
-    ends = await log_ends(cluster, wanted, deadline_ms)
+    ends = await log_ends(cluster, wanted, deadline_ms, read_committed=True)
     return {group_id: lag_of(group, offsets[group_id], ends) for group_id, group in groups.items()}
 
 
@@ -59,7 +62,7 @@ def partitions_of(group: GroupDescription, committed: Collection[TopicPartition]
 
 
 async def offsets_at(
-    cluster: ClusterClient, wanted: Mapping[TopicPartition, int], deadline_ms: int
+    cluster: ClusterClient, wanted: Mapping[TopicPartition, int], deadline_ms: int, *, read_committed: bool = False
 ) -> dict[TopicPartition, int | ApiError]:
     """The offset of each partition at a time, or a sentinel of penstock.types; the last error of one whose leader does
     not answer soon."""
@@ -75,7 +78,7 @@ async def offsets_at(
     missing = {tp: at for tp, at in wanted.items() if tp not in answers}
     while missing:
         attempt += 1
-        answered = await list_offsets_once(cluster, missing)
+        answered = await list_offsets_once(cluster, missing, read_committed=read_committed)
         answers |= {tp: info.offset for tp, info in answered.found.items()}
         answers |= answered.failed
         missing = {tp: missing[tp] for tp, error in answered.failed.items() if error.retriable}
@@ -89,7 +92,8 @@ async def offsets_at(
 
 
 async def log_ends(
-    cluster: ClusterClient, partitions: Collection[TopicPartition], deadline_ms: int
+    cluster: ClusterClient, partitions: Collection[TopicPartition], deadline_ms: int, *, read_committed: bool = False
 ) -> dict[TopicPartition, int | ApiError]:
-    """The high watermark of each partition."""
-    return await offsets_at(cluster, dict.fromkeys(partitions, LATEST_TIMESTAMP), deadline_ms)
+    """The high watermark of each partition, or its last stable offset."""
+    wanted = dict.fromkeys(partitions, LATEST_TIMESTAMP)
+    return await offsets_at(cluster, wanted, deadline_ms, read_committed=read_committed)

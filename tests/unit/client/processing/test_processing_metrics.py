@@ -12,11 +12,12 @@ from penstock.client.processing.processing_metrics import ADDRESS, ProcessingCol
 from penstock.client.processing.processing_statistics import ProcessingStatistics
 from penstock.errors import ConfigError
 
-COUNTS = ProcessingStatistics(records=30, outputs=29, dead_letters=2, committed=3, aborted=1, seconds=0.25)
+COUNTS = ProcessingStatistics(records=30, outputs=29, dead_letters=2, committed=3, aborted=1, seconds=0.25, retries=4)
 SAMPLES = (
     'penstock_processing_records_total{group="g",transactional_id="copier-1"} 30.0',
     'penstock_processing_outputs_total{group="g",transactional_id="copier-1"} 29.0',
     'penstock_processing_dead_letters_total{group="g",transactional_id="copier-1"} 2.0',
+    'penstock_processing_retries_total{group="g",transactional_id="copier-1"} 4.0',
     'penstock_processing_transactions_total{group="g",outcome="committed",transactional_id="copier-1"} 3.0',
     'penstock_processing_transactions_total{group="g",outcome="aborted",transactional_id="copier-1"} 1.0',
     'penstock_processing_batch_seconds_count{group="g",transactional_id="copier-1"} 4.0',

@@ -1,168 +1,230 @@
-"""Promises of a processor: each record's outputs are committed with its offset, or it is processed again."""
+"""Promises of a processor, plain and async: a record's outputs are committed with its offset, or it is processed again.
+
+Not here: interruptions at any line (test_interrupted.py), whose fault an error is (test_verdicts.py).
+"""
 
 from __future__ import annotations
 
-from collections import deque
+import asyncio
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from penstock import Consumer, ConsumerRecord, Output, Producer, RecordProcessor, TopicPartition
+from penstock import AsyncRecordProcessor, Consumer, ConsumerRecord, Output, Producer, RecordProcessor, TopicPartition
 from penstock.client.processing import record_processor as module
-from penstock.clock import ManualClock
+from penstock.client.processing.output import ERROR_CHARACTERS_MAX
+from penstock.client.processing.processing_statistics import ProcessingStatistics
 from penstock.errors import (
     ConfigError,
+    HandlerError,
     ProcessingError,
     ProducerFencedError,
+    RetryLater,
     TimedOutError,
     TopicAuthorizationFailedError,
     TransactionAbortedError,
-    TransactionStateError,
 )
 from tests.support.client_environment import still_environment
+from tests.support.processing_world import AsyncFace, World, WorldConsumer, WorldProducer
 
 PLACE = TopicPartition("in", 0)
 
 
-class Records:
-    """A consumer of one partition with these values, and the producer beside it. `written` and `committed` are what a
-    reader of committed records sees. `errors` are raised by the next calls of a name, each once."""
-
-    def __init__(self, *values: bytes) -> None:
-        self.values, self.position, self.committed = values, 0, 0
-        self.written: list[Output] = []
-        self.errors: dict[str, deque[BaseException]] = {}
-        self.is_carried_out_all_the_same = False
-        self.calls: list[str] = []
-        self._open: tuple[list[Output], int] | None = None
-        self._decided: str | None = None
-        self.on_empty: Callable[[], object] = lambda: None
-        self.topics = ["in"]
-
-    def fail(self, call: str, *errors: BaseException) -> None:
-        self.errors[call] = deque(errors)
-
-    def _called(self, call: str) -> None:
-        self.calls.append(call)
-        if self.errors.get(call):
-            raise self.errors[call].popleft()
-
-    # -- the consumer --------------------------------------------------------------------------------------------------
-
-    def poll(self, timeout_ms: int, max_records: int | None) -> list[ConsumerRecord]:
-        at, end = self.position, min(len(self.values), self.position + (max_records or 2))
-        if at == end:
-            self.on_empty()
-        self.position = end
-        return [ConsumerRecord("in", 0, n, 1_000 + n, 0, b"k", self.values[n], ()) for n in range(at, end)]
-
-    def subscription(self) -> list[str]:
-        return self.topics
-
-    def assignment(self) -> list[TopicPartition]:
-        return []
-
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        assert partition == PLACE
-        self.position = offset
-
-    # -- the producer --------------------------------------------------------------------------------------------------
-
-    def begin_transaction(self) -> None:
-        self._called("begin")
-        assert self._open is None
-        self._open, self._decided = ([], self.committed), None
-
-    def send(self, *output: Any) -> None:
-        assert self._open is not None
-        self._open[0].append(Output(*output))
-
-    def send_offsets(self, consumer: object) -> None:
-        self._called("send_offsets")
-        assert self._open is not None
-        self._open = self._open[0], self.position
-
-    def commit_transaction(self) -> None:
-        try:
-            self._called("commit")
-        except TimedOutError:
-            if self.is_carried_out_all_the_same:
-                self._commit()
-            raise
-        self._commit()
-
-    def _commit(self) -> None:
-        if self._open is not None:
-            outputs, self.committed = self._open
-            self.written += outputs
-            self._open, self._decided = None, "committed"
-        assert self._decided == "committed"
-
-    def abort_transaction(self) -> None:
-        self.calls.append("abort")
-        if self._open is None:
-            raise TransactionStateError("none is open")
-        self._open = None
-
-
 @pytest.fixture(autouse=True)
 def _any_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_check", lambda consumer, producer: None)
+    monkeypatch.setattr(module, "_check", lambda consumer, *others: module.note_polls(consumer))
 
 
-def processor(world: Records, handler: Any = None, **options: Any) -> RecordProcessor:
-    anything: Any = world
-    made = RecordProcessor(anything, anything, handler or (lambda r: Output("out", r.value)), **options)
-    world.on_empty = made.stop
+class Runner:
+    """A processor of one face over a world; `run` blocks for both."""
+
+    def __init__(
+        self, world: World, handler: Any = None, *, is_async: bool, records_max: int = 2, **options: Any
+    ) -> None:
+        self.world, self.is_async = world, is_async
+        self.consumer, self.producer = WorldConsumer(world, records_max), WorldProducer(world)
+        self.handler, self.options = handler or (lambda record: Output("out", record.value)), options
+        self.made = self.make()
+
+    def make(self) -> Any:
+        """Another processor over the same clients."""
+        environment = replace(still_environment(), clock=self.world.clock, random=random.Random(0))
+        if self.is_async:
+            clients: Any = AsyncFace(self.consumer), AsyncFace(self.producer)
+            made: Any = AsyncRecordProcessor(*clients, self.handler, environment=environment, **self.options)
+        else:
+            clients = self.consumer, self.producer
+            made = RecordProcessor(*clients, self.handler, environment=environment, **self.options)
+        self.world.on_empty = made.stop
+        return made
+
+    def run(self) -> ProcessingStatistics:
+        told: ProcessingStatistics = asyncio.run(self.made.run()) if self.is_async else self.made.run()
+        return told
+
+
+MakeRunner = Callable[..., Runner]
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "async"])
+def runner(request: pytest.FixtureRequest) -> MakeRunner:
+    def made(world: World, handler: Any = None, **options: Any) -> Runner:
+        return Runner(world, handler, is_async=request.param, **options)
+
     return made
 
 
-def values(world: Records) -> list[bytes | None]:
-    return [one.value for one in world.written]
+def world_of(*values: bytes) -> World:
+    return World(list(values))
 
 
-def test_what_the_handler_returns_is_committed_with_the_offsets() -> None:
-    world = Records(b"1", b"2", b"3")
+# -- a batch -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_handler_returns_is_committed_with_the_offsets(runner: MakeRunner) -> None:
+    world = world_of(b"1", b"2", b"3")
 
     def handler(record: ConsumerRecord) -> Any:
         return {b"1": None, b"2": Output("out", b"one"), b"3": [Output("a", b"x", b"key"), Output("b", b"y")]}[
             record.value or b""
         ]
 
-    told = processor(world, handler).run()
+    told = runner(world, handler).run()
     assert world.written == [Output("out", b"one"), Output("a", b"x", b"key"), Output("b", b"y")]
-    assert world.committed == 3 and (told.records, told.outputs, told.committed, told.aborted) == (3, 3, 2, 0)
+    assert world.committed == {PLACE: 3} and (told.records, told.outputs, told.committed, told.aborted) == (3, 3, 2, 0)
 
 
-@pytest.mark.parametrize("call", ["begin", "send_offsets", "commit"])
-def test_an_aborted_batch_is_processed_again(call: str) -> None:
-    world = Records(b"1", b"2", b"3")
-    world.fail(call, TransactionAbortedError("a record was refused"))
-    if call == "begin":
-        world.fail(call)
-        world.fail("send_offsets", TransactionAbortedError("a member no more"), TransactionAbortedError("again"))
-    told = processor(world).run()
-    assert values(world) == [b"1", b"2", b"3"] and world.committed == 3
-    assert told.aborted == (2 if call == "begin" else 1) and told.records == 3
+def test_records_without_an_output_are_committed_too(runner: MakeRunner) -> None:
+    world = world_of(b"1", b"2")
+    assert runner(world, lambda record: None).run().records == 2
+    assert world.committed == {PLACE: 2}
+
+
+@pytest.mark.parametrize("call", ["begin", "send", "send_offsets", "commit"])
+@pytest.mark.parametrize("error", [TransactionAbortedError("a record was refused"), TimedOutError("no broker answers")])
+def test_a_batch_that_fails_for_now_is_processed_again(runner: MakeRunner, call: str, error: BaseException) -> None:
+    world = world_of(b"1", b"2", b"3")
+    world.fail(call, error, error)
+    told = runner(world).run()
+    world.once()
+    assert told.records == 3
+    assert call == "commit" or world.clock.now_ms() >= 100, "a repetition waits"
 
 
 @pytest.mark.parametrize("call", ["send_offsets", "commit"])
-def test_a_batch_that_may_not_be_written_ends_the_run_and_is_read_again_by_the_next(call: str) -> None:
-    world = Records(b"a", b"b")
+def test_a_batch_that_may_not_be_written_ends_the_run_and_is_read_again(runner: MakeRunner, call: str) -> None:
+    world = world_of(b"a", b"b")
     error = TransactionAbortedError("the transaction can only be aborted")
     error.__cause__ = TopicAuthorizationFailedError("User:app may not Write on topic 'out'")
     world.fail(call, error)
-    made = processor(world)
+    started = runner(world)
     with pytest.raises(TopicAuthorizationFailedError, match="may not Write on topic 'out'"):
-        made.run()
-    assert made.run().aborted == 1
-    assert values(world) == [b"a", b"b"]
+        started.run()
+    assert started.run().aborted == 1
+    world.once()
 
 
-def test_a_handler_that_raises_ends_the_run_and_nothing_of_the_batch_is_written() -> None:
-    world = Records(b"1", b"2")
+@pytest.mark.parametrize("is_carried_out", [True, False])
+def test_a_commit_that_nobody_answers_is_asked_for_until_it_is_known(runner: MakeRunner, is_carried_out: bool) -> None:
+    world = world_of(b"1", b"2")
+    world.fail("commit", TimedOutError("no answer"), TimedOutError("no answer"))
+    runner(world).run()
+    world.once()
+    assert world.calls.count("commit") == 3
+
+
+def test_a_consumer_that_has_nothing_to_read_is_told_so_at_once(runner: MakeRunner) -> None:
+    world = world_of(b"1")
+    started = runner(world)
+    started.consumer.topics = []
+    with pytest.raises(ConfigError, match=r"call consumer.subscribe\(\[TOPIC\]\) before"):
+        started.run()
+    assert not world.calls
+
+
+def test_the_time_of_batches_counts_to_the_end_of_their_transactions(runner: MakeRunner) -> None:
+    world = world_of(b"1", b"2", b"3")
+    started = runner(world, lambda record: world.clock.advance(500))
+    world.fail("commit", TransactionAbortedError("a record was refused"))
+    assert started.run().seconds == 0.5 * 5, "three records, and two of them twice"
+
+
+def test_a_stop_ends_it_after_the_transaction_under_way(runner: MakeRunner) -> None:
+    world = world_of(b"1", b"2", b"3")
+    started = runner(world, lambda record: started.made.stop())
+    assert started.run().records == 2 and world.committed == {PLACE: 2}
+
+
+def test_a_batch_is_committed_as_far_as_it_is_before_the_transaction_times_out(runner: MakeRunner) -> None:
+    world = world_of(b"1", b"2", b"3", b"4", b"5")
+
+    def slow(record: ConsumerRecord) -> Output:
+        world.clock.advance(20_000)
+        return Output("out", record.value)
+
+    told = runner(world, slow, records_max=5).run()
+    world.once()
+    assert told.committed == 3, "of 60 s half may pass: two records, two, and one"
+
+
+def test_positions_behind_the_ends_of_transactions_are_committed(runner: MakeRunner) -> None:
+    world = World([b"1", None, None])
+    polls = iter(range(100))
+    started = runner(world)
+    world.on_empty = lambda: next(polls) >= 40 and started.made.stop()
+    started.run()
+    world.once()
+    assert world.committed == {PLACE: 3}
+    assert world.calls.count("commit_positions") <= 2, "not at each poll"
+
+
+# -- positions ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_fenced_producer_ends_the_run_and_the_next_processor_goes_on_with_the_same_consumer(
+    runner: MakeRunner,
+) -> None:
+    world = world_of(b"1", b"2", b"3")
+    started = runner(world)
+    world.fail("commit", ProducerFencedError("another one has the id"))
+    with pytest.raises(ProducerFencedError):
+        started.run()
+    started.producer = WorldProducer(world)
+    started.made = started.make()
+    started.run()
+    world.once()
+
+
+def test_a_consumer_that_was_polled_by_hand_begins_where_the_group_has_committed(runner: MakeRunner) -> None:
+    world = world_of(b"1", b"2", b"3")
+    started = runner(world)
+    started.consumer.poll(0)
+    started.made = started.make()
+    started.run()
+    world.once()
+
+
+def test_a_consumer_that_the_user_has_sought_begins_there(runner: MakeRunner) -> None:
+    world = world_of(b"1", b"2", b"3")
+    world.committed = {PLACE: 3}
+    started = runner(world)
+    started.consumer.poll(0)
+    started.consumer.seek(PLACE, 1)
+    started.made = started.make()
+    started.run()
+    assert world.values == [b"2", b"3"] and "seek_to_committed" not in world.calls
+
+
+# -- whose fault -------------------------------------------------------------------------------------------------------
+
+
+def test_a_record_at_fault_without_dead_letters_ends_the_run_and_nothing_of_the_batch_is_written(
+    runner: MakeRunner,
+) -> None:
+    world = world_of(b"1", b"2")
     broken = True
 
     def handler(record: ConsumerRecord) -> Output:
@@ -170,89 +232,230 @@ def test_a_handler_that_raises_ends_the_run_and_nothing_of_the_batch_is_written(
             raise LookupError("no such customer")
         return Output("out", record.value)
 
-    made = processor(world, handler)
+    started = runner(world, handler)
     with pytest.raises(ProcessingError, match="in-0, offset 1: the handler has raised LookupError") as raised:
-        made.run()
+        started.run()
     assert isinstance(raised.value.__cause__, LookupError)
-    assert values(world) == [] and world.committed == 0 and world.calls[-1] == "abort"
+    assert world.values == [] and not world.committed and world.calls[-1] == "abort"
     broken = False
-    made.run()
-    assert values(world) == [b"1", b"2"] and world.committed == 2
+    started.run()
+    world.once()
 
 
-def test_a_record_that_cannot_be_processed_goes_to_the_dead_letters_whole() -> None:
-    world = Records(b"1", b"2")
+def test_a_record_that_cannot_be_processed_goes_to_the_dead_letters_whole(runner: MakeRunner) -> None:
+    world = world_of(b"1", b"2")
 
     def handler(record: ConsumerRecord) -> Output:
         if record.value == b"1":
             raise LookupError("x" * 5_000)
         return Output("out", record.value)
 
-    told = processor(world, handler, dead_letters="dead").run()
+    told = runner(world, handler, dead_letters="dead").run()
     dead, good = world.written
-    assert (dead.topic, dead.value, dead.key, dead.timestamp_ms) == ("dead", b"1", b"k", 1_000)
-    headers = dict(dead.headers or ())
+    assert (dead.topic, dead.value, dead.key) == ("dead", b"1", b"k")
+    headers: Any = dict(dead.headers or ())
     assert headers["penstock.dead.topic"] == b"in" and headers["penstock.dead.offset"] == b"0"
-    assert len(headers["penstock.dead.error"] or b"") == module.ERROR_CHARACTERS_MAX
+    assert len(headers["penstock.dead.error"] or b"") == ERROR_CHARACTERS_MAX
     assert good.value == b"2" and (told.dead_letters, told.outputs) == (1, 2)
 
 
-@pytest.mark.parametrize("is_carried_out", [True, False])
-def test_a_commit_that_nobody_answers_is_asked_for_until_it_is_known(is_carried_out: bool) -> None:
-    world = Records(b"1", b"2")
-    world.is_carried_out_all_the_same = is_carried_out
-    world.fail("commit", TimedOutError("no answer"), TimedOutError("no answer"))
-    processor(world).run()
-    assert values(world) == [b"1", b"2"] and world.calls.count("commit") == 3
+class Outage:
+    """A handler whose world is away until `until_ms`; `calls` counts those of each record."""
+
+    def __init__(self, world: World, until_ms: int, error: Exception, only: bytes | None = None) -> None:
+        self.world, self.until_ms, self.error, self.only = world, until_ms, error, only
+        self.calls: dict[bytes | None, int] = {}
+
+    def __call__(self, record: ConsumerRecord) -> Output:
+        self.calls[record.value] = self.calls.get(record.value, 0) + 1
+        if self.world.clock.now_ms() < self.until_ms and self.only in (None, record.value):
+            raise self.error
+        return Output("out", record.value)
 
 
-@pytest.mark.parametrize("is_carried_out", [True, False])
-def test_an_interrupted_commit_is_settled_before_the_next_batch(is_carried_out: bool) -> None:
-    world = Records(b"1", b"2", b"3")
-    made = processor(world)
-    world.fail("commit", KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt):
-        made.run()
-    assert world.calls[-1] == "commit", "an abort could undo what is decided"
-    if not is_carried_out:
-        world.fail("commit", TransactionAbortedError("it was aborted meanwhile"))
-    made.run()
-    assert values(world) == [b"1", b"2", b"3"] and world.committed == 3
+@pytest.mark.parametrize("error", [ConnectionResetError("away"), TimeoutError("away"), RetryLater("away")])
+def test_an_outage_buries_nothing_however_long_it_is(runner: MakeRunner, error: Exception) -> None:
+    world = World([b"1", b"2", b"3"], [b"4"])
+    outage = Outage(world, 3_600_000, error)
+    told = runner(world, outage, dead_letters="dead").run()
+    world.once()
+    assert told.dead_letters == 0 and told.retries > 100
+    assert outage.calls[b"1"] < 3_600_000 // 8_000 + 20, "the wait grows to 10 s, less a fifth"
 
 
-def test_a_consumer_that_has_nothing_to_read_is_told_so_at_once() -> None:
-    world = Records(b"1")
-    world.topics = []
-    with pytest.raises(ConfigError, match=r"call consumer.subscribe\(\[TOPIC\]\) before"):
-        processor(world).run()
-    assert not world.calls
+def test_a_record_that_waits_holds_up_its_own_partition_alone_and_no_transaction(runner: MakeRunner) -> None:
+    world = World([b"a", b"b", b"c"], [b"1", b"2", b"3"])
+    outage = Outage(world, 60_000, ConnectionError("away"), only=b"b")
+    seen: list[int] = []
+    started = runner(world, outage, records_max=6)
+    world.on_empty = lambda: None
+    poll = started.consumer.poll
+
+    def watched(timeout_ms: int, records_max: int | None = None) -> Any:
+        assert not world.open, "a processor that waits has no transaction open"
+        if 0 < world.clock.now_ms() < 60_000:
+            seen.append(len(world.written))
+        if len(world.written) == 6:
+            started.made.stop()
+        return poll(timeout_ms, records_max)
+
+    started.consumer.poll = watched  # type: ignore[method-assign]
+    started.run()
+    world.once()
+    assert set(seen) == {4}, "the record before it and the other partition are committed at once"
+    assert outage.calls[b"a"] == outage.calls[b"1"] == 1
+    assert len(seen) >= 60_000 // 200, "polls go on, each within 200 ms"
 
 
-def test_the_time_of_batches_counts_to_the_end_of_their_transactions() -> None:
-    world, clock = Records(b"1", b"2", b"3"), ManualClock()
-    environment = replace(still_environment(), clock=clock)
-    made = processor(world, lambda record: clock.advance(500), environment=environment)
-    world.fail("commit", TransactionAbortedError("a record was refused"))
-    assert made.run().seconds == 0.5 * 5, "three records, and two of them twice"
+def test_a_stop_is_noticed_while_a_record_waits(runner: MakeRunner) -> None:
+    world = world_of(b"1")
+
+    def handler(record: ConsumerRecord) -> None:
+        raise RetryLater("come back in an hour", after_ms=3_600_000)
+
+    started = runner(world, handler)
+    poll = started.consumer.poll
+
+    def watched(timeout_ms: int, records_max: int | None = None) -> Any:
+        if world.clock.now_ms() > 1_000:
+            started.made.stop()
+        return poll(timeout_ms, records_max)
+
+    started.consumer.poll = watched  # type: ignore[method-assign]
+    assert started.run().records == 0
+    assert world.clock.now_ms() <= 1_500 and not world.committed
+    assert not started.consumer.states[PLACE].paused, "the next processor reads it"
 
 
-def test_a_fenced_producer_ends_the_run() -> None:
-    world = Records(b"1")
-    world.fail("commit", ProducerFencedError("another one has the id"))
-    with pytest.raises(ProducerFencedError):
-        processor(world).run()
+def test_an_error_that_nobody_has_classified_is_tried_again_so_often_and_then_ends_the_run(runner: MakeRunner) -> None:
+    world = world_of(b"1", b"2")
+    outage = Outage(world, 10**9, OSError("no route"), only=b"2")
+    started = runner(world, outage, dead_letters="dead", retries=3)
+    with pytest.raises(ProcessingError, match=r"in-0, offset 1: .*at each of 4 attempts"):
+        started.run()
+    assert world.values == [b"1"] and world.committed == {PLACE: 1} and outage.calls[b"2"] == 4
 
 
-def test_a_stop_ends_it_after_the_transaction_under_way() -> None:
-    world = Records(b"1", b"2", b"3")
-    made = processor(world, lambda record: made.stop())
-    assert made.run().records == 2 and world.committed == 2
+@pytest.mark.parametrize("error", [TypeError("+"), NameError("x"), AttributeError("y"), AssertionError()])
+def test_a_mistake_of_the_program_ends_the_run_at_once_and_buries_nothing(runner: MakeRunner, error: Exception) -> None:
+    world = world_of(b"1", b"2")
+    outage = Outage(world, 10**9, error, only=b"2")
+    with pytest.raises(HandlerError, match=r"in-0, offset 1: .*the program is wrong"):
+        runner(world, outage, dead_letters="dead").run()
+    assert not world.written and not world.committed and outage.calls[b"2"] == 1
 
 
-@pytest.mark.parametrize("returned", ["text", b"bytes", 7, [Output("out"), "text"], {"topic": "out"}])
-def test_anything_else_that_a_handler_returns_is_its_error(returned: object) -> None:
-    with pytest.raises(ProcessingError, match="a handler returns an Output"):
-        processor(Records(b"1"), lambda record: returned).run()
+@pytest.mark.parametrize("returned", ["text", b"bytes", 7, [Output("out"), "text"], {"topic": "out"}, ("out", b"v")])
+def test_a_wrong_return_ends_the_run_at_once_and_buries_nothing(runner: MakeRunner, returned: object) -> None:
+    world = world_of(b"1")
+    with pytest.raises(HandlerError, match="a handler returns an Output") as raised:
+        runner(world, lambda record: returned, dead_letters="dead").run()
+    assert isinstance(raised.value, TypeError) and isinstance(raised.value, ProcessingError)
+    assert not world.written and not world.committed
+
+
+def test_an_output_that_cannot_be_sent_is_a_mistake_of_the_program(runner: MakeRunner) -> None:
+    world = world_of(b"1")
+    world.fail("send", TypeError("value must be bytes, not str"))
+    with pytest.raises(HandlerError, match="what the handler returned cannot be sent: value must be bytes"):
+        runner(world, dead_letters="dead").run()
+    assert not world.written and not world.committed
+
+
+async def coroutine(record: ConsumerRecord) -> Output:
+    await asyncio.sleep(0)
+    return Output("out", record.value)
+
+
+class CoroutineObject:
+    async def __call__(self, record: ConsumerRecord) -> Output:
+        return await coroutine(record)
+
+
+@pytest.mark.parametrize("handler", [coroutine, CoroutineObject()])
+def test_a_coroutine_function_is_served_by_the_async_face_and_refused_by_the_plain_one(handler: Any) -> None:
+    world = world_of(b"1", b"2")
+    with pytest.raises(HandlerError, match="use async_process"):
+        Runner(world, handler, is_async=False)
+    Runner(world, handler, is_async=True).run()
+    world.once()
+
+
+def test_a_coroutine_that_a_plain_function_returns_is_refused_at_the_first_record() -> None:
+    world = world_of(b"1")
+    with pytest.raises(HandlerError, match="which async_process takes"):
+        Runner(world, lambda record: coroutine(record), is_async=False, dead_letters="dead").run()
+    assert not world.written and not world.committed
+
+
+def test_a_task_that_is_cancelled_leaves_the_consumer_where_the_last_transaction_has_ended() -> None:
+    world = world_of(b"1", b"2", b"3")
+
+    async def story() -> None:
+        reached = asyncio.Event()
+
+        async def handler(record: ConsumerRecord) -> Output:
+            if record.value == b"3" and not reached.is_set():
+                reached.set()
+                await asyncio.sleep(3_600)
+            return Output("out", record.value)
+
+        started = Runner(world, handler, is_async=True)
+        task = asyncio.create_task(started.made.run())
+        await reached.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert world.values == [b"1", b"2"]
+        await started.make().run()
+
+    asyncio.run(story())
+    world.once()
+
+
+# -- records that wait for their time ----------------------------------------------------------------------------------
+
+
+def test_a_delay_keeps_each_record_until_its_time_and_partitions_in_order(runner: MakeRunner) -> None:
+    world = World([b"1", b"2"], [b"new"])
+    begins: dict[bytes | None, int] = {}
+
+    def handler(record: ConsumerRecord) -> Output:
+        begins[record.value] = world.clock.now_ms()
+        return Output("out", record.value)
+
+    world.clock.advance(20_000)  # the records of the first partition are as old
+    runner(world, handler, delay_ms=30_000).run()
+    world.once()
+    assert begins[b"1"] == begins[b"2"] == 30_000 and begins[b"new"] == 50_000
+
+
+def test_a_timestamp_in_the_future_waits_for_the_delay_and_no_longer(runner: MakeRunner) -> None:
+    world = world_of(b"1")
+    world.clock.jump_wall(-(10**9))
+    runner(world, delay_ms=30_000).run()
+    world.once()
+    assert 30_000 <= world.clock.now_ms() <= 31_000
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+
+def test_options_that_there_are_not_and_wrong_values_are_named(runner: MakeRunner) -> None:
+    world = world_of(b"1")
+    wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"retry": 3}, TypeError, "process has no option retry; did you mean retries?"),
+        ({"retries": -1}, ValueError, "retries=-1 must be from 0"),
+        ({"batch_records": 0}, ValueError, "batch_records=0 must be from 1"),
+        ({"backoff_ms": "1"}, TypeError, "write backoff_ms=1"),
+        ({"dead_letter_errors": ValueError}, TypeError, "must be a tuple of exception classes"),
+        ({"dead_letter_errors": (KeyboardInterrupt,)}, TypeError, "must be a tuple of exception classes"),
+    ]
+    for options, kind, text in wrong:
+        with pytest.raises(kind, match=text):
+            runner(world, **options)
+    with pytest.raises(HandlerError, match="cannot be called"):
+        runner(world, 7)
 
 
 def test_clients_that_cannot_give_exactly_once_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,3 +469,6 @@ def test_clients_that_cannot_give_exactly_once_are_refused(monkeypatch: pytest.M
         nobody: Any = None
         with pytest.raises(TypeError):
             RecordProcessor(nobody, producer, lambda record: None)
+        mixed: Any = consumer
+        with pytest.raises(TypeError, match="async_process an AsyncConsumer"):
+            AsyncRecordProcessor(mixed, mixed, lambda record: None)

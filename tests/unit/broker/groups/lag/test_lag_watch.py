@@ -62,7 +62,11 @@ class FakeLookup:
 
     def find(self, tp: TopicPartition) -> Any:
         end = self.ends.get(tp)
-        return None if end is None else SimpleNamespace(high_watermark=end, topic_id=f"id-{tp.topic}")
+        return (
+            None
+            if end is None
+            else SimpleNamespace(last_stable_offset=end, high_watermark=end + 5, topic_id=f"id-{tp.topic}")
+        )
 
 
 class FakeImage:
@@ -121,7 +125,7 @@ def test_a_replica_here_is_looked_at_and_leaders_of_others_are_asked_for_the_nex
         assert watch.snapshot.groups["g"].lag == 66 and watch.snapshot.counts.unknown_ends == 3
         assert watch.snapshot.counts.passes == 2
         (broker_id, request, _), *_ = leaders.asked
-        assert broker_id == 1 and request.replica_id == 5
+        assert broker_id == 1 and request.replica_id == 5 and request.read_committed
         assert {(q.partition.topic, q.topic_id, q.timestamp_ms) for q in request.partitions} == {
             ("there", "id-there", LATEST_TIMESTAMP),
             ("bad", "id-bad", LATEST_TIMESTAMP),

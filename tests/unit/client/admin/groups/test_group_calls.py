@@ -146,6 +146,16 @@ def test_lag_is_the_end_of_the_log_beside_what_is_committed() -> None:
     run(story)
 
 
+def test_a_group_that_waits_for_the_end_of_a_transaction_has_no_lag() -> None:
+    async def story(nodes: FakeNodes, admin: AsyncAdmin) -> None:
+        nodes.cluster.groups.make("g", 1, ANNA)
+        nodes.cluster.groups.commit("g", P0, 7)
+        nodes.cluster.logs[P0].undecided[1] = 7
+        assert (await admin.group_lag("g"))[P0].lag == 0
+
+    run(story)
+
+
 def test_a_leader_that_is_silent_holds_up_the_lag_of_no_other_partition() -> None:
     async def story(nodes: FakeNodes, admin: AsyncAdmin) -> None:
         groups = nodes.cluster.groups

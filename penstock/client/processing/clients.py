@@ -1,0 +1,180 @@
+"""The consumer and the producer of a processor, plain or async, behind calls that the core awaits.
+
+A plain client's call has its result at once, so awaiting it never suspends, and `finished` runs the core to its end
+without an event loop. An async client's call gives a coroutine. So both faces have one core, and this is all in which
+they differ.
+
+A consumer is *unsettled* from before a poll until what the poll gave is committed, or read again: its positions may be
+ahead of what is committed. That, and the partitions that a processor has paused, is marked on the consumer, so whatever
+ends a processor, the next one with this consumer begins where the group has committed, and reads all partitions. Not
+here: when that is so (processing_core.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
+
+from penstock.client.consumer.consumer_record import ConsumerRecord
+from penstock.client.consumer.groups.auto_commit import user_positions
+from penstock.client.consumer.groups.commits import ToCommit
+from penstock.client.processing.output import Output
+from penstock.errors import InvariantViolation, PenstockError
+from penstock.types import TopicPartition
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Mark:
+    """The traces of processors on one consumer."""
+
+    is_unsettled: bool = False
+    held: set[TopicPartition] = field(default_factory=set)
+
+
+_MARKS: Final[WeakKeyDictionary[Any, _Mark]] = WeakKeyDictionary()
+
+
+class Clients:
+    """See the module. `awaits`: they are async ones."""
+
+    def __init__(self, consumer: Any, producer: Any, *, awaits: bool) -> None:
+        self._consumer, self._producer, self.awaits = consumer, producer, awaits
+        self._mark = _MARKS.setdefault(consumer, _Mark())
+        self._committed: dict[TopicPartition, int] = {}
+
+    async def _result(self, called: Any) -> Any:
+        return await called if self.awaits else called
+
+    @property
+    def batch_ms_max(self) -> int:
+        """A batch that is under way for so long is committed: half of what the transaction has, and of what may pass
+        between two polls."""
+        consumer, producer = self._consumer._core.config, self._producer._core.config
+        return min(int(consumer.max_poll_interval_ms), int(producer.transaction_timeout_ms)) // 2
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The group, and the transactional id."""
+        return self._consumer._core.config.group_id or "", self._producer._core.config.transactional_id or ""
+
+    @property
+    def has_something_to_read(self) -> bool:
+        """True if the consumer has subscribed, or partitions are assigned to it."""
+        return bool(self._consumer.subscription() or self._consumer.assignment())
+
+    # -- the consumer --------------------------------------------------------------------------------------------------
+
+    @property
+    def is_unsettled(self) -> bool:
+        return self._mark.is_unsettled
+
+    def unsettle(self) -> None:
+        """BEFORE a poll."""
+        self._mark.is_unsettled = True
+
+    def settle(self) -> None:
+        """AFTER everything that polls gave is committed, or is the next again."""
+        self._mark.is_unsettled = False
+
+    async def poll(self, timeout_ms: int, records_max: int | None) -> Sequence[ConsumerRecord]:
+        records: Sequence[ConsumerRecord] = await self._result(self._consumer.poll(timeout_ms, records_max))
+        return records
+
+    async def go_to(self, places: Mapping[TopicPartition, int]) -> None:
+        """The next records are these, in each partition that the consumer still has."""
+        for partition, offset in places.items():
+            with suppress(PenstockError, ValueError, KeyError):  # it has another owner, or is gone
+                await self._result(self._consumer.seek(partition, offset))
+
+    async def go_to_committed(self) -> None:
+        """Each partition of which polls have given anything goes back to what the group has committed. One that the
+        user has sought since stays there."""
+        if polled := polled_partitions(self._consumer):
+            await self._result(self._consumer.seek_to_committed(*polled))
+
+    def hold(self, partitions: Iterable[TopicPartition]) -> None:
+        """Polls give nothing of these partitions, and keep the consumer in its group."""
+        for partition in partitions:
+            self._mark.held.add(partition)
+            with suppress(PenstockError, ValueError, KeyError):
+                self._consumer.pause([partition])
+
+    def release(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """The end of `hold`, for these partitions or for all."""
+        for partition in tuple(self._mark.held) if partitions is None else partitions:
+            with suppress(PenstockError, ValueError, KeyError):
+                self._consumer.resume([partition])
+            self._mark.held.discard(partition)
+
+    def note_committed(self, ends: Mapping[TopicPartition, ConsumerRecord]) -> None:
+        """AFTER a transaction with the positions behind these records is committed."""
+        self._committed |= {partition: record.offset + 1 for partition, record in ends.items()}
+
+    async def commit_passed(self) -> None:
+        """Commits positions that have moved without a record: past the ends of transactions. Nothing is made of those,
+        so no transaction is needed."""
+        positions = {partition: to.offset for partition, to in self._positions().items()}
+        if any(self._committed.get(partition) != offset for partition, offset in positions.items()):
+            await self._result(self._consumer.commit())
+            self._committed = positions
+
+    def _positions(self) -> dict[TopicPartition, ToCommit]:
+        return user_positions(self._consumer._core.positions.states.values())
+
+    # -- the producer --------------------------------------------------------------------------------------------------
+
+    async def begin(self) -> None:
+        await self._result(self._producer.begin_transaction())
+
+    async def send(self, outputs: Iterable[Output]) -> None:
+        for output in outputs:
+            sent = self._producer.send(*output)
+            if self.awaits:
+                await sent
+
+    async def send_offsets(self, behind: Mapping[TopicPartition, ConsumerRecord] | None) -> None:
+        """The positions behind these records, or where the consumer stands."""
+        if behind is None:
+            await self._result(self._producer.send_offsets(self._consumer))
+        else:
+            positions = {partition: record.position for partition, record in behind.items()}
+            await self._result(self._producer.send_offsets(self._consumer, positions))
+
+    async def commit(self) -> None:
+        await self._result(self._producer.commit_transaction())
+
+    async def abort(self) -> None:
+        await self._result(self._producer.abort_transaction())
+
+    def __repr__(self) -> str:
+        return f"Clients({self._consumer!r}, {self._producer!r})"
+
+
+def polled_partitions(consumer: Any) -> list[TopicPartition]:
+    """The partitions whose positions polls may have moved since they were assigned, or sought."""
+    states = consumer._core.positions.states
+    return [tp for tp, state in states.items() if state.read.generation == state.generation]
+
+
+def note_polls(consumer: Any) -> None:
+    """A consumer that was polled by hand may be ahead of what is committed."""
+    states = consumer._core.positions.states
+    if any(states[partition].read.offset >= 0 for partition in polled_partitions(consumer)):
+        _MARKS.setdefault(consumer, _Mark()).is_unsettled = True
+
+
+def finished(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine over plain clients, which never suspends."""
+    try:
+        work.send(None)
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    finally:
+        work.close()
+    raise InvariantViolation("a processor over plain clients has waited for an event loop")

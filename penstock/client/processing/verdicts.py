@@ -1,0 +1,140 @@
+"""Decides what becomes of a record whose handler has raised: whose fault is it?
+
+    the record's    an error of `dead_letter_errors`                     a dead letter, or the end of the call
+    the world's     RetryLater, a lost connection, a time-out            again, until it is over
+    the program's   TypeError, NameError, a wrong return, …              the end of the call, at once
+    not known       all others                                           again `retries` times, then the end of the call
+
+Only a record's own fault makes it a dead letter: an outage, or a mistake of the program, would bury a whole topic. The
+class of an error decides that is nearest to it among its bases, so `dead_letter_errors=(Exception,)` leaves a
+ConnectionError the world's, and a class that the user names counts before one that stands here. Pure. Not here: the
+wait itself, and what was written before (processing_core.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from penstock.backoff import Backoff
+from penstock.client.consumer.consumer_record import ConsumerRecord
+from penstock.client.processing.processing_options import ProcessingConfig
+from penstock.errors import (
+    ApiError,
+    BootstrapError,
+    BufferExhaustedError,
+    CalledInCallbackError,
+    ClientClosedError,
+    ConfigError,
+    ForkedClientError,
+    HandlerError,
+    InvariantViolation,
+    ProcessingError,
+    RetryLater,
+    SubscriptionError,
+    TimedOutError,
+    TransactionStateError,
+)
+
+
+class Fault(Enum):
+    """Whose fault an error is."""
+
+    RECORD = "the record's"
+    WORLD = "the world's"
+    PROGRAM = "the program's"
+    UNKNOWN = "not known"
+
+
+FAULTS: Final[dict[type[BaseException], Fault]] = {
+    **dict.fromkeys((RetryLater, ConnectionError, TimeoutError), Fault.WORLD),
+    **dict.fromkeys((TimedOutError, BootstrapError, BufferExhaustedError), Fault.WORLD),
+    **dict.fromkeys((TypeError, AttributeError, NameError, AssertionError, ImportError), Fault.PROGRAM),
+    **dict.fromkeys((NotImplementedError, SyntaxError, ReferenceError, HandlerError), Fault.PROGRAM),
+    **dict.fromkeys((ConfigError, SubscriptionError, TransactionStateError, InvariantViolation), Fault.PROGRAM),
+    **dict.fromkeys((ClientClosedError, ForkedClientError, CalledInCallbackError), Fault.PROGRAM),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bury:
+    """The record goes to this topic, and processing goes on behind it."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetryIn:
+    """The record is processed again, so long from now."""
+
+    wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The call ends with this error; the record stays the next one."""
+
+    error: ProcessingError
+
+
+Verdict = Bury | RetryIn | End
+
+
+class Verdicts:
+    """The judge of one processor."""
+
+    def __init__(self, config: ProcessingConfig, backoff: Backoff) -> None:
+        self._config = config
+        self._backoff = backoff
+
+    def wait_ms(self, attempts: int) -> int:
+        """The wait after so many attempts have failed."""
+        return self._backoff.wait_ms(attempts)
+
+    def of(self, record: ConsumerRecord, error: Exception, attempts: int) -> Verdict:
+        """The verdict on a record whose handler has raised this. `attempts`: how often it was tried, with this time."""
+        fault, config = self.fault(error), self._config
+        raised = f"{place_of(record)}: the handler has raised {error!r}"
+        if fault is Fault.RECORD:
+            if config.dead_letters is not None:
+                return Bury(config.dead_letters)
+            return _end(ProcessingError(f"{raised}; dead_letters='TOPIC' puts such records aside"), error)
+        if fault is Fault.PROGRAM:
+            text = f"{place_of(record)}: {error}" if isinstance(error, HandlerError) else raised
+            return _end(
+                HandlerError(
+                    f"{text}: the program is wrong, and nothing of the batch is written. Where a record can cause this"
+                    f" error, name {type(error).__name__} in dead_letter_errors"
+                ),
+                error,
+            )
+        if fault is Fault.UNKNOWN and attempts > config.retries:
+            return _end(
+                ProcessingError(
+                    f"{raised}, at each of {attempts} attempts. If the record is at fault, name"
+                    f" {type(error).__name__} in dead_letter_errors; if something else is, raise RetryLater from it"
+                ),
+                error,
+            )
+        after_ms = error.after_ms if isinstance(error, RetryLater) else None
+        return RetryIn(self.wait_ms(attempts) if after_ms is None else after_ms)
+
+    def fault(self, error: Exception) -> Fault:
+        """See the module."""
+        for base in type(error).__mro__:
+            if base in self._config.dead_letter_errors:
+                return Fault.RECORD
+            if base in FAULTS:
+                return FAULTS[base]
+        return Fault.WORLD if isinstance(error, ApiError) and error.retriable else Fault.UNKNOWN
+
+
+def place_of(record: ConsumerRecord) -> str:
+    """The record's place, for a person."""
+    return f"{record.topic}-{record.partition}, offset {record.offset}"
+
+
+def _end(ending: ProcessingError, cause: Exception) -> End:
+    ending.__cause__ = cause
+    return End(ending)
