@@ -9,7 +9,7 @@ from typing import Final
 
 LOGIN, RIGHTS, SENDER, TLS, NO_SUCH = "login", "rights", "node", "tls", "absent"
 OLD, LARGE, TOLD, HOLE = "old", "large", "told", "HOLE"
-ELSEWHERE = "elsewhere"
+ELSEWHERE, OFF = "elsewhere", "off"
 KINDS: Final = {
     LOGIN: "refused: the caller has not logged in, or could not",
     RIGHTS: "refused: the caller has no right to it",
@@ -18,10 +18,15 @@ KINDS: Final = {
     NO_SUCH: "the listener does not have it",
     OLD: "refused for its version, before anything is looked at",
     LARGE: "refused for its size, before anything is looked at",
+    OFF: "refused: it is off, here and in every cluster (delegation tokens)",
     ELSEWHERE: "another broker has the group that the caller may use",
     TOLD: "answered, without anything of what the attacker may not know",
 }
-CODES: Final = {1000: LOGIN, 58: LOGIN, 34: LOGIN, 29: RIGHTS, 30: RIGHTS, 31: RIGHTS, 53: RIGHTS, 54: RIGHTS}
+CODES: Final = {
+    **dict.fromkeys((1000, 58, 34), LOGIN),
+    **dict.fromkeys((29, 30, 31, 53, 54), RIGHTS),
+    **dict.fromkeys((61, 64), OFF),
+}
 """Refusals by their error codes. Any other code shows that a call came further than it may."""
 
 

@@ -286,7 +286,7 @@ def test_descriptions_and_lists_of_what_there_is_not(stage: Stage) -> None:
         (atomic_batches.CommitAtomicBatchRequest("a", 0, (ProducerIdAndEpoch(1, 0),)), InvalidTxnStateError),
         (atomic_batches.CommitAtomicBatchRequest("a", 0, (ProducerIdAndEpoch(1, 0),) * 2), InvalidRequestError),
         (atomic_batches.CommitAtomicBatchRequest("a", 0, records=-2), InvalidRequestError),
-        (atomic_batches.AbortAtomicBatchRequest("a", -2), InvalidRequestError),
+        (atomic_batches.AbortAtomicBatchRequest("a", -3), InvalidRequestError),
     ],
 )
 def test_an_atomic_batch_that_cannot_be(stage: Stage, request_: Any, error: type[ApiError]) -> None:

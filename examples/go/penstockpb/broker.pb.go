@@ -2942,6 +2942,7 @@ func (x *SaslAuthenticateResponse) GetSessionLifetimeMs() int64 {
 type DescribeProducersRequest struct {
 	state         protoimpl.MessageState        `protogen:"open.v1"`
 	Partitions    []*DescribeProducersPartition `protobuf:"bytes,1,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	OfReplicas    bool                          `protobuf:"varint,2,opt,name=of_replicas,json=ofReplicas,proto3" json:"of_replicas,omitempty"` // a broker that only follows answers, too, as far as it has come
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2981,6 +2982,13 @@ func (x *DescribeProducersRequest) GetPartitions() []*DescribeProducersPartition
 		return x.Partitions
 	}
 	return nil
+}
+
+func (x *DescribeProducersRequest) GetOfReplicas() bool {
+	if x != nil {
+		return x.OfReplicas
+	}
+	return false
 }
 
 type DescribeProducersPartition struct {
@@ -4725,11 +4733,13 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
 	"auth_bytes\x18\x01 \x01(\fR\tauthBytes\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12.\n" +
-	"\x13session_lifetime_ms\x18\x03 \x01(\x03R\x11sessionLifetimeMs\"c\n" +
+	"\x13session_lifetime_ms\x18\x03 \x01(\x03R\x11sessionLifetimeMs\"\x84\x01\n" +
 	"\x18DescribeProducersRequest\x12G\n" +
 	"\n" +
 	"partitions\x18\x01 \x03(\v2'.penstock.v1.DescribeProducersPartitionR\n" +
-	"partitions\"k\n" +
+	"partitions\x12\x1f\n" +
+	"\vof_replicas\x18\x02 \x01(\bR\n" +
+	"ofReplicas\"k\n" +
 	"\x1aDescribeProducersPartition\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x19\n" +

@@ -881,7 +881,8 @@ type CommitAtomicBatchRequest struct {
 	Writers       []*BatchWriter         `protobuf:"bytes,3,rep,name=writers,proto3" json:"writers,omitempty"` // none: the version is empty, and needs no begin
 	Run           string                 `protobuf:"bytes,4,opt,name=run,proto3" json:"run,omitempty"`
 	GoesBack      bool                   `protobuf:"varint,5,opt,name=goes_back,json=goesBack,proto3" json:"goes_back,omitempty"`
-	Records       int64                  `protobuf:"zigzag64,6,opt,name=records,proto3" json:"records,omitempty"` // how many they wrote, to be told to whoever commits the version again; -1: nothing
+	Records       int64                  `protobuf:"zigzag64,6,opt,name=records,proto3" json:"records,omitempty"`   // how many they wrote, to be told to whoever commits the version again; -1: nothing
+	Checksum      int64                  `protobuf:"zigzag64,7,opt,name=checksum,proto3" json:"checksum,omitempty"` // of what they wrote, as the application sums it, to be told likewise; 0: nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -958,6 +959,13 @@ func (x *CommitAtomicBatchRequest) GetRecords() int64 {
 	return 0
 }
 
+func (x *CommitAtomicBatchRequest) GetChecksum() int64 {
+	if x != nil {
+		return x.Checksum
+	}
+	return 0
+}
+
 type BatchWriter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ProducerId    int64                  `protobuf:"varint,1,opt,name=producer_id,json=producerId,proto3" json:"producer_id,omitempty"`
@@ -1014,6 +1022,7 @@ type CommitAtomicBatchResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	WasCommitted  bool                   `protobuf:"varint,1,opt,name=was_committed,json=wasCommitted,proto3" json:"was_committed,omitempty"` // by an earlier call
 	Records       int64                  `protobuf:"zigzag64,2,opt,name=records,proto3" json:"records,omitempty"`                             // as the call has told that counts; -1: nothing
+	Checksum      int64                  `protobuf:"zigzag64,3,opt,name=checksum,proto3" json:"checksum,omitempty"`                           // the same; 0: nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1062,11 +1071,19 @@ func (x *CommitAtomicBatchResponse) GetRecords() int64 {
 	return 0
 }
 
+func (x *CommitAtomicBatchResponse) GetChecksum() int64 {
+	if x != nil {
+		return x.Checksum
+	}
+	return 0
+}
+
 type AbortAtomicBatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Application   string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
-	Version       int64                  `protobuf:"zigzag64,2,opt,name=version,proto3" json:"version,omitempty"` // -1: whichever is open
+	Version       int64                  `protobuf:"zigzag64,2,opt,name=version,proto3" json:"version,omitempty"` // -1: whichever is open; -2: none, but the writers that are named
 	Run           string                 `protobuf:"bytes,3,opt,name=run,proto3" json:"run,omitempty"`
+	Writers       []*BatchWriter         `protobuf:"bytes,4,rep,name=writers,proto3" json:"writers,omitempty"` // with version -2: those to abort, and no others; none: nothing is aborted
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1122,9 +1139,17 @@ func (x *AbortAtomicBatchRequest) GetRun() string {
 	return ""
 }
 
+func (x *AbortAtomicBatchRequest) GetWriters() []*BatchWriter {
+	if x != nil {
+		return x.Writers
+	}
+	return nil
+}
+
 type AbortAtomicBatchResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	IsCommitted   bool                   `protobuf:"varint,1,opt,name=is_committed,json=isCommitted,proto3" json:"is_committed,omitempty"` // the version is: nothing was aborted
+	OverBelow     int64                  `protobuf:"varint,2,opt,name=over_below,json=overBelow,proto3" json:"over_below,omitempty"`       // one above the last version that was committed; 0: none was
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1164,6 +1189,13 @@ func (x *AbortAtomicBatchResponse) GetIsCommitted() bool {
 		return x.IsCommitted
 	}
 	return false
+}
+
+func (x *AbortAtomicBatchResponse) GetOverBelow() int64 {
+	if x != nil {
+		return x.OverBelow
+	}
+	return 0
 }
 
 type DescribeTransactionsRequest struct {
@@ -2099,27 +2131,32 @@ const file_penstock_v1_transactions_proto_rawDesc = "" +
 	"\x10transactional_id\x18\x02 \x01(\tR\x0ftransactionalId\x12\x1f\n" +
 	"\vproducer_id\x18\x03 \x01(\x12R\n" +
 	"producerId\x12%\n" +
-	"\x0eproducer_epoch\x18\x04 \x01(\x11R\rproducerEpoch\"\xd3\x01\n" +
+	"\x0eproducer_epoch\x18\x04 \x01(\x11R\rproducerEpoch\"\xef\x01\n" +
 	"\x18CommitAtomicBatchRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x122\n" +
 	"\awriters\x18\x03 \x03(\v2\x18.penstock.v1.BatchWriterR\awriters\x12\x10\n" +
 	"\x03run\x18\x04 \x01(\tR\x03run\x12\x1b\n" +
 	"\tgoes_back\x18\x05 \x01(\bR\bgoesBack\x12\x18\n" +
-	"\arecords\x18\x06 \x01(\x12R\arecords\"D\n" +
+	"\arecords\x18\x06 \x01(\x12R\arecords\x12\x1a\n" +
+	"\bchecksum\x18\a \x01(\x12R\bchecksum\"D\n" +
 	"\vBatchWriter\x12\x1f\n" +
 	"\vproducer_id\x18\x01 \x01(\x03R\n" +
 	"producerId\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x05R\x05epoch\"Z\n" +
+	"\x05epoch\x18\x02 \x01(\x05R\x05epoch\"v\n" +
 	"\x19CommitAtomicBatchResponse\x12#\n" +
 	"\rwas_committed\x18\x01 \x01(\bR\fwasCommitted\x12\x18\n" +
-	"\arecords\x18\x02 \x01(\x12R\arecords\"g\n" +
+	"\arecords\x18\x02 \x01(\x12R\arecords\x12\x1a\n" +
+	"\bchecksum\x18\x03 \x01(\x12R\bchecksum\"\x9b\x01\n" +
 	"\x17AbortAtomicBatchRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x12R\aversion\x12\x10\n" +
-	"\x03run\x18\x03 \x01(\tR\x03run\"=\n" +
+	"\x03run\x18\x03 \x01(\tR\x03run\x122\n" +
+	"\awriters\x18\x04 \x03(\v2\x18.penstock.v1.BatchWriterR\awriters\"\\\n" +
 	"\x18AbortAtomicBatchResponse\x12!\n" +
-	"\fis_committed\x18\x01 \x01(\bR\visCommitted\"J\n" +
+	"\fis_committed\x18\x01 \x01(\bR\visCommitted\x12\x1d\n" +
+	"\n" +
+	"over_below\x18\x02 \x01(\x03R\toverBelow\"J\n" +
 	"\x1bDescribeTransactionsRequest\x12+\n" +
 	"\x11transactional_ids\x18\x01 \x03(\tR\x10transactionalIds\"g\n" +
 	"\x1cDescribeTransactionsResponse\x12G\n" +
@@ -2253,20 +2290,21 @@ var file_penstock_v1_transactions_proto_depIdxs = []int32{
 	34, // 5: penstock.v1.TxnOffsetCommitRequest.partitions:type_name -> penstock.v1.OffsetCommitPartition
 	35, // 6: penstock.v1.TxnOffsetCommitResponse.partitions:type_name -> penstock.v1.OffsetCommitResult
 	14, // 7: penstock.v1.CommitAtomicBatchRequest.writers:type_name -> penstock.v1.BatchWriter
-	20, // 8: penstock.v1.DescribeTransactionsResponse.transactions:type_name -> penstock.v1.TransactionDescription
-	33, // 9: penstock.v1.TransactionDescription.error:type_name -> penstock.v1.Error
-	32, // 10: penstock.v1.TransactionDescription.partitions:type_name -> penstock.v1.TopicPartition
-	23, // 11: penstock.v1.ListTransactionsResponse.transactions:type_name -> penstock.v1.TransactionListing
-	25, // 12: penstock.v1.WriteTxnMarkersRequest.markers:type_name -> penstock.v1.TxnMarker
-	26, // 13: penstock.v1.TxnMarker.partitions:type_name -> penstock.v1.MarkedPartition
-	28, // 14: penstock.v1.WriteTxnMarkersResponse.markers:type_name -> penstock.v1.TxnMarkerResult
-	29, // 15: penstock.v1.TxnMarkerResult.partitions:type_name -> penstock.v1.MarkedPartitionResult
-	33, // 16: penstock.v1.MarkedPartitionResult.error:type_name -> penstock.v1.Error
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	14, // 8: penstock.v1.AbortAtomicBatchRequest.writers:type_name -> penstock.v1.BatchWriter
+	20, // 9: penstock.v1.DescribeTransactionsResponse.transactions:type_name -> penstock.v1.TransactionDescription
+	33, // 10: penstock.v1.TransactionDescription.error:type_name -> penstock.v1.Error
+	32, // 11: penstock.v1.TransactionDescription.partitions:type_name -> penstock.v1.TopicPartition
+	23, // 12: penstock.v1.ListTransactionsResponse.transactions:type_name -> penstock.v1.TransactionListing
+	25, // 13: penstock.v1.WriteTxnMarkersRequest.markers:type_name -> penstock.v1.TxnMarker
+	26, // 14: penstock.v1.TxnMarker.partitions:type_name -> penstock.v1.MarkedPartition
+	28, // 15: penstock.v1.WriteTxnMarkersResponse.markers:type_name -> penstock.v1.TxnMarkerResult
+	29, // 16: penstock.v1.TxnMarkerResult.partitions:type_name -> penstock.v1.MarkedPartitionResult
+	33, // 17: penstock.v1.MarkedPartitionResult.error:type_name -> penstock.v1.Error
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_transactions_proto_init() }

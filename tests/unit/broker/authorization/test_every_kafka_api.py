@@ -41,7 +41,7 @@ from tests.support.machine import NOW_NS
 from tests.support.sinks import CALLER, Sink
 from tests.unit.broker.kafka.apis.admin_node import STANDING
 
-TOPIC, GROUP, ID, CLUSTER = 29, 30, 53, 31
+TOPIC, GROUP, ID, CLUSTER, OFF = 29, 30, 53, 31, 61
 TOPIC_ID = "T" * 21 + "A"
 NOBODY = Caller(CALLER.peer, LISTENER, "User:nobody", ListenerType.KAFKA)
 SECRET, MISSING = "t-secret", "t-gone"
@@ -82,6 +82,10 @@ TABLE: dict[int, set[int]] = {
     35: {CLUSTER},
     36: {34},
     37: {TOPIC},
+    38: {OFF},
+    39: {OFF},
+    40: {OFF},
+    41: {OFF},
     42: {GROUP},
     43: {CLUSTER},
     44: {TOPIC},

@@ -93,9 +93,9 @@ def test_the_records_of_two_writers_are_read_together_and_those_of_a_third_never
         async with stage.batches() as batches, stage.batches() as elsewhere:
             one, two = await wrote(batches, 0, b"a", b"b", b"c"), await wrote(elsewhere, 0, b"d", b"e")
             await wrote(batches, 0, b"lost")
-            assert await batches.commit("app", 0, [one.identity, two.identity], records=5) == (False, 5)
+            assert await batches.commit("app", 0, [one.identity, two.identity], records=5, checksum=7) == (False, 5, 7)
             assert await stage.committed() == [b"a", b"b", b"c", b"d", b"e"]
-            assert await elsewhere.commit("app", 0, [], records=9) == (True, 5)
+            assert await elsewhere.commit("app", 0, [], records=9, checksum=8) == (True, 5, 7)
             assert await batches.begin("app", 0) is None
             assert await batches.abort("app", 0) is True
             assert b"lost" in await stage.committed("read_uncommitted")
