@@ -32,8 +32,8 @@ before it costs work; of those that are worked on at once a node has 20,000, one
 `socket.request.max.bytes` bounds every request ([configuration](configuration.md)), 8 MiB one without records, and
 1 MiB a JoinGroup, which its group's coordinator keeps. The next request of a connection is read when this one is
 answered, as in Kafka; after Produce, and after an OffsetCommit of up to 2,000 partitions, at once. A request that comes
-slower than 1 kB a second for half a minute loses its connection, because its memory is held from its size on. So does
-the client that reads an answer as slowly, or too slowly to have it within a minute.
+slower than 1 kB a second for half a minute loses its connection, because it holds memory. So does the client that reads
+an answer as slowly, or too slowly to have it within a minute.
 
 | key | API | versions | Kafka's | elements |
 | --- | --- | --- | --- | --- |
@@ -53,7 +53,7 @@ _NODE: Final = {
 
 
 class _NoNode:
-    """In place of the parts of a node, which the table only keeps."""
+    """Stands for the parts of a node, which the table only keeps."""
 
     def __getattr__(self, name: str) -> _NoNode:
         return self

@@ -32,7 +32,7 @@ class ProduceRequest:
     answer_in_parts: bool = False
     """The client takes the results that are known while others are not, and later requests' answers before them."""
     transactional_id: str = ""
-    """That of the transaction to which its transactional batches belong."""
+    """The id of the transaction to which its transactional batches belong."""
     adds_partitions: bool = True
     """The leader adds partitions to the transaction (version 2, KIP-890); otherwise it only looks for them in it."""
 
@@ -56,7 +56,7 @@ class ProduceResponse:
     more_follows: bool = False
     error: ApiError | None = None
     untold: Sequence[PartitionProduceResult] = ()
-    """With acks=0 the results, which are not sent."""
+    """The results of a request with acks=0, which are not sent."""
     throttle_time_ms: int = 0
     """The broker reads nothing more of the connection for so long: the client has used its quota up."""
 
@@ -123,7 +123,7 @@ class ProducerState:
     producer_epoch: int
     last_sequence: int
     last_append_ms: int
-    """By the clock of the partition's leader."""
+    """A time by the clock of the partition's leader."""
     coordinator_epoch: int | None = None
     """The epoch of the coordinator that ended its last transaction in the partition; None if none was ended."""
     transaction_start_offset: int | None = None
@@ -141,6 +141,6 @@ class PartitionProducers:
 
 @dataclass(frozen=True, slots=True)
 class DescribeProducersResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     partitions: tuple[PartitionProducers, ...] = ()

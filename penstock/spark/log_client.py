@@ -94,7 +94,7 @@ class LogClient(Protocol):
         ...
 
     def newest_topics(self, topics: Iterable[str]) -> dict[str, PlannedTopic]:
-        """As `describe`, of a broker that hears from the quorum and no less than any other: for what seems deleted."""
+        """The answer of `describe` by the broker that knows the newest metadata, for what seems deleted."""
         ...
 
     def epoch_ends(

@@ -30,7 +30,7 @@ class Subscribed:
 
 
 def subscribed(client: LogClient, subscription: Subscription, *, must_exist: bool) -> Subscribed:
-    """With `must_exist`, UnknownTopicOrPartitionError for a topic or partition that was named and is not there."""
+    """Raises UnknownTopicOrPartitionError with `must_exist`, if a topic or partition that is named is not there."""
     if subscription.pattern:
         names = [name for name in client.list_topics() if subscription.wants(name)]
     elif subscription.partitions:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,6 +17,7 @@ from penstock import Admin, TopicPartition
 from penstock.testing import Cluster
 from tests.interop.drivers.first_things import CLIENTS, PARTITIONS, VALUE
 from tests.support.command_line import penstock
+from tests.support.waiting import wait_until
 
 DEAD = 2
 WAIT_S = 60
@@ -30,13 +29,6 @@ def cluster() -> Iterator[Cluster]:
     with Cluster(3) as cluster:
         cluster.kill(DEAD)
         yield cluster
-
-
-def eventually(found: Callable[[], Any], wanted: Any) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while (last := found()) != wanted:
-        assert time.monotonic() < deadline, (last, wanted)
-        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -69,7 +61,9 @@ def test_operators_go_on_and_the_dead_node_gets_its_share_when_it_is_back(cluste
         partitions = [p for topic in admin.describe_topics() for p in topic.partitions]
         assert all(DEAD not in partition.isr and partition.leader_id != DEAD for partition in partitions)
         cluster.start(DEAD)
-        eventually(lambda: sum(len(p.isr) < len(p.replicas) for t in admin.describe_topics() for p in t.partitions), 0)
+        wait_until(
+            lambda: all(len(p.isr) == len(p.replicas) for t in admin.describe_topics() for p in t.partitions), WAIT_S
+        )
         assert not any(partition.replicas[0] == DEAD for partition in admin.describe_topic("orders").partitions)
         told(cluster, "cluster", "balance")
         leaders = [p.replicas[0] for t in admin.describe_topics() for p in t.partitions]

@@ -39,7 +39,7 @@ def new_budget() -> MemoryBudget:
 
 
 class ElementRoom:
-    """That of one connection."""
+    """The room of one connection."""
 
     __slots__ = ("_account", "_budget", "_left", "_open", "_since")
 
@@ -48,9 +48,9 @@ class ElementRoom:
         self._left: list[Account] = []
         """Accounts from before a log-in."""
         self._open: dict[Lease, asyncio.TimerHandle | None] = {}
-        """With the timers that end them."""
+        """The leases, with the timers that end them."""
         self._since: dict[Lease, float] = {}
-        """When those that are paced began, by the event loop's time."""
+        """The begins of those that are paced, by the event loop's time."""
 
     def move(self, party: str) -> None:
         """The connection has logged in: its requests count as that party's from now on."""
@@ -92,11 +92,11 @@ class ElementRoom:
             asyncio.get_running_loop().call_at(until, lease.release)
 
     def release_soon(self, lease: Lease) -> None:
-        """In the next turn of the loop."""
+        """Ends the lease in the next turn of the loop."""
         asyncio.get_running_loop().call_soon(self.release, lease)
 
     def release_later(self, lease: Lease, has_turn: Callable[[], bool]) -> None:
-        """If it is still held by then; but not before the question that it is held for has had its turn."""
+        """Ends a lease that is still held by then, but not before the question that it is held for has had its turn."""
         if lease in self._open:
             loop = asyncio.get_running_loop()
             self._open[lease] = loop.call_later(LEASE_MS / 1000, self._release_after_turn, lease, has_turn)

@@ -46,7 +46,7 @@ _STRANGERS: Final = {
     b"PR": "gRPC or HTTP/2; Penstock's own clients use the listener BROKER",
     b"SS": "SSH",
 }
-"""By the first two bytes: as a size they are all above 300 MB."""
+"""The other protocols, by their first two bytes: as a size they are all above 300 MB."""
 
 
 class Frame:
@@ -123,14 +123,14 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._waiter: asyncio.Future[None] | None = None
         """The loop waits by it: for `_wanted` bytes ahead or for the rest of a frame."""
         self._drained: asyncio.Future[None] | None = None
-        """While the socket takes no more."""
+        """Set while the socket takes no more."""
         self._unsent = 0
         """Bytes of the answer that is written which TLS has not been given."""
         self._given = self.answer_bytes = 0
         """The bytes of all answers so far, and of the last one."""
         self._ended = self._is_lost = self._is_paused = False
         self.active_ms = now_ms()
-        """When a frame last was whole, or bytes of an answer left: a client that sends single bytes is not active."""
+        """The time of the last whole frame, or of bytes of an answer that left. Single bytes make no client active."""
         self.peer = Endpoint("", 0)
         self.principal = ANONYMOUS
         self._tls: Any = None
@@ -356,7 +356,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._listener.identified(self)
 
     def end_input(self) -> None:
-        """As if the other side sent no more: what was read is answered."""
+        """Reads no more, as if the other side sent nothing: what was read is answered."""
         self._ended = True
         self._wake()
 
@@ -366,7 +366,7 @@ class FrameConnection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """At once: what is not written is dropped."""
+        """Ends the connection at once: what is not written is dropped."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -190,7 +190,7 @@ class KafkaListener:
         self._guard.proved(connection.peer, connection.principal)
 
     def _may_stay(self, newcomer: FrameConnection | TlsHandshake) -> bool:
-        """By the limits, which may cut another one for it."""
+        """True if the limits let it in; they may cut another one for it."""
         peer = newcomer.peer
         if not self._is_open:
             newcomer.abort()
@@ -214,7 +214,7 @@ class KafkaListener:
         return cut != peer
 
     def _accepted(self, accepted: Any, address: Any) -> None:
-        """With TLS."""
+        """Begins the TLS handshake of a connection."""
         assert self._contexts is not None
         handshake = TlsHandshake(self, accepted, address)
         if self._may_stay(handshake):

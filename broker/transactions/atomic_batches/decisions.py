@@ -230,7 +230,7 @@ class AtomicBatchDecisions:
             self.settle(turn, name)
 
     def expire(self, turn: Turn) -> None:
-        """At the next part of the applications; of all of them again after the interval."""
+        """Looks at the next part of the applications; at all of them again after the interval."""
         if not self._left:
             self._left = list(self._applications.by_name)
         part, self._left = self._left[:LOOKED_AT], self._left[LOOKED_AT:]

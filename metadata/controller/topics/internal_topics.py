@@ -52,8 +52,8 @@ class InternalTopics:
         self._waits_since_ms: dict[str, int] = {}  # names of INTERNAL_TOPICS only, so it is bounded
 
     def create(self, request: CreateInternalTopicRequest, now_ms: int) -> ControllerResult[CreateInternalTopicResponse]:
-        """For a registered broker under its present epoch. InvalidReplicationFactorError while too few brokers are
-        registered, or one of them is starting."""
+        """Makes the topic for a registered broker under its present epoch. InvalidReplicationFactorError while too few
+        brokers are registered, or one of them is starting."""
         context = self._context
         registered_broker(context, request.broker_id, request.broker_epoch)
         internal = INTERNAL_TOPICS.get(request.name)

@@ -30,7 +30,32 @@ Handler = Callable[[ConsumerRecord], Outputs]
 AsyncHandler = Callable[[ConsumerRecord], Awaitable[Outputs] | Outputs]
 
 
-class RecordProcessor:
+class _Processor:
+    """The calls that both kinds share, which never wait."""
+
+    _core: ProcessingCore
+
+    def stop(self) -> None:
+        """The transaction under way is the last one."""
+        self._core.stopped.set()
+
+    @property
+    def statistics(self) -> ProcessingStatistics:
+        return self._core.counts
+
+    def collector(self) -> ProcessingCollector:
+        """The `statistics` for Prometheus: `prometheus_client.REGISTRY.register(processor.collector())`."""
+        from penstock.client.processing.processing_metrics import ProcessingCollector
+
+        core = self._core
+        group, transactional_id = core.clients.names
+        return ProcessingCollector(lambda: core.counts, group, transactional_id)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._core!r})"
+
+
+class RecordProcessor(_Processor):
     """`process` as an object. `run` belongs to one thread; `stop` may be called in any, and in a signal handler."""
 
     def __init__(
@@ -63,23 +88,8 @@ class RecordProcessor:
         """
         return finished(self._core.run())
 
-    def stop(self) -> None:
-        """The transaction under way is the last one."""
-        self._core.stopped.set()
 
-    @property
-    def statistics(self) -> ProcessingStatistics:
-        return self._core.counts
-
-    def collector(self) -> ProcessingCollector:
-        """The `statistics` for Prometheus: `prometheus_client.REGISTRY.register(processor.collector())`."""
-        return _collector(self._core)
-
-    def __repr__(self) -> str:
-        return f"RecordProcessor({self._core!r})"
-
-
-class AsyncRecordProcessor:
+class AsyncRecordProcessor(_Processor):
     """`async_process` as an object, for the event loop of its clients."""
 
     def __init__(
@@ -98,23 +108,8 @@ class AsyncRecordProcessor:
         self._core = _core(clients, handler, stop, environment, options)
 
     async def run(self) -> ProcessingStatistics:
-        """As `RecordProcessor.run`; a task that is cancelled is as one that Ctrl-C ends."""
+        """Does what `RecordProcessor.run` does; a task that is cancelled ends as by Ctrl-C."""
         return await self._core.run()
-
-    def stop(self) -> None:
-        """The transaction under way is the last one."""
-        self._core.stopped.set()
-
-    @property
-    def statistics(self) -> ProcessingStatistics:
-        return self._core.counts
-
-    def collector(self) -> ProcessingCollector:
-        """As `RecordProcessor.collector`."""
-        return _collector(self._core)
-
-    def __repr__(self) -> str:
-        return f"AsyncRecordProcessor({self._core!r})"
 
 
 def is_coroutine_function(handler: Any) -> bool:
@@ -137,13 +132,6 @@ def _core(
     config = processing_config(options)
     backoff = Backoff(config.backoff_ms, config.backoff_max_ms, machine.random)
     return ProcessingCore(clients, handler, config, stopped, machine.clock, backoff)
-
-
-def _collector(core: ProcessingCore) -> ProcessingCollector:
-    from penstock.client.processing.processing_metrics import ProcessingCollector
-
-    group, transactional_id = core.clients.names
-    return ProcessingCollector(lambda: core.counts, group, transactional_id)
 
 
 def _check(consumer: Any, producer: Any, kinds: tuple[type[Any], type[Any]] = (Consumer, Producer)) -> None:

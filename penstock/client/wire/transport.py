@@ -19,7 +19,7 @@ from penstock.types import Endpoint
 from penstock.wire.throttle_trailer import Trailer
 
 NO_CLIENT_LISTENER = "this is not a client listener"
-"""In the text of the error where a process listens that is no broker, or at another listener than that for clients."""
+"""The end of the error's text where what listens is no broker, or another listener than that for clients."""
 
 
 class ByteStream(Protocol):
@@ -45,7 +45,7 @@ OnTrailer = Callable[[Trailer | None], object]
 
 
 def unheard(trailer: Trailer | None) -> None:
-    """For who needs no trailer."""
+    """Ignores the trailer."""
 
 
 class Channel(Protocol):

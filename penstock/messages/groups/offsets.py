@@ -48,7 +48,7 @@ class OffsetCommitResult:
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommitResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     partitions: tuple[OffsetCommitResult, ...] = ()
 
@@ -93,7 +93,7 @@ class GroupOffsets:
 
 @dataclass(frozen=True, slots=True)
 class OffsetFetchResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     groups: tuple[GroupOffsets, ...] = ()
 
@@ -112,6 +112,6 @@ class OffsetDeleteResult:
 
 @dataclass(frozen=True, slots=True)
 class OffsetDeleteResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     partitions: tuple[OffsetDeleteResult, ...] = ()

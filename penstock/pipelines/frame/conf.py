@@ -51,7 +51,7 @@ class Duration:
 
     @property
     def spark(self) -> str:
-        """As Spark writes an interval."""
+        """The interval, as Spark writes it."""
         return f"{self.ms} milliseconds"
 
     def __str__(self) -> str:
@@ -100,12 +100,12 @@ class RunConf:
 
     @property
     def client_options(self) -> dict[str, str]:
-        """As the Spark source and sink take them."""
+        """The options, as the Spark source and sink take them."""
         return {f"kafka.{name}": value for name, value in self.client.items()}
 
     @property
     def reader_options(self) -> dict[str, Any]:
-        """As a client takes them that reads, or asks about the cluster."""
+        """The options, as a client takes them that reads, or asks about the cluster."""
         return client_options(self.client_options, ConsumerConfig, AdminConfig)
 
     @property
@@ -114,7 +114,7 @@ class RunConf:
 
 
 DEFAULT_RUN = RunConf()
-"""That of a conf without the table."""
+"""The connection of a conf without the table."""
 
 
 @dataclass(frozen=True, slots=True)

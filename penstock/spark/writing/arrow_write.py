@@ -195,7 +195,7 @@ def _largest(values: Any, keys: Any | None) -> int:
 
 
 def _is_too_large(error: BaseException | None) -> bool:
-    """By itself, or as what has ended a writer's transaction."""
+    """True for such an error by itself, and for one that has ended a writer's transaction."""
     return isinstance(error, TOO_LARGE) or (error is not None and isinstance(error.__cause__, TOO_LARGE))
 
 

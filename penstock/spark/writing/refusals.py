@@ -54,7 +54,7 @@ class RowsWritten(NamedTuple):
         return RowsWritten(sum(rows for rows, _ in found), sum(total for _, total in found) & CHECKSUM_MAX or 1)
 
     def is_repeated_by(self, rows: RowsWritten) -> bool:
-        """As far as it is known: an earlier version tells no checksum, or not even a number."""
+        """Compares what is known: an earlier version tells no checksum, or not even a number."""
         same_number = self.number in (rows.number, UNKNOWN)
         return same_number and (not rows.number or self.checksum in (rows.checksum, NO_CHECKSUM))
 
@@ -90,7 +90,7 @@ def _planned_anew(key: BatchKey, options: SinkOptions) -> str:
 
 
 def warn_of_time(key: BatchKey, took_ms: int, options: SinkOptions) -> None:
-    """At half of a batch's time, while there is a choice: one that takes too long is repeated as it was planned."""
+    """Warns at half of a batch's time. One that takes too long is repeated as it was planned, so nothing helps then."""
     if took_ms >= options.timeout_ms // 2:
         _log.warning(
             "%s took %d s of the %d s that %s gives it. One that takes longer is aborted, and Spark repeats it with the"

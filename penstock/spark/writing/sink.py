@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 OWN_NAME = "spark-write-"
 """The beginning of the name of a batch write that was given none: nobody repeats it."""
 CHECK_S, GIVE_UP_S = 3.0, 3.0
-"""For the driver's look at its rights before a write, and for a task that fails: neither may hold Spark up."""
+"""The time of the driver's look at its rights before a write, and of a task that fails: neither may hold Spark up."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
     total: int = 0
     """The sum over the rows (checksum.py)."""
     begun_ms: int = 0
-    """When the writer began, by the executor's calendar."""
+    """The time when the writer began, by the executor's calendar."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ class Writing:
         return key.version == self.options.goes_back_to
 
     def abort(self, messages: Sequence[Any], known: Set[BatchKey] = frozenset()) -> None:
-        """As far as the driver knows what was begun. A task that failed has aborted its own part; what is left is
+        """Aborts what the driver knows to be begun. A task that failed has aborted its own part; what is left is
         aborted by its time-out, or when the batch begins again."""
         told = {message.key for message in messages if message is not None and message.writer is not None}
         for key in known | told:

@@ -55,7 +55,7 @@ class _Named:
 
     @property
     def places(self) -> list[AddPartitionsToTxnPartitionResult]:
-        """In the order of the partitions of the request."""
+        """The results, in the order of the partitions of the request."""
         return [one for topic in self.topics for one in topic.results_by_partition]
 
 

@@ -66,7 +66,7 @@ class BatchesCore:
             raise ClientClosedError("this AtomicBatches is closed; make a new one")
 
     def name(self) -> str:
-        """For a person."""
+        """The text for a person."""
         return f"{','.join(map(str, self.cluster.bootstrap))}, {'closed' if self.closed else 'open'}"
 
     def unacked_records(self) -> int:

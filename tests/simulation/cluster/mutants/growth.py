@@ -26,6 +26,16 @@ GROWTH_WITHOUT_A_BROKER = directed(
 MAKERS = (OperatorPlan(Task.MAKE, "topic-0", 0.3),)
 MADE_WITHOUT_A_BROKER = directed(operators=MAKERS, seconds=5.0)
 
+ABSENT_LIKE_OTHERS = (
+    Edit(placement._orders, "[broker for broker in brokers if broker.is_active]", "brokers"),
+    Edit(placement._orders, "[broker for broker in brokers if not broker.is_active]", "[]"),
+)
+ABSENT_IN_SYNC = Edit(
+    assignments.partition_record,
+    "tuple(replica for replica in replicas if context.state.is_active(replica))",
+    "replicas",
+)
+
 GROWTH = (
     Mutant(
         "placement counts the brokers in service alone",
@@ -38,13 +48,7 @@ GROWTH = (
     Mutant(
         "an absent replica of a new partition is in sync",
         "KIP-841",
-        (
-            Edit(
-                assignments.partition_record,
-                "tuple(replica for replica in replicas if context.state.is_active(replica))",
-                "replicas",
-            ),
-        ),
+        (ABSENT_IN_SYNC,),
         (Kind.STOP, Kind.KILL),
         is_replicated=None,
         stories=MADE_WITHOUT_A_BROKER,
@@ -52,10 +56,7 @@ GROWTH = (
     Mutant(
         "an absent broker is the preferred leader of new partitions",
         "KIP-841",
-        (
-            Edit(placement._orders, "[broker for broker in brokers if broker.is_active]", "brokers"),
-            Edit(placement._orders, "[broker for broker in brokers if not broker.is_active]", "[]"),
-        ),
+        (*ABSENT_LIKE_OTHERS,),
         (Kind.STOP, Kind.KILL),
         is_replicated=None,
         stories=MADE_WITHOUT_A_BROKER,
@@ -64,13 +65,8 @@ GROWTH = (
         "new partitions are led by brokers out of service",
         "KIP-195",
         (
-            Edit(placement._orders, "[broker for broker in brokers if broker.is_active]", "brokers"),
-            Edit(placement._orders, "[broker for broker in brokers if not broker.is_active]", "[]"),
-            Edit(
-                assignments.partition_record,
-                "tuple(replica for replica in replicas if context.state.is_active(replica))",
-                "replicas",
-            ),
+            *ABSENT_LIKE_OTHERS,
+            ABSENT_IN_SYNC,
         ),
         (Kind.KILL, Kind.STOP, Kind.ROLL),
         stories=GROWTH_WITHOUT_A_BROKER,
