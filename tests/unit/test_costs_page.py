@@ -138,6 +138,10 @@ HELD_BY = {
     "headers that a fetch walks over, where `index.interval.bytes` is large": (
         LOOK_UPS + "test_the_event_loop_walks_over_so_many_headers_and_no_more",
     ),
+    "batches of one Produce": (
+        UNIT + "grpc/test_produced_batches.py::"
+        "test_a_request_has_one_batch_for_each_partition_and_so_many_more_and_one_above_that_is_refused",
+    ),
     "batches and offsets that wait for a transaction's coordinator": (
         UNIT + "transactions/verification/test_held_batches.py::test_batches_are_bounded_and_a_party_has_a_share",
         UNIT + "groups/coordinator/test_transactional_offsets.py::"
