@@ -24,6 +24,7 @@ ANSWERS = (
     "test_a_partys_unread_answers_are_above_its_share_by_one_however_many_connections_wait_for_theirs"
 )
 LOOK_UPS = "tests/unit/storage/segment/test_timestamp_lookup.py::"
+CONVERSION = UNIT + "apis/producing/test_produce_conversion.py::"
 NAMES = UNIT + "network/test_client_"
 GROUPS = UNIT + "groups/shard/test_shares.py::"
 TRANSACTIONS = UNIT + "transactions/test_shares.py::"
@@ -141,6 +142,10 @@ HELD_BY = {
     "batches of one Produce": (
         UNIT + "grpc/test_produced_batches.py::"
         "test_a_request_has_one_batch_for_each_partition_and_so_many_more_and_one_above_that_is_refused",
+    ),
+    "what threads compress, or look for keys and for names of refused records": (
+        CONVERSION + "test_a_party_has_half_of_the_threads_and_another_one_waits_for_none_of_its_batches",
+        CONVERSION + "test_a_request_may_not_become_larger_than_it_could_have_come",
     ),
     "batches and offsets that wait for a transaction's coordinator": (
         UNIT + "transactions/verification/test_held_batches.py::test_batches_are_bounded_and_a_party_has_a_share",
