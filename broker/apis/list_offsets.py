@@ -4,24 +4,31 @@
 record at or behind it is found. A leader that has committed no record of its own epoch yet does not know the high
 watermark for sure, and answers OFFSET_NOT_AVAILABLE (KIP-207).
 
-A look-up by time that needs the disk runs in an I/O thread; those of one request run one after another in each log dir,
-and the log dirs side by side. When two thirds of the request's time-out have passed, it is answered with what was
-found: a partition that needs the disk then is REQUEST_TIMED_OUT, so a disk that hangs keeps no other partition's offset
-from the client.
+A look-up by time that needs the disk, or has much to decode, runs in an I/O thread; those of one request run one after
+another in each log dir, and the log dirs side by side. A party has LOOK_UPS_OF_PARTY of a log dir at work, so that its
+look-ups do not take all threads. A batch that a look-up cannot decode is told of in the node's log, once for a
+partition in SAY_INTERVAL_MS, because its producer chose its bytes.
+
+When two thirds of the request's time-out have passed, it is answered with what was found: a partition that needs the
+disk then is REQUEST_TIMED_OUT, so a disk that hangs keeps no other partition's offset from the client.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict, deque
 from collections.abc import Callable
 
 from broker.network.failed_requests import FailRequest
 from broker.network.io_threads import IoPort, IoWork
+from broker.network.parties import party_of
+from broker.network.party_turns import PartyTurns
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.unknown_high_watermark import unknown_high_watermark
 from broker.replication.partition import Partition
+from broker.replication.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 from penstock.errors import (
     ApiError,
     CorruptFileError,
@@ -32,12 +39,22 @@ from penstock.errors import (
 )
 from penstock.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsResult
 from penstock.tracebacks import without_frames
-from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TimestampAndOffset
+from penstock.types import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    TimestampAndOffset,
+    TopicPartition,
+)
 from storage.log.log_reader import ColdLookUp
 from storage.segment.timestamp_lookup import TimeLookUp
 
+_log = logging.getLogger(__name__)
+
 TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX = 3_000, 60_000
 """The time-out of a request that gives none, and the longest that counts."""
+LOOK_UPS_OF_PARTY = 2
+"""Look-ups of one party that threads of a log dir make at a time, each of at most some hundred ms of decoding."""
 BOUNDS = (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP)
 """Known without a look into the log."""
 
@@ -84,8 +101,11 @@ class _Answering:
 class ListOffsetsApi:
     """Handles list-offsets requests."""
 
-    def __init__(self, partitions: PartitionLookup, io: IoPort, fail: FailRequest) -> None:
+    def __init__(self, partitions: PartitionLookup, io: IoPort, fail: FailRequest, now_ms: Callable[[], int]) -> None:
         self._partitions, self._io, self._fail = partitions, io, fail
+        self._turns: defaultdict[str, PartyTurns] = defaultdict(lambda: PartyTurns(LOOK_UPS_OF_PARTY))
+        """By log dir."""
+        self._lines = ThrottledLines(now_ms, CLIENTS_SUBJECTS_MAX)
 
     def handle(self, request: Request, body: ListOffsetsRequest) -> None:
         if request.is_abandoned:  # its client gave it up while it was queued
@@ -120,14 +140,22 @@ class ListOffsetsApi:
         if answering.is_late:
             cold.discard()
             raise RequestTimedOutError(
-                f"the disk of {log_dir} has not answered within {answering.disk_wait_ms} ms; try again"
+                f"the disk of {log_dir} has not answered within {answering.disk_wait_ms} ms, or has too many other "
+                "look-ups of this client; try again"
             )
+        turns, party = self._turns[log_dir], party_of(answering.request.caller)
 
         def done() -> None:
-            self._went_on(answering, lambda: self._thread_done(answering, place, cold, log_dir))
+            turns.done(party)
+            self._tell_of_undecodable(answering.wanted[place].partition, cold.undecodable)
+            self._went_on(answering, lambda: self._go_on(answering, place, cold, log_dir))
 
-        if not self._io.submit(log_dir, IoWork.LOOK_UP, cold.run, done):
+        if not turns.begin(party):
             cold.discard()
+            turns.wait(party, lambda: self._went_on(answering, lambda: self._go_on(answering, place, None, log_dir)))
+        elif not self._io.submit(log_dir, IoWork.LOOK_UP, cold.run, done):
+            cold.discard()
+            turns.done(party)
             raise ResourceExhaustedError(f"too many reads wait for the disk of {log_dir}; try again later")
         answering.at_work.add(log_dir)
         if answering.timer is None:
@@ -135,7 +163,12 @@ class ListOffsetsApi:
                 answering.disk_wait_ms / 1000, lambda: self._went_on(answering, lambda: self._time_up(answering))
             )
 
-    def _thread_done(self, answering: _Answering, place: int, cold: ColdLookUp, log_dir: str) -> None:
+    def _tell_of_undecodable(self, partition: TopicPartition, undecodable: list[str]) -> None:
+        if undecodable and (unsaid := self._lines.due(partition)) is not None:
+            others = f" and {len(undecodable) - 1} more" if len(undecodable) > 1 else ""
+            _log.warning("%s, so a look-up by time skips it%s%s", undecodable[0], others, unsaid)
+
+    def _go_on(self, answering: _Answering, place: int, cold: ColdLookUp | None, log_dir: str) -> None:
         answering.at_work.discard(log_dir)
         self._answer(answering, place, cold)
         put_off = answering.put_off[log_dir]

@@ -3,7 +3,7 @@
 The number of bytes is checked first: that costs nothing. A message of fewer bytes than the smallest element limit
 cannot have too many elements, and most are that small. The elements of others are counted by a walk over the wire
 (wire_walk.py). Protobuf parses only after that, because its parser makes an object for every element. A failure of the
-parser is a typed error, too.
+parser is a typed error, too. The batches of a Produce are counted last (produced_batches.py).
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
 from broker.grpc import quorum_codec as quorum
+from broker.grpc.produced_batches import check_batches
 from broker.grpc.wire_walk import Field, Shape, WireWalk
 from penstock.errors import InvalidRequestError, InvariantViolation
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.client_apis import FETCH, PRODUCE
+from penstock.messages.produce import ProduceRequest
 from penstock.wire import streams
 from penstock.wire.message_codec import message_descriptor, request_codec
 
@@ -103,10 +105,16 @@ class RequestDecoder:
 def _decode(api: Api[Any, Any]) -> Callable[[bytes], Any]:
     """From the bytes of a request to the request. Streams and the quorum have codecs of their own."""
     if api is PRODUCE:
-        return streams.produce_request_from_bytes
+        return _produce_request
     if api is FETCH:
         return streams.fetch_request_from_bytes
     return quorum.request_from_bytes(api.name) if api.kind is ApiKind.QUORUM else request_codec(api).decode
+
+
+def _produce_request(raw: bytes) -> tuple[streams.Header, ProduceRequest]:
+    header, request = streams.produce_request_from_bytes(raw)
+    check_batches(request)
+    return header, request
 
 
 class RequestDecoders:

@@ -22,6 +22,8 @@ NAMES_MAX: Final = 1_000
 ASKED_MAX: Final = 10_000
 """Partitions about which the controller is asked at once. It decides about 1,000 in 0.1 s, and does nothing else
 meanwhile, so our clients ask for no more; those of an older release ask for all at once, and often in an incident."""
+FURTHER_BATCHES_MAX: Final = 2_000
+"""Record batches of a produce request besides the first one of each partition."""
 ENTRIES_MAX: Final = 10_000
 """Configuration entries of one request, over all of its topics or resources."""
 
@@ -30,7 +32,11 @@ PRODUCE: Final = Api(
     produce.ProduceRequest,
     produce.ProduceResponse,
     ApiKind.STREAM,
-    ApiLimits(None, {"partitions": PARTITIONS_MAX}, "the only request with records"),
+    ApiLimits(
+        None,
+        {"partitions": PARTITIONS_MAX},
+        f"the only request with records: a batch for each partition, and {FURTHER_BATCHES_MAX:,} more",
+    ),
     Operation.WRITE,
     Resource.TOPIC,
     lambda answer: answer.partitions,

@@ -42,10 +42,12 @@ class ColdLookUp:
     it has open, and one, and no more memory than it has in use, and the indexes of one segment.
     """
 
-    __slots__ = ("_copies", "_error", "_found", "_looked_at", "wanted")
+    __slots__ = ("_copies", "_error", "_found", "_looked_at", "undecodable", "wanted")
 
     def __init__(self, segments: Iterable[Segment], wanted: TimeLookUp) -> None:
         self.wanted = wanted
+        self.undecodable: list[str] = []
+        """AFTER `run`: texts about the batches that it could not decode, for the node's log."""
         self._looked_at: list[tuple[Segment, int]] = []
         self._copies: list[Segment] = []
         """The next one is the last."""
@@ -65,7 +67,7 @@ class ColdLookUp:
         """Blocks, in any thread. `result` raises its error."""
         try:
             try:
-                self._found = self.wanted.find(self._one_by_one())
+                self._found = self.wanted.find(self._one_by_one(), undecodable=self.undecodable)
             finally:
                 self.discard()
         except Exception as error:
@@ -156,7 +158,7 @@ class LogReader:
         return Records(records, next_offset if records else wanted.start_offset)
 
     def look_up_nowait(self, wanted: TimeLookUp) -> TimestampAndOffset | ColdLookUp | None:
-        """The record, at once, or else what a thread has to do for it."""
+        """The record, at once, or else what a thread has to do for it: to ask the disk, or to decode much."""
         self._health.must_be_open()
         with self._health.reading():
             try:

@@ -3,7 +3,9 @@
 A walk reads a small chunk, steps from header to header inside it, and jumps over bodies: of a large batch it reads 61
 bytes. `scan_verified` reads whole batches and checks their checksums; recovery and look-ups by time use it. Bytes that
 are no whole batch, or a batch that does not continue the one before, raise `CorruptFileError` with the position. So a
-walk that ends without an error has seen every batch. `recovery.py` decides whether damage is a torn tail or rot.
+walk that ends without an error has seen every batch. A topic's owner chooses how far its index entries are apart, so
+a walk on the event loop ends with `NotCachedError` when it becomes long. `recovery.py` decides whether damage is a torn
+tail or rot.
 """
 
 from __future__ import annotations
@@ -25,12 +27,14 @@ VERIFY_CHUNK_BYTES = 1024 * 1024
 slower: the allocator returns such buffers to the kernel, and each new one is paged in."""
 ANY_OFFSET = -1
 """The walk begins in the middle of a file, and the offset of the first batch is not known."""
+NOWAIT_HEADERS_MAX = 256
+"""Headers that a walk on the event loop reads: some three times those of one index interval, and less than 1 ms."""
 MAX_OFFSETS = MAX_RELATIVE_OFFSET + 1
 """The most offsets of one segment."""
 
 
 class NotCachedError(Exception):
-    """A read that may not wait would have to: for the disk, or for an index that is not in memory."""
+    """A read that may not wait would have to: for the disk, for an index that is not in memory, or for much work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class LogFile:
     end_offset: int
     """No batch in the file begins at or above this; the base offset + `MAX_OFFSETS` if no better bound is known."""
     nowait: bool = False
-    """If set, a reader raises NotCachedError instead of waiting for the disk."""
+    """If set, a reader raises NotCachedError instead of waiting for the disk, and a walk instead of going far."""
 
     @property
     def is_end_known(self) -> bool:
@@ -86,13 +90,19 @@ def scan_verified(file: LogFile, position: int) -> Iterator[tuple[int, BatchHead
 
 def _walk(file: LogFile, position: int, chunk_bytes: int, *, verifies: bool) -> Iterator[tuple[int, BatchHeader]]:
     chunk, chunk_at, expected_offset = b"", position, file.base_offset if position == 0 else ANY_OFFSET
+    began, headers = position, 0
     while position < file.size_bytes:
+        if file.nowait and (headers == NOWAIT_HEADERS_MAX or (verifies and position - began > VERIFY_CHUNK_BYTES)):
+            raise NotCachedError
+        headers += 1
         at = position - chunk_at
         if at + HEADER_BYTES > len(chunk):
             chunk, chunk_at, at = file.read(min(chunk_bytes, file.size_bytes - position), position), position, 0
         header = must_begin(file, position, chunk, at, expected_offset)
         if verifies:
             if at + header.size_bytes > len(chunk):
+                if file.nowait and header.size_bytes > VERIFY_CHUNK_BYTES:
+                    raise NotCachedError
                 wanted = min(max(chunk_bytes, header.size_bytes), file.size_bytes - position)
                 chunk, chunk_at, at = file.read(wanted, position), position, 0
             must_be_sound(file, position, chunk, at, header)

@@ -86,7 +86,11 @@ def at_door(path: Path, story: Callable[[Door], Awaitable[None]], config: LogCon
     async def main() -> None:
         async with stage(path, config or LogConfig()) as at:
             converter = ProduceConverter(
-                at.replicas.parts.hosted.find, at.clock, THREADS.executor("produce-conversion", 2), UNPACKED_BYTES_MAX
+                at.replicas.parts.hosted.find,
+                at.clock,
+                THREADS.executor("produce-conversion", 2),
+                2,
+                UNPACKED_BYTES_MAX,
             )
             try:
                 await story(Door(at, converter))

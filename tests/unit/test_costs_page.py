@@ -23,6 +23,8 @@ ANSWERS = (
     UNIT + "network/test_connection_loop.py::"
     "test_a_partys_unread_answers_are_above_its_share_by_one_however_many_connections_wait_for_theirs"
 )
+LOOK_UPS = "tests/unit/storage/segment/test_timestamp_lookup.py::"
+CONVERSION = UNIT + "apis/producing/test_produce_conversion.py::"
 NAMES = UNIT + "network/test_client_"
 GROUPS = UNIT + "groups/shard/test_shares.py::"
 TRANSACTIONS = UNIT + "transactions/test_shares.py::"
@@ -122,6 +124,28 @@ HELD_BY = {
     "transactional ids": (
         TRANSACTIONS + "test_a_tenant_that_fills_its_share_with_ids_is_refused_and_a_second_principal_is_served",
         TRANSACTIONS + "test_open_transactions_of_a_tenant_are_bounded_by_its_share_and_others_go_on",
+    ),
+    "a look-up by time (ListOffsets)": (
+        LOOK_UPS + "test_a_look_up_decodes_no_more_than_its_limits_whatever_the_headers_promise",
+        LOOK_UPS + "test_after_some_batches_that_promise_in_vain_the_next_one_is_the_answer_by_its_header",
+        LOOK_UPS + "test_the_event_loop_decodes_one_small_batch_that_is_not_compressed_and_no_other",
+        UNIT + "apis/test_list_offsets.py::"
+        "test_a_party_has_few_look_ups_at_work_and_another_one_waits_for_none_of_the_others",
+    ),
+    "lines about batches that nobody can decode": (
+        UNIT + "apis/test_list_offsets.py::"
+        "test_batches_that_no_look_up_can_decode_write_one_line_for_a_partition_now_and_then",
+    ),
+    "headers that a fetch walks over, where `index.interval.bytes` is large": (
+        LOOK_UPS + "test_the_event_loop_walks_over_so_many_headers_and_no_more",
+    ),
+    "batches of one Produce": (
+        UNIT + "grpc/test_produced_batches.py::"
+        "test_a_request_has_one_batch_for_each_partition_and_so_many_more_and_one_above_that_is_refused",
+    ),
+    "what threads compress, or look for keys and for names of refused records": (
+        CONVERSION + "test_a_party_has_half_of_the_threads_and_another_one_waits_for_none_of_its_batches",
+        CONVERSION + "test_a_request_may_not_become_larger_than_it_could_have_come",
     ),
     "batches and offsets that wait for a transaction's coordinator": (
         UNIT + "transactions/verification/test_held_batches.py::test_batches_are_bounded_and_a_party_has_a_share",

@@ -5,6 +5,9 @@ Compressing a large batch takes milliseconds, and on the event loop every client
 the stream that sent the batch waits: its door reads no further request meanwhile, so its requests stay in order. A
 batch that already has the codec, which is the usual case, costs a look at its header.
 
+A topic's owner chooses its codec and level, and a batch may take seconds. So a party has half of the threads, one at
+least, and parties take turns.
+
 Correctness does not depend on this module. The append itself converts a batch that was not converted here (because the
 leader or the configuration changed meanwhile). The produce API reports a batch that is refused here, after its own
 checks.
@@ -20,6 +23,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
+from broker.network.parties import party_of
+from broker.network.party_turns import PartyTurns
 from broker.network.request_channel import Request
 from broker.replication.partition import Partition
 from penstock.clock import Clock
@@ -72,11 +77,12 @@ class ProduceConverter:
         find: Callable[[TopicPartition], Partition | None],
         clock: Clock,
         executor: Executor,
+        threads: int,
         request_unpacked_bytes_max: int,
         may_write: Callable[[Request, str], bool] | None = None,
     ) -> None:
-        """The executor is this converter's own, with `threads_for` threads. `may_write` tells of a request's topic if
-        its caller may write there; None without an authorizer. No time is spent on the records of who may not: the
+        """The executor is this converter's own, and has so many threads. `may_write` tells of a request's topic if its
+        caller may write there; None without an authorizer. No time is spent on the records of who may not: the
         produce API refuses them.
 
         `request_unpacked_bytes_max`: the limit of all batches of a request together, uncompressed."""
@@ -84,6 +90,7 @@ class ProduceConverter:
         self._clock = clock
         self._request_unpacked_bytes_max = request_unpacked_bytes_max
         self._executor = executor
+        self._turns = PartyTurns(max(1, threads // 2), threads)
         self._may_write = may_write
         self._requests = self._bytes_before = self._bytes_after = self._refused = 0
 
@@ -111,7 +118,15 @@ class ProduceConverter:
     async def _convert(self, request: Request, body: ProduceRequest, work: list[_Work]) -> None:
         loop = asyncio.get_running_loop()
         self._requests += 1
-        outcomes = await loop.run_in_executor(self._executor, self._run, work, self._clock.wall_ms())
+        party = party_of(request.caller)
+        await self._turns.turn(party)
+        try:
+            at_work = loop.run_in_executor(self._executor, self._run, work, self._clock.wall_ms())
+        except BaseException:
+            self._turns.done(party)
+            raise
+        at_work.add_done_callback(lambda _: self._turns.done(party))  # a thread goes on when its stream is given up
+        outcomes = await asyncio.shield(at_work)
         refused: dict[int, ApiError] = {}
         request.prepared = refused
         for one, outcome in zip(work, outcomes, strict=True):

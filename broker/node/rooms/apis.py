@@ -105,7 +105,7 @@ def make_apis(
             "Produce": ProduceApi(hosted, replicas.durability, replicas.traffic, environment.clock, held).handle,
             "FetchConsumer": fetch,
             "FetchFollower": fetch,
-            "ListOffsets": ListOffsetsApi(hosted, requests.io_threads, fail).handle,
+            "ListOffsets": ListOffsetsApi(hosted, requests.io_threads, fail, environment.clock.now_ms).handle,
             "OffsetForLeaderEpoch": OffsetForLeaderEpochApi(hosted).handle,
             "Metadata": MetadataApi(cluster_id, image, leader_id, views, metadata_age_ms).handle,
             "DescribeCluster": DescribeClusterApi(cluster_id, image, leader_id, standing).handle,

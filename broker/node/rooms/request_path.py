@@ -135,6 +135,7 @@ def make_request_path(
 def _converter(
     config: NodeConfig, environment: Environment, replication: Replication, gatekeeper: Gatekeeper | None
 ) -> ProduceConverter:
-    threads = environment.threads.executor("produce-conversion", threads_for(environment.processors))
+    threads = threads_for(environment.processors)
+    executor = environment.threads.executor("produce-conversion", threads)
     find, may_write = replication.replicas.hosted.find, gatekeeper.may_write if gatekeeper else None
-    return ProduceConverter(find, environment.clock, threads, config.socket_request_max_bytes, may_write)
+    return ProduceConverter(find, environment.clock, executor, threads, config.socket_request_max_bytes, may_write)

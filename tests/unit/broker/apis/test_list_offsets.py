@@ -9,15 +9,16 @@ from typing import cast
 
 import pytest
 
-from broker.apis.list_offsets import TIMEOUT_MS_DEFAULT, ListOffsetsApi
+from broker.apis.list_offsets import LOOK_UPS_OF_PARTY, TIMEOUT_MS_DEFAULT, ListOffsetsApi
 from broker.network.failed_requests import FailedRequests
 from broker.network.io_threads import IoWork
-from broker.network.request_channel import Request
+from broker.network.request_channel import Caller, Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.follower_fetch import note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.leader.record_deletion import delete_below
 from broker.replication.partition import Partition
+from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from penstock.errors import (
     ApiError,
     FencedLeaderEpochError,
@@ -28,6 +29,7 @@ from penstock.errors import (
     UnknownLeaderEpochError,
 )
 from penstock.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsResult
+from penstock.record.batch import pack_batch, read_header
 from penstock.record.builder import build_batch
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TopicPartition
 from tests.support.cold_fs import ColdFileSystem, cold_log
@@ -48,7 +50,7 @@ def asked(
     body = ListOffsetsRequest((question,), read_committed=read_committed)
     request = Request("ListOffsets", body, Sink(), CALLER, NOW_NS)
     replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: partition))
-    ListOffsetsApi(replicas, SteppedIo(), FailedRequests(pytest.fail).fail).handle(request, body)
+    ListOffsetsApi(replicas, SteppedIo(), FailedRequests(pytest.fail).fail, lambda: 0).handle(request, body)
     (result,) = cast(ListOffsetsResponse, request.response).partitions
     return result
 
@@ -133,7 +135,9 @@ class ColdBroker:
     """Partitions of which the page cache holds nothing, each in the log dir given."""
 
     def __init__(self, *log_dirs: str) -> None:
-        self.fs, self.io = ColdFileSystem(), SteppedIo()
+        self.fs, self.io, self.now_ms = ColdFileSystem(), SteppedIo(), 0
+        replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: self.partitions[key]))
+        self.api = ListOffsetsApi(replicas, self.io, FailedRequests(pytest.fail).fail, lambda: self.now_ms)
         for log_dir in set(log_dirs):
             self.fs.mkdir(log_dir)
         self.partitions = {}
@@ -145,15 +149,16 @@ class ColdBroker:
             flush(made)
         self.fs.go_cold()
 
-    def ask(self, *wanted: tuple[int, int], timeout_ms: int = 0, is_given_up: bool = False) -> Request:
+    def ask(
+        self, *wanted: tuple[int, int], timeout_ms: int = 0, is_given_up: bool = False, caller: Caller = CALLER
+    ) -> Request:
         """Each is a partition and a time."""
         parts = (ListOffsetsPartition(TopicPartition("t", number), TOPIC_ID, time_ms, -1) for number, time_ms in wanted)
         body = ListOffsetsRequest(tuple(parts), timeout_ms=timeout_ms)
-        request = Request("ListOffsets", body, Sink(), CALLER, NOW_NS)
+        request = Request("ListOffsets", body, Sink(), caller, NOW_NS)
         if is_given_up:
             request.abandoned()
-        replicas = cast(PartitionLookup, SimpleNamespace(get=lambda key, topic_id: self.partitions[key]))
-        ListOffsetsApi(replicas, self.io, FailedRequests(pytest.fail).fail).handle(request, body)
+        self.api.handle(request, body)
         return request
 
 
@@ -268,3 +273,59 @@ def test_a_time_that_only_an_undecided_record_has_is_not_found(partition: Partit
     said_transactions(partition).undecided[1] = 5
     assert found_committed(partition, T + 15) == (-1, -1)
     assert found_committed(partition, MAX_TIMESTAMP) == (0, T + 10)
+
+
+def test_a_party_has_few_look_ups_at_work_and_another_one_waits_for_none_of_the_others() -> None:
+    async def main() -> None:
+        broker = ColdBroker("/d")
+        many = [broker.ask((0, T + 11)) for _ in range(LOOK_UPS_OF_PARTY + 3)]
+        assert len(broker.io.queue) == LOOK_UPS_OF_PARTY
+        gone = many[LOOK_UPS_OF_PARTY]
+        gone.abandoned()
+        other = broker.ask((0, T + 11), caller=CALLER._replace(principal="User:other"))
+        assert len(broker.io.queue) == LOOK_UPS_OF_PARTY + 1
+        while broker.io.queue:
+            broker.io.step(broker.fs.go_cold)
+        assert all(request.is_complete for request in (*many, other) if request is not gone)
+        assert {result.offset for request in (many[-1], other) for result in results(request)} == {1}
+
+    run_virtual(main())
+
+
+def test_a_look_up_whose_turn_does_not_come_in_time_is_told_so_and_its_turn_goes_to_the_next() -> None:
+    async def main() -> None:
+        broker = ColdBroker("/d")
+        for _ in range(LOOK_UPS_OF_PARTY):
+            broker.ask((0, T + 11), timeout_ms=60_000)
+        late = broker.ask((0, T + 11))
+        await asyncio.sleep(TIMEOUT_MS_DEFAULT / 1000)
+        (result,) = results(late)
+        assert isinstance(result.error, RequestTimedOutError) and "too many other look-ups" in str(result.error)
+        next_one = broker.ask((0, T + 11))
+        while broker.io.queue:
+            broker.io.step()
+        assert [result.offset for result in results(next_one)] == [1]
+
+    run_virtual(main())
+
+
+def test_batches_that_no_look_up_can_decode_write_one_line_for_a_partition_now_and_then(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        broker = ColdBroker("/d")
+        (made,) = broker.partitions.values()
+        junk = pack_batch(read_header(build_batch([b"v"], timestamps_ms=T + 100)), b"\xff" * 30)
+        for _ in range(40):
+            made.append_as_leader(junk, 1, 0, T)
+        flush(made)
+        for count, now_ms in ((1, 0), (1, SAY_INTERVAL_MS - 1), (2, SAY_INTERVAL_MS)):
+            broker.now_ms = now_ms
+            request = broker.ask((0, T + 50))
+            while broker.io.queue:
+                broker.io.step()
+            assert request.is_complete
+            assert len(caplog.records) == count and "cannot be decoded" in caplog.text
+        assert "(1 more times since the last such line)" in caplog.text
+
+    run_virtual(main())

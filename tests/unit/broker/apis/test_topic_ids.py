@@ -63,7 +63,7 @@ REQUESTS: dict[str, tuple[Callable[[ReplicaParts], Api], Callable[[str], Any]]] 
         lambda id_: fetch(id_, FOLLOWER),
     ),
     "list offsets": (
-        lambda parts: ListOffsetsApi(parts.hosted, SteppedIo(), FailedRequests(pytest.fail).fail),
+        lambda parts: ListOffsetsApi(parts.hosted, SteppedIo(), FailedRequests(pytest.fail).fail, lambda: 0),
         lambda id_: ListOffsetsRequest((ListOffsetsPartition(PARTITION, id_, LATEST_TIMESTAMP),)),
     ),
     "offset for leader epoch": (

@@ -59,7 +59,9 @@ def test_each_refused_partition_is_an_error_by_name(acks: int, tmp_path: Path) -
             )
             answered(metrics, at, produce, "Produce", ProduceRequest(acks, 60_000, parts))
             asked = (ListOffsetsPartition(ELSEWHERE, "", LATEST_TIMESTAMP),)
-            list_offsets = ListOffsetsApi(replicas.hosted, SteppedIo(), FailedRequests(pytest.fail).fail)
+            list_offsets = ListOffsetsApi(
+                replicas.hosted, SteppedIo(), FailedRequests(pytest.fail).fail, at.clock.now_ms
+            )
             answered(metrics, at, list_offsets, "ListOffsets", ListOffsetsRequest(asked))
         assert errors(metrics) == {
             ("Produce", "UNKNOWN_TOPIC_ID"): 2,

@@ -6,11 +6,18 @@ import random
 
 import pytest
 
-from penstock.record.batch import pack_batch, read_header
+from penstock.record.batch import HEADER_BYTES, BatchHeader, pack_batch, read_header
 from penstock.record.builder import build_batch
-from penstock.record.reader import read_columns
+from penstock.record.codecs import Codec, compress
+from penstock.record.reader import RecordColumns, columns_of_batch, read_columns
 from penstock.types import TimestampAndOffset
 from storage.log.log import Log
+from storage.log.log_reader import ColdLookUp, Records
+from storage.log_config import LogConfig
+from storage.segment import timestamp_lookup
+from storage.segment.batch_scan import NOWAIT_HEADERS_MAX
+from storage.segment.cold_read import ColdRead
+from storage.segment.timestamp_lookup import LOOP_BYTES_MAX, VAIN_BATCHES_MAX, TimeLookUp
 from tests.support.look_ups import max_timestamp, offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, batch, new_log
@@ -62,15 +69,125 @@ def test_an_empty_range_has_none() -> None:
     assert max_timestamp(log) is None
 
 
-def test_a_batch_that_cannot_be_decoded_stops_no_look_up(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_batch_that_cannot_be_decoded_stops_no_look_up() -> None:
     log = new_log(LosingFileSystem())
     junk = read_header(batch(b"a", timestamp_ms=NOW_MS + 500))
     log.append.as_leader(batch(b"a", timestamp_ms=NOW_MS), 1, NOW_MS)
     log.append.as_leader(pack_batch(junk, b"\xff" * 30), 1, NOW_MS)
     log.append.as_leader(batch(b"b", timestamp_ms=NOW_MS + 100), 1, NOW_MS)
 
-    assert offset_for_timestamp(log, NOW_MS + 1) == TimestampAndOffset(NOW_MS + 100, 2, 1), "behind it"
-    assert "the batch at offset 1 (byte 69) cannot be decoded" in caplog.text
+    cold = in_thread(log, NOW_MS + 1)
+    assert cold.result() == TimestampAndOffset(NOW_MS + 100, 2, 1), "behind it"
+    (line,) = cold.undecodable
+    assert "the batch at offset 1 (byte 69) cannot be decoded" in line
     assert max_timestamp(log) == TimestampAndOffset(NOW_MS + 500, 1, 1), "as its header says"
     assert offset_for_timestamp(log, NOW_MS + 200) is None
     assert not log.statistics().failed
+
+
+BIG = LogConfig(segment_bytes=1 << 20)
+
+
+def in_thread(log: Log, timestamp_ms: int) -> ColdLookUp:
+    """The look-up that the event loop leaves to a thread, after that has made it."""
+    found = log.reader.look_up_nowait(TimeLookUp(log.log_start_offset, timestamp_ms))
+    assert isinstance(found, ColdLookUp)
+    found.run()
+    return found
+
+
+def promising(count: int = 1, value: bytes = b"v", codec: Codec = Codec.NONE) -> bytes:
+    """A batch whose header says a largest time that none of its records has: all are of NOW_MS."""
+    honest = build_batch([value] * count, timestamps_ms=NOW_MS)
+    header = read_header(honest)._replace(max_timestamp_ms=NOW_MS + 1000, attributes=int(codec))
+    return pack_batch(header, compress(codec, honest[HEADER_BYTES:]))
+
+
+def test_the_event_loop_decodes_one_small_batch_that_is_not_compressed_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decoded: list[int] = []
+
+    def counting(body: bytes, at: int, end: int, header: BatchHeader) -> RecordColumns:
+        decoded.append(header.base_offset)
+        return columns_of_batch(body, at, end, header)
+
+    monkeypatch.setattr(timestamp_lookup, "columns_of_batch", counting)
+    for values, codec in (([b"v"], "zstd"), ([bytes(LOOP_BYTES_MAX)], "none")):
+        log = new_log(LosingFileSystem(), BIG)
+        log.append.as_leader(build_batch(values, timestamps_ms=NOW_MS, codec=Codec[codec.upper()]), 1, NOW_MS)
+        for wanted in (TimeLookUp(0, NOW_MS), TimeLookUp(0)):
+            work = log.reader.look_up_nowait(wanted)
+            assert isinstance(work, ColdLookUp) and decoded == []
+            work.discard()
+
+    log = new_log(LosingFileSystem(), BIG)
+    log.append.as_leader(batch(b"a", timestamp_ms=NOW_MS), 1, NOW_MS)
+    assert log.reader.look_up_nowait(TimeLookUp(0, NOW_MS)) == TimestampAndOffset(NOW_MS, 0, 1)
+    log.append.as_leader(promising(), 1, NOW_MS)
+    log.append.as_leader(batch(b"b", timestamp_ms=NOW_MS + 10), 1, NOW_MS)
+    decoded.clear()
+    work = log.reader.look_up_nowait(TimeLookUp(0, NOW_MS + 1))
+    assert isinstance(work, ColdLookUp) and decoded == [1], "it was in vain"
+    work.run()
+    assert work.result() == TimestampAndOffset(NOW_MS + 10, 2, 1)
+
+
+def test_after_some_batches_that_promise_in_vain_the_next_one_is_the_answer_by_its_header() -> None:
+    log = new_log(LosingFileSystem(), BIG)
+    for _ in range(VAIN_BATCHES_MAX + 5):
+        log.append.as_leader(promising(2), 1, NOW_MS)
+    log.append.as_leader(batch(b"b", timestamp_ms=NOW_MS + 100), 1, NOW_MS)
+    found = in_thread(log, NOW_MS + 1).result()
+    assert found == TimestampAndOffset(NOW_MS + 1000, 2 * VAIN_BATCHES_MAX, 1)
+    assert found.offset < log.log_end_offset - 1, "not behind the record that is late enough"
+
+    log.advance_log_start(11)
+    found = in_thread(log, NOW_MS + 1).result()
+    assert found is not None and found.offset == 2 * (VAIN_BATCHES_MAX + 5), "those that are deleted are not looked at"
+
+
+@pytest.mark.parametrize("limit", ["RECORDS_MAX", "UNPACKED_BYTES_MAX"])
+def test_a_look_up_decodes_no_more_than_its_limits_whatever_the_headers_promise(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timestamp_lookup, limit, {"RECORDS_MAX": 250, "UNPACKED_BYTES_MAX": 250_000}[limit])
+    log = new_log(LosingFileSystem(), BIG)
+    for _ in range(5):
+        log.append.as_leader(promising(100, bytes(1000), Codec.ZSTD), 1, NOW_MS)
+    assert in_thread(log, NOW_MS + 1).result() == TimestampAndOffset(NOW_MS + 1000, 200, 1), "the third batch"
+    assert max_timestamp(log) == TimestampAndOffset(NOW_MS + 1000, 99, 1), "the last of the first that says so"
+
+
+def test_the_largest_time_of_many_segments_takes_one_batch_to_decode(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[int] = []
+
+    def counting(body: bytes, at: int, end: int, header: BatchHeader) -> RecordColumns:
+        decoded.append(header.base_offset)
+        return columns_of_batch(body, at, end, header)
+
+    monkeypatch.setattr(timestamp_lookup, "columns_of_batch", counting)
+    log = new_log(LosingFileSystem(), LogConfig(segment_bytes=200))
+    for number in range(20):
+        log.append.as_leader(batch(b"v", b"w", timestamp_ms=NOW_MS + number), 1, NOW_MS)
+    assert len(log.segments) > 8
+    found = max_timestamp(log)
+    assert found is not None and found.offset == 38 and decoded == [38]
+
+
+def test_the_event_loop_walks_over_so_many_headers_and_no_more() -> None:
+    config = LogConfig(segment_bytes=1 << 20, index_interval_bytes=(1 << 31) - 1)
+    log = new_log(LosingFileSystem(), config)
+    one = batch(b"v", timestamp_ms=NOW_MS)
+    log.append.as_leader(one * 1000, 1, NOW_MS)
+    near, far = NOWAIT_HEADERS_MAX - 2, NOWAIT_HEADERS_MAX
+    assert isinstance(log.reader.read_nowait(near, 1, near + 1), Records)
+    work = log.reader.read_nowait(far, 1, far + 1)
+    assert isinstance(work, ColdRead)
+    work.run()
+    found = log.reader.finish(work, far, far + 1)
+    assert found is not None and found.next_offset == far + 1
+    look_up = log.reader.look_up_nowait(TimeLookUp(0, None, 900))
+    assert isinstance(look_up, ColdLookUp)
+    look_up.run()
+    assert look_up.result() == TimestampAndOffset(NOW_MS, 0, 1)

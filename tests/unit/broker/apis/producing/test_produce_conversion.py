@@ -22,7 +22,7 @@ from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
 from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTimes
-from broker.network.request_channel import Request, RequestChannel
+from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
@@ -77,8 +77,8 @@ def produce(*pairs: tuple[TopicPartition, bytes]) -> ProduceRequest:
     return ProduceRequest(1, 60_000, [PartitionRecords(key, TOPIC_ID, records) for key, records in pairs])
 
 
-def asked(body: ProduceRequest) -> Request:
-    return Request("Produce", body, Sink(), CALLER, NOW_NS)
+def asked(body: ProduceRequest, caller: Caller = CALLER) -> Request:
+    return Request("Produce", body, Sink(), caller, NOW_NS)
 
 
 def convert(converter: ProduceConverter, body: ProduceRequest) -> dict[int, ApiError]:
@@ -100,7 +100,7 @@ def codec_of(body: ProduceRequest, index: int) -> Codec:
 
 
 def test_only_partitions_that_want_another_codec_are_converted(partitions: dict[TopicPartition, Partition]) -> None:
-    converter = ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES)
+    converter = ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES)
     body = produce((PLAIN, GZIP), (ZSTD, GZIP), (SNAPPY, GZIP), (ZSTD, ZSTD_BATCH), (ELSEWHERE, GZIP))
 
     convert(converter, body)
@@ -120,7 +120,7 @@ def test_only_partitions_that_want_another_codec_are_converted(partitions: dict[
 
 
 def test_where_nothing_is_to_be_done_nobody_waits(partitions: dict[TopicPartition, Partition]) -> None:
-    converter = ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES)
+    converter = ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES)
     partitions[SNAPPY].become_follower(state(leader_id=2), NOBODY)
 
     for records in (GZIP, b"", b"garbage" * 5):
@@ -138,7 +138,7 @@ def test_the_keys_of_a_compacted_topic_are_looked_at_before_the_queue(
     keyed = build_batch(VALUES, timestamps_ms=1_700_000_000_000, keys=VALUES, codec=Codec.GZIP)
     body = produce((PLAIN, keyed), (PLAIN, GZIP))
 
-    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
+    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES), body)
 
     assert isinstance(body.partitions[0].records, KeyedRecords) and body.partitions[0].records == keyed
     assert list(refused) == [1] and isinstance(refused[1], InvalidRecordError)
@@ -153,7 +153,7 @@ def test_the_records_of_a_large_batch_whose_times_are_refused_are_named_before_t
     late = [build_batch(values, timestamps_ms=times, codec=codec) for codec in (Codec.NONE, Codec.ZSTD)]
     body = produce((PLAIN, late[0]), (SNAPPY, late[1]), (ZSTD, GZIP))
 
-    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
+    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES), body)
 
     for index in (0, 1):
         assert isinstance(refused[index], InvalidTimestampError)
@@ -168,7 +168,7 @@ def test_no_time_is_spent_on_the_records_of_who_may_not_write(partitions: dict[T
         looked.append(topic)
         return topic == ZSTD.topic
 
-    converter = ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES, may_write)
+    converter = ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES, may_write)
     assert converter.begin(asked(produce((SNAPPY, GZIP), (SNAPPY, b"garbage")))) is None
     body = produce((SNAPPY, GZIP), (ZSTD, GZIP))
     convert(converter, body)
@@ -179,7 +179,7 @@ def test_no_time_is_spent_on_the_records_of_who_may_not_write(partitions: dict[T
 def test_what_is_refused_is_refused_for_its_partition_alone(partitions: dict[TopicPartition, Partition]) -> None:
     body = produce((ZSTD, BROKEN), (SNAPPY, GZIP))
 
-    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
+    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES), body)
 
     assert list(refused) == [0] and isinstance(refused[0], CorruptMessageError)
     assert codec_of(body, 1) == Codec.SNAPPY
@@ -189,7 +189,7 @@ def test_a_request_may_not_become_larger_than_it_could_have_come(partitions: dic
     size_bytes = len(build_batch(VALUES, timestamps_ms=0))
     body = produce((SNAPPY, GZIP), (ZSTD, GZIP), (ZSTD, GZIP))
 
-    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), 2 * size_bytes), body)
+    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), 2, 2 * size_bytes), body)
 
     assert list(refused) == [2] and isinstance(refused[2], MessageTooLargeError)
 
@@ -200,10 +200,43 @@ def test_a_bug_answers_its_partition_and_leaves_the_stream_open(
     monkeypatch.setattr(produce_conversion, "prepared", lambda *_, **__: 1 // 0)
     body = produce((ZSTD, GZIP))
 
-    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES), body)
+    refused = convert(ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES), body)
 
     assert isinstance(refused[0], UnknownServerError) and "ZeroDivisionError" in str(refused[0])
     assert "converting" in caplog.text
+
+
+def test_a_party_has_half_of_the_threads_and_another_one_waits_for_none_of_its_batches(
+    partitions: dict[TopicPartition, Partition], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, may_go_on = produce_conversion.prepared, threading.Event()
+
+    def slow(records: Any, *arguments: Any, **options: Any) -> Any:
+        assert records is GZIP or may_go_on.wait(60), "the other party waits for a thread"
+        return real(records, *arguments, **options)
+
+    monkeypatch.setattr(produce_conversion, "prepared", slow)
+    converter = ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES)
+    long = bytes(GZIP[:-1]) + GZIP[-1:]
+
+    def convert_for(user: str, records: bytes) -> asyncio.Future[None]:
+        begun = converter.begin(asked(produce((ZSTD, records)), CALLER._replace(principal=f"User:{user}")))
+        assert begun is not None
+        return asyncio.ensure_future(begun)
+
+    async def scenario() -> None:
+        many = [convert_for("many", long) for _ in range(4)]
+        await asyncio.sleep(0)
+        many[0].cancel()  # its stream has ended; its thread goes on
+        many[1].cancel()
+        await asyncio.wait_for(convert_for("other", GZIP), 30)
+        assert not many[2].done() and not many[3].done()
+        may_go_on.set()
+        await asyncio.gather(*many, return_exceptions=True)
+        assert many[2].exception() is many[3].exception() is None
+
+    asyncio.run(scenario())
+    converter.close()
 
 
 def test_the_loop_goes_on_while_a_batch_is_compressed(
@@ -216,7 +249,7 @@ def test_the_loop_goes_on_while_a_batch_is_compressed(
         return real(*arguments, **options)
 
     monkeypatch.setattr(produce_conversion, "prepared", slow)
-    converter = ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES)
+    converter = ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES)
     body = produce((ZSTD, GZIP))
 
     async def scenario() -> None:

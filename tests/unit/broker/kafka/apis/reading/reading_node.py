@@ -153,7 +153,7 @@ class ReadingNode:
     def handle(self, request: Request) -> None:
         handlers: dict[str, Callable[[Request, Any], None]] = {
             "FetchConsumer": FetchApi(lambda: {}, "cluster-1").handle,
-            "ListOffsets": ListOffsetsApi(cast(Any, self), SteppedIo(), self._fail).handle,
+            "ListOffsets": ListOffsetsApi(cast(Any, self), SteppedIo(), self._fail, lambda: 0).handle,
             "OffsetForLeaderEpoch": OffsetForLeaderEpochApi(cast(Any, self)).handle,
         }
         try:
