@@ -66,6 +66,7 @@ HELD_BY = {
         PAGES + "turns.py::test_a_network_has_so_many_connections_and_no_more",
         PAGES + "turns.py::test_a_network_that_asks_without_end_waits_and_another_one_does_not",
         PAGES + "server.py::test_a_head_has_a_deadline_however_its_bytes_come",
+        PAGES + "server.py::test_a_connection_that_is_cut_before_it_was_served_leaves_nothing_behind",
     ),
     "lines of the node's log": (
         LINES + "test_strangers_that_ask_for_an_api_of_their_own_each_write_a_bounded_number_of_lines",
