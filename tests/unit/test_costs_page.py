@@ -44,6 +44,9 @@ HELD_BY = {
     "calls that are refused": (
         REFUSED + "test_a_connection_has_so_many_refusals_in_a_window_and_then_it_goes",
         REFUSED + "test_the_connections_of_one_network_share_a_number_and_those_of_others_have_their_own",
+        REFUSED + "test_a_network_is_charged_once_for_a_connection_however_many_of_its_calls_are_refused",
+        REFUSED + "test_refused_calls_of_a_connection_that_is_logged_in_cost_its_network_nothing",
+        BYTES + "test_refused_calls_alone_shut_out_no_network_from_which_somebody_is_logged_in",
     ),
     "messages that are waited for before a log-in at gRPC": (
         LOBBY + "test_a_message_that_never_comes_is_not_waited_for",
