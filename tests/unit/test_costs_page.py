@@ -30,6 +30,8 @@ HELD_BY = {
     "**A stranger**: requests at `KAFKA` before a log-in": (
         LOGIN + "test_requests_are_small_before_the_log_in_and_may_be_large_after_it",
         LOGIN + "test_what_strangers_send_takes_no_room_of_users",
+        LOGIN + "test_frames_of_a_stranger_that_never_end_keep_nobody_behind_its_address_from_a_log_in",
+        LOGIN + "test_a_request_before_a_log_in_has_a_few_seconds_to_be_whole",
     ),
     "a connection without a log-in at `KAFKA`": (LOGIN + "test_who_does_not_log_in_is_closed_in_the_end",),
     "a connection without a log-in at gRPC's listeners with SASL": (
