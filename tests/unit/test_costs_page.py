@@ -23,6 +23,7 @@ ANSWERS = (
     UNIT + "network/test_connection_loop.py::"
     "test_a_partys_unread_answers_are_above_its_share_by_one_however_many_connections_wait_for_theirs"
 )
+ATTEMPTS = UNIT + "authentication/test_attempts.py::"
 NAMES = UNIT + "network/test_client_"
 GROUPS = UNIT + "groups/shard/test_shares.py::"
 TRANSACTIONS = UNIT + "transactions/test_shares.py::"
@@ -55,6 +56,11 @@ HELD_BY = {
         LOBBY + "test_a_connection_has_one_message_that_is_waited_for",
         LOBBY + "test_whoever_holds_many_places_gives_one_to_a_newcomer",
     ),
+    "attempts to log in": (
+        ATTEMPTS + "test_a_connection_has_one_attempt_under_way",
+        ATTEMPTS + "test_an_address_by_which_somebody_has_logged_in_is_heard_beside_one_that_guesses_there",
+        UNIT + "authentication/test_logins.py::test_one_connection_that_guesses_holds_up_nobody_behind_its_address",
+    ),
     "places of connections": (
         GUARD + "test_the_addresses_of_one_network_of_64_bits_count_as_one",
         GUARD + "test_connections_of_strangers_cut_none_by_which_somebody_has_logged_in",
@@ -84,6 +90,10 @@ HELD_BY = {
         BUDGET + "test_a_very_large_message_waits_for_no_other_party_and_one_at_a_time_does_not",
         ENDS + "test_a_slow_frame_above_the_limits_is_cut_when_another_party_waits",
     ),
+    "lines of the audit log about what was only checked, refused, or failed": (
+        UNIT + "audit/test_acts.py::test_what_was_only_to_be_judged_is_bounded_and_hides_no_act",
+        UNIT + "audit/test_acts.py::test_failures_are_bounded_and_what_is_done_is_not",
+    ),
     "requests that come slowly while 64 parties or more fill that memory": (
         ENDS + "test_slow_frames_give_way_when_the_memory_is_full_and_a_party_with_little_waits",
         UNIT + "network/test_giving_way.py::"
@@ -93,6 +103,7 @@ HELD_BY = {
         UNDER_WAY + "test_a_party_may_have_half_of_the_requests_memory_under_way_and_alone_one_message",
         UNDER_WAY + "test_a_node_is_full_by_the_party_that_has_most_also_by_what_it_has_at_other_listeners",
         UNDER_WAY + "test_who_holds_bytes_for_long_is_cut_before_others_of_its_party",
+        UNIT + "grpc/test_heard.py::test_what_came_of_a_connection_is_counted_until_two_looks_have_not_found_it",
         UNDER_WAY + "test_many_small_calls_hide_little_of_a_message_that_never_ends",
         UNIT + "grpc/test_handlers.py::test_a_message_that_does_not_come_is_waited_for_no_longer_than_any_may_take",
     ),
