@@ -5,9 +5,9 @@
 
 The router shows each request before it is judged, so that both doors are audited at one place, and a request tells
 its end, also to a client that has left. `done`; `partly done` where parts of it failed; `checked` where it was only to
-be judged; `unknown` where its time ran out, and it may have been done; `failed`, which is bounded. What was refused
-whole is the refusals' line (`broker/authorization/refusals.py`). A request that names nothing needs no right, so
-anybody may send it: its line is bounded. A node that dies in an act leaves no line about it.
+be judged, and `failed`, which are bounded; `unknown` where its time ran out, and it may have been done. What was
+refused whole is the refusals' line (`broker/authorization/refusals.py`). A request that names nothing needs no right,
+so anybody may send it: its line is bounded. A node that dies in an act leaves no line about it.
 """
 
 from __future__ import annotations
@@ -56,14 +56,16 @@ class Acts:
         answer, failed = request.response, request.error
         errors, parts = ([failed], 1) if failed is not None else _parts_of(answer)
         names = Counter(error.kafka_name for error in errors)
+        is_check = getattr(body, "validate_only", False)
         if errors and len(errors) >= parts:
             if all(isinstance(error, AuthorizationFailedError) for error in errors):
                 return
-            outcome = "unknown" if any(isinstance(error, MAYBE_DONE) for error in errors) else "failed"
+            is_unknown = not is_check and any(isinstance(error, MAYBE_DONE) for error in errors)
+            outcome = "unknown" if is_unknown else "failed"
+        elif is_check:
+            outcome = "checked"
         else:
             outcome = "partly done" if errors else "done"
-        if outcome in ("done", "partly done") and getattr(body, "validate_only", False):
-            outcome = "checked"
 
         def facts() -> dict[str, object]:
             found = {**who(request), "request": audit_view(body)}
@@ -76,6 +78,8 @@ class Acts:
         subject = request.caller.principal, request.api, outcome
         if outcome == "failed":
             self._log.bounded(AuditKind.FAILURE, outcome, (*subject, *names), facts)
+        elif outcome == "checked":
+            self._log.bounded(AuditKind.CHECKED, outcome, subject, facts)
         elif is_frequent and request.api in FREQUENT:
             self._log.bounded(AuditKind.FREQUENT, outcome, (*subject, getattr(body, "group_id", "")), facts)
         elif _names_nothing(body):

@@ -2,10 +2,11 @@
 
     {"outcome":"refused","principal":"User:bob","host":"10.0.0.7",...}
 
-Lines about what was done are all written. Whoever is refused, or fails, mostly asks again at once, so of lines about
-that, about log-ins, and about acts that programs do all the time, there is one for each subject in a time, and a
-bounded number of each kind in all; what was left out is counted, and the next line of the kind tells it. Not here: what
-is told (acts.py, log_ins.py, and `broker/authorization/refusals.py`), and where lines go (`broker/node/`).
+Lines about what was done are all written. Whoever is refused, or fails, mostly asks again at once, and what was only to
+be judged changes nothing. So of lines about that, about log-ins, and about acts that programs do all the time, there is
+one for each subject in a time, and a bounded number of each kind in all; what was left out is counted, and the next
+line of the kind tells it. Not here: what is told (acts.py, log_ins.py, and `broker/authorization/refusals.py`), and
+where lines go (`broker/node/`).
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ class AuditKind(Enum):
     """Lines that share a bound, so that no flood of one kind hides another."""
 
     FREQUENT = "frequent act"
+    CHECKED = "checked act"
     REFUSAL = "refusal"
     FAILURE = "failure"
     LOG_IN = "log-in"
     FAILED_LOG_IN = "failed log-in"
 
 
-_GOOD: Final = (AuditKind.FREQUENT, AuditKind.LOG_IN)
+_GOOD: Final = (AuditKind.FREQUENT, AuditKind.CHECKED, AuditKind.LOG_IN)
 _LINES: Final = ("penstock_audit_lines", "Lines given to the log penstock.audit.")
 _LEFT_OUT: Final = (
     "penstock_audit_lines_left_out",
@@ -54,6 +56,7 @@ class AuditStatistics:
 
     lines: int = counter(*_LINES)
     frequent_acts: int = counter(*_LEFT_OUT, kind="frequent act")
+    checked_acts: int = counter(*_LEFT_OUT, kind="checked act")
     refusals: int = counter(*_LEFT_OUT, kind="refusal")
     failures: int = counter(*_LEFT_OUT, kind="failure")
     log_ins: int = counter(*_LEFT_OUT, kind="log-in")

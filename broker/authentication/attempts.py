@@ -1,9 +1,12 @@
 """The places for attempts to log in: few for each address, so that guessing is slow, and one for everybody.
 
 An attempt is under way while it is computed and while its refusal is held back, so whoever guesses keeps places taken.
-An address has `OF_HOST_MAX` of them. Above `SHARED_MAX` in all, one that has a place gets no other; above `ALL_MAX`
-only those get one by which somebody has logged in before. So neither sixteen addresses that guess, nor some thousand,
-hold up the others, and those that a cluster's clients have are heard whatever else goes on.
+A connection has one of them. An address has `OF_HOST_MAX`. Above `SHARED_MAX` in all, one that has a place gets no
+other; above `ALL_MAX` only those get one by which somebody has logged in before. So neither sixteen addresses that
+guess, nor some thousand, hold up the others, and those that a cluster's clients have are heard whatever else goes on.
+
+An address by which somebody has logged in before has `OF_PROVEN_MAX` places: whoever guesses beside its clients needs
+as many connections to hold them up. Those above `OF_HOST_MAX` take none of anybody else's.
 
 An address of IPv6 stands for its network of 64 bits: one machine has as many as it likes of those. Pure.
 """
@@ -14,8 +17,10 @@ from collections import Counter
 from typing import Final
 
 from metadata.addresses import network_of
+from penstock.types import Endpoint
 
 OF_HOST_MAX: Final = 16
+OF_PROVEN_MAX: Final = 256
 SHARED_MAX: Final = 256
 ALL_MAX: Final = 4_096
 PROVEN_MAX: Final = 4_096
@@ -27,26 +32,34 @@ class Attempts:
 
     def __init__(self) -> None:
         self._under_way: Counter[str] = Counter()
-        self._total = 0
+        self._connections: set[tuple[str, Endpoint]] = set()
+        self._shared = 0
+        """Attempts under way that count for all addresses together."""
         self._proven: dict[str, None] = {}
 
-    def enter(self, host: str) -> bool:
-        """One more; False if there is no place for it. Whoever got one gives it back by `leave`."""
-        network = network_of(host)
+    def enter(self, listener: str, peer: Endpoint) -> bool:
+        """One more by that connection; False if there is no place for it. Whoever got one gives it back by `leave`."""
+        if (listener, peer) in self._connections:
+            return False
+        network = network_of(peer.host)
         own = self._under_way.get(network, 0)
-        if own >= OF_HOST_MAX:
+        if network in self._proven:
+            if own >= OF_PROVEN_MAX:
+                return False
+        elif own >= OF_HOST_MAX or self._shared >= ALL_MAX or (own and self._shared >= SHARED_MAX):
             return False
-        if network not in self._proven and (self._total >= ALL_MAX or (own and self._total >= SHARED_MAX)):
-            return False
+        self._connections.add((listener, peer))
         self._under_way[network] += 1
-        self._total += 1
+        self._shared += own < OF_HOST_MAX
         return True
 
-    def leave(self, host: str) -> None:
-        network = network_of(host)
-        self._total -= 1
+    def leave(self, listener: str, peer: Endpoint) -> None:
+        self._connections.remove((listener, peer))
+        network = network_of(peer.host)
         self._under_way[network] -= 1
-        if not self._under_way[network]:
+        left = self._under_way[network]
+        self._shared -= left < OF_HOST_MAX
+        if not left:
             del self._under_way[network]
 
     def proved(self, host: str) -> None:
@@ -61,7 +74,7 @@ class Attempts:
         return network_of(host) in self._proven
 
     def __len__(self) -> int:
-        return self._total
+        return len(self._connections)
 
     def __repr__(self) -> str:
-        return f"Attempts({self._total} of {len(self._under_way)} addresses)"
+        return f"Attempts({len(self)} of {len(self._under_way)} addresses)"

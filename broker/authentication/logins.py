@@ -120,14 +120,14 @@ class Logins:
     async def respond(self, dialogue: Dialogue, message: bytes, peer: Endpoint) -> bytes:
         """The answer to the client's next message. SaslAuthenticationFailedError, after a while, ends the dialogue;
         ResourceExhaustedError does, too, and says to try again."""
-        host, listener = peer.host, dialogue.listener
-        if not self.attempts.enter(host):
+        listener = dialogue.listener
+        if not self.attempts.enter(listener, peer):
             self._counts.throttled(listener)
             raise ResourceExhaustedError(f"{listener}: too many authentications are under way; try again in a moment")
         try:
             return await self._respond(dialogue, message, peer)
         finally:
-            self.attempts.leave(host)
+            self.attempts.leave(listener, peer)
 
     async def _respond(self, dialogue: Dialogue, message: bytes, peer: Endpoint) -> bytes:
         server, listener = dialogue.server, dialogue.listener

@@ -14,6 +14,10 @@ the network's connections that go on sending are cut, and it is shut out: it beg
 enough of its bytes have leaked away, which takes a minute at most. What somebody has logged in by goes on. Bytes under
 a log-in that is over do not count.
 
+Connections that were cut for refused calls count against their network, too, as bytes of a kind of their own. They
+alone shut out no network from which somebody is logged in now: a stranger there keeps none of its neighbours from a
+log-in. Its connections that go on sending are cut nevertheless.
+
 After a log-in, or a call, a connection may send as much as it likes, as long as messages come of it (under_way.py).
 
 Not here: reading the counts (accepted_sockets.py), how often (byte_watcher.py), and messages that are read before a
@@ -77,6 +81,8 @@ class ByteWatch:
         self._of: dict[Endpoint, _Connection] = {}
         self._networks: dict[str, float] = {}
         """The bytes that count against each."""
+        self._refused: dict[str, float] = {}
+        """The same, for calls that were refused."""
         self._logged_in: set[Endpoint] = set()
         """The connections by which somebody is or was logged in."""
         self._at_ms: int | None = None
@@ -94,15 +100,23 @@ class ByteWatch:
                 level = self._networks.get(network, 0.0) + above[peer]
                 self._networks[network] = min(level, NETWORK_BYTES_KEPT_MAX)
         self._logged_in &= set(connected)
-        self._logged_in.update(peer for peer in connected if peer not in received)
-        out = {network for network, level in self._networks.items() if level > NETWORK_BYTES_MAX}
+        known_now = [peer for peer in connected if peer not in received]
+        self._logged_in.update(known_now)
+        over = {network for network in (*self._networks, *self._refused) if self._level(network) > NETWORK_BYTES_MAX}
         cut = {peer for peer, known in self._of.items() if known.level > CONNECTION_BYTES_MAX}
-        return ByteVerdict(cut | {peer for peer, count in above.items() if count and network_of(peer.host) in out}, out)
+        cut |= {peer for peer, count in above.items() if count and network_of(peer.host) in over}
+        homes = {network_of(peer.host) for peer in known_now} if over else set()
+        return ByteVerdict(
+            cut, {one for one in over if one not in homes or self._networks.get(one, 0.0) > NETWORK_BYTES_MAX}
+        )
+
+    def _level(self, network: str) -> float:
+        return self._networks.get(network, 0.0) + self._refused.get(network, 0.0)
 
     def charge(self, host: str, count: int) -> None:
-        """Counts so many bytes against the network of a host, for what else it has done."""
+        """Counts so many bytes against the network of a host, for calls that were refused."""
         network = network_of(host)
-        self._networks[network] = min(self._networks.get(network, 0.0) + count, NETWORK_BYTES_KEPT_MAX)
+        self._refused[network] = min(self._refused.get(network, 0.0) + count, NETWORK_BYTES_KEPT_MAX)
 
     def _leak(self, now_ms: int) -> None:
         passed_s = 0.0 if self._at_ms is None else max(now_ms - self._at_ms, 0) / 1000
@@ -110,7 +124,12 @@ class ByteWatch:
         for known in self._of.values():
             known.level = max(known.level - passed_s * CONNECTION_BYTES_A_SECOND, 0.0)
         leaked = passed_s * NETWORK_BYTES_A_SECOND
-        self._networks = {network: level - leaked for network, level in self._networks.items() if level > leaked}
+        self._networks = _leaked(self._networks, leaked)
+        self._refused = _leaked(self._refused, leaked)
 
     def __repr__(self) -> str:
         return f"ByteWatch({len(self._of)} connections without a log-in)"
+
+
+def _leaked(levels: dict[str, float], leaked: float) -> dict[str, float]:
+    return {network: level - leaked for network, level in levels.items() if level > leaked}

@@ -32,10 +32,10 @@ QUICK_SHARE = 4
 """A party that has such a part of its share is looked at so many times as often, because a machine on the same network
 sends the rest within a tenth of a second."""
 REFUSED_BYTES, REFUSED_TOGETHER_BYTES, CHARGED_MAX = 1 << 20, 4 * 1024, 1_000
-"""A connection that is cut for refused calls counts against its network as if it had sent so much: one client that asks
-without a session in a loop is borne, and some that do nothing else are shut out. It counts much less where its network
-has had too many, and it has not: after a restart of the broker a thousand clients of one address may come back with
-their old sessions."""
+"""A connection that is cut for refused calls counts once against its network, as if it had sent so much: one client
+that asks without a session in a loop is borne, and some that do nothing else are shut out. It counts much less where
+its network has had too many, and it has not: after a restart of the broker a thousand clients of one address may come
+back with their old sessions."""
 LOOKS_FOR_NEWCOMERS = 5
 """With as many descriptors as before, connections are looked for in every fifth look only; after a cut in the next one,
 because others may have come in their places."""

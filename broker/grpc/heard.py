@@ -20,7 +20,8 @@ class _Connection:
     def __init__(self) -> None:
         self.calls = self.message_bytes = 0
         self.principal = ANONYMOUS
-        """The last one that asked there."""
+        """The last one that has proved who it is there. A call without a token makes no stranger of it: it would pass
+        what is under way on to its network."""
 
 
 class HeardConnections:
@@ -37,7 +38,8 @@ class HeardConnections:
         if heard is None:
             heard = self._of[caller.peer] = _Connection()
         heard.calls += 1
-        heard.principal = caller.principal
+        if caller.principal != ANONYMOUS:
+            heard.principal = caller.principal
 
     def delivered(self, caller: Caller, size: int) -> None:
         """A message of so many bytes has come whole."""

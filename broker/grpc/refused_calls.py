@@ -2,7 +2,9 @@
 
 A call that is refused costs a node little, but a caller without a key may make as many as it likes. So they are counted
 over WINDOW_MS, for each connection and for each network (64 bits of IPv6); above a limit the connection is cut, BEFORE
-the refusal is made. A caller that has proved who it is and lacks a right is not counted: the authorizer refuses it.
+the refusal is made. A network is charged once for each connection that is cut (connections/byte_watch.py). A caller
+that has proved who it is and lacks a right is not counted: the authorizer refuses it. What else is refused by a
+connection of such a caller counts for that connection, and its network pays nothing.
 
 A TLS session that was resumed is not judged by gRPC's library, whatever its certificate says by now. callers.py finds
 that out at a call; its connection is cut, too, and the client's next handshake names the reason.
@@ -52,22 +54,33 @@ class RefusalCounts:
         self._since_ms = 0
         self._of_peer: Counter[Endpoint] = Counter()
         self._of_network: Counter[str] = Counter()
+        self._charged: set[Endpoint] = set()
 
-    def is_too_many(self, peer: Endpoint, now_ms: int) -> bool:
+    def is_too_many(self, peer: Endpoint, now_ms: int, is_proven: bool = False) -> bool:
         """One more; True if its connection has to go for it. Counts are kept for one window only, so there are no more
-        of them than calls in it."""
+        of them than calls in it. `is_proven`: it does not count for the network."""
         if now_ms - self._since_ms >= WINDOW_MS:
             self._since_ms = now_ms
             self._of_peer.clear()
             self._of_network.clear()
+            self._charged.clear()
         network = network_of(peer.host)
         self._of_peer[peer] += 1
+        if is_proven:
+            return self.is_one_connections(peer)
         self._of_network[network] += 1
         return self.is_one_connections(peer) or self._of_network[network] > OF_NETWORK_MAX
 
     def is_one_connections(self, peer: Endpoint) -> bool:
         """True if the connection alone has had too many."""
         return self._of_peer[peer] > OF_CONNECTION_MAX
+
+    def is_first_charge(self, peer: Endpoint) -> bool:
+        """True once in a window: calls that are on their way while their connection is cut cost nothing more."""
+        if peer in self._charged:
+            return False
+        self._charged.add(peer)
+        return True
 
     def __repr__(self) -> str:
         return f"RefusalCounts({len(self._of_peer)} connections)"
@@ -94,19 +107,22 @@ class RefusedCalls:
         cut: Callable[[Endpoint], Awaitable[None]],
         now_ms: Callable[[], int],
         on_too_many: Callable[[Endpoint, bool], object] = lambda peer, is_one: None,
+        is_proven: Callable[[Endpoint], bool] = lambda peer: False,
     ) -> None:
         """`cut` returns when the connection with that far end is shut down. `now_ms` is monotonic. `on_too_many` hears
-        of a connection that is cut for its number of refusals, once for each call above it, and whether these are its
-        own or those of its network: clients that all come back with sessions of before are many, and each is refused
-        once or twice."""
-        self._on_too_many = on_too_many
+        once of a connection that is cut for its number of refusals, and whether these are its own or those of its
+        network: clients that all come back with sessions of before are many, and each is refused once or twice. It
+        hears of none by which somebody has proved an identity (`is_proven`)."""
+        self._on_too_many, self._is_proven = on_too_many, is_proven
         self._listener, self._cut, self._now_ms = listener, cut, now_ms
         self._counts, self._told = RefusalCounts(), RefusedHosts()
 
     async def refused(self, context: grpc.aio.ServicerContext, why: str) -> None:
         peer = peer_of(context.peer())
-        if self._counts.is_too_many(peer, self._now_ms()):
-            self._on_too_many(peer, self._counts.is_one_connections(peer))
+        is_proven = self._is_proven(peer)
+        if self._counts.is_too_many(peer, self._now_ms(), is_proven):
+            if not is_proven and self._counts.is_first_charge(peer):
+                self._on_too_many(peer, self._counts.is_one_connections(peer))
             await self.end(context, f"too many of its calls were refused, the last one because: {why}")
 
     async def end(self, context: grpc.aio.ServicerContext, why: str) -> None:

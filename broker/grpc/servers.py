@@ -87,7 +87,8 @@ class GrpcServer:
         if watched is not None:
             own = AcceptedSockets((endpoint.port,), endpoint.host)
             self._bytes = ByteWatcher(listener, own, watched, guard.cut_for_bytes, clock, threads)
-        self._refusals = RefusedCalls(listener, Cuts(self._cut).cut, clock.now_ms, self._refused_too_much)
+        is_proven = is_known or (lambda peer: peer in streams.proven())
+        self._refusals = RefusedCalls(listener, Cuts(self._cut).cut, clock.now_ms, self._refused_too_much, is_proven)
         self._health = health.aio.HealthServicer()
         self._services: list[str] = []
 

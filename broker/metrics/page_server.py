@@ -130,20 +130,22 @@ class PageServer:
             return
         if cut is not None:
             self._tasks[cut].cancel()
-        self._tasks[peer] = self._loop.create_task(self._serve(accepted, peer))
+        task = self._tasks[peer] = self._loop.create_task(self._serve(accepted, peer))
+        task.add_done_callback(lambda _: self._ended(accepted, peer))  # a task cut before it began runs no `finally`
+
+    def _ended(self, accepted: socket.socket, peer: Endpoint) -> None:
+        accepted.close()
+        del self._tasks[peer]
+        self._turns.gone(peer)
 
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1_000)
 
     async def _serve(self, accepted: socket.socket, peer: Endpoint) -> None:
-        try:
-            with accepted, contextlib.suppress(OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
-                await asyncio.sleep(self._turns.wait_of_network_ms(peer.host, self._now_ms()) / 1_000)
-                await asyncio.sleep(self._turns.wait_ms(self._now_ms()) / 1_000)
-                await self._answer(accepted, peer)
-        finally:
-            del self._tasks[peer]
-            self._turns.gone(peer)
+        with accepted, contextlib.suppress(OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
+            await asyncio.sleep(self._turns.wait_of_network_ms(peer.host, self._now_ms()) / 1_000)
+            await asyncio.sleep(self._turns.wait_ms(self._now_ms()) / 1_000)
+            await self._answer(accepted, peer)
 
     # -- one request ---------------------------------------------------------------------------------------------------
 

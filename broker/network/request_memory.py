@@ -11,7 +11,9 @@ read, and an answer that is due is not built. So however many wait, the party is
 fetches are counted before they are built, by their session. Requests whose answers are small are read and answered
 nevertheless (small_answers.py).
 
-Before a log-in a connection has a budget apart (`before_log_in`): what strangers send takes no room of a user's.
+Before a log-in a connection has a budget apart (`before_log_in`): what strangers send takes no room of a user's. A
+log-in is a small request that is here whole. It waits for no share, so a stranger whose frames never end keeps nobody
+behind its address from a log-in.
 
 Small requests have a budget of their own (one eighth), in which nothing is held before they arrive, so large ones
 cannot keep them waiting. One that is here whole waits for nobody else, where its party has little: it takes memory
@@ -37,13 +39,18 @@ ANSWER_COPIES = 2
 BEFORE_LOG_IN_BYTES = 32 * 1024 * 1024
 """All requests of connections that have still to log in: one eighth of it small ones, and they may send no others at
 Kafka's listeners. A log-in has some hundred bytes."""
+LOG_IN_BYTES = 4 * 1024
+"""A request of so many bytes before a log-in waits for no share if it is here whole: its bytes are in memory already,
+and it is soon answered, because few log-ins of an address are under way (authentication/attempts.py)."""
 
 
 class RequestMemory:
     """The budget of a node's requests (`queued.max.request.bytes`)."""
 
-    def __init__(self, bytes_max: int, answers: MemoryBudget | None = None) -> None:
-        """`answers`: the budget of large answers to these requests, as much as that of the requests by default."""
+    def __init__(self, bytes_max: int, answers: MemoryBudget | None = None, shareless_max: int = 0) -> None:
+        """`answers`: the budget of large answers to these requests, as much as that of the requests by default. A
+        request of at most `shareless_max` bytes that is here whole waits for no share of its party."""
+        self.shareless_max = shareless_max
         self.answers = MemoryBudget(bytes_max, STREAM_SHARE) if answers is None else answers
         self.small = MemoryBudget(bytes_max // SMALL_SHARE, STREAM_SHARE)
         self.large = MemoryBudget(bytes_max - bytes_max // SMALL_SHARE, STREAM_SHARE)
@@ -51,7 +58,7 @@ class RequestMemory:
     @classmethod
     def before_log_in(cls) -> RequestMemory:
         """The memory of all connections that have still to log in."""
-        return cls(BEFORE_LOG_IN_BYTES)
+        return cls(BEFORE_LOG_IN_BYTES, shareless_max=LOG_IN_BYTES)
 
     def open(self, party: str) -> RequestIntake:
         """The intake of a new stream of a party."""
@@ -155,9 +162,15 @@ class RequestIntake:
         """A lease of the next request, of `size` bytes; `come` of them, or all, are counted and may be read now."""
         if not has_small_answer and not self.may_read:
             await acquired(self._answers, 0)
-        if come == size <= SMALL_BYTES and (lease := self._small.take_little(size)) is not None:
+        if come == size <= SMALL_BYTES and (lease := self._taken_at_once(size)) is not None:
             return lease
         return await acquired(self._small if size <= SMALL_BYTES else self._large, size, come)
+
+    def _taken_at_once(self, size: int) -> Lease | None:
+        memory = self._of[0]
+        if size <= memory.shareless_max and size <= memory.small.free:
+            return self._small.take(size)
+        return self._small.take_little(size)
 
     @property
     def may_answer(self) -> bool:

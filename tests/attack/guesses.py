@@ -28,6 +28,8 @@ from tests.attack.grpc_door import Attacker, channel_to, log_in
 from tests.attack.stage import KNOWN_USER, MALLORY, MALLORYS, UNKNOWN_USER, Stage
 
 SOURCE: Final = "127.0.0.2"
+GUESSING: Final = "127.0.0.5"
+"""Nobody has logged in from there, which would give it more attempts."""
 """The guessers' address: what one address may do is bounded, and the honest client has another one."""
 GUESSERS: Final = 32
 DELAY_S: Final = 0.1
@@ -110,7 +112,7 @@ def rate(stage: Stage, seconds: float) -> tuple[str, list[str]]:
     def work() -> None:
         while time.monotonic() < ended:
             try:
-                with kafka_door.from_elsewhere((HOST, stage.ports.kafka), SOURCE, tls) as connection:
+                with kafka_door.from_elsewhere((HOST, stage.ports.kafka), GUESSING, tls) as connection:
                     kafka_door.log_in(connection, KNOWN_USER, secrets.token_hex(8))
                 answers.append("LOGGED IN")
             except ConnectionRefusedError:

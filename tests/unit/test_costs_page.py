@@ -25,6 +25,7 @@ ANSWERS = (
 )
 LOOK_UPS = "tests/unit/storage/segment/test_timestamp_lookup.py::"
 CONVERSION = UNIT + "apis/producing/test_produce_conversion.py::"
+ATTEMPTS = UNIT + "authentication/test_attempts.py::"
 NAMES = UNIT + "network/test_client_"
 GROUPS = UNIT + "groups/shard/test_shares.py::"
 TRANSACTIONS = UNIT + "transactions/test_shares.py::"
@@ -32,6 +33,8 @@ HELD_BY = {
     "**A stranger**: requests at `KAFKA` before a log-in": (
         LOGIN + "test_requests_are_small_before_the_log_in_and_may_be_large_after_it",
         LOGIN + "test_what_strangers_send_takes_no_room_of_users",
+        LOGIN + "test_frames_of_a_stranger_that_never_end_keep_nobody_behind_its_address_from_a_log_in",
+        LOGIN + "test_a_request_before_a_log_in_has_a_few_seconds_to_be_whole",
     ),
     "a connection without a log-in at `KAFKA`": (LOGIN + "test_who_does_not_log_in_is_closed_in_the_end",),
     "a connection without a log-in at gRPC's listeners with SASL": (
@@ -46,11 +49,19 @@ HELD_BY = {
     "calls that are refused": (
         REFUSED + "test_a_connection_has_so_many_refusals_in_a_window_and_then_it_goes",
         REFUSED + "test_the_connections_of_one_network_share_a_number_and_those_of_others_have_their_own",
+        REFUSED + "test_a_network_is_charged_once_for_a_connection_however_many_of_its_calls_are_refused",
+        REFUSED + "test_refused_calls_of_a_connection_that_is_logged_in_cost_its_network_nothing",
+        BYTES + "test_refused_calls_alone_shut_out_no_network_from_which_somebody_is_logged_in",
     ),
     "messages that are waited for before a log-in at gRPC": (
         LOBBY + "test_a_message_that_never_comes_is_not_waited_for",
         LOBBY + "test_a_connection_has_one_message_that_is_waited_for",
         LOBBY + "test_whoever_holds_many_places_gives_one_to_a_newcomer",
+    ),
+    "attempts to log in": (
+        ATTEMPTS + "test_a_connection_has_one_attempt_under_way",
+        ATTEMPTS + "test_an_address_by_which_somebody_has_logged_in_is_heard_beside_one_that_guesses_there",
+        UNIT + "authentication/test_logins.py::test_one_connection_that_guesses_holds_up_nobody_behind_its_address",
     ),
     "places of connections": (
         GUARD + "test_the_addresses_of_one_network_of_64_bits_count_as_one",
@@ -68,6 +79,7 @@ HELD_BY = {
         PAGES + "turns.py::test_a_network_has_so_many_connections_and_no_more",
         PAGES + "turns.py::test_a_network_that_asks_without_end_waits_and_another_one_does_not",
         PAGES + "server.py::test_a_head_has_a_deadline_however_its_bytes_come",
+        PAGES + "server.py::test_a_connection_that_is_cut_before_it_was_served_leaves_nothing_behind",
     ),
     "lines of the node's log": (
         LINES + "test_strangers_that_ask_for_an_api_of_their_own_each_write_a_bounded_number_of_lines",
@@ -80,6 +92,10 @@ HELD_BY = {
         BUDGET + "test_a_very_large_message_waits_for_no_other_party_and_one_at_a_time_does_not",
         ENDS + "test_a_slow_frame_above_the_limits_is_cut_when_another_party_waits",
     ),
+    "lines of the audit log about what was only checked, refused, or failed": (
+        UNIT + "audit/test_acts.py::test_what_was_only_to_be_judged_is_bounded_and_hides_no_act",
+        UNIT + "audit/test_acts.py::test_failures_are_bounded_and_what_is_done_is_not",
+    ),
     "requests that come slowly while 64 parties or more fill that memory": (
         ENDS + "test_slow_frames_give_way_when_the_memory_is_full_and_a_party_with_little_waits",
         UNIT + "network/test_giving_way.py::"
@@ -89,6 +105,7 @@ HELD_BY = {
         UNDER_WAY + "test_a_party_may_have_half_of_the_requests_memory_under_way_and_alone_one_message",
         UNDER_WAY + "test_a_node_is_full_by_the_party_that_has_most_also_by_what_it_has_at_other_listeners",
         UNDER_WAY + "test_who_holds_bytes_for_long_is_cut_before_others_of_its_party",
+        UNIT + "grpc/test_heard.py::test_what_came_of_a_connection_is_counted_until_two_looks_have_not_found_it",
         UNDER_WAY + "test_many_small_calls_hide_little_of_a_message_that_never_ends",
         UNIT + "grpc/test_handlers.py::test_a_message_that_does_not_come_is_waited_for_no_longer_than_any_may_take",
     ),

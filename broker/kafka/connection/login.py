@@ -2,10 +2,11 @@
 
     nobody ── SaslHandshake ──► a mechanism ── SaslAuthenticate … ──► User:anna ──► again, before its time is over
 
-Before it is somebody, a connection may ask for nothing else, and no longer than LOGIN_MS_MAX; requests are small. A
-log-in that fails ends the connection once its answer has left. A later one (KIP-368) must be of the same user by the
-same mechanism; when the time of the last one is over (`connections.max.reauth.ms`), the next request for anything else
-ends the connection. Not here: a dialogue's messages, and the delay of refusals (`broker/authentication/logins.py`).
+Before it is somebody, a connection may ask for nothing else, and no longer than LOGIN_MS_MAX; requests are small, and
+each has FRAME_MS_MAX to be whole. A log-in that fails ends the connection once its answer has left. A later one
+(KIP-368) must be of the same user by the same mechanism; when the time of the last one is over
+(`connections.max.reauth.ms`), the next request for anything else ends the connection. Not here: a dialogue's messages,
+and the delay of refusals (`broker/authentication/logins.py`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from penstock.types import Endpoint
 
 LOGIN_MS_MAX: Final = 30_000
 """A client logs in within a second. One that never does holds the place of another."""
+FRAME_MS_MAX: Final = 5_000
+"""A request before a log-in comes in one piece, or nearly. One that does not end holds memory of its neighbours."""
 
 
 class KafkaLogin:
@@ -61,9 +64,12 @@ class KafkaLogin:
     def offered(self) -> Sequence[str]:
         return offered_by(self._listener)
 
-    def is_late(self, now_ms: int) -> bool:
-        """It has had its time, and is nobody yet."""
-        return not self.principal and now_ms - self._begun_ms > LOGIN_MS_MAX
+    def is_late(self, now_ms: int, frame_since_ms: int | None = None) -> bool:
+        """It has had its time, and is nobody yet; or a request has, which has begun to come at `frame_since_ms`."""
+        if self.principal:
+            return False
+        has_slow_frame = frame_since_ms is not None and now_ms - frame_since_ms > FRAME_MS_MAX
+        return has_slow_frame or now_ms - self._begun_ms > LOGIN_MS_MAX
 
     def check(self, key: int, name: str) -> None:
         """ConnectionEnds if it may not ask for the API now."""

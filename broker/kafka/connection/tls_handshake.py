@@ -35,6 +35,7 @@ class TlsHandshake:
     def __init__(self, listener: HearsOfHandshake, accepted: socket.socket, address: Any) -> None:
         self._listener, self._socket = listener, accepted
         self._task: asyncio.Task[None] | None = None
+        self._has_begun = False
         self.peer = endpoint_of(address)
 
     def begin(
@@ -46,6 +47,7 @@ class TlsHandshake:
     async def _shake(
         self, contexts: ServerContexts, new_connection: Callable[[], FrameConnection], turn: Turn | None
     ) -> None:
+        self._has_begun = True
         try:
             if turn is not None:
                 await turn()
@@ -64,11 +66,12 @@ class TlsHandshake:
             self._listener.failed(self, why_not(error))
 
     def abort(self) -> None:
-        """At once."""
+        """At once. A task that has not begun runs no handler of its own when it is cancelled."""
         if self._task is not None:
             self._task.cancel()
-        else:
+        if not self._has_begun:
             self._socket.close()
+            self._listener.failed(self, "")
 
     def __repr__(self) -> str:
         return f"TlsHandshake({self.peer})"

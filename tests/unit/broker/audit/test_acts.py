@@ -189,6 +189,21 @@ def test_what_was_only_to_be_judged_is_checked(caplog: pytest.LogCaptureFixture)
     assert lines(caplog)[0]["outcome"] == "checked"
 
 
+def test_what_was_only_to_be_judged_is_bounded_and_hides_no_act(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever may create one topic could fill the file with a request that changes nothing."""
+    bench, asked = Bench(), CreateTopicsRequest((ORDERS,), validate_only=True)
+    for number in range(3 * LINES_MAX):
+        for _ in range(2):
+            bench.ask("CreateTopics", asked, ADMIN._replace(principal=f"User:{number}")).complete(created(None))
+    assert len(lines(caplog)) == LINES_MAX and bench.log.statistics().checked_acts == 5 * LINES_MAX
+    caplog.clear()
+    for _ in range(3):
+        bench.ask("CreateTopics", asked).fail(RequestTimedOutError("late"))
+    assert [line["outcome"] for line in lines(caplog)] == ["failed"], "it cannot have been done"
+    bench.ask("CreateTopics", CreateTopicsRequest((ORDERS,))).complete(created(None))
+    assert lines(caplog)[-1]["outcome"] == "done"
+
+
 def test_failures_are_bounded_and_what_is_done_is_not(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench()
     for number in range(3 * LINES_MAX):

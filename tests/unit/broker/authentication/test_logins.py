@@ -41,6 +41,7 @@ class Users:
 
 
 USERS = Users()
+NEIGHBOUR = Endpoint(HERE.host, 9_999)
 
 
 class Tokens:
@@ -162,7 +163,7 @@ def test_a_mechanism_that_the_listener_does_not_offer(mechanism: str, at: LoginL
 def test_guesses_of_one_address_are_bounded_and_keep_nobody_else_out() -> None:
     async def story() -> None:
         bench = Bench()
-        guesses = [elapsed_ms(bench.log_in("PLAIN", "anna", f"guess {n}")) for n in range(100)]
+        guesses = [elapsed_ms(bench.log_in("PLAIN", "anna", f"guess {n}", Endpoint(HERE.host, n))) for n in range(100)]
         others = [elapsed_ms(bench.log_in(name, "anna", "secret", Endpoint("10.0.0.2", 1))) for name in ALL]
         told = await asyncio.gather(*guesses, *others)
         heard = [took for took, error in told[:100] if isinstance(error, SaslAuthenticationFailedError)]
@@ -175,12 +176,35 @@ def test_guesses_of_one_address_are_bounded_and_keep_nobody_else_out() -> None:
     run_virtual(story())
 
 
+def test_one_connection_that_guesses_holds_up_nobody_behind_its_address() -> None:
+    async def story() -> None:
+        bench = Bench()
+        guesses = [elapsed_ms(bench.log_in("PLAIN", "anna", f"guess {n}")) for n in range(100)]
+        told = await asyncio.gather(*guesses, elapsed_ms(bench.log_in("PLAIN", "anna", "secret", NEIGHBOUR)))
+        assert told[-1] == (0, "User:anna") and bench.counted() == (1, 1, 99)
+
+    run_virtual(story())
+
+
+def test_guesses_behind_an_address_by_which_somebody_has_logged_in_hold_up_no_client_of_it() -> None:
+    async def story() -> None:
+        bench = Bench()
+        await bench.log_in("PLAIN", "anna", "secret")
+        peers = [Endpoint(HERE.host, port) for port in range(1, 2 * OF_HOST_MAX)]
+        guesses = [elapsed_ms(bench.log_in("PLAIN", "anna", "guess", peer)) for peer in peers]
+        told = await asyncio.gather(*guesses, elapsed_ms(bench.log_in("PLAIN", "anna", "secret", NEIGHBOUR)))
+        assert told[-1] == (0, "User:anna")
+
+    run_virtual(story())
+
+
 @pytest.mark.parametrize("mechanism", ALL)
 def test_sixteen_addresses_that_guess_hold_nobody_up(mechanism: str) -> None:
     async def story() -> None:
         bench = Bench()
-        hosts = [Endpoint(f"10.1.0.{n}", 1) for n in range(SHARED_MAX // OF_HOST_MAX)]
-        guesses = [elapsed_ms(bench.log_in(mechanism, "anna", "no", host)) for host in hosts for _ in range(100)]
+        hosts = [f"10.1.0.{n}" for n in range(SHARED_MAX // OF_HOST_MAX)]
+        peers = [Endpoint(host, n) for host in hosts for n in range(100)]
+        guesses = [elapsed_ms(bench.log_in(mechanism, "anna", "no", peer)) for peer in peers]
         guessing = asyncio.ensure_future(asyncio.gather(*guesses))
         await asyncio.sleep(DELAY_MS / 2000)
         assert len(bench.logins.attempts) == SHARED_MAX

@@ -104,6 +104,19 @@ def test_connections_that_are_cut_for_refused_calls_count_against_their_network(
     assert watcher._shut_out == {NETWORK}
 
 
+def test_refused_calls_alone_shut_out_no_network_from_which_somebody_is_logged_in() -> None:
+    watch, neighbour = ByteWatch(), Endpoint("10.0.0.1", 1)
+    log_in, sends = Endpoint("10.0.0.1", 2), Endpoint("10.0.0.1", 3)
+    received = {log_in: LOG_IN_BYTES, sends: LOG_IN_BYTES + 1}
+    for _ in range(100):
+        watch.charge("10.0.0.1", REFUSED_BYTES)
+    assert watch.look(received, [neighbour, log_in, sends], 0) == ({sends}, set()), "a log-in gets through"
+    assert watch.look(received, [log_in, sends], 100).shut_out == {"10.0.0.1"}, "nobody is logged in there"
+    assert watch.look(received, [neighbour, log_in, sends], 200) == NOTHING
+    received[sends] += 1 << 40
+    assert watch.look(received, [neighbour, log_in, sends], 300) == ({sends}, {"10.0.0.1"}), "bytes count as before"
+
+
 def test_many_clients_of_one_address_whose_sessions_are_over_are_not_shut_out_for_asking_once() -> None:
     """A broker was started again, and 1,500 calls are refused in a moment: 500 above the limit of a network."""
     watcher = ByteWatcher("OUT", AcceptedSockets((1,)), watched(lambda peer: True), int, CLOCK, THREADS)

@@ -18,9 +18,11 @@ def test_what_came_of_a_connection_is_counted_until_two_looks_have_not_found_it(
     heard.delivered(Caller(HERE, "OUT", ANNA), 7)
     heard.asked(Caller(HERE, "OUT", ANNA))
     assert heard.of(HERE) == HeardCounts(2, 7) and heard.party_of(HERE) == ANNA
+    heard.asked(Caller(HERE, "OUT"))
+    assert heard.of(HERE) == HeardCounts(3, 7) and heard.party_of(HERE) == ANNA, "a call without its token"
     heard.looked([])
     heard.looked([HERE])
     heard.looked([])
-    assert heard.of(HERE) == HeardCounts(2, 7)
+    assert heard.of(HERE) == HeardCounts(3, 7)
     heard.looked([])
     assert heard.of(HERE) is None and repr(heard) == "HeardConnections(0)"

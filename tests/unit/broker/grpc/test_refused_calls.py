@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import grpc.aio
@@ -13,7 +13,7 @@ import pytest
 from broker.connections.cuts import Cuts
 from broker.connections.listener_limits import ListenerLimits
 from broker.grpc.callers import NodeCallers
-from broker.grpc.refused_calls import OF_CONNECTION_MAX, OF_NETWORK_MAX, WINDOW_MS, RefusalCounts
+from broker.grpc.refused_calls import OF_CONNECTION_MAX, OF_NETWORK_MAX, WINDOW_MS, RefusalCounts, RefusedCalls
 from broker.grpc.servers import add_controller_apis, controller_server
 from broker.network.doors import ControllerService
 from penstock.clock import SystemClock
@@ -45,6 +45,57 @@ def test_the_connections_of_one_network_share_a_number_and_those_of_others_have_
     assert not any(counts.is_too_many(peer, 0) for peer in peers)
     assert counts.is_too_many(Endpoint("2001:db8::ffff", 7), 0)
     assert not counts.is_too_many(HERE, 0)
+
+
+class Call:
+    """One call by a connection."""
+
+    def __init__(self, peer: Endpoint) -> None:
+        self._peer = peer
+
+    def peer(self) -> str:
+        return f"ipv4:{self._peer.host}:{self._peer.port}"
+
+
+class Cutting:
+    """The refused calls of a listener, with what is cut and charged for them."""
+
+    def __init__(self, *proven: Endpoint) -> None:
+        self.cut: set[Endpoint] = set()
+        self.charged: list[tuple[Endpoint, bool]] = []
+        self._refused = RefusedCalls("OUT", self._cut, lambda: 0, self._charge, proven.__contains__)
+
+    async def _cut(self, peer: Endpoint) -> None:
+        self.cut.add(peer)
+
+    def _charge(self, peer: Endpoint, is_one: bool) -> None:
+        self.charged.append((peer, is_one))
+
+    def refuse(self, peer: Endpoint, count: int) -> None:
+        async def main() -> None:
+            for _ in range(count):
+                await self._refused.refused(cast(Any, Call(peer)), "no session")
+
+        asyncio.run(main())
+
+
+def test_a_network_is_charged_once_for_a_connection_however_many_of_its_calls_are_refused() -> None:
+    listener = Cutting()
+    listener.refuse(HERE, OF_CONNECTION_MAX)
+    assert not listener.cut and not listener.charged
+    listener.refuse(HERE, 400)
+    assert listener.cut == {HERE} and listener.charged == [(HERE, True)]
+
+
+def test_refused_calls_of_a_connection_that_is_logged_in_cost_its_network_nothing() -> None:
+    users = [Endpoint("10.0.0.1", port) for port in range(1, 12)]
+    listener = Cutting(*users)
+    for user in users:
+        listener.refuse(user, OF_CONNECTION_MAX)
+    listener.refuse(users[0], 1)
+    assert listener.cut == {users[0]} and not listener.charged
+    listener.refuse(Endpoint("10.0.0.1", 99), 1)
+    assert listener.cut == {users[0]}, "a neighbour that asks before its log-in"
 
 
 def test_connections_to_be_cut_share_a_look_at_the_descriptors() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 import tempfile
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import pytest
 import uvloop
@@ -18,6 +19,7 @@ import uvloop
 from broker.kafka.api_row import ApiRow
 from broker.kafka.connection import tls_handshake
 from broker.kafka.connection.bound_sockets import BoundSockets
+from broker.kafka.connection.tls_handshake import TlsHandshake
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.metadata import (
     MetadataRequest,
@@ -244,6 +246,26 @@ def test_half_a_handshake_is_counted_as_a_connection_and_ends(
         assert await tls.answer(port) == (1, "a")
 
     run(scenario, loop_factory, replace(LIMITS, connections_max_per_ip=2))
+
+
+def test_a_handshake_that_is_cut_before_it_began_closes_its_socket() -> None:
+    class Listener:
+        told: ClassVar[list[str]] = []
+
+        def failed(self, handshake: TlsHandshake, why: str) -> None:
+            self.told.append(why)
+
+    async def scenario() -> None:
+        near, far = socket.socketpair()
+        with near, far:
+            handshake = TlsHandshake(Listener(), near, ("127.0.0.1", 1))
+            handshake.begin(cast(Any, None), cast(Any, None))
+            handshake.abort()
+            await asyncio.sleep(0)
+            assert near.fileno() == -1, "nobody else closes it"
+            assert Listener.told == [""]
+
+    asyncio.run(scenario())
 
 
 @LOOPS

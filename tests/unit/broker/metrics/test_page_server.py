@@ -12,9 +12,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from broker.metrics import page_server
+from broker.metrics import page_server, page_turns
 from broker.metrics.exposition import serve_pages
-from broker.metrics.page_server import HEAD_BYTES_MAX, Page
+from broker.metrics.page_server import HEAD_BYTES_MAX, Page, PageServer
 from broker.metrics.page_turns import OF_NETWORK_MAX
 from penstock.testing.ports import HOST, free_ports
 from penstock.types import Endpoint
@@ -93,6 +93,25 @@ def test_connections_that_send_nothing_take_no_thread_and_no_place_of_another_ne
         assert get(endpoint, "/metrics", ELSEWHERE).startswith(b"HTTP/1.1 200 OK")
         assert time.monotonic() - began < page_server.HEAD_SECONDS, "it waited for no deadline"
         assert threading.active_count() == before
+
+
+def test_a_connection_that_is_cut_before_it_was_served_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_turns, "CONNECTIONS_MAX", 4)
+    monkeypatch.setattr(page_server, "HEAD_SECONDS", 0.2)
+    endpoint = Endpoint(HOST, free_ports(1)[0].metrics)
+    server = PageServer(endpoint, lambda path: None, Page("no\n", "text/plain"), None)
+    with contextlib.ExitStack() as opened:
+        came = [opened.enter_context(begun(endpoint, b"G")) for _ in range(4)]
+        came += [opened.enter_context(begun(endpoint, b"G", ELSEWHERE)) for _ in range(2)]
+        server.start()  # accepts all of them before it serves one, and the last two take places of the first network
+        try:
+            assert [answer(one) for one in came] == [b""] * len(came)
+            until = time.monotonic() + SECONDS_MAX
+            while repr(server) != "PageServer(0 connections)" and time.monotonic() < until:
+                time.sleep(0.01)
+            assert repr(server) == "PageServer(0 connections)"
+        finally:
+            server.stop()
 
 
 def test_a_head_has_a_deadline_however_its_bytes_come(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

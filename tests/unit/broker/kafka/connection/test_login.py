@@ -18,7 +18,7 @@ from broker.authentication.sessions import Sessions
 from broker.connections.listener_limits import ListenerLimits
 from broker.kafka.apis.authentication.sasl import BYTES_MAX, sasl_rows
 from broker.kafka.connection import served_connection
-from broker.kafka.connection.login import LOGIN_MS_MAX
+from broker.kafka.connection.login import FRAME_MS_MAX, LOGIN_MS_MAX
 from broker.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker.kafka.schemas.metadata import MetadataResponse
 from broker.kafka.schemas.produce import ProduceRequest
@@ -397,6 +397,44 @@ def test_what_strangers_send_takes_no_room_of_users() -> None:
         await bench.settle()
 
     scenario(work, limits=replace(LIMITS, connections_max=100, connections_max_per_ip=100))
+
+
+def test_frames_of_a_stranger_that_never_end_keep_nobody_behind_its_address_from_a_log_in() -> None:
+    async def work(client: Client) -> None:
+        bench = client.bench
+        announced = BYTES_MAX.to_bytes(4, "big") + bytes(2_200)
+        many = [bench.connect(port=port) for port in range(1, 41)]
+        for far in many:
+            far.send(announced)
+        await bench.settle()
+        assert bench.service.requests_before_log_in.statistics().waiting, "the network has its share of announcements"
+        assert (await client.log_in()).error_code == 0 and await client.is_served()
+        for far in (*many, client.far):
+            far.reset()
+        await bench.settle()
+
+    scenario(work, limits=replace(LIMITS, connections_max=100, connections_max_per_ip=100))
+
+
+def test_a_request_before_a_log_in_has_a_few_seconds_to_be_whole() -> None:
+    async def work(client: Client) -> None:
+        bench, user = client.bench, Client(client.bench, client.bench.connect(port=4712))
+        await user.log_in()
+        size, sent = 60_000, 10_000
+        for far in (client.far, user.far):
+            far.send(size.to_bytes(4, "big") + bytes(sent))
+        await bench.settle()
+        bench.clock.advance(FRAME_MS_MAX)
+        bench.listener.sweep(bench.clock.now_ms())
+        assert not client.far.is_closed
+        bench.clock.advance(1)
+        bench.listener.sweep(bench.clock.now_ms())
+        await bench.settle()
+        assert client.far.is_closed and not user.far.is_closed, "whoever has logged in may be slow"
+        user.far.reset()
+        await bench.settle()
+
+    scenario(work)
 
 
 def test_whoever_has_logged_in_is_not_cut_for_strangers() -> None:
