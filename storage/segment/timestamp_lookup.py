@@ -160,14 +160,14 @@ def _largest(
 
 
 def _largest_in(segment: Segment, log_start_offset: int, below: int, best: _Candidate, work: _Work) -> _Candidate:
-    """Taken from the index. If the index's record is deleted, the headers from the log start on are read."""
+    """Taken from the index. If its record is deleted or compacted, the headers from the log start on are read."""
     file = segment.file(nowait=work.nowait)
     largest_ms, offset = segment.indexes.max_timestamp_below(below, file)
     if offset >= 0 and largest_ms <= best.timestamp_ms:
         return best
     if offset >= log_start_offset:
         position, header = next(scan_verified(file, segment.place_of(offset, nowait=work.nowait).position))
-        if header.base_offset >= log_start_offset:
+        if header.base_offset >= log_start_offset and header.record_count:
             return _Candidate(header.max_timestamp_ms, batch=work.read(file, position, header))
     for position, header in scan_verified(file, segment.place_of(log_start_offset, nowait=work.nowait).position):
         if header.last_offset >= below:

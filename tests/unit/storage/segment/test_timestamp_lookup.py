@@ -85,6 +85,16 @@ def test_a_batch_that_cannot_be_decoded_stops_no_look_up() -> None:
     assert not log.statistics().failed
 
 
+def test_a_batch_whose_records_are_all_compacted_has_no_largest_time() -> None:
+    log = new_log(LosingFileSystem())
+    for offset in range(2):
+        empty = read_header(batch(b"a", timestamp_ms=NOW_MS + 500))._replace(base_offset=offset, record_count=0)
+        log.append.as_follower(pack_batch(empty, b""))
+        assert max_timestamp(log) is None
+    log.append.as_leader(batch(b"a", timestamp_ms=NOW_MS), 1, NOW_MS)
+    assert max_timestamp(log) == TimestampAndOffset(NOW_MS, 2, 1)
+
+
 BIG = LogConfig(segment_bytes=1 << 20)
 
 
