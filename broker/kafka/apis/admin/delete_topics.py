@@ -1,7 +1,8 @@
 """DeleteTopics 1 to 6: by name, and from version 6 on by name or id. One answer for each, in the order of the request.
 
 Our request names topics by id alone, so that a repetition deletes no later topic of the same name. So a name is looked
-up in the metadata of this node, which may be a moment older than the controller's.
+up in the metadata of this node. Another broker may have made the topic a moment ago: for a name that is not known here,
+the controller is asked for nothing first, whose answer comes when this node has all that the controller has.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ def delete_topics(parts: DoorParts, asked: Asked, body: DeleteTopicsRequest) -> 
     times = Counter(_named(asked, body))
     named = tuple(times)
     resolved = [_resolved(parts, asked, one, times[one]) for one in named]
+    if any(isinstance(one, UnknownTopicOrPartitionError) for one in resolved):
+        yield Ask("DeleteTopics", topics.DeleteTopicsRequest((), max(body.timeout_ms, 0)))
+        resolved = [_resolved(parts, asked, one, times[one]) for one in named]
     ids = Counter(one for one in resolved if isinstance(one, str))
     wanted = tuple(topic_id for topic_id, number in ids.items() if number == 1)
     results: dict[str, topics.TopicResult] = {}

@@ -201,6 +201,22 @@ def test_topics_are_deleted_by_name(version: int) -> None:
     assert not node.cluster.image.topics_by_name
 
 
+def test_a_topic_that_another_broker_made_a_moment_ago_is_deleted_by_name() -> None:
+    """This node's metadata comes after the controller's: a client of two brokers must not be told of none."""
+    node = AdminNode()
+    decide = node.cluster.controller.delete_topics
+
+    def behind(body: Any) -> Any:
+        if not body.topic_ids:
+            node.cluster.create("t")  # it comes to this node before the answer does
+        return node.cluster.commit(decide(body, 0))
+
+    node.answers["DeleteTopics"] = behind
+    answer = node.call(DELETE, deleting(6, "t"), 6)
+    assert [(row.name, row.error_code) for row in answer.responses] == [("t", 0)]
+    assert not node.cluster.image.topics_by_name and len(node.asks) == 2
+
+
 def test_topics_are_deleted_by_id_and_only_those() -> None:
     node = AdminNode()
     old = node.cluster.create("t").topic_id
