@@ -69,7 +69,7 @@ class Transactions:
         self._coordinators = Coordinators(cluster, CoordinatorType.TRANSACTION)
         self._offsets = TransactionOffsets(core.transactional_id, cluster)
         self._sent_positions: list[GroupPositions] = []
-        """Of consumers, in the open transaction."""
+        """Positions of consumers that the open transaction commits."""
         self._ending: asyncio.Task[bool] | None = None
         self._waiters = 0  # for the end
         self._closed = False
