@@ -46,6 +46,8 @@ class Following:
         self.deadline_ms = 0
         self.has_fetched = False
         self.last_fetch_ms: int | None = None
+        self._heard_ms = 0
+        """The time that the leader named in its newest answer in this epoch."""
         self._snapshot: FetchedSnapshot | None = None
         self.is_installing = False
         """All of a snapshot is here, and it is being checked. It counts whoever leads by then: it is committed."""
@@ -56,14 +58,14 @@ class Following:
     def attach(self, now_ms: int) -> None:
         """A new leader: nothing has been heard from it yet, and the fetch time-out runs."""
         self._asked = self._shared.quorum.leader_id
-        self.has_fetched = False
+        self.has_fetched, self._heard_ms = False, 0
         self.deadline_ms = now_ms + self._shared.config.fetch_timeout_ms
         self._failures = 0
         self._fetch_at_ms = now_ms
         self.maybe_fetch(now_ms)
 
     def detach(self) -> None:
-        self.has_fetched = False
+        self.has_fetched, self._heard_ms = False, 0
         self._fetch_at_ms = None
         self._snapshot = None
 
@@ -96,6 +98,7 @@ class Following:
             0 if self._failures or not self.has_fetched else config.fetch_wait_ms,
             config.fetch_max_bytes,
             config.incarnation_id,
+            self._heard_ms,
         )
         followed = quorum.leader_id in config.voters
         self._shared.outbox.ask(quorum.leader_id if followed else self._another_voter(), request)
@@ -112,6 +115,7 @@ class Following:
             self.on_failure(now_ms)
             return False
         self.has_fetched = True
+        self._heard_ms = max(self._heard_ms, response.leader_time_ms)
         self._on_contact(now_ms)
         return True
 

@@ -54,6 +54,8 @@ class Leadership:
         self._shared = shared
         self.epoch = shared.quorum.epoch
         self.epoch_start_offset = shared.log.log_end_offset
+        self._time_ms = now_ms
+        """Told with each answer: this leader's clock, when it was looked at last."""
         self.replicas = QuorumReplicas(shared.config, shared.backoff_ms, now_ms)
         """The other nodes, as this leader knows them."""
         self._parked: dict[int, ParkedFetch] = {}  # by replica id: one each
@@ -114,6 +116,9 @@ class Leadership:
             self._shared.refuse(request_id, request, *wrong)
             return
         replica, log = self._contacted(request.replica_id, now_ms), self._shared.log
+        # A node of an older release names no answer; but it lets a fetch wait only if the one before was answered.
+        heard_ms = request.heard_ms or (now_ms if request.max_wait_ms > 0 else 0)
+        replica.heard_ms = max(replica.heard_ms, min(heard_ms, now_ms))
         if log.needs_snapshot(request.fetch_offset, request.last_fetched_epoch):
             self._unpark(request.replica_id)
             self._answer(request_id, request, replica, snapshot_id=log.newest_snapshot)
@@ -169,6 +174,7 @@ class Leadership:
 
     def tick(self, now_ms: int) -> bool:
         """Answer fetches whose time is up, remind voters; False when the quorum is lost and the leader must resign."""
+        self._time_ms = now_ms
         if now_ms >= self.replicas.quorum_deadline_ms():
             return False
         for replica_id, parked in list(self._parked.items()):
@@ -219,7 +225,7 @@ class Leadership:
     def _contacted(self, replica_id: int, now_ms: int) -> ReplicaProgress:
         """The replica has asked for something in this epoch."""
         replica = self._known_replica(replica_id)
-        replica.last_fetch_ms = now_ms
+        replica.last_fetch_ms = self._time_ms = now_ms
         contact = self._shared.contact
         contact.at_ms = max(contact.at_ms, self.replicas.quorum_contact_ms())
         self.replicas.put_off_notice(replica, now_ms)
@@ -256,6 +262,7 @@ class Leadership:
             diverging_epoch=diverging,
             snapshot_id=snapshot_id,
             log_end_offset=log.log_end_offset,
+            leader_time_ms=self._time_ms,
         )
         shared.counters.fetches_answered += 1
         if diverging is None and snapshot_id is None:

@@ -88,6 +88,7 @@ class FetchMetadataRequest:
     max_wait_ms: int
     max_bytes: int
     incarnation_id: str = ""  # of the process that asks; "" from an older node
+    heard_ms: int = 0  # the `leader_time_ms` of this leader's newest answer; 0: none, or from an older node
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ class FetchMetadataResponse:
     error_code: int = NO_ERROR
     error_message: str = ""
     log_end_offset: int = 0  # the leader's; 0 where it does not say, for a leader's own log is never empty
+    leader_time_ms: int = 0  # the leader's own clock, not later than this answer; 0 where it does not say
 
 
 INCARNATION_ID_MAX = 255

@@ -18,6 +18,7 @@ class ReplicaProgress:
 
     replica_id: int
     last_fetch_ms: int | None = None
+    heard_ms: int = 0  # it followed this leader at this time of the leader's clock, or later
     acked_offset: int = NO_OFFSET
     last_caught_up_ms: int | None = None
     sent_high_watermark: int = NO_OFFSET

@@ -76,6 +76,17 @@ class QuorumReplicas:
         contacts = [replica.last_fetch_ms or 0 for replica in self._voters.values()]
         return progress.quorum_contact_ms(contacts, self._config.majority - 1)
 
+    def quorum_heard_ms(self, now_ms: int) -> int:
+        """No other leader was elected before this time: until then, or longer, a majority followed this leader.
+
+        A fetch that comes does not say so: it may have been on its way for long, and its voter may have voted for
+        another leader since. But the voter followed this leader when it took the newest answer that its fetch names.
+        """
+        if self._config.majority == 1:
+            return now_ms
+        heard = [replica.heard_ms for replica in self._voters.values()]
+        return progress.quorum_contact_ms(heard, self._config.majority - 1)
+
     def quorum_deadline_ms(self) -> int:
         """When the leader must resign unless more voters fetch (check-quorum)."""
         if self._config.majority == 1:

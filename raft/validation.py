@@ -89,7 +89,7 @@ def _makes_sense(request: Request, config: RaftConfig) -> bool:
             successors = len(request.preferred_successors) <= VOTERS_MAX
             return meant and successors and 0 < request.leader_epoch < EPOCH_MAX
         case FetchMetadataRequest():
-            position = request.fetch_offset >= 0 and request.last_fetched_epoch >= NO_EPOCH
+            position = request.fetch_offset >= 0 and request.last_fetched_epoch >= NO_EPOCH and request.heard_ms >= 0
             return position and _from_another(request, config)
         case FetchSnapshotRequest():
             position = 0 <= request.position < SNAPSHOT_BYTES_MAX and request.snapshot_id.end_offset > 0

@@ -1,7 +1,8 @@
 """Holds answers until the log is committed up to where it ended when they were decided, or until their time is up.
 
 One waiter of the partition for all answers of a tick. If the commit fails, or takes longer than `timeout_ms`, they get
-an error instead, and nobody knows whether their records will be committed. Not here: the appends (led_shard.py).
+an error instead, and nobody knows whether their records will be committed. They get one, too, if this broker may be
+deposed by then: the lease is looked at last, AFTER the commit. Not here: the appends (led_shard.py).
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from penstock.clock import Clock
 from penstock.errors import ApiError, RequestTimedOutError
 
 Answers = list[tuple[Ticket, Any]]
+Deposed = Callable[[], ApiError | None]
+"""Why nothing may be told now, because another broker may lead."""
 
 
 def answer_all(answers: Iterable[tuple[Ticket, Any]]) -> None:
@@ -25,28 +28,35 @@ def answer_all(answers: Iterable[tuple[Ticket, Any]]) -> None:
         ticket(answer)
 
 
+def answer_unless(answers: Iterable[tuple[Ticket, Any]], deposed: ApiError | None) -> None:
+    """Give the answers, or that error instead of each: an error that was decided on old state is as wrong."""
+    answer_all(answers if deposed is None else [(ticket, deposed) for ticket, _ in answers])
+
+
 class _Held:
     """The answers of one tick."""
 
-    __slots__ = ("answers", "deadline_ms", "waiter")
+    __slots__ = ("answers", "deadline_ms", "deposed", "waiter")
 
-    def __init__(self, answers: Answers, deadline_ms: int) -> None:
-        self.answers, self.deadline_ms = answers, deadline_ms
+    def __init__(self, answers: Answers, deadline_ms: int, deposed: Deposed) -> None:
+        self.answers, self.deadline_ms, self.deposed = answers, deadline_ms, deposed
         self.waiter = self._told  # one object: it is looked for by identity
 
     def _told(self, error: ApiError | None) -> None:
         answers, self.answers = self.answers, []
         if error is not None:
             why = not_committed(error)
-            answers = [(ticket, answer if isinstance(answer, ApiError) else why) for ticket, answer in answers]
-        answer_all(answers)
+            answer_all([(ticket, answer if isinstance(answer, ApiError) else why) for ticket, answer in answers])
+            return
+        deposed = self.deposed()
+        answer_unless(answers, None if deposed is None else not_committed(deposed))
 
 
 class CommitBarrier:
     """The barrier of one lead. Invariant: `end` never falls."""
 
-    def __init__(self, partition: Partition, clock: Clock, timeout_ms: int) -> None:
-        self._partition, self._clock, self._timeout_ms = partition, clock, timeout_ms
+    def __init__(self, partition: Partition, clock: Clock, timeout_ms: int, deposed: Deposed) -> None:
+        self._partition, self._clock, self._timeout_ms, self._deposed = partition, clock, timeout_ms, deposed
         self.end = 0
         """Everything below it was appended, or loaded."""
         self._held: deque[_Held] = deque()
@@ -64,11 +74,11 @@ class CommitBarrier:
         """Give them when everything that is in the log now is committed."""
         if not answers:
             return
+        held = _Held(answers, self._clock.now_ms() + self._timeout_ms, self._deposed)
         if self.is_reached:
-            answer_all(answers)
+            held.waiter(None)
             return
         self._forget_answered()
-        held = _Held(answers, self._clock.now_ms() + self._timeout_ms)
         self._held.append(held)
         self._partition.acks_all.add(self.end, held.waiter)
         if self._timer is None:

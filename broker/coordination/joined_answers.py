@@ -16,7 +16,7 @@ from broker.coordination.memory_shares import NOBODY
 from broker.coordination.turn import Client
 from broker.network.parties import party_of
 from broker.network.request_channel import Request
-from penstock.errors import ApiError
+from penstock.errors import ApiError, CoordinatorNotAvailableError, NotCoordinatorError
 from penstock.messages.api import Api, no_outcomes
 from penstock.messages.apis import APIS
 
@@ -73,7 +73,9 @@ class JoinedAnswer:
 
 
 class JoinedList:
-    """Collects the answers of all shards; the first error stands for the whole list, which would not be complete."""
+    """Collects the answers of all shards; the first error stands for the whole list, which would not be complete.
+
+    NOT_COORDINATOR is an error of one id. Clients of lists know COORDINATOR_NOT_AVAILABLE for it, and ask again."""
 
     def __init__(self, shards: int, joined: Callable[[Sequence[Any]], Any], done: Answer) -> None:
         self._open, self._joined, self._done = shards, joined, done
@@ -84,7 +86,8 @@ class JoinedList:
     def __call__(self, answer: Any) -> None:
         self._open -= 1
         if isinstance(answer, ApiError):
-            self._error = self._error or answer
+            is_of_id = isinstance(answer, NotCoordinatorError)
+            self._error = self._error or (CoordinatorNotAvailableError(str(answer)) if is_of_id else answer)
         else:
             self._answers.append(answer)
         self._finish_if_whole()

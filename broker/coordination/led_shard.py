@@ -7,8 +7,10 @@
 
 Each request, timer and change of the metadata is one turn of the core, which decides at once on the newest state. The
 records of all turns of one tick of the loop are one append. An answer leaves AFTER everything that was in the log when
-it was decided is committed: its own records, and those that it may have seen. If the log may not be written (the ISR is
-too small), a turn that would write is refused before it has changed anything, and timers wait.
+it was decided is committed: its own records, and those that it may have seen. It leaves only while the broker holds its
+lease (quorum/lead_lease.py). Without a lease another broker may lead: requests get NOT_COORDINATOR, reads too, and
+timers wait. If the log may not be written (the ISR is too small), a turn that would write is refused before it has
+changed anything, and timers wait.
 
 Invariant: the core's state is what the log says, in the leader epoch of this lead. Where that is not certain, the core
 is thrown away and the log loaded again. Not here: which partition holds what (groups/coordinator/,
@@ -22,7 +24,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from broker.coordination.commit_barrier import answer_all
+from broker.coordination.commit_barrier import answer_all, answer_unless
 from broker.coordination.loading import LOAD_AGAIN, LoadError
 from broker.coordination.log_errors import RefusedWrites, not_appended, not_committed
 from broker.coordination.record_log import Written
@@ -67,7 +69,7 @@ class LedShard:
         self.log = ShardLog(lead, ports)
         self._barrier = self.log.barrier
         self._wake = WakeUp(ports.clock.now_ms, self._woken)
-        self._steps = ShardSteps(lambda: self.is_serving, lambda: self.log.refusal() is None, self._take_turn)
+        self._steps = ShardSteps(lambda: self._not_led() is None, lambda: self.log.refusal() is None, self._take_turn)
         self._changed: set[str] = set()
         self._deleted: set[str] = set()
         self._load()
@@ -126,7 +128,13 @@ class LedShard:
         self.core.topics_changed(turn, changed, deleted)
 
     def _why_not(self) -> ApiError | None:
-        """The error that requests get now, if they are not taken."""
+        """The error that requests get now, if they are not taken. A client stays with a coordinator that is loading;
+        so it is told first where that one may be deposed."""
+        error = self._not_led()
+        return error if isinstance(error, NotCoordinatorError) else self.log.deposed() or error
+
+    def _not_led(self) -> ApiError | None:
+        """Why the core is not asked, if it is not."""
         if self.state is ShardState.LOADING:
             return CoordinatorLoadInProgressError(f"{self.key} is being loaded; ask again")
         if self.state is ShardState.FAILED:
@@ -170,7 +178,7 @@ class LedShard:
     def _tick_soon(self) -> None:
         if not self._turns and self._barrier.is_reached:
             answers, self._answers = self._answers, []
-            answer_all(answers)
+            answer_unless(answers, self.log.deposed())
         elif not self._is_ticking:
             self._is_ticking = True
             asyncio.get_running_loop().call_soon(self._tick)
@@ -206,7 +214,7 @@ class LedShard:
             self._wake.by(self.core.timers.next_ms)
 
     def _woken(self) -> None:
-        if self._why_not() is not None:
+        if self._not_led() is not None:
             return
         clock = self._ports.clock
         if self.log.refusal() is not None:

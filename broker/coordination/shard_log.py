@@ -20,6 +20,7 @@ from penstock.errors import (
     InvalidProducerEpochError,
     InvalidTxnStateError,
     KafkaStorageError,
+    NotCoordinatorError,
 )
 from penstock.record.batch import Buffer
 from penstock.record.markers import Marker, build_marker
@@ -37,7 +38,7 @@ class ShardLog:
 
     def __init__(self, lead: Lead, ports: ShardPorts) -> None:
         self._lead, self._ports, self._partition = lead, ports, lead.partition
-        self.barrier = CommitBarrier(lead.partition, ports.clock, ports.commit_timeout_ms)
+        self.barrier = CommitBarrier(lead.partition, ports.clock, ports.commit_timeout_ms, self.deposed)
         self._epochs: dict[int, int] = {}
         """The epochs of producers whose records wait for the tick, by their ids."""
         self._shortage: KafkaStorageError | None = None
@@ -52,6 +53,8 @@ class ShardLog:
     def refusal(self) -> ApiError | None:
         """Why nothing may be written now; None if it may."""
         leading, partition = self._partition.leading, self._partition
+        if (deposed := self.deposed()) is not None:
+            return deposed
         if partition.offline is not None:
             return not_appended(partition.offline)
         if self._shortage is not None and self._ports.clock.now_ms() < self._short_until_ms:
@@ -60,6 +63,15 @@ class ShardLog:
             return None
         key, why = partition.topic_partition, leading.too_few_in_sync(partition.min_insync_replicas)
         return CoordinatorNotAvailableError(f"{key} {why}")
+
+    def deposed(self) -> ApiError | None:
+        """Why nothing that is known here may be told: another broker may lead by now, and have changed it."""
+        if self._ports.may_answer():
+            return None
+        return NotCoordinatorError(
+            f"broker {self._partition.broker_id} has not heard from the controller for a session, so another broker may"
+            f" lead {self._partition.topic_partition}; ask for the coordinator again, of another broker"
+        )
 
     @property
     def is_short(self) -> bool:

@@ -71,3 +71,5 @@ class ShardPorts:
     """Makes the encoder of the records of one append."""
     backoff: Backoff
     on_fatal: Callable[[BaseException], None]
+    may_answer: Callable[[], bool]
+    """False when another broker may lead the partition by now, though nothing says so here (quorum/lead_lease.py)."""

@@ -41,12 +41,14 @@ class StateTopic:
         call: Callable[[Any], Awaitable[CreateInternalTopicResponse]],
         random: Random,
         on_fatal: Callable[[BaseException], None],
+        may_lead: Callable[[int], bool],
     ) -> None:
         """`check_id` raises the error of an id that nothing can have. `wanted` is the topic as this broker's
-        configuration has it, asked for by this broker as it is registered."""
+        configuration has it, asked for by this broker as it is registered. `may_lead` is False for this broker while it
+        may be deposed: nobody is sent to it then."""
         self.name, self._check_id = name, check_id
         self._image, self._wanted, self._partition_of = image, wanted, partition_of
-        self._is_needed = False
+        self._is_needed, self._may_lead = False, may_lead
         self._failure = ""
         self._calls = CallQueue(f"topic-{name}", self, call, Backoff(RETRY_MS, RETRY_MS_MAX, random), on_fatal)
 
@@ -81,6 +83,9 @@ class StateTopic:
         state = image.partition(self.name, number)
         if state is None or state.leader_id == NO_LEADER or state.leader_id not in image.brokers:
             why = f"{self.name}-{number} has no leader now; ask again"
+            return FoundCoordinator(key, error=CoordinatorNotAvailableError(why))
+        if not self._may_lead(state.leader_id):
+            why = f"broker {state.leader_id} led {self.name}-{number}, and may be deposed; ask another broker"
             return FoundCoordinator(key, error=CoordinatorNotAvailableError(why))
         return FoundCoordinator(key, state.leader_id)
 

@@ -34,6 +34,7 @@ def fetch_from_pb(m: quorum_pb2.FetchMetadataRequest) -> raft.FetchMetadataReque
         m.max_wait_ms,
         m.max_bytes,
         m.incarnation_id,
+        m.heard_ms,
     )
 
 
@@ -80,6 +81,7 @@ def request_to_pb(request: raft.Request) -> Any:
                 max_wait_ms=request.max_wait_ms,
                 max_bytes=request.max_bytes,
                 incarnation_id=request.incarnation_id,
+                heard_ms=request.heard_ms,
             )
         case raft.FetchSnapshotRequest():
             epoch, end_offset = request.snapshot_id
@@ -122,6 +124,7 @@ def fetch_to_pb(r: raft.FetchMetadataResponse) -> quorum_pb2.FetchMetadataRespon
         log_start_offset=r.log_start_offset,
         records=r.records,
         log_end_offset=r.log_end_offset,
+        leader_time_ms=r.leader_time_ms,
     )
     if r.diverging_epoch is not None:
         message.diverging_epoch.epoch, message.diverging_epoch.end_offset = r.diverging_epoch
@@ -170,6 +173,7 @@ def response_from_pb(message: Any) -> raft.Response:
                 code,
                 text,
                 message.log_end_offset,
+                message.leader_time_ms,
             )
 
 

@@ -109,6 +109,7 @@ class BrokerParts:
             random,
             config.broker_heartbeat_interval_ms,
             config.broker_session_timeout_ms,
+            quorum.lease,
             losses,
             lambda: hosted_replicas(log_manager),
             self.replicas.revival.registered,

@@ -160,7 +160,7 @@ class ControllerDriver:
     def _decided(self, controller: Controller, api: Api[Any, Any], request: Any, now_ms: int) -> ControllerResult[Any]:
         """The controller's decision. Three are made with what only the quorum knows."""
         if api is BROKER_HEARTBEAT:
-            return controller.heartbeat(request, now_ms, self._loader.image.offset)
+            return controller.heartbeat(request, now_ms, self._loader.image.offset, self._raft.quorum_silent_ms())
         if api is ALLOCATE_PRODUCER_IDS:
             return controller.allocate_producer_ids(request, now_ms, self._raft.leader_and_epoch[1])
         if api is REGISTER_BROKER:

@@ -158,9 +158,9 @@ class Controller:
         return result
 
     def heartbeat(
-        self, request: BrokerHeartbeatRequest, now_ms: int, committed_offset: int = NO_OFFSET
+        self, request: BrokerHeartbeatRequest, now_ms: int, committed_offset: int = NO_OFFSET, silent_ms: int = 0
     ) -> ControllerResult[BrokerHeartbeatResponse]:
-        return liveness.heartbeat(self._context, request, now_ms, committed_offset)
+        return liveness.heartbeat(self._context, request, now_ms, committed_offset, silent_ms)
 
     def forgive_silence(self, ms: int, now_ms: int) -> None:
         """This node has heard of nobody for so long, because it stood still itself."""

@@ -20,8 +20,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from metadata.controller.context import DecisionContext, named_partition
-from metadata.controller.election import eligible_replicas
+from metadata.controller.election import changed, eligible_replicas
 from metadata.controller.result import ControllerResult
+from metadata.internal_topics import INTERNAL_TOPICS
 from metadata.records import PartitionChangeRecord, Record
 from metadata.registrations import PartitionKey, PartitionRegistration
 from penstock.errors import (
@@ -81,7 +82,8 @@ def alter_partition_reassignments(
 
 
 def completion(context: DecisionContext, partition: PartitionRegistration) -> PartitionChangeRecord | None:
-    """The record that completes the partition's reassignment; None while it goes on, or without one.
+    """The record that completes the partition's reassignment, or the one before it; None while it goes on, or without
+    one.
 
     Without a leader it goes on: those that go may be all that an operator can still elect.
     """
@@ -90,10 +92,32 @@ def completion(context: DecisionContext, partition: PartitionRegistration) -> Pa
     staying = sum(member not in partition.removing_replicas for member in partition.isr)
     if not set(partition.adding_replicas) <= set(partition.isr) or staying < context.min_isr(partition):
         return None
+    target = _Replicas(partition.target_replicas)
     try:
-        return _change(context, partition, _Replicas(partition.target_replicas))
+        if context.state.topics[partition.topic_id].name in INTERNAL_TOPICS:
+            return _coordinators_end(context, partition, target)
+        return _change(context, partition, target)
     except InvalidReplicaAssignmentError:
         return None
+
+
+def _coordinators_end(
+    context: DecisionContext, partition: PartitionRegistration, target: _Replicas
+) -> PartitionChangeRecord | None:
+    """A coordinator answers from its memory. One that goes hands over first, and stays in the ISR until it knows:
+    nothing is committed without it until then, so it answers nothing that a newer coordinator has changed."""
+    if partition.leader_id in partition.removing_replicas:
+        isr = tuple(member for member in partition.isr if member in target.all)
+        return changed(partition, context.min_isr(partition), leader_id=_leader(context, partition, target, isr))
+    knows = all(_knows_that_others_lead(context, replica) for replica in partition.removing_replicas)
+    return _change(context, partition, target) if knows else None
+
+
+def _knows_that_others_lead(context: DecisionContext, broker_id: int) -> bool:
+    """True if the broker leads only what the metadata says: it has read when it lost a leadership last, or it is
+    fenced, and its lease is over (broker/quorum/lead_lease.py)."""
+    lost_at = context.state.lost_leadership_at(broker_id)
+    return not context.state.is_unfenced(broker_id) or context.sessions.have_all_read((broker_id,), lost_at)
 
 
 @dataclass(slots=True)

@@ -35,7 +35,7 @@ class BrokerSessions:
     """Sessions by broker id."""
 
     def __init__(self, timeout_ms: int) -> None:
-        self._timeout_ms = timeout_ms
+        self.timeout_ms = timeout_ms
         self._sessions: dict[int, BrokerSession] = {}
 
     def touch(
@@ -51,11 +51,11 @@ class BrokerSessions:
         """The brokers whose metadata has not moved for too long."""
         return [broker_id for broker_id in self._sessions if self.stands_still(broker_id, now_ms)]
 
-    def stands_still(self, broker_id: int, now_ms: int) -> bool:
-        """True if that is one of them."""
+    def stands_still(self, broker_id: int, now_ms: int, sessions: int = STANDSTILL_SESSIONS) -> bool:
+        """True if that is one of them; or if it has not moved for so many sessions."""
         session = self._sessions.get(broker_id)
         since_ms = None if session is None else session.behind_since_ms
-        return since_ms is not None and now_ms >= since_ms + STANDSTILL_SESSIONS * self._timeout_ms
+        return since_ms is not None and now_ms >= since_ms + sessions * self.timeout_ms
 
     def prolong(self, ms: int, now_ms: int) -> None:
         """All of them, as if the brokers had been heard of so much later."""
@@ -71,21 +71,21 @@ class BrokerSessions:
 
     def is_live(self, broker_id: int, now_ms: int) -> bool:
         session = self._sessions.get(broker_id)
-        return session is not None and now_ms < session.last_contact_ms + self._timeout_ms
+        return session is not None and now_ms < session.last_contact_ms + self.timeout_ms
 
     def expired(self, now_ms: int) -> list[int]:
         """The brokers whose session is over, the one that was silent longest first."""
         over = [
             (session.last_contact_ms, broker_id)
             for broker_id, session in self._sessions.items()
-            if now_ms >= session.last_contact_ms + self._timeout_ms
+            if now_ms >= session.last_contact_ms + self.timeout_ms
         ]
         return [broker_id for _, broker_id in sorted(over)]
 
     def next_deadline_ms(self) -> int | None:
         """When the next session ends if no broker is heard from before; None without sessions."""
         oldest = min((session.last_contact_ms for session in self._sessions.values()), default=None)
-        return None if oldest is None else oldest + self._timeout_ms
+        return None if oldest is None else oldest + self.timeout_ms
 
     def have_all_read(self, broker_ids: Iterable[int], offset: int) -> bool:
         """True if each of the brokers has published metadata up to `offset`."""
@@ -99,4 +99,4 @@ class BrokerSessions:
         return len(self._sessions)
 
     def __repr__(self) -> str:
-        return f"BrokerSessions(live or lapsed={len(self)}, timeout_ms={self._timeout_ms})"
+        return f"BrokerSessions(live or lapsed={len(self)}, timeout_ms={self.timeout_ms})"

@@ -44,6 +44,11 @@ def contact_ms_ago(core: RaftCore, now_ms: int) -> int:
     return max(0, now_ms - core.statistics().last_contact_ms)
 
 
+def quorum_silent_ms(core: RaftCore, now_ms: int) -> int:
+    """Another leader may have been elected so long ago, but not earlier; on a leader."""
+    return now_ms if core.leadership is None else max(0, now_ms - core.leadership.replicas.quorum_heard_ms(now_ms))
+
+
 def _own_times(core: RaftCore, now_ms: int) -> tuple[int | None, int | None]:
     if core.leadership is not None:
         return 0, 0

@@ -29,7 +29,7 @@ from penstock.types import NO_LEADER, EpochEndOffset, LeaderHint
 from raft.config import RaftConfig
 from raft.core import RaftCore
 from raft.driver.applier import Applier
-from raft.driver.describe import contact_ms_ago, describe
+from raft.driver.describe import contact_ms_ago, describe, quorum_silent_ms
 from raft.driver.loop import QuorumLoop
 from raft.driver.notices import Notices
 from raft.driver.performer import Performer
@@ -244,6 +244,10 @@ class RaftDriver:
     def contact_ms_ago(self) -> int:
         """For how long this node has not known that the quorum works; since its start if it never has."""
         return contact_ms_ago(self.core, self._clock.now_ms()) if self.core is not None else 0
+
+    def quorum_silent_ms(self) -> int:
+        """On the leader: another one may have been elected so long ago, but not earlier."""
+        return quorum_silent_ms(self.core, self._clock.now_ms()) if self.core is not None else self._clock.now_ms()
 
     @property
     def is_started(self) -> bool:

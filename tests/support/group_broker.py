@@ -111,7 +111,9 @@ class GroupBroker:
             make_encode=lambda: UsualOffsetWriter().encode,
             backoff=Backoff(1, 5, Random(0)),
             on_fatal=pytest.fail,
+            may_answer=lambda: self.holds_lease,
         )
+        self.holds_lease = True
         wanted = CreateInternalTopicRequest(ME, 0, CONSUMER_OFFSETS, partitions)
         self.verification = AsksWhenTold()
         topic = StateTopic(
@@ -123,6 +125,7 @@ class GroupBroker:
             self._create,
             Random(0),
             pytest.fail,
+            lambda broker_id: broker_id != ME or self.holds_lease,
         )
         self.caller = CALLER
         self.coordinator = GroupCoordinator(ME, topic, topics, ports, self.verification)

@@ -132,8 +132,9 @@ class Stage:
             make_encode=lambda: UsualOffsetWriter().encode,
             backoff=Backoff(100, 1_000, random.Random(0)),
             on_fatal=pytest.fail,
+            may_answer=lambda: self.holds_lease,
         )
-        self.isr = isr
+        self.isr, self.holds_lease = isr, True
         self.shard = self.lead(EPOCH)
 
     def _make_core(self) -> NumbersCore:

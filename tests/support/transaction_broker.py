@@ -96,7 +96,10 @@ class TransactionBroker:
                 make_encode=lambda: encode_transaction_record,
                 backoff=Backoff(1, 5, random),
                 on_fatal=pytest.fail,
+                may_answer=lambda: self.holds_lease,
             )
+
+        self.holds_lease = True
 
         wanted = CreateInternalTopicRequest(ME, 0, TRANSACTION_STATE, partitions)
         self.sender = MarkerSender(lambda: self.image, self._call, clock, random, pytest.fail)
@@ -109,6 +112,7 @@ class TransactionBroker:
             self._create,
             random,
             pytest.fail,
+            lambda broker_id: broker_id != ME or self.holds_lease,
         )
         self.coordinator = TransactionCoordinator(ME, topic, self.sender, self._give_id, ports_of, clock, random)
         self.figures = TransactionFigures(self.coordinator, self.sender, memory, self.counters, self.loader.figures)

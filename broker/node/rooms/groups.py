@@ -103,9 +103,18 @@ def make_groups(
         lambda: UsualOffsetWriter().encode,
         Backoff(RELOAD_MS, RELOAD_MS_MAX, random),
         on_fatal,
+        quorum.lease.is_held,
     )
     topic = StateTopic(
-        CONSUMER_OFFSETS, check_group_id, partition_of, image, wanted, quorum.channel.call, random, on_fatal
+        CONSUMER_OFFSETS,
+        check_group_id,
+        partition_of,
+        image,
+        wanted,
+        quorum.channel.call,
+        random,
+        on_fatal,
+        quorum.may_lead,
     )
     coordinator = GroupCoordinator(config.node_id, topic, topics, ports, verifier)
 

@@ -19,6 +19,7 @@ from broker.node.rooms.consensus import make_controller, make_raft
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.describe_metadata import OwnMetadata
+from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_PARTITION
 from metadata.image import MetadataImage
@@ -71,6 +72,8 @@ class QuorumParts:
         if config.is_controller:
             over = self.cluster_id, self.raft, self.loader
             self.controller = make_controller(config, environment, *over, commit_timed, on_fatal)
+        length_ms = min(config.broker_session_timeout_ms, config.replica_lag_time_max_ms)
+        self.lease = LeadLease(length_ms, clock.boot_ms, lambda: self.loader.image.offset)
         self.channel = ControllerChannel(config.node_id, self, clock, self.peers.call_controller, self._asked, rng)
         self.raft.subscribe(self)
         self._listener: Listener | None = None
@@ -91,6 +94,10 @@ class QuorumParts:
     def leader_id(self) -> int:
         """The quorum's leader, -1 when unknown."""
         return self.raft.leader_and_epoch[0]
+
+    def may_lead(self, broker_id: int) -> bool:
+        """False for this broker while it may be deposed; of others nothing is known here."""
+        return broker_id != self._config.node_id or self.lease.is_held()
 
     @property
     def image(self) -> MetadataImage:

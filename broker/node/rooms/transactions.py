@@ -126,10 +126,11 @@ def make_transactions(
             lambda: encode_transaction_record,
             backoff,
             on_fatal,
+            quorum.lease.is_held,
         )
 
     ids = check_transactional_id, partition_of_transactional_id
-    topic = StateTopic(TRANSACTION_STATE, *ids, image, wanted, quorum.channel.call, random, on_fatal)
+    topic = StateTopic(TRANSACTION_STATE, *ids, image, wanted, quorum.channel.call, random, on_fatal, quorum.may_lead)
     sender = MarkerSender(image, call_broker, clock, random, on_fatal)
     coordinator = TransactionCoordinator(config.node_id, topic, sender, request_id, ports_of, clock, random)
     figures = TransactionFigures(coordinator, sender, memory, counters, loader.figures)

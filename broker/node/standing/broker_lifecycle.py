@@ -8,6 +8,9 @@ The broker asks to be unfenced only AFTER it has acted on an image that contains
 A heartbeat names the log dirs that have failed since the process started. The controller then takes exactly the
 replicas in them from their ISRs, and says so in its answer.
 
+Each answer is a lease of what this broker leads (quorum/lead_lease.py). It is given up BEFORE this broker asks for
+anything that takes leaderships from it.
+
 While it runs, it registers again in these cases; each is logged and counted:
 
 - The controller does not know its broker epoch any more. It registers with the same incarnation id: it is the same
@@ -34,6 +37,7 @@ from random import Random
 from broker.node.standing.controlled_shutdown import may_shut_down
 from broker.node.standing.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
+from broker.quorum.lead_lease import Grant, LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
 from penstock.backoff import Backoff
 from penstock.errors import (
@@ -89,6 +93,7 @@ class BrokerLifecycle:
         random: Random,
         heartbeat_interval_ms: int,
         session_timeout_ms: int,
+        lease: LeadLease,
         losses: ReplicaLosses,
         hosted_replicas: Callable[[], tuple[HostedReplicas, ...]],
         on_registered: Callable[[int], None],
@@ -107,6 +112,7 @@ class BrokerLifecycle:
         self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
         self._heartbeat_interval_ms = heartbeat_interval_ms
         self._session_timeout_ms = session_timeout_ms
+        self._lease = lease
         self._answered_s = 0.0  # by the loop's clock
         # A heartbeat that got lost must leave time for another one in the same session.
         self._heartbeat_timeout_ms = max(1, min(heartbeat_interval_ms * 4, session_timeout_ms // 2))
@@ -118,6 +124,8 @@ class BrokerLifecycle:
         self._failed_log_dirs = failed_log_dirs
         self._registered_without: Set[str] = frozenset()
         """The log dirs that had failed before the last registration."""
+        self._told_failed: Set[str] = frozenset()
+        """The failed log dirs of the last heartbeat."""
         self._may_unfence = False
         self._is_stopping = False
         self._registrations_anew = 0
@@ -169,6 +177,7 @@ class BrokerLifecycle:
             self._fenced(f"no controller has answered broker %d for {silent_ms:.0f} ms: it may be fenced")
 
     def _fenced(self, told: str) -> None:
+        self._lease.give_up()
         self.unfenced.clear()
         self._on_standing(False)
         if not self._is_stopping:
@@ -210,6 +219,7 @@ class BrokerLifecycle:
         await self._register()
 
     async def _register(self) -> None:
+        self._lease.give_up()
         failures = 0
         while True:
             try:
@@ -255,7 +265,10 @@ class BrokerLifecycle:
         return replace(self._registration, log_dirs=online, failed_log_dirs=dead, replicas=replicas)
 
     async def _heartbeat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
-        failed = self._failed_log_dirs()
+        failed, sent_ms = self._failed_log_dirs(), self._lease.now_ms()
+        if not failed <= self._told_failed:
+            self._lease.give_up()
+        self._told_failed = frozenset(failed)
         answer = await self._channel.call(
             BrokerHeartbeatRequest(
                 self._registration.cluster_id,
@@ -272,11 +285,15 @@ class BrokerLifecycle:
             raise TypeError(f"heartbeat was answered with {answer!r}")
         if failed - self._registered_without - set(answer.offline_log_dirs):
             self._losses.post()  # an older controller: it does not know which replicas are in a log dir
+        if not (answer.is_fenced or answer.should_shut_down or self._is_stopping):
+            told = answer.silent_ms, answer.must_have_read, answer.session_timeout_ms
+            self._lease.granted(Grant(sent_ms, *told))
         return answer
 
     async def controlled_shutdown(self) -> bool:
         """Ask the controller to move this broker's leaderships away; True when it lets the broker stop."""
         self._is_stopping = True
+        self._lease.give_up()
         ask = functools.partial(self._heartbeat, want_shut_down=True)
         return await may_shut_down(ask, self._silent_ms, self._session_timeout_ms)
 

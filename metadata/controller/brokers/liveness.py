@@ -22,6 +22,7 @@ from metadata.controller.elections.broker_elections import (
     changes_when_leaving,
 )
 from metadata.controller.result import ControllerResult, TickResponse
+from metadata.controller.sessions import STANDSTILL_SESSIONS
 from metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord, Record
 from metadata.registrations import BrokerRegistration
 from penstock.errors import BrokerIdNotRegisteredError, StaleBrokerEpochError
@@ -32,10 +33,15 @@ _FENCED_STATES = (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
 
 
 def heartbeat(
-    context: DecisionContext, request: BrokerHeartbeatRequest, now_ms: int, committed_offset: int = NO_OFFSET
+    context: DecisionContext,
+    request: BrokerHeartbeatRequest,
+    now_ms: int,
+    committed_offset: int = NO_OFFSET,
+    silent_ms: int = 0,
 ) -> ControllerResult[BrokerHeartbeatResponse]:
     """Keeps the broker's session, and changes its state if it asks for that or has caught up. `committed_offset` is
-    that of the metadata, as far as this controller has it."""
+    that of the metadata, as far as this controller has it. The answer is a lease of what the broker leads
+    (broker/quorum/lead_lease.py); `silent_ms`: another controller may have been elected so long ago."""
     context.check_cluster_id(request.cluster_id)
     broker = registered_broker(context, request.broker_id, request.broker_epoch)
     context.sessions.touch(broker.broker_id, now_ms, request.current_metadata_offset, committed_offset)
@@ -50,8 +56,20 @@ def heartbeat(
         is_fenced=after in _FENCED_STATES,
         should_shut_down=after is BrokerState.SHUTDOWN_NOW,
         offline_log_dirs=broker.offline_log_dirs,
+        silent_ms=silent_ms,
+        must_have_read=_must_have_read(context, broker.broker_id, now_ms, committed_offset),
+        session_timeout_ms=context.sessions.timeout_ms,
     )
     return ControllerResult(_records(context, broker, after, moves), response)
+
+
+def _must_have_read(context: DecisionContext, broker_id: int, now_ms: int, committed_offset: int) -> int:
+    """The metadata without which the broker may not answer for what it leads. A leadership that was taken from it; and
+    everything, one session BEFORE it is fenced because its metadata stands still: leases are over by then."""
+    lost_at = context.state.lost_leadership_at(broker_id)
+    if context.sessions.stands_still(broker_id, now_ms, sessions=STANDSTILL_SESSIONS - 1):
+        return max(lost_at, committed_offset)
+    return lost_at
 
 
 def settle_elrs(context: DecisionContext) -> ControllerResult[TickResponse]:
@@ -104,7 +122,12 @@ def _log_dirs_failed(
     change = BrokerRegistrationChangeRecord(broker.broker_id, broker.broker_epoch, offline_log_dirs=offline)
     state = state_of(broker)
     response = BrokerHeartbeatResponse(
-        is_caught_up, state in _FENCED_STATES, state is BrokerState.SHUTDOWN_NOW, offline_log_dirs=offline
+        is_caught_up,
+        state in _FENCED_STATES,
+        state is BrokerState.SHUTDOWN_NOW,
+        offline_log_dirs=offline,
+        silent_ms=context.sessions.timeout_ms,  # no lease: this decision takes leaderships from the broker
+        session_timeout_ms=context.sessions.timeout_ms,
     )
     return ControllerResult((*changes_when_dirs_fail(context, broker.broker_id, failed), change), response)
 

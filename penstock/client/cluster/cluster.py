@@ -204,6 +204,13 @@ class ClusterClient:
         self.choice.turn(self._live())
         self._refreshing = asyncio.ensure_future(self._refresh_until_it_works(avoid))
 
+    def ask_another(self) -> None:
+        """The node that answered last knew of nobody: it may be cut off from the others. Another one is asked next; a
+        client that knows the bootstrap addresses alone first learns of others."""
+        self.choice.turn(self._live())
+        if not self.cache.brokers:
+            self.refresh_soon()
+
     async def _refresh_until_it_works(self, avoid: Collection[Endpoint]) -> None:
         attempt = 0
         while not self._closed:

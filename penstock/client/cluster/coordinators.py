@@ -10,7 +10,7 @@ is another one. Belongs to one event loop. Not here: partitions' leaders (by_lea
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from penstock.client.cluster.any_node import SILENCE_MS
@@ -30,6 +30,7 @@ from penstock.errors import (
 from penstock.messages.api import Api
 from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorRequest, FindCoordinatorResponse
 from penstock.messages.groups.group_apis import FIND_COORDINATOR
+from penstock.types import Endpoint
 
 IDS_PER_CALL_MAX = 100
 """Limit for one call; a coordinator is asked about more in several calls at the same time."""
@@ -59,6 +60,8 @@ class Coordinators:
         self._kind = kind
         self._what, self._field = _WORDS[kind]
         self._known: dict[str, int] = {}
+        self._doubted: dict[str, int] = {}
+        """The broker that was forgotten last, of ids whose coordinator has not answered since."""
 
     async def node_of(self, key: str, deadline_ms: int) -> int:
         """The broker that coordinates this id; its error if there is none now."""
@@ -68,8 +71,19 @@ class Coordinators:
         return found
 
     def forget(self, key: str) -> None:
-        """The broker that coordinated it does so no more: it is looked for again before the next call."""
-        self._known.pop(key, None)
+        """The broker that coordinated it does so no more: it is looked for again before the next call. Another broker
+        is asked first then: that one may be cut off from the others, and takes itself for the coordinator."""
+        if (node := self._known.pop(key, None)) is not None:
+            self._doubted[key] = node
+
+    def known(self, key: str) -> int | None:
+        """The broker that coordinated it when it was asked last; None where that is not known."""
+        return self._known.get(key)
+
+    def learn(self, key: str, node: int) -> None:
+        """The broker that coordinates it, as another client has found."""
+        self._known[key] = node
+        self._doubted.pop(key, None)
 
     async def ask(self, api: Api[Any, A], request: Any, deadline_ms: int, *, attempts_max: int | None = None) -> A:
         """The answer of the coordinator of the request's id. An error that asking again does not mend is raised, and
@@ -111,6 +125,7 @@ class Coordinators:
 
     def _is_to_be_asked_again(self, key: str, answer: object) -> bool:
         if not isinstance(answer, ApiError) or not answer.retriable:
+            self._doubted.pop(key, None)
             return False
         if not isinstance(answer, SOON):
             self.forget(key)
@@ -180,26 +195,36 @@ class Coordinators:
         found = await self._find(unknown, deadline_ms) if unknown else {}
         if len(self._known) + len(found) > KNOWN_MAX:
             self._known.clear()
+            self._doubted.clear()
         self._known |= {key: node for key, node in found.items() if isinstance(node, int)}
         return nodes | found
 
     async def _find(self, ids: Sequence[str], deadline_ms: int) -> dict[str, int | ApiError]:
         """The broker of each id, as any broker says; an error where there is none."""
         found: dict[str, int | ApiError] = dict.fromkeys(ids, CoordinatorNotAvailableError())
+        doubted = (self._cluster.cache.endpoint(self._doubted[key]) for key in ids if key in self._doubted)
+        avoid = {endpoint for endpoint in doubted if endpoint is not None}
         try:
             for at in range(0, len(ids), IDS_PER_CALL_MAX):
                 request = FindCoordinatorRequest(tuple(ids[at : at + IDS_PER_CALL_MAX]), self._kind)
-                answer = await self._ask_any(request, deadline_ms)
+                answer = await self._ask_any(request, deadline_ms, avoid)
                 found |= {one.key: one.node_id if one.error is None else one.error for one in answer.coordinators}
+                if any(one.error is not None for one in answer.coordinators):
+                    self._cluster.ask_another()
         except ApiError as error:
             return dict.fromkeys(ids, error)
         except TimedOutError as error:
             return dict.fromkeys(ids, RequestTimedOutError(str(error)))
         return found
 
-    async def _ask_any(self, request: FindCoordinatorRequest, deadline_ms: int) -> FindCoordinatorResponse:
+    async def _ask_any(
+        self, request: FindCoordinatorRequest, deadline_ms: int, avoid: Collection[Endpoint]
+    ) -> FindCoordinatorResponse:
         return await self._cluster.any_node.ask(
-            lambda connection, ms: connection.call(FIND_COORDINATOR, request, ms), deadline_ms, read_only=True
+            lambda connection, ms: connection.call(FIND_COORDINATOR, request, ms),
+            deadline_ms,
+            read_only=True,
+            avoid=avoid,
         )
 
     def _left_ms(self, deadline_ms: int) -> int:

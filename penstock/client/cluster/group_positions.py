@@ -26,12 +26,15 @@ class CommittingMember(NamedTuple):
 
 class GroupPositions(NamedTuple):
     """The offsets that are to be committed for a group. `member` tells who commits as of now, or raises
-    CommitFailedError; `on_stale_epoch` has it ask its coordinator for its new epoch. Both in any thread."""
+    CommitFailedError; `on_stale_epoch` has it ask its coordinator for its new epoch. `on_committed` is called once a
+    transaction has committed them, with the broker that took them, if it is known: the consumer asks that one from now
+    on, and goes back to no offset before them. All in any thread."""
 
     group_id: str
     partitions: tuple[OffsetCommitPartition, ...]
     member: Callable[[], CommittingMember]
     on_stale_epoch: Callable[[], object]
+    on_committed: Callable[[int | None], object]
 
 
 class PositionsSource(Protocol):

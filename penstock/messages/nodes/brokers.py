@@ -60,6 +60,9 @@ class BrokerHeartbeatResponse:
     is_fenced: bool
     should_shut_down: bool
     offline_log_dirs: tuple[str, ...] = ()  # as the metadata has them now; an older controller names none
+    silent_ms: int = 0  # the controller had not heard from a majority of the quorum for so long
+    must_have_read: int = 0  # the metadata offset at which the broker lost a leadership last, or an upper bound
+    session_timeout_ms: int = 0  # the controller's; an older controller says none of the three
 
 
 @dataclass(frozen=True, slots=True)

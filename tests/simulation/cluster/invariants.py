@@ -25,6 +25,7 @@ from tests.simulation.cluster.config_invariants import ConfigInvariants
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.file_claims import HeardLogs
 from tests.simulation.cluster.heard import HeardNode
+from tests.simulation.cluster.lease_invariants import first_deposed, may_answer_deposed
 from tests.simulation.cluster.liveness_invariants import LivenessInvariants
 from tests.simulation.cluster.machine import DESCRIPTORS_MAX, Machine
 from tests.simulation.cluster.metadata_invariants import MetadataInvariants
@@ -83,6 +84,8 @@ class Invariants:
         """The probe of each machine's newest process, by the machine's name."""
         for machine in machines:
             machine.listen = self._listen
+        self._leased: MetadataImage = EMPTY_IMAGE
+        """The newest when the leases of all nodes were looked at last."""
         self._gone_s: dict[str, float] = {}
         """When a node last heard that a topic was deleted, by id."""
         self._lives: dict[Process, _Life] = {}
@@ -141,6 +144,7 @@ class Invariants:
             if hosted:
                 self.partitions.after_step(machine, hosted)
             self.claims.after_step(machine, life.heard.logs, hosted, image)
+            self._check_leases(life)
         elif process.name == CLIENTS:
             self.clients.after_step()
         if self._broken is not None:
@@ -148,6 +152,15 @@ class Invariants:
         if self._scheduler.now_s >= self._deep_s:
             self._deep_s = self._scheduler.now_s + DEEP_SECONDS
             self.deep()
+
+    def _check_leases(self, life: _Life) -> None:
+        newest = self.metadata.newest
+        if newest is self._leased:
+            why = may_answer_deposed(life.node, newest)
+        else:
+            self._leased, why = newest, first_deposed((other.node for other in self.living()), newest)
+        if why:
+            raise Violated(f"I89: {why}")
 
     def _begun(self, process: Process) -> _Life | None:
         """A process that has a node now."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.errors import (
@@ -381,3 +383,57 @@ def test_observer_gives_its_leader_up_after_the_fetch_timeout_and_searches() -> 
     bench.advance_to_deadline()
     (search,) = bench.take_sent()
     assert search.to in (1, 3), "the old leader may hang"
+
+
+# -- since when another leader may have been elected -------------------------------------------------------------------
+
+
+def heard_ms(bench: Bench) -> int:
+    assert bench.core.leadership is not None
+    return bench.core.leadership.replicas.quorum_heard_ms(bench.now_ms)
+
+
+def test_a_voter_is_known_to_follow_until_the_answer_that_it_names_and_not_until_its_fetch_comes() -> None:
+    """The fetch may have been on its way for long: its voter may have voted for another leader since."""
+    bench = leader()
+    first = ask_fetch(bench, fetch(2, 0, -1, wait_ms=0))
+    assert first is not None and first.leader_time_ms == bench.now_ms and heard_ms(bench) == 0
+    bench.advance(300)
+    bench.request(replace(fetch(2, 1, 1), heard_ms=first.leader_time_ms))
+    assert heard_ms(bench) == bench.now_ms - 300
+    bench.advance(100)
+    bench.request(replace(fetch(2, 1, 1, wait_ms=0), heard_ms=first.leader_time_ms))
+    assert heard_ms(bench) == bench.now_ms - 400, "it was asked again, and has heard nothing since"
+
+
+def test_the_answer_of_an_older_node_is_its_next_fetch_that_may_wait() -> None:
+    bench = leader()
+    ask_fetch(bench, fetch(2, 0, -1, wait_ms=0))
+    bench.advance(300)
+    bench.request(fetch(2, 1, 1, wait_ms=500))
+    assert heard_ms(bench) == bench.now_ms
+
+
+def test_a_voter_cannot_have_heard_what_this_leader_has_not_said() -> None:
+    bench = leader()
+    bench.request(replace(fetch(2, 1, 1), heard_ms=bench.now_ms + 60_000))
+    assert heard_ms(bench) == bench.now_ms
+
+
+def test_a_follower_names_the_newest_answer_of_this_leader_alone() -> None:
+    bench = follower(4)
+    (first,) = bench.take_sent()
+    assert isinstance(first.request, FetchMetadataRequest) and first.request.heard_ms == 0
+    bench.answer(first, FetchMetadataResponse(2, 5, 0, 0, log_end_offset=1, leader_time_ms=777))
+    (second,) = bench.take_sent()
+    assert isinstance(second.request, FetchMetadataRequest) and second.request.heard_ms == 777
+    bench.request(BeginQuorumEpochRequest(CLUSTER, 3, 6, 1))
+    (other,) = [one.request for one in bench.take_sent() if isinstance(one.request, FetchMetadataRequest)]
+    assert (other.current_leader_epoch, other.heard_ms) == (6, 0), "another leader's clock is another one"
+
+
+def test_a_leader_that_needs_nobody_is_never_deposed() -> None:
+    bench = Bench(voters=(1,))
+    bench.perform()
+    bench.advance(60_000)
+    assert heard_ms(bench) == bench.now_ms

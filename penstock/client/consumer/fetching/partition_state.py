@@ -12,7 +12,7 @@ from typing import NamedTuple
 from penstock.errors import LogTruncationError, PenstockError
 from penstock.messages.fetch import FetchPartition
 from penstock.position import Position
-from penstock.types import NO_EPOCH, NO_OFFSET, TopicPartition
+from penstock.types import NO_EPOCH, NO_OFFSET, CommittedOffset, TopicPartition
 
 
 class GenerationOffset(NamedTuple):
@@ -48,6 +48,7 @@ class PartitionState:
         "last_fetched_epoch",
         "log_start_offset",
         "not_before_ms",
+        "own_commit",
         "paused",
         "read",
         "read_before",
@@ -69,6 +70,7 @@ class PartitionState:
         self.failed: ReadFailure | None = None  # counts while its generation is the newest
         self.paused = False  # nothing is fetched or handed over; the position stays
         self.is_held = False  # the reader has pieces from before a pause: they come before anything more is fetched
+        self.own_commit: CommittedOffset | None = None  # a transaction of this program has committed it
         self.is_of_group = False  # its group assigned it, and takes it away when its topic is deleted
         self.fetch_offset = NO_OFFSET
         self.end_offset: int | None = None  # nothing from here on is asked for

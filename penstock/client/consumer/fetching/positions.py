@@ -32,6 +32,7 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
 )
 from penstock.messages.fetch import AbortedTransaction, FetchPartition, PartitionFetchResult
+from penstock.messages.groups.offsets import OffsetCommitPartition
 from penstock.messages.metadata import TopicInfo
 from penstock.tracebacks import without_frames
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_EPOCH, NO_OFFSET, CommittedOffset, TopicPartition
@@ -106,11 +107,21 @@ class Positions:
         state.begin(next(self._generations), NO_OFFSET, reset_timestamp=timestamp)
         state.topic_id = ""
 
+    def committed(self, part: OffsetCommitPartition) -> None:
+        """A transaction of this program has committed the position for the group."""
+        state = self.states.get(part.partition)
+        if state is not None and part.topic_id in ("", state.topic_id):
+            state.own_commit = CommittedOffset(part.offset, part.leader_epoch)
+
     def seek_to_committed(self, committed: Mapping[TopicPartition, CommittedOffset | None]) -> None:
-        """To what a group has committed, of the topic that is read; without it, where a new partition begins."""
-        for tp, place in committed.items():
+        """To what a group has committed, of the topic that is read; without it, where a new partition begins. Never
+        behind what this program has committed itself: a coordinator that tells of less has been deposed, and what was
+        read before would be processed, and committed, a second time."""
+        for tp, told in committed.items():
             if (state := self.states.get(tp)) is None:
                 continue  # given up meanwhile
+            own = state.own_commit
+            place = own if own is not None and (told is None or told.offset < own.offset) else told
             if place is not None:
                 self._place(state, place.offset, place.leader_epoch)
             else:

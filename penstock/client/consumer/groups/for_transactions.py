@@ -6,6 +6,7 @@ Not here: which positions (consumer_calls.py), and the producer (producer/transa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from penstock.client.cluster.group_positions import CommittingMember, GroupPositions
@@ -48,4 +49,11 @@ def group_positions(
         stamp = group.stamp()
         return CommittingMember(stamp.member_id, stamp.member_epoch, stamp.instance_id or "")
 
-    return GroupPositions(group.identity.group_id, parts, member, lambda: consumer.call_soon(group.on_stale_epoch))
+    def on_committed(coordinator_id: int | None) -> None:
+        with suppress(RuntimeError):  # its loop is closed: nobody seeks any more
+            consumer.call_soon(group.on_transaction, parts, coordinator_id)
+
+    def on_stale_epoch() -> None:
+        consumer.call_soon(group.on_stale_epoch)
+
+    return GroupPositions(group.identity.group_id, parts, member, on_stale_epoch, on_committed)

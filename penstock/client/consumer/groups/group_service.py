@@ -33,6 +33,10 @@ class GroupService:
     def __init__(self, cluster: ClusterClient) -> None:
         self._coordinators = Coordinators(cluster)
 
+    def coordinated_by(self, group_id: str, node_id: int) -> None:
+        """A broker that has just coordinated the group, as another client of this program knows."""
+        self._coordinators.learn(group_id, node_id)
+
     async def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, deadline_ms: int
     ) -> ConsumerGroupHeartbeatResponse:

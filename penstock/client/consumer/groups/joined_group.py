@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from penstock.client.cluster.arguments import checked_partitions
 from penstock.client.cluster.cluster import ClusterClient
@@ -29,6 +29,7 @@ from penstock.client.consumer.groups.steps import Committed, CommittedPlaces, On
 from penstock.client.consumer.groups.subscription import GroupSubscription, Mode
 from penstock.client.options.config import ConsumerConfig
 from penstock.errors import AuthorizationFailedError, CommitFailedError, PenstockError, SubscriptionError
+from penstock.messages.groups.offsets import OffsetCommitPartition
 from penstock.types import CommittedOffset, TopicPartition
 
 LEAVE_MS = 3_000
@@ -101,6 +102,13 @@ class JoinedGroup:
         if offsets:
             self._counts["commits"] += 1
             self.auto_commit.on_committed(offsets)
+
+    def on_transaction(self, parts: Sequence[OffsetCommitPartition], coordinator_id: int | None) -> None:
+        """A producer's transaction has committed these positions of this consumer, by that broker if it is known."""
+        if coordinator_id is not None:
+            self._service.coordinated_by(self.identity.group_id, coordinator_id)
+        for part in parts:
+            self._positions.committed(part)
 
     # -- subscribing, on the loop --------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from typing import Final
 
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.consumer.groups.group_service import GroupService
@@ -25,6 +26,9 @@ from penstock.types import NO_EPOCH, CommittedOffset, TopicPartition
 
 PARTITIONS_PER_CALL_MAX = 1_000
 """Limit for one question; more are asked for one after the other."""
+
+NOBODY: Final = ("", NO_EPOCH)
+"""The member id and epoch of one who is no member."""
 
 _log = logging.getLogger(__name__)
 
@@ -114,14 +118,28 @@ class Preparation:
                 raise result.error
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset | None]:
-        """The offsets that the group has committed, whoever asks. The end of a transaction that is to commit one is
-        waited for."""
+        """The offsets that the group has committed. The end of a transaction that is to commit one is waited for. A
+        member says who it is, and in which epoch: a coordinator that knows another epoch does not answer it. One that
+        is no member any more asks as anybody does."""
         found: dict[TopicPartition, CommittedOffset | None] = {}
-        left, attempt, deadline_ms = list(partitions), 0, self._deadline_ms()
+        left, attempt, deadline_ms, asks = list(partitions), 0, self._deadline_ms(), self._asks()
         while left:
             attempt += 1
-            results = await self._ask(left, "", NO_EPOCH)
             wait_ms = self._cluster.backoff.wait_ms(attempt)
+            try:
+                results = await self._ask(left, *asks)
+            except FENCED_BY:
+                if asks == NOBODY:
+                    raise
+                asks = NOBODY
+                continue
+            except StaleMemberEpochError as error:
+                self._on_error(error)
+                if self._cluster.clock.now_ms() + wait_ms >= deadline_ms:
+                    raise
+                await asyncio.sleep(max(wait_ms, 1) / 1000)
+                asks = self._asks()
+                continue
             is_late = self._cluster.clock.now_ms() + wait_ms >= deadline_ms
             left = []
             for result in results:
@@ -134,6 +152,9 @@ class Preparation:
             if left:
                 await asyncio.sleep(max(wait_ms, 1) / 1000)
         return found
+
+    def _asks(self) -> tuple[str, int]:
+        return (self._member.identity.member_id, self._member.epoch) if self._member.is_member else NOBODY
 
     async def _ask(self, partitions: list[TopicPartition], member_id: str, epoch: int) -> list[OffsetFetchResult]:
         group_id = self._member.identity.group_id

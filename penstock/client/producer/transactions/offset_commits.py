@@ -56,6 +56,10 @@ class TransactionOffsets:
         self._cluster = cluster
         self._coordinators = Coordinators(cluster)
 
+    def coordinator_of(self, group_id: str) -> int | None:
+        """The broker that took the group's offsets last, as far as is known."""
+        return self._coordinators.known(group_id)
+
     async def commit(self, positions: GroupPositions, identity: ProducerIdAndEpoch, deadline_ms: int) -> None:
         """Returns once the coordinator has all of them; raises the first error that trying again does not mend."""
         left = {part.partition: part for part in positions.partitions}

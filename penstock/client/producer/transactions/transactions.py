@@ -68,6 +68,8 @@ class Transactions:
         self._sender = sender
         self._coordinators = Coordinators(cluster, CoordinatorType.TRANSACTION)
         self._offsets = TransactionOffsets(core.transactional_id, cluster)
+        self._sent_positions: list[GroupPositions] = []
+        """Positions of consumers that the open transaction commits."""
         self._ending: asyncio.Task[bool] | None = None
         self._waiters = 0  # for the end
         self._closed = False
@@ -130,6 +132,7 @@ class Transactions:
             if not positions.partitions or core.identity is None:
                 return
             core.on_sent()
+            self._sent_positions.append(positions)
             try:
                 await self._offsets.commit(positions, core.identity, deadline_ms)
             except BaseException as error:
@@ -199,6 +202,10 @@ class Transactions:
         is_committed = self._core.on_ended(answer, is_told=self._waiters > 0)
         if answer is not None and self._core.identity is not None:
             self._sender.on_producer_id(self._core.identity)
+        sent, self._sent_positions = self._sent_positions, []
+        if is_committed:  # BEFORE the program goes on: it may seek to what is committed
+            for positions in sent:
+                positions.on_committed(self._offsets.coordinator_of(positions.group_id))
         return is_committed
 
     async def _answer(self, request: EndTxnRequest) -> EndTxnResponse:

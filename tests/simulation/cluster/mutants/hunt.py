@@ -26,6 +26,7 @@ from tests.simulation.cluster.mutants.groups import GROUPS
 from tests.simulation.cluster.mutants.growth import GROWTH
 from tests.simulation.cluster.mutants.in_sync import IN_SYNC
 from tests.simulation.cluster.mutants.kafka import KAFKA
+from tests.simulation.cluster.mutants.leases import LEASES
 from tests.simulation.cluster.mutants.listeners import LISTENERS
 from tests.simulation.cluster.mutants.log_dirs import LOG_DIRS
 from tests.simulation.cluster.mutants.moves import MOVES
@@ -63,6 +64,7 @@ MUTANTS = (
     *CONFIGS,
     *KAFKA,
     *GROUPS,
+    *LEASES,
     *PROCESSING,
     *SINK,
     *SECURITY,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -21,6 +22,7 @@ from penstock.errors import (
     UnknownMemberIdError,
     UnknownServerError,
 )
+from penstock.messages.groups.coordinators import FindCoordinatorRequest, FindCoordinatorResponse, FoundCoordinator
 from penstock.messages.groups.group_apis import DESCRIBE_GROUPS, OFFSET_COMMIT
 from penstock.messages.groups.listing import DescribedGroup, DescribeGroupsRequest
 from penstock.messages.groups.offsets import OffsetCommitRequest
@@ -173,6 +175,60 @@ def test_a_coordinator_that_hangs_and_stays_is_waited_for_until_the_deadline() -
             await coordinators.ask(OFFSET_COMMIT, OffsetCommitRequest("g", ()), deadline(cluster, 10_000))
 
     run(story)
+
+
+def cut_off(nodes: FakeNodes, node_id: int, error: ApiError | None = None) -> None:
+    """That node is cut off from the others: it takes itself for the coordinator of everything, or tells the error."""
+    before = nodes.cluster.groups._find_coordinator
+
+    def find(asked_id: int, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+        if asked_id != node_id:
+            return before(asked_id, request)  # type: ignore[no-any-return]
+        told = FoundCoordinator("", node_id) if error is None else FoundCoordinator("", error=error)
+        return FindCoordinatorResponse(tuple(replace(told, key=key) for key in request.keys))
+
+    nodes.cluster.groups._find_coordinator = find  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("deposed", [1, 2, 3])
+def test_a_broker_that_takes_itself_for_the_coordinator_and_is_none_is_not_believed_again(deposed: int) -> None:
+    async def story(nodes: FakeNodes, cluster: ClusterClient, coordinators: Coordinators) -> None:
+        nodes.cluster.groups.make("g", 1 + deposed % 3)
+        cut_off(nodes, deposed)
+        coordinators.learn("g", deposed)
+        began_ms = cluster.clock.now_ms()
+        assert await coordinators.ask_each(("g",), described, deadline(cluster)) == {"g": "Empty"}
+        assert cluster.clock.now_ms() - began_ms < 1_000
+        assert deposed not in asked(nodes, "FindCoordinator")
+
+    run(story)
+
+
+@pytest.mark.parametrize("deposed", [1, 2, 3])
+def test_a_broker_that_knows_of_no_coordinator_is_not_asked_twice_in_a_row(deposed: int) -> None:
+    async def story(nodes: FakeNodes, cluster: ClusterClient, coordinators: Coordinators) -> None:
+        nodes.cluster.groups.make("g", 1 + deposed % 3)
+        cut_off(nodes, deposed, CoordinatorNotAvailableError("it may be deposed"))
+        assert await coordinators.ask_each(("g",), described, deadline(cluster)) == {"g": "Empty"}
+        assert asked(nodes, "FindCoordinator").count(deposed) <= 1
+
+    run(story)
+
+
+def test_a_client_that_knows_one_address_learns_of_others_where_that_one_knows_of_no_coordinator() -> None:
+    async def main() -> None:
+        nodes = FakeNodes({0: 1}, 3)
+        nodes.cluster.groups.make("g", 2)
+        cut_off(nodes, 1, CoordinatorNotAvailableError("it may be deposed"))
+        first = nodes.bootstrap[:1]
+        cluster = ClusterClient(first, admin_config({}), fake_environment(nodes.network))
+        try:
+            coordinators = Coordinators(cluster)
+            assert await coordinators.ask_each(("g",), described, deadline(cluster)) == {"g": "Empty"}
+        finally:
+            await cluster.close()
+
+    run_virtual(main())
 
 
 def test_an_answer_without_a_group_is_no_answer_for_it() -> None:

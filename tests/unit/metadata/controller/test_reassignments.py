@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from metadata.controller.config import ControllerConfig
+from metadata.internal_topics import CONSUMER_OFFSETS
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionRegistration
 from penstock.errors import (
@@ -20,7 +21,7 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
 )
 from penstock.messages.elections import ElectionType, ElectLeadersRequest, NamedPartitions, ReassignedPartition
-from penstock.messages.topics import NewTopic
+from penstock.messages.topics import CreateInternalTopicRequest, NewTopic
 from penstock.messages.topics import ReplicaAssignment as Assigned
 from tests.unit.metadata.harness import CLUSTER_ID, Cluster, is_error, raised_by
 
@@ -68,6 +69,46 @@ def test_a_leader_that_goes_hands_over_to_one_that_is_in_sync_and_in_service() -
     cluster.start(4)
     moved = join(cluster, 1, 2, 3, 4, 5)
     assert shown(moved) == ((4, 5, 2), (), (), (2, 4, 5)) and moved.leader_id == 4
+
+
+def coordinator_that_goes() -> tuple[Cluster, int, int]:
+    """`__consumer_offsets` with one partition on three of four brokers: its leader goes, and the fourth comes, which
+    has just joined the ISR. The old coordinator, and the metadata before the move."""
+    cluster = Cluster(4)
+    asked = CreateInternalTopicRequest(1, cluster.image.brokers[1].broker_epoch, CONSUMER_OFFSETS, 1, 3)
+    cluster.commit(cluster.controller.create_internal_topic(asked, cluster.now_ms))
+    old, *stay = cluster.partition(CONSUMER_OFFSETS).replicas
+    before = cluster.image.offset
+    (new,) = {1, 2, 3, 4}.difference((old, *stay))
+    assert cluster.reassign(CONSUMER_OFFSETS, (new, *stay)) is None
+    (result,) = cluster.alter(old, cluster.proposal(CONSUMER_OFFSETS, (old, *stay, new)))
+    assert result.error is None
+    moved = cluster.partition(CONSUMER_OFFSETS)
+    assert (moved.leader_id, moved.removing_replicas) == (new, (old,)) and old in moved.isr
+    return cluster, old, before
+
+
+def test_a_coordinator_that_goes_hands_over_and_stays_in_sync_until_it_knows() -> None:
+    """Nothing is committed without it, so what it answers from its memory is not old."""
+    cluster, old, before = coordinator_that_goes()
+    moved = cluster.partition(CONSUMER_OFFSETS)
+    for _ in range(3):
+        cluster.heartbeat(old, offset=before)
+        cluster.tick()
+    assert cluster.partition(CONSUMER_OFFSETS) == moved, "it has not heard of it"
+    cluster.heartbeat(old)
+    cluster.tick()
+    done = cluster.partition(CONSUMER_OFFSETS)
+    assert not done.is_reassigning and old not in done.isr
+
+
+def test_a_coordinator_that_goes_and_hears_of_nothing_is_waited_for_until_it_is_fenced() -> None:
+    cluster, old, _ = coordinator_that_goes()
+    cluster.let_die(old)
+    cluster.tick()
+    cluster.tick()
+    done = cluster.partition(CONSUMER_OFFSETS)
+    assert not done.is_reassigning and old not in done.isr
 
 
 def test_it_is_complete_by_the_clock_when_a_successor_comes_into_service_without_a_change_of_the_isr() -> None:

@@ -18,6 +18,7 @@ from broker.node.process.log_output import LogOutput
 from broker.node.standing.broker_lifecycle import BrokerLifecycle
 from broker.node.standing.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
+from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
 from metadata.image import MetadataImage
 from penstock.errors import ApiError, DuplicateBrokerRegistrationError, InvalidRegistrationError, RequestTimedOutError
@@ -72,6 +73,7 @@ class CaughtUp:
         """Returns at once: the offset is reached."""
 
 
+LEASE = LeadLease(6, lambda: 0, lambda: 7)
 REGISTRATION = RegisterBrokerRequest("c", 1, "incarnation", "h", 9, "", 5, ())
 
 
@@ -97,6 +99,7 @@ def life(
             Random(0),
             1,
             6,
+            LEASE,
             losses,
             lambda: (),
             registered,
@@ -209,6 +212,7 @@ def lifecycle_of(
         Random(0),
         1,
         6,
+        LEASE,
         losses or ReplicaLosses(),
         lambda: tuple(HostedReplicas(id_, (0,), "d") for id_ in controller.image.topics_by_id if id_ not in lost),
         lambda epoch: None,
@@ -465,6 +469,7 @@ def standings(answers: list[bool | ApiError]) -> list[bool]:
             Random(0),
             1,
             6,
+            LEASE,
             ReplicaLosses(),
             lambda: (),
             lambda epoch: None,

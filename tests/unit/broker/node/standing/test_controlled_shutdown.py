@@ -11,6 +11,7 @@ from broker.node.standing.broker_lifecycle import BrokerLifecycle
 from broker.node.standing.controlled_shutdown import CONTROLLED_SHUTDOWN_MS_MAX
 from broker.node.standing.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
+from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
 from penstock.errors import ApiError, RequestTimedOutError, StaleBrokerEpochError
 from penstock.messages.nodes.brokers import (
@@ -20,7 +21,7 @@ from penstock.messages.nodes.brokers import (
     RegisterBrokerResponse,
 )
 from tests.support.machine import IDS
-from tests.support.virtual_time import run_virtual
+from tests.support.virtual_time import run_virtual, virtual_clock
 
 HEARTBEAT_MS, SESSION_MS = 500, 3_000
 BUSY = RequestTimedOutError("busy")
@@ -65,6 +66,7 @@ def stopped(controller: BusyController) -> tuple[bool, float]:
             Random(0),
             HEARTBEAT_MS,
             SESSION_MS,
+            LeadLease(SESSION_MS, virtual_clock().boot_ms, lambda: 7),
             ReplicaLosses(),
             lambda: (),
             lambda epoch: None,

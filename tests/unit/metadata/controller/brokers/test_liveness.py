@@ -13,6 +13,11 @@ from penstock.messages.topics import NewTopic, ReplicaAssignment
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster, is_error, raised_by
 
 
+def flags(answer: BrokerHeartbeatResponse) -> tuple[bool, bool, bool]:
+    """Caught up, fenced, let go."""
+    return answer.is_caught_up, answer.is_fenced, answer.should_shut_down
+
+
 def test_table_has_a_row_for_every_state_and_event() -> None:
     for state in BrokerState:
         assert TRANSITIONS[state].keys() == set(HeartbeatEvent)
@@ -31,8 +36,8 @@ def test_no_state_of_shutting_down_leads_back() -> None:
 def test_broker_is_unfenced_once_it_has_read_its_own_registration() -> None:
     cluster = Cluster()
     epoch = cluster.register(1)
-    assert cluster.heartbeat(1, offset=epoch - 1) == BrokerHeartbeatResponse(False, True, False)
-    assert cluster.heartbeat(1, offset=epoch) == BrokerHeartbeatResponse(True, False, False)
+    assert flags(cluster.heartbeat(1, offset=epoch - 1)) == (False, True, False)
+    assert flags(cluster.heartbeat(1, offset=epoch)) == (True, False, False)
     assert cluster.log[-1] == BrokerRegistrationChangeRecord(1, epoch, fenced=False)
 
 
@@ -42,7 +47,7 @@ def test_heartbeat_that_changes_nothing_makes_no_record() -> None:
     end = cluster.next_offset
     for _ in range(10):
         cluster.now_ms += 100
-        assert cluster.heartbeat(1) == BrokerHeartbeatResponse(True, False, False)
+        assert flags(cluster.heartbeat(1)) == (True, False, False)
     cluster.register(3)
     cluster.heartbeat(3, offset=0)
     assert cluster.next_offset == end + 1
@@ -56,6 +61,40 @@ def test_heartbeat_of_a_stale_epoch_is_refused_and_keeps_nothing_alive() -> None
     assert is_error(error, StaleBrokerEpochError, "epoch 0", "epoch 77")
     cluster.now_ms = SESSION_TIMEOUT_MS
     assert cluster.tick() == (1,)
+
+
+# -- the lease that an answer is ---------------------------------------------------------------------------------------
+
+
+def test_an_answer_names_the_offset_at_which_the_broker_lost_a_leadership_last() -> None:
+    cluster = Cluster(brokers=2)
+    cluster.create("t", partitions=2, replication_factor=2)
+    before = cluster.heartbeat(1).must_have_read
+    cluster.heartbeat(1, fence=True)
+    cluster.heartbeat(1)
+    lost = cluster.heartbeat(1)
+    assert before < lost.must_have_read <= cluster.image.offset and not lost.is_fenced
+    assert lost.session_timeout_ms == SESSION_TIMEOUT_MS
+    assert cluster.heartbeat(2).must_have_read == before, "that one lost nothing"
+
+
+def test_a_broker_whose_metadata_stands_still_has_no_lease_one_session_before_it_is_fenced() -> None:
+    cluster = Cluster(brokers=2)
+    old = cluster.image.offset
+    cluster.create("t", partitions=1, replication_factor=2)
+    _sessions_later(cluster, {1: None, 2: old}, STANDSTILL_SESSIONS - 1.2)
+    assert cluster.heartbeat(2, offset=old).must_have_read <= old
+    _sessions_later(cluster, {1: None, 2: old}, 0.4)
+    assert cluster.heartbeat(2, offset=old).must_have_read > old
+
+
+def test_an_answer_to_failed_log_dirs_is_no_lease() -> None:
+    cluster = Cluster()
+    cluster.start(1, log_dirs=("a", "b"))
+    cluster.start(2, log_dirs=("c",))
+    assert cluster.heartbeat(1).silent_ms == 0
+    assert cluster.heartbeat(1, offline=("a",)).silent_ms == SESSION_TIMEOUT_MS
+    assert cluster.heartbeat(1, offline=("a",)).silent_ms == 0, "the leaderships are taken: nothing changes any more"
 
 
 # -- metadata that stands still ----------------------------------------------------------------------------------------
@@ -207,13 +246,13 @@ def test_controlled_shutdown_moves_leaders_and_waits_until_their_successors_know
     seen = cluster.image.offset
     for broker_id in (2, 3):
         cluster.heartbeat(broker_id, offset=seen)
-    assert cluster.heartbeat(1, stop=True) == BrokerHeartbeatResponse(True, False, False)
+    assert flags(cluster.heartbeat(1, stop=True)) == (True, False, False)
     assert cluster.image.brokers[1].in_controlled_shutdown
     assert all(1 not in cluster.partition("t", number).isr for number in range(6))
     cluster.heartbeat(2)
     assert not cluster.heartbeat(1, stop=True).should_shut_down, "broker 3 does not know yet that it leads"
     cluster.heartbeat(3)
-    assert cluster.heartbeat(1, stop=True) == BrokerHeartbeatResponse(True, True, True)
+    assert flags(cluster.heartbeat(1, stop=True)) == (True, True, True)
     end = cluster.next_offset
     assert cluster.heartbeat(1, stop=True).should_shut_down
     assert cluster.next_offset == end
@@ -222,7 +261,7 @@ def test_controlled_shutdown_moves_leaders_and_waits_until_their_successors_know
 def test_broker_that_is_the_only_replica_is_let_go_because_there_is_no_other_choice() -> None:
     cluster = Cluster(brokers=1)
     cluster.create("t", partitions=2)
-    assert cluster.heartbeat(1, stop=True) == BrokerHeartbeatResponse(True, True, True)
+    assert flags(cluster.heartbeat(1, stop=True)) == (True, True, True)
     assert [cluster.partition("t", number).leader_id for number in (0, 1)] == [-1, -1]
     assert cluster.partition("t").isr == (1,)
 
@@ -264,7 +303,7 @@ def test_broker_that_asks_for_both_is_let_go_at_once() -> None:
 def test_broker_in_controlled_shutdown_is_not_unfenced_again_without_a_registration() -> None:
     cluster = Cluster(brokers=1)
     cluster.heartbeat(1, stop=True)
-    assert cluster.heartbeat(1) == BrokerHeartbeatResponse(True, True, True)
+    assert flags(cluster.heartbeat(1)) == (True, True, True)
     cluster.start(1)
     assert cluster.image.brokers[1].is_active
 

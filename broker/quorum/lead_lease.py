@@ -1,0 +1,71 @@
+"""Says until when this broker may take what it leads for its own, though it hears of no newer leader.
+
+A broker that is cut off from the others is not told that another one leads. Its clients may still reach it, so it must
+stop answering by itself, BEFORE the other one can have changed anything. Each heartbeat that the controller answers is
+a lease:
+
+    length   the shorter of broker.session.timeout.ms (here and at the controller) and replica.lag.time.max.ms, less
+             one part in MARGIN: clocks of different machines do not run at the same pace
+    begin    when the heartbeat was SENT, not when its answer came: the controller's session may be as old as that. And
+             earlier by as long as the controller had not heard from a majority: one that was deposed itself grants
+             nothing
+    if       this broker has acted on the metadata in which it lost a leadership last (`must_have_read`)
+
+Why no other leader can have answered before the lease is over: a new leader answers after a commit, and commits only
+what the whole ISR has. This broker leaves the ISR in three ways. The controller ends its session: that is one session
+time-out after a heartbeat came, or after the controller's own election. Another leader finds that it lags: that is one
+replica.lag.time.max.ms after that leader began. Or this broker asks for it itself (a controlled shutdown, a new
+registration): it gives the lease up BEFORE it asks.
+
+The clock is that of the whole machine, which goes on while it sleeps; so a machine that wakes up has no lease. Not
+here: what is refused without one (coordination/led_shard.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+MARGIN: Final = 50
+"""Clocks may differ by one part in so many; those of real machines differ by one in some thousands."""
+
+
+class Grant(NamedTuple):
+    """One answer of the controller. `silent_ms`: it had not heard from a majority for so long."""
+
+    sent_ms: int
+    silent_ms: int
+    must_have_read: int
+    session_timeout_ms: int
+    """The controller's; 0 from one of an older release, which does not say."""
+
+
+class LeadLease:
+    """One per broker. `is_held` is asked before each answer."""
+
+    def __init__(self, length_ms: int, boot_ms: Callable[[], int], read_offset: Callable[[], int]) -> None:
+        """`read_offset`: the metadata up to it is acted on here. `boot_ms` is the machine's clock (clock.py)."""
+        self._length_ms, self.now_ms, self._read_offset = length_ms, boot_ms, read_offset
+        self._until_ms = 0
+        self._waiting: tuple[int, int] | None = None
+        """A lease until then, once the metadata up to that offset is acted on. The one before is good meanwhile."""
+
+    def is_held(self) -> bool:
+        """True while this broker may answer for what it leads."""
+        if self._waiting is not None and self._read_offset() >= self._waiting[1]:
+            self._until_ms, self._waiting = max(self._until_ms, self._waiting[0]), None
+        return self.now_ms() < self._until_ms
+
+    def granted(self, grant: Grant) -> None:
+        """The controller has answered a heartbeat, and lets this broker serve."""
+        length_ms = min(self._length_ms, grant.session_timeout_ms or self._length_ms)
+        until_ms = grant.sent_ms - grant.silent_ms + length_ms - length_ms // MARGIN
+        self.is_held()  # takes what has waited until now
+        self._waiting = until_ms, grant.must_have_read
+
+    def give_up(self) -> None:
+        """BEFORE this broker asks for anything by which others may lead at once."""
+        self._until_ms, self._waiting = 0, None
+
+    def __repr__(self) -> str:
+        return f"LeadLease(until {self._until_ms} ms, waiting {self._waiting})"

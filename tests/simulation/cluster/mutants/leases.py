@@ -1,0 +1,103 @@
+"""Mistakes of the lease by which coordinators answer, and the stories that bring them out: each part of I89.
+
+Brokers are cut off from the other nodes, and not from clients: in both directions, or so that an answer of the
+controller comes late; disks of metadata hang while heartbeats pass; brokers stop in order.
+"""
+
+from __future__ import annotations
+
+from broker.coordination.shard_log import ShardLog
+from broker.node.standing.broker_lifecycle import BrokerLifecycle
+from broker.quorum.controller_driver import ControllerDriver
+from broker.quorum.lead_lease import LeadLease
+from metadata.controller.brokers import liveness
+from tests.simulation.cluster.mutants.edit import Edit, Mutant
+from tests.simulation.cluster.mutants.groups import CUTS, STOPS, grouped
+from tests.simulation.cluster.mutants.stories import TOGETHER
+from tests.simulation.cluster.plan import Aim, Fault, Kind, MemberKind, OperatorPlan, Task
+
+FIRST_DIR_HANGS = 0.25
+"""The amount of a HUNG_DISK: the log dir with the metadata."""
+LATE_S = 0.25
+"""An answer of the controller is held so long: nearly as long as a heartbeat is waited for."""
+LATE_ANSWERS = tuple(
+    fault
+    for n in range(3)
+    for fault in (
+        Fault(1.5 + 2.5 * n, Kind.CUT_ONE_WAY, 0, n + 1, LATE_S, 0.5),
+        *(
+            Fault(1.5 + 2.5 * n + LATE_S + 0.0005, Kind.CUT, n + 1, other, 1.2, 0.5)
+            for other in range(4)
+            if other != n + 1
+        ),
+    )
+)
+"""The answer to a broker's heartbeat comes late, and then the broker is cut off from all nodes."""
+CONTROLLER = Fault(1.5, Kind.ISOLATE, 0, 0, 6.0, 0.9, Aim.CONTROLLER)
+"""The node of the active controller, which coordinates, too, is cut off from the other nodes. Its sessions are long: it
+proposes nothing, and answers its own heartbeats, until it finds that it has lost the quorum."""
+METADATA_STANDS_STILL = tuple(Fault(1.5 + 2.7 * n, Kind.HUNG_DISK, n + 1, 0, 2.4, FIRST_DIR_HANGS) for n in range(3))
+
+STANDSTILLS = grouped(
+    *METADATA_STANDS_STILL,
+    kind=MemberKind.BOOKKEEPER,
+    members=1,
+    groups=3,
+    log_dirs=2,
+    log_dir_hang_ms_max=30_000,
+    operators=(OperatorPlan(Task.ALTER, "topic-0", 0.1),),
+)
+LEASES = (
+    Mutant(
+        "a coordinator answers without a lease",
+        "seam: a deposed coordinator tells nothing",
+        (Edit(ShardLog.deposed, "if self._ports.may_answer():", "if True:"),),
+        stories=grouped(*CUTS, kind=MemberKind.BOOKKEEPER, members=1, groups=3),
+    ),
+    Mutant(
+        "a lease is counted from when the answer comes",
+        "seam: a deposed coordinator tells nothing",
+        (Edit(BrokerLifecycle._heartbeat, "Grant(sent_ms, *told)", "Grant(self._lease.now_ms(), *told)"),),
+        stories=grouped(*LATE_ANSWERS, kind=MemberKind.BOOKKEEPER, members=1, groups=3),
+    ),
+    Mutant(
+        "a controller that was deposed grants leases",
+        "seam: a deposed coordinator tells nothing",
+        (Edit(ControllerDriver._decided, "self._raft.quorum_silent_ms()", "0"),),
+        stories=grouped(
+            CONTROLLER,
+            kind=MemberKind.BOOKKEEPER,
+            members=1,
+            groups=6,
+            roles=TOGETHER,
+            controller_quorum_election_timeout_ms=50,
+            broker_session_timeout_ms=3_000,
+            replica_lag_time_max_ms=4_000,
+            offsets_topic_num_partitions=6,
+        ),
+    ),
+    Mutant(
+        "a broker that has not read of its loss has a lease",
+        "seam: a deposed coordinator tells nothing",
+        (Edit(LeadLease.is_held, "self._read_offset() >= self._waiting[1]", "True"),),
+        stories=STANDSTILLS,
+    ),
+    Mutant(
+        "a broker whose metadata stands still has leases until it is fenced",
+        "seam: a deposed coordinator tells nothing",
+        (Edit(liveness._must_have_read, "sessions=STANDSTILL_SESSIONS - 1", "sessions=STANDSTILL_SESSIONS"),),
+        stories=STANDSTILLS,
+    ),
+    Mutant(
+        "a broker that stops keeps its lease until it hears who leads",
+        "seam: a deposed coordinator tells nothing",
+        (Edit(BrokerLifecycle.controlled_shutdown, "self._lease.give_up()", "pass"),),
+        stories=grouped(*STOPS, kind=MemberKind.BOOKKEEPER, members=1, groups=3),
+    ),
+    Mutant(
+        "a broker that stops is granted leases",
+        "seam: a deposed coordinator tells nothing",
+        (Edit(BrokerLifecycle._heartbeat, " or self._is_stopping", ""),),
+        stories=grouped(*STOPS, kind=MemberKind.BOOKKEEPER, members=1, groups=3),
+    ),
+)
