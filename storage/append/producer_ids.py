@@ -3,10 +3,11 @@
 A producer is counted in each log that it writes to. It is forgotten after `producer.id.expiration.ms` without a batch,
 by a regular job, and not before the node has watched it for so long. At a bound, the producer that was silent longest
 makes room for a new one, if it was silent for longer than a client retries (`SILENT_MS`): so no batch of it can come
-again. Otherwise the new one is refused, and may try again. At the bound of the node several make room together, because it takes a look at every log to find out who was
-silent longest. Batches from a leader are never refused: a follower above the bound of one log forgets the longest
-silent one, which its leader has forgotten too. Above the bound of the node, a log that reads batches forgets its own
-that are surely silent: by the file's time, not by that of their records. A producer of old records writes now.
+again. Otherwise the new one is refused, and may try again. At the bound of the node several make room together, because
+it takes a look at every log to find out who was silent longest. Batches from a leader are never refused: a follower
+above the bound of one log forgets the longest silent one, which its leader has forgotten too. Above the bound of the
+node, a log that reads batches forgets its own that are surely silent: by the file's time, not by that of their records.
+A producer of old records writes now.
 
 The count is changed on the loop and by the threads that open logs; everything else is used on the loop.
 """

@@ -82,7 +82,9 @@ def _largest_in(segment: Segment, log_start_offset: int, below: int, nowait: boo
     if offset >= log_start_offset:
         position, header = next(scan_verified(file, segment.place_of(offset, nowait=nowait).position))
         if header.base_offset >= log_start_offset:
-            return _largest_in_batch(file, position, header, log_start_offset)
+            found = _largest_in_batch(file, position, header, log_start_offset)
+            if found is not None:
+                return found
     best: TimestampAndOffset | None = None
     for position, header in scan_verified(file, segment.place_of(log_start_offset, nowait=nowait).position):
         if header.last_offset >= below:
@@ -97,7 +99,11 @@ def _largest_in(segment: Segment, log_start_offset: int, below: int, nowait: boo
 def _largest_in_batch(
     file: LogFile, position: int, header: BatchHeader, log_start_offset: int
 ) -> TimestampAndOffset | None:
-    """Decodes the batch: the log may start inside it, so that the record with the header's time may be deleted."""
+    """Decodes the batch: the log may start inside it, so that the record with the header's time may be deleted. A
+    transaction's marker is a record with a time, as in Kafka, that readers do not decode."""
+    if header.is_control:
+        has_one = header.record_count > 0
+        return TimestampAndOffset(header.max_timestamp_ms, header.last_offset, header.leader_epoch) if has_one else None
     columns = _columns(file, position, header, log_start_offset)
     if columns is None:
         return TimestampAndOffset(header.max_timestamp_ms, header.last_offset, header.leader_epoch)
