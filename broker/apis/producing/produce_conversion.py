@@ -104,8 +104,10 @@ class ProduceConverter:
                 continue
             is_measured = not body.computes_largest_times
             if is_measured and not measuring_takes_long(records):
-                records, _ = with_largest_times(records, 0)
-                body.partitions[index] = body.partitions[index]._replace(records=records)
+                measured, _ = with_largest_times(records, 0)
+                if measured is not records:
+                    records = bytes(measured)
+                    body.partitions[index] = body.partitions[index]._replace(records=records)
                 is_measured = False
             if is_measured or is_due(records, config) or has_bad_times(records, config, now_ms):
                 work.append(_Work(index, records, config, is_measured))
