@@ -48,7 +48,7 @@ class WallClockGuard:
         """The reason for which nothing is deleted by age; empty if there is none."""
         if self._is_apart:
             side = "ahead of" if self.off_ms > 0 else "behind"
-            return f"the clock is {abs(self.off_ms) // 1000} s {side} those of most brokers"
+            return f"the clock is {abs(self.off_ms) // 1000} s {side} those of other brokers"
         if self._has_jumped:
             return "the clock has jumped, and no other broker agrees with it"
         return ""
