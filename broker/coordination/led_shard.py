@@ -150,6 +150,8 @@ class LedShard:
         state = self.core if refusal is None else RefusedWrites(refusal)
         now_ms, wall_ms, topics = clock.now_ms(), clock.wall_ms(), self._ports.topics
         turn = Turn(now_ms, wall_ms, topics, state, self._ports.new_id, must_take=self.log.must_take)
+        watched = self.core.watched
+        watched.look(now_ms, wall_ms)
         try:
             decide(turn)
         except Exception as error:
@@ -160,6 +162,8 @@ class LedShard:
                 others = {one for one, _ in turn.answers}
                 self._failed_half_way(error, others if ticket is None else others | {ticket})
                 return
+        if refusal is None and (mark := watched.mark(is_written=bool(turn.records))) is not None:
+            self._turns.append([mark])  # BEFORE the records that are stamped in its last stretch
         if turn.records:
             self._turns.append(turn.records)
             self.log.waits(turn.records)

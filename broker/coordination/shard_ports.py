@@ -12,6 +12,7 @@ from broker.coordination.record_log import TxnProducer
 from broker.coordination.tick_batches import Encode
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, KnownTopics, Ticket, Turn
+from broker.coordination.watched_time import WatchedTime
 from broker.replication.leader.leader_appends import LeaderAppends
 from penstock.backoff import Backoff
 from penstock.clock import Clock
@@ -34,6 +35,9 @@ class ShardCore(Protocol):
 
     @property
     def timers(self) -> Timers[Turn]: ...
+
+    @property
+    def watched(self) -> WatchedTime: ...
 
     def replay(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None: ...
 

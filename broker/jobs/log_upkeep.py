@@ -50,7 +50,13 @@ class LogUpkeepStatistics:
     clock_jumps: int = counter("penstock_wall_clock_jumps", "How often the clock has jumped.")
     clock_is_believed: bool = gauge(
         "penstock_wall_clock_believed",
-        "0 after the clock has jumped: nothing is deleted by age until the clock is right again.",
+        "0 after the clock has jumped, or while it is apart from those of most brokers: nothing is deleted by age until"
+        " it is right again.",
+    )
+    clock_off_s: float = gauge(
+        "penstock_wall_clock_off_seconds",
+        "By so much this node's clock is ahead of the middle one of the brokers; negative: behind.",
+        default=0.0,
     )
 
 
@@ -208,10 +214,10 @@ class LogUpkeep:
 
     async def expire_producers(self, log_dir: str) -> None:
         """Forget the idempotent producers that were silent for too long. No file changes."""
-        wall_ms = self._wall_clock.believed_wall_ms()
-        if wall_ms is not None:
+        now_ms = self._log_manager.producer_ids.expiry_ms()
+        if now_ms is not None:
             for partition in self._in_use(log_dir):
-                partition.log.producers.expire(wall_ms)
+                partition.log.producers.expire(now_ms)
 
     def _in_use(self, log_dir: str) -> list[Partition]:
         hosted = self._hosted.all()
@@ -224,8 +230,13 @@ class LogUpkeep:
         return is_hosted and is_same and partition.offline is None and not partition.log.closed
 
     def statistics(self) -> LogUpkeepStatistics:
+        wall_clock = self._wall_clock
         return LogUpkeepStatistics(
-            dict(self._segments_deleted), self._bytes_deleted, self._wall_clock.jumps, self._wall_clock.is_believed
+            dict(self._segments_deleted),
+            self._bytes_deleted,
+            wall_clock.jumps,
+            wall_clock.is_believed,
+            wall_clock.off_ms / 1000,
         )
 
     def __repr__(self) -> str:

@@ -4,6 +4,12 @@ The wall clock should advance as the time since boot does. It is trusted as long
 hour from one look to the next; a slow correction is followed. After a larger jump, in either direction, nothing is
 deleted by age until the clock is right again, or until a person has checked the clock and started the node again. A
 suspended machine is no jump: the time since boot includes it.
+
+A clock that is wrong from the start never jumps. So a broker tells its calendar to the controller, which compares it
+with those of the other brokers (`metadata/controller/calendars.py`). Nothing is deleted by age before its first
+verdict, nor while the verdict is that this calendar is apart. A clock that has jumped and now agrees with other brokers
+is right. Where there is no other broker, only jumps are seen. Not here: coordinators, which count time by no calendar
+(coordination/watched_time.py).
 """
 
 from __future__ import annotations
@@ -11,6 +17,7 @@ from __future__ import annotations
 import logging
 
 from penstock.clock import Clock
+from penstock.messages.nodes.brokers import CalendarVerdict
 
 _log = logging.getLogger(__name__)
 
@@ -21,24 +28,62 @@ JUMP_MS_MAX = 60 * 60 * 1000
 class WallClockGuard:
     """One per broker, for all jobs that delete by age."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, is_compared: bool = False) -> None:
+        """`is_compared`: with the calendars of other brokers, by `judged`; nothing is believed before."""
         self._clock = clock
         self._offset_ms = clock.wall_ms() - clock.boot_ms()
         self.jumps = 0
-        self.is_believed = True
+        self.off_ms = 0
+        """By so much this calendar is ahead of the middle one of the brokers."""
+        self._has_jumped = self._is_apart = False
+        self._waits = is_compared
+
+    @property
+    def is_believed(self) -> bool:
+        """False from a jump, or a verdict that this calendar is apart, until it is right again."""
+        return not self._has_jumped and not self._is_apart
+
+    @property
+    def fault(self) -> str:
+        """The reason for which nothing is deleted by age; empty if there is none."""
+        if self._is_apart:
+            side = "ahead of" if self.off_ms > 0 else "behind"
+            return f"the clock is {abs(self.off_ms) // 1000} s {side} those of other brokers"
+        if self._has_jumped:
+            return "the clock has jumped, and no other broker agrees with it"
+        return ""
+
+    def calendar_ms(self) -> int:
+        """The wall time that the controller is told."""
+        return self._clock.wall_ms()
+
+    def judged(self, verdict: CalendarVerdict, off_ms: int) -> None:
+        """The controller has compared this calendar with those of the other brokers."""
+        self.off_ms = off_ms
+        if verdict is CalendarVerdict.UNSETTLED:
+            return
+        was_believed, self._waits = self.is_believed, False
+        self._is_apart = verdict is CalendarVerdict.APART
+        if self._is_apart and was_believed:
+            _log.error("%s: nothing is deleted by age until they agree. Check the time of this machine", self.fault)
+        if verdict is CalendarVerdict.AGREES:
+            self._has_jumped = False
+            self._offset_ms = self._clock.wall_ms() - self._clock.boot_ms()
+        if not was_believed and self.is_believed:
+            _log.warning("the clock agrees with those of most brokers: records are deleted by age again")
 
     def believed_wall_ms(self) -> int | None:
         """The wall time, or None while nothing may be deleted by it."""
         wall_ms = self._clock.wall_ms()
         jump_ms = wall_ms - self._clock.boot_ms() - self._offset_ms
         if abs(jump_ms) <= JUMP_MS_MAX:
-            if not self.is_believed:
+            if self._has_jumped and not self._is_apart:
                 _log.warning("the clock is right again: records are deleted by age again")
-            self.is_believed = True
+            self._has_jumped = False
             self._offset_ms += jump_ms
-            return wall_ms
-        self.jumps += self.is_believed
-        self.is_believed = False
+            return None if self._waits or self._is_apart else wall_ms
+        self.jumps += not self._has_jumped
+        self._has_jumped = True
         _log.error(
             "the clock has jumped by %d s, to %d: nothing is deleted by age until the clock is right again, or this "
             "node is started again. Check the machine's time",

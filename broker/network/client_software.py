@@ -31,6 +31,10 @@ class CountedSoftware:
         self._of, self._told = of, told
         self._counted = of.counted(told, caller)
 
+    @property
+    def name(self) -> str:
+        return self._told[0]
+
     def identified(self, caller: Caller) -> None:
         """The caller is known by now: it has logged in."""
         self.close()

@@ -116,8 +116,9 @@ class BrokerParts:
             caught_up,
             self._standing_changed,
             lambda: log_manager.directory_ids(failures.offline_log_dirs()),
+            disks.wall_clock,
         )
-        stands_on = replication, *upkeep[1:], requests, self.producer_ids, self.lifecycle, failures
+        stands_on = replication, *upkeep[1:], requests, self.producer_ids, self.lifecycle, failures, disks.wall_clock
         self._apis = make_apis(config, environment, quorum, log_manager, dynamic, *stands_on)
         self.quotas, self.gatekeeper, fail = requests.quotas, requests.gatekeeper, requests.failed_requests.fail
         self.dispatcher = Dispatcher(self.channel, self._apis.router.handle, fail, environment.probe)

@@ -13,10 +13,11 @@ is answered with the decision, so they leave after its commit. Pure.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Ticket, Turn
+from broker.coordination.watched_time import MARK_MS, WatchedTime
 from broker.transactions.end_checks import check_end
 from broker.transactions.fresh_ids import NEEDS_PRODUCER_ID
 from broker.transactions.marker_port import (
@@ -50,6 +51,11 @@ _OPEN = frozenset({TransactionState.EMPTY, TransactionState.ONGOING})
 """A writer of an atomic batch has its time-out before its first batch, too; others have none then."""
 
 
+UNWATCHED_MS: Final = 2 * MARK_MS
+"""At most so much of a transaction's time is believed that no coordinator has watched: the end of a lead after its last
+record, and a failover."""
+
+
 class TransactionEnding:
     """See the module."""
 
@@ -57,12 +63,13 @@ class TransactionEnding:
         self,
         held: HeldTransactions,
         timers: Timers[Turn],
+        watched: WatchedTime,
         markers: MarkerPort,
         waiting: WaitingAdds,
         counters: TransactionCounters,
     ) -> None:
         self._held, self._timers, self._markers, self._counters = held, timers, markers, counters
-        self._waiting = waiting
+        self._watched, self._waiting = watched, waiting
 
     # -- of a producer -------------------------------------------------------------------------------------------------
 
@@ -94,11 +101,17 @@ class TransactionEnding:
     # -- of the coordinator itself -------------------------------------------------------------------------------------
 
     def opened(self, turn: Turn, transaction: TransactionMetadata) -> None:
-        """It is open from now, or was loaded so: its time runs, by the calendar since it began."""
-        left_ms = transaction.start_ms + transaction.timeout_ms - turn.wall_ms
-        left_ms = min(max(left_ms, 0), transaction.timeout_ms)  # the calendar may have been set
+        """It is open from now, or was loaded so: its time runs since it began."""
+        left_ms = max(transaction.timeout_ms - self._open_ms(turn, transaction), 0)
         name = transaction.transactional_id
         self._timers.set(name, turn.now_ms + left_ms, partial(self._time_up, name))
+
+    def _open_ms(self, turn: Turn, transaction: TransactionMetadata) -> int:
+        """The time for which it has been open: by the calendar, unless that says far more than coordinators have
+        watched. So a failover prolongs nothing, and a calendar days ahead aborts nothing."""
+        self._watched.look(turn.now_ms, turn.wall_ms)
+        watched_ms, told_ms = self._watched.age_ms(transaction.start_ms), turn.wall_ms - transaction.start_ms
+        return told_ms if 0 <= told_ms - watched_ms <= UNWATCHED_MS else watched_ms
 
     def _time_up(self, transactional_id: str, turn: Turn) -> None:
         transaction = self._held.by_id.get(transactional_id)

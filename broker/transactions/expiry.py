@@ -1,6 +1,7 @@
 """Forgets the transactional ids that nobody has used for `transactional.id.expiration.ms`, in parts, by tombstones.
 
-Only where nothing is open: an open transaction ends by its time-out first, one that is prepared by its markers. An
+An id is as old as coordinators have watched it (coordination/watched_time.py), whatever the calendar says. Only where
+nothing is open: an open transaction ends by its time-out first, one that is prepared by its markers. An
 expired id that comes back gets a new producer id; its old producer is told INVALID_PRODUCER_ID_MAPPING. Pure.
 """
 
@@ -10,6 +11,7 @@ from typing import Final
 
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Turn
+from broker.coordination.watched_time import WatchedTime
 from broker.transactions.atomic_batches.held_applications import is_begun
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import HeldTransactions, TransactionCounters
@@ -27,26 +29,33 @@ class TransactionalIdExpiry:
     """See the module."""
 
     def __init__(
-        self, config: TransactionConfig, held: HeldTransactions, timers: Timers[Turn], counters: TransactionCounters
+        self,
+        config: TransactionConfig,
+        held: HeldTransactions,
+        timers: Timers[Turn],
+        watched: WatchedTime,
+        counters: TransactionCounters,
     ) -> None:
         self._config, self._held, self._timers, self._counters = config, held, timers, counters
+        self._watched = watched
         self._left: list[str] = []
 
     def look(self, turn: Turn) -> None:
         """At the next part of the ids; of all of them again after the interval."""
+        self._watched.look(turn.now_ms, turn.wall_ms)
         if not self._left:
             self._left = list(self._held.by_id)
         part, self._left = self._left[:LOOKED_AT], self._left[LOOKED_AT:]
         for transactional_id in part:
             found = self._held.by_id.get(transactional_id)
-            if found is not None and self._is_expired(found, turn.wall_ms):
+            if found is not None and self._is_expired(found):
                 turn.write(TransactionLogKey(transactional_id=transactional_id), None)
                 self._counters.expired += 1
         wait_ms = 0 if self._left else self._config.transaction_remove_expired_transaction_cleanup_interval_ms
         self._timers.set(_TIMER, turn.now_ms + wait_ms, self.look)
 
-    def _is_expired(self, transaction: TransactionMetadata, wall_ms: int) -> bool:
-        is_old = transaction.update_ms + self._config.transactional_id_expiration_ms <= wall_ms
+    def _is_expired(self, transaction: TransactionMetadata) -> bool:
+        is_old = self._watched.age_ms(transaction.update_ms) >= self._config.transactional_id_expiration_ms
         return is_old and transaction.state in CLOSED and not is_begun(transaction)
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from broker.coordination.regex import compiled_pattern
 from broker.coordination.turn import Ticket, Turn
+from broker.coordination.watched_time import WatchedTime
 from broker.transactions.transaction_figures import HeldTransactions
 from broker.transactions.transaction_metadata import TransactionMetadata
 from broker.transactions.transaction_states import CLOSED
@@ -31,8 +32,8 @@ _STATES = {state.value for state in TransactionState}
 class TransactionListings:
     """See the module."""
 
-    def __init__(self, held: HeldTransactions) -> None:
-        self._held = held
+    def __init__(self, held: HeldTransactions, watched: WatchedTime) -> None:
+        self._held, self._watched = held, watched
 
     def describe(self, turn: Turn, ticket: Ticket, request: DescribeTransactionsRequest) -> None:
         turn.answer(ticket, DescribeTransactionsResponse(tuple(map(self._described, request.transactional_ids))))
@@ -55,13 +56,14 @@ class TransactionListings:
         """InvalidRegularExpressionError for a pattern that is not RE2's."""
         matches = compiled_pattern(request.pattern).fullmatch if request.pattern else None
         states, producer_ids = frozenset(request.states), frozenset(request.producer_ids)
+        self._watched.look(turn.now_ms, turn.wall_ms)
 
         def passes(one: TransactionMetadata) -> bool:
             if (states and one.state.value not in states) or (producer_ids and one.producer_id not in producer_ids):
                 return False
             if request.duration_ms >= 0:
                 start_ms = _start_ms(one)
-                if start_ms == NO_TIMESTAMP or turn.wall_ms - start_ms <= request.duration_ms:
+                if start_ms == NO_TIMESTAMP or self._watched.age_ms(start_ms) <= request.duration_ms:
                     return False
             return matches is None or bool(matches(one.transactional_id.encode()))
 

@@ -7,9 +7,10 @@
 
 A producer that goes on (KIP-360) names the id and epoch that it has. It gets the next epoch if they are the newest, and
 the same answer again if it repeats the request whose answer was lost, or if it was its own transaction that was
-aborted. If another producer has begun meanwhile it is fenced. Two answers differ from Kafka's: a producer that names an
-old epoch aborts nothing, and one whose transaction a newer producer has aborted is fenced at once. Kafka lets it abort
-and go on until the newer one has come again, and neither may win. Pure.
+aborted. If another producer has begun meanwhile it is fenced. One whose id has expired meanwhile gets a new one. Two
+answers differ from Kafka's: a producer that names an old epoch aborts nothing, and one whose transaction a newer
+producer has aborted is fenced at once. Kafka lets it abort and go on until the newer one has come again, and neither
+may win. Pure.
 """
 
 from __future__ import annotations
@@ -55,9 +56,8 @@ class ProducerInit:
         transactional_id = request.transactional_id or ""
         found = self._held.by_id.get(transactional_id)
         if found is None:
-            before = TransactionMetadata(
-                transactional_id, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, 0, TransactionState.EMPTY, NO_TIMESTAMP
-            )
+            named = request.producer_id, request.producer_epoch  # kept: the same request may be repeated
+            before = TransactionMetadata(transactional_id, *named, 0, TransactionState.EMPTY, NO_TIMESTAMP)
             self._memory.must_have_room(id_bytes(before))
             self._give_new_id(turn, ticket, before, request, fresh)
             return

@@ -19,6 +19,9 @@ NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 EPOCH_MAX: Final = (1 << 15) - 1
 """Only a marker has it: no producer is ever given it, or the marker of its transaction would have no epoch."""
+SET_BACK_MS: Final = 60_000
+"""An answer about markers that is still under way was asked for less long ago. Far below what one stretch of watched
+time reserves (coordination/watched_time.py), so a stamp that has risen is of the present stretch, too."""
 VERSION_1: Final = 0
 """Kafka's number in the log for every version before 2."""
 VERSION_2: Final = 2
@@ -69,9 +72,11 @@ class TransactionMetadata(NamedTuple):
         )
 
     def moved(self, state: TransactionState, wall_ms: int, **changes: Any) -> TransactionMetadata:
-        """As the next record has it. Invariant: `update_ms` rises, also where the calendar is set back: it tells two
-        transactions of one producer apart."""
+        """As the next record has it. Invariant: `update_ms` differs from that before. It tells two transactions of one
+        producer apart, so it rises where the calendar is set back a little. Where it is set back by more, an id that
+        was once stamped by a calendar far ahead must not go on with its stamps: they would say nothing of its use."""
         if state not in MOVES[self.state]:
             raise InvariantViolation(f"{self} cannot become {state.value}")
-        update_ms = max(wall_ms, self.update_ms + 1)
+        is_a_little = self.update_ms < wall_ms + SET_BACK_MS
+        update_ms = max(wall_ms, self.update_ms + 1) if is_a_little else wall_ms
         return self._replace(state=state, update_ms=update_ms, previous_producer_id=self.producer_id, **changes)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from broker.coordination.record_codec import MalformedRecordError, RecordCodec, RecordType, first_version
+from broker.coordination.watched_time import WATCHED_KEY_TYPE, WatchedTimeKey, WatchedTimeValue
 from broker.kafka_codec.fields import array, int8, int16, int32, int64, string
 from broker.kafka_codec.structs import message, struct
 from broker.transactions.atomic_batches.application import BatchApplication
@@ -67,6 +68,7 @@ RECORDS: Final = RecordCodec(
     (
         RecordType(0, TransactionLogKey, TransactionLogValue, _version),
         RecordType(APPLICATION_KEY_TYPE, BatchApplicationKey, BatchApplicationValue, first_version),
+        RecordType(WATCHED_KEY_TYPE, WatchedTimeKey, WatchedTimeValue, first_version),
     )
 )
 

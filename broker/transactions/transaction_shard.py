@@ -23,6 +23,7 @@ from broker.coordination.memory_shares import CoordinatorMemory
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Ticket, Turn
+from broker.coordination.watched_time import WatchedTime, WatchedTimeKey
 from broker.transactions.atomic_batches.batch_records import BatchApplicationKey
 from broker.transactions.atomic_batches.decisions import AtomicBatchDecisions
 from broker.transactions.atomic_batches.held_applications import HeldApplications, is_begun, is_of_batch
@@ -75,17 +76,18 @@ class TransactionShard:
     ) -> None:
         """`markers` is this lead's; `memory` and `counters` are the broker's."""
         self.timers: Timers[Turn] = Timers()
+        self.watched = watched = WatchedTime(config.transaction_remove_expired_transaction_cleanup_interval_ms)
         self._memory = held_memory = ShardMemory(memory)
         self._held = held = HeldTransactions(held_memory)
         self._waiting = WaitingAdds(self.timers)
-        self._ending = TransactionEnding(held, self.timers, markers, self._waiting, counters)
+        self._ending = TransactionEnding(held, self.timers, watched, markers, self._waiting, counters)
         self._partitions = TransactionsPartitions(config, held, self._ending, self._waiting, counters)
-        self._listings = TransactionListings(held)
-        self._expiry = TransactionalIdExpiry(config, held, self.timers, counters)
+        self._listings = TransactionListings(held, watched)
+        self._expiry = TransactionalIdExpiry(config, held, self.timers, watched, counters)
         self._init = ProducerInit(config, held, held_memory, self._ending, counters)
         self._applications = HeldApplications(held_memory)
         self._batches = AtomicBatchDecisions(
-            config, held, self._applications, self._ending, self.timers, held_memory, counters
+            config, held, self._applications, self._ending, self.timers, watched, held_memory, counters
         )
         self._with_id: Mapping[type[Any], Callable[[Turn, Ticket, Any, int | None], None]] = {
             InitProducerIdRequest: self._init.init,
@@ -112,6 +114,9 @@ class TransactionShard:
             raise InvariantViolation(f"the state of {key} is part of no transaction")
         if isinstance(key, BatchApplicationKey):
             self._applications.put(key.application, value)
+            return
+        if isinstance(key, WatchedTimeKey):
+            self.watched.replay(key, value)
             return
         self._held.put(key.transactional_id, value)
         if is_of_batch(key.transactional_id):

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from metadata.controller.calendars import BrokerCalendars
 from penstock.types import NO_OFFSET
 
 STANDSTILL_SESSIONS = 3
@@ -37,6 +38,7 @@ class BrokerSessions:
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
         self._sessions: dict[int, BrokerSession] = {}
+        self.calendars = BrokerCalendars()
 
     def touch(
         self, broker_id: int, now_ms: int, metadata_offset: int = NO_OFFSET, committed_offset: int = NO_OFFSET
@@ -72,6 +74,10 @@ class BrokerSessions:
     def is_live(self, broker_id: int, now_ms: int) -> bool:
         session = self._sessions.get(broker_id)
         return session is not None and now_ms < session.last_contact_ms + self.timeout_ms
+
+    def live(self, now_ms: int) -> list[int]:
+        """The brokers whose session is not over."""
+        return [broker_id for broker_id in self._sessions if self.is_live(broker_id, now_ms)]
 
     def expired(self, now_ms: int) -> list[int]:
         """The brokers whose session is over, the one that was silent longest first."""

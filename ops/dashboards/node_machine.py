@@ -136,10 +136,17 @@ JOBS = Row(
         ),
         graph(
             "Clock is believed",
-            "0 after the clock has jumped: nothing is deleted by age until it is right again.",
+            "0 after the clock has jumped, or while it is apart from those of most brokers: nothing is deleted by age"
+            " until it is right again.",
             Unit.COUNT,
             gauge("penstock_wall_clock_believed", "believed {{instance}}"),
             rise("penstock_wall_clock_jumps_total", "jumps {{instance}}"),
+        ),
+        graph(
+            "Clock against the other brokers'",
+            "By so much the node's clock is ahead of the middle one of the brokers; negative: behind.",
+            Unit.SECONDS,
+            gauge("penstock_wall_clock_off_seconds"),
         ),
     ),
 )

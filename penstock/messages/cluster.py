@@ -118,6 +118,8 @@ class NodeStanding:
     """Partitions led there whose last stable offset has stood still below the high watermark for HELD_UP_MS."""
     is_partial: bool = False
     """The caller may not describe the cluster, so all that needs this right is left out."""
+    calendar_fault: str = ""
+    """The reason for which nothing is deleted by age there; empty while its calendar is believed."""
 
 
 class PartitionTroubleKind(StrEnum):

@@ -652,7 +652,7 @@ class DescribeClusterResponse(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., controller_id: _Optional[int] = ..., brokers: _Optional[_Iterable[_Union[_common_pb2.Node, _Mapping]]] = ..., metadata_offset: _Optional[int] = ..., standing: _Optional[_Union[NodeStanding, _Mapping]] = ..., leaders: _Optional[_Mapping[int, int]] = ..., offline_partitions: _Optional[int] = ..., troubles: _Optional[_Iterable[_Union[PartitionTrouble, _Mapping]]] = ...) -> None: ...
 
 class NodeStanding(_message.Message):
-    __slots__ = ("node_id", "fenced", "metadata_age_ms", "partitions", "leaders", "under_replicated", "under_min_isr", "lost_replicas", "failed_log_dirs", "unserved", "refusing_appends", "refusing_writes", "silent_log_dirs", "node_listeners", "listener_types", "version", "settings_digest", "certificates", "log_dir_rooms", "stuck_groups", "held_up", "is_partial")
+    __slots__ = ("node_id", "fenced", "metadata_age_ms", "partitions", "leaders", "under_replicated", "under_min_isr", "lost_replicas", "failed_log_dirs", "unserved", "refusing_appends", "refusing_writes", "silent_log_dirs", "node_listeners", "listener_types", "version", "settings_digest", "certificates", "log_dir_rooms", "stuck_groups", "held_up", "is_partial", "calendar_fault")
     class ListenerTypesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -682,6 +682,7 @@ class NodeStanding(_message.Message):
     STUCK_GROUPS_FIELD_NUMBER: _ClassVar[int]
     HELD_UP_FIELD_NUMBER: _ClassVar[int]
     IS_PARTIAL_FIELD_NUMBER: _ClassVar[int]
+    CALENDAR_FAULT_FIELD_NUMBER: _ClassVar[int]
     node_id: int
     fenced: bool
     metadata_age_ms: int
@@ -704,7 +705,8 @@ class NodeStanding(_message.Message):
     stuck_groups: _containers.RepeatedCompositeFieldContainer[StuckGroup]
     held_up: int
     is_partial: bool
-    def __init__(self, node_id: _Optional[int] = ..., fenced: _Optional[bool] = ..., metadata_age_ms: _Optional[int] = ..., partitions: _Optional[int] = ..., leaders: _Optional[int] = ..., under_replicated: _Optional[int] = ..., under_min_isr: _Optional[int] = ..., lost_replicas: _Optional[int] = ..., failed_log_dirs: _Optional[_Iterable[str]] = ..., unserved: _Optional[int] = ..., refusing_appends: _Optional[int] = ..., refusing_writes: _Optional[int] = ..., silent_log_dirs: _Optional[_Iterable[_Union[SilentLogDir, _Mapping]]] = ..., node_listeners: _Optional[_Iterable[_Union[NodeListener, _Mapping]]] = ..., listener_types: _Optional[_Mapping[str, str]] = ..., version: _Optional[str] = ..., settings_digest: _Optional[str] = ..., certificates: _Optional[_Iterable[_Union[CertificateStanding, _Mapping]]] = ..., log_dir_rooms: _Optional[_Iterable[_Union[LogDirRoom, _Mapping]]] = ..., stuck_groups: _Optional[_Iterable[_Union[StuckGroup, _Mapping]]] = ..., held_up: _Optional[int] = ..., is_partial: _Optional[bool] = ...) -> None: ...
+    calendar_fault: str
+    def __init__(self, node_id: _Optional[int] = ..., fenced: _Optional[bool] = ..., metadata_age_ms: _Optional[int] = ..., partitions: _Optional[int] = ..., leaders: _Optional[int] = ..., under_replicated: _Optional[int] = ..., under_min_isr: _Optional[int] = ..., lost_replicas: _Optional[int] = ..., failed_log_dirs: _Optional[_Iterable[str]] = ..., unserved: _Optional[int] = ..., refusing_appends: _Optional[int] = ..., refusing_writes: _Optional[int] = ..., silent_log_dirs: _Optional[_Iterable[_Union[SilentLogDir, _Mapping]]] = ..., node_listeners: _Optional[_Iterable[_Union[NodeListener, _Mapping]]] = ..., listener_types: _Optional[_Mapping[str, str]] = ..., version: _Optional[str] = ..., settings_digest: _Optional[str] = ..., certificates: _Optional[_Iterable[_Union[CertificateStanding, _Mapping]]] = ..., log_dir_rooms: _Optional[_Iterable[_Union[LogDirRoom, _Mapping]]] = ..., stuck_groups: _Optional[_Iterable[_Union[StuckGroup, _Mapping]]] = ..., held_up: _Optional[int] = ..., is_partial: _Optional[bool] = ..., calendar_fault: _Optional[str] = ...) -> None: ...
 
 class CertificateStanding(_message.Message):
     __slots__ = ("listener", "left_ms", "truststore_left_ms", "refused")

@@ -7,12 +7,26 @@ from penstock.pb import quotas_pb2 as _quotas_pb2
 from penstock.pb import reassignments_pb2 as _reassignments_pb2
 from penstock.pb import users_pb2 as _users_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class CalendarVerdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CALENDAR_VERDICT_UNSPECIFIED: _ClassVar[CalendarVerdict]
+    CALENDAR_VERDICT_ALONE: _ClassVar[CalendarVerdict]
+    CALENDAR_VERDICT_AGREES: _ClassVar[CalendarVerdict]
+    CALENDAR_VERDICT_APART: _ClassVar[CalendarVerdict]
+    CALENDAR_VERDICT_UNSETTLED: _ClassVar[CalendarVerdict]
+CALENDAR_VERDICT_UNSPECIFIED: CalendarVerdict
+CALENDAR_VERDICT_ALONE: CalendarVerdict
+CALENDAR_VERDICT_AGREES: CalendarVerdict
+CALENDAR_VERDICT_APART: CalendarVerdict
+CALENDAR_VERDICT_UNSETTLED: CalendarVerdict
 
 class RegisterBrokerRequest(_message.Message):
     __slots__ = ("cluster_id", "broker_id", "incarnation_id", "host", "port", "rack", "previous_broker_epoch", "log_dirs", "failed_log_dirs", "lost_log_dirs", "replicas", "flush_policy", "inter_broker_host", "inter_broker_port", "listeners", "inter_broker_listener")
@@ -81,7 +95,7 @@ class RegisterBrokerResponse(_message.Message):
     def __init__(self, error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., broker_epoch: _Optional[int] = ..., unknown_lost_log_dirs: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class BrokerHeartbeatRequest(_message.Message):
-    __slots__ = ("cluster_id", "broker_id", "broker_epoch", "current_metadata_offset", "want_fence", "want_shut_down", "offline_log_dirs")
+    __slots__ = ("cluster_id", "broker_id", "broker_epoch", "current_metadata_offset", "want_fence", "want_shut_down", "offline_log_dirs", "calendar_ms")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     BROKER_ID_FIELD_NUMBER: _ClassVar[int]
     BROKER_EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -89,6 +103,7 @@ class BrokerHeartbeatRequest(_message.Message):
     WANT_FENCE_FIELD_NUMBER: _ClassVar[int]
     WANT_SHUT_DOWN_FIELD_NUMBER: _ClassVar[int]
     OFFLINE_LOG_DIRS_FIELD_NUMBER: _ClassVar[int]
+    CALENDAR_MS_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     broker_id: int
     broker_epoch: int
@@ -96,10 +111,11 @@ class BrokerHeartbeatRequest(_message.Message):
     want_fence: bool
     want_shut_down: bool
     offline_log_dirs: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, cluster_id: _Optional[str] = ..., broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., current_metadata_offset: _Optional[int] = ..., want_fence: _Optional[bool] = ..., want_shut_down: _Optional[bool] = ..., offline_log_dirs: _Optional[_Iterable[str]] = ...) -> None: ...
+    calendar_ms: int
+    def __init__(self, cluster_id: _Optional[str] = ..., broker_id: _Optional[int] = ..., broker_epoch: _Optional[int] = ..., current_metadata_offset: _Optional[int] = ..., want_fence: _Optional[bool] = ..., want_shut_down: _Optional[bool] = ..., offline_log_dirs: _Optional[_Iterable[str]] = ..., calendar_ms: _Optional[int] = ...) -> None: ...
 
 class BrokerHeartbeatResponse(_message.Message):
-    __slots__ = ("error", "is_caught_up", "is_fenced", "should_shut_down", "offline_log_dirs", "silent_ms", "must_have_read", "session_timeout_ms")
+    __slots__ = ("error", "is_caught_up", "is_fenced", "should_shut_down", "offline_log_dirs", "silent_ms", "must_have_read", "session_timeout_ms", "calendar", "calendar_off_ms")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     IS_CAUGHT_UP_FIELD_NUMBER: _ClassVar[int]
     IS_FENCED_FIELD_NUMBER: _ClassVar[int]
@@ -108,6 +124,8 @@ class BrokerHeartbeatResponse(_message.Message):
     SILENT_MS_FIELD_NUMBER: _ClassVar[int]
     MUST_HAVE_READ_FIELD_NUMBER: _ClassVar[int]
     SESSION_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    CALENDAR_FIELD_NUMBER: _ClassVar[int]
+    CALENDAR_OFF_MS_FIELD_NUMBER: _ClassVar[int]
     error: _common_pb2.Error
     is_caught_up: bool
     is_fenced: bool
@@ -116,7 +134,9 @@ class BrokerHeartbeatResponse(_message.Message):
     silent_ms: int
     must_have_read: int
     session_timeout_ms: int
-    def __init__(self, error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., is_caught_up: _Optional[bool] = ..., is_fenced: _Optional[bool] = ..., should_shut_down: _Optional[bool] = ..., offline_log_dirs: _Optional[_Iterable[str]] = ..., silent_ms: _Optional[int] = ..., must_have_read: _Optional[int] = ..., session_timeout_ms: _Optional[int] = ...) -> None: ...
+    calendar: CalendarVerdict
+    calendar_off_ms: int
+    def __init__(self, error: _Optional[_Union[_common_pb2.Error, _Mapping]] = ..., is_caught_up: _Optional[bool] = ..., is_fenced: _Optional[bool] = ..., should_shut_down: _Optional[bool] = ..., offline_log_dirs: _Optional[_Iterable[str]] = ..., silent_ms: _Optional[int] = ..., must_have_read: _Optional[int] = ..., session_timeout_ms: _Optional[int] = ..., calendar: _Optional[_Union[CalendarVerdict, str]] = ..., calendar_off_ms: _Optional[int] = ...) -> None: ...
 
 class AlterPartitionRequest(_message.Message):
     __slots__ = ("broker_id", "broker_epoch", "partitions")

@@ -58,7 +58,7 @@ class CountedProducers:
         self.recount()
 
     def expire(self, now_ms: int) -> None:
-        """Forget the producers that were silent for `producer.id.expiration.ms`; `now_ms` is wall time, believed."""
+        """Forget the producers that were silent for `producer.id.expiration.ms` at `ProducerIds.expiry_ms`."""
         ids = self._ids
         if ids is not None and self._known:
             silent = self._known.silent_before(now_ms - ids.config.expiration_ms)

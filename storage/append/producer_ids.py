@@ -1,12 +1,13 @@
 """The producers that the logs of a node know, together: how many there may be, and when one is forgotten.
 
 A producer is counted in each log that it writes to. It is forgotten after `producer.id.expiration.ms` without a batch,
-by a regular job. At a bound, the producer that was silent longest makes room for a new one, if it was silent for longer
-than a client retries (`SILENT_MS`): so no batch of it can come again. Otherwise the new one is refused, and may try
-again. At the bound of the node several make room together, because it takes a look at every log to find out who was
-silent longest. Batches from a leader are never refused: a follower above the bound of one log forgets the longest
-silent one, which its leader has forgotten too. Above the bound of the node, a log that reads batches forgets its own
-that are surely silent: by the file's time, not by that of their records. A producer of old records writes now.
+by a regular job, and not before the node has watched it for so long. At a bound, the producer that was silent longest
+makes room for a new one, if it was silent for longer than a client retries (`SILENT_MS`): so no batch of it can come
+again. Otherwise the new one is refused, and may try again. At the bound of the node several make room together, because
+it takes a look at every log to find out who was silent longest. Batches from a leader are never refused: a follower
+above the bound of one log forgets the longest silent one, which its leader has forgotten too. Above the bound of the
+node, a log that reads batches forgets its own that are surely silent: by the file's time, not by that of their records.
+A producer of old records writes now.
 
 The count is changed on the loop and by the threads that open logs; everything else is used on the loop.
 """
@@ -21,6 +22,7 @@ from penstock.clock import Clock
 from penstock.errors import ResourceExhaustedError
 from penstock.metric_fields import counter
 from penstock.threads import Threads
+from storage.append.steady_calendar import SteadyCalendar
 from storage.log_config import DAY_MS
 
 SILENT_MS = 10 * 60_000
@@ -88,7 +90,7 @@ class ProducerIds:
     """One for a node."""
 
     def __init__(self, config: ProducerIdConfig, clock: Clock, threads: Threads) -> None:
-        self.config, self.clock = config, clock
+        self.config, self.clock = config, SteadyCalendar(clock)
         self.counts = ProducerIdCounts()
         self._adding = threads.lock()
         self._total = 0
@@ -117,6 +119,11 @@ class ProducerIds:
     def above_bound(self) -> int:
         """So many the node knows above its bound: batches that come from a leader, or from a log, are not refused."""
         return max(self._total - self.config.max_per_node, 0)
+
+    def expiry_ms(self) -> int | None:
+        """The time by which silence is counted. None until this process has watched for `producer.id.expiration.ms`:
+        the stamps of an earlier one may be of a wrong calendar, and whoever was silent all that time is silent."""
+        return self.clock.wall_ms() if self.clock.watched_ms >= self.config.expiration_ms else None
 
     def is_silent(self, since_ms: int | None) -> bool:
         """True if a producer that last appended then may make room."""

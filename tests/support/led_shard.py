@@ -18,6 +18,7 @@ from broker.coordination.loading import ShardLoader
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Ticket, Turn
+from broker.coordination.watched_time import WatchedTime, WatchedTimeKey, WatchedTimeValue
 from broker.groups.records.offset_records import OffsetCommitKey, OffsetCommitValue, OffsetRun, OffsetRunKey
 from broker.groups.records.record_log import read_group_records
 from broker.groups.records.usual_offsets import UsualOffsetWriter
@@ -43,11 +44,19 @@ CLIENT = Client("test", "/10.0.0.1")
 Asks = Callable[[Turn, Ticket], None]
 
 
+class Unmarked(WatchedTime):
+    """Leaves no records of its own, so that a test sees those that it writes."""
+
+    def mark(self, *, is_written: bool) -> tuple[WatchedTimeKey, WatchedTimeValue] | None:
+        return None
+
+
 class NumbersCore:
     """A `ShardCore` with a number for each name."""
 
     def __init__(self) -> None:
         self.timers: Timers[Turn] = Timers()
+        self.watched: WatchedTime = Unmarked()
         self.numbers: dict[str, int] = {}
         self.pending: dict[TxnProducer, dict[str, int]] = {}
         self.waiting: list[Ticket] = []

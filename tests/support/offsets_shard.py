@@ -173,6 +173,7 @@ class OffsetsShard:
         return T0_MS + self.now_ms
 
     def turn(self) -> Turn:
+        self.offsets.watched.look(self.now_ms, self.wall_ms)
         return Turn(self.now_ms, self.wall_ms, self.topics, self, lambda: "id", must_take=self._must_take)
 
     def _must_take(self, producer: TxnProducer) -> None:

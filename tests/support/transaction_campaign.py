@@ -119,7 +119,7 @@ class Campaign:
         found = self.world.shard.transaction(name)
         if found is None or found.state.value != "Empty" or found.producer_epoch > 100:
             return
-        used = found.moved(found.state, 0, producer_epoch=EPOCH_MAX - 2, last_producer_epoch=-1)
+        used = found.moved(found.state, found.update_ms, producer_epoch=EPOCH_MAX - 2, last_producer_epoch=-1)
         self.world.take(lambda turn: turn.write(TransactionLogKey(transactional_id=name), used))
 
     # -- requests ------------------------------------------------------------------------------------------------------

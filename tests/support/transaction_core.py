@@ -60,6 +60,9 @@ class TransactionsHere:
         self.now_ms, self.client = 5_000, CLIENT
         self.log: list[tuple[bytes, bytes | None]] = []
         self.sender = SenderHere()
+        self.is_marked = False
+        """The log has the watched time, too."""
+        self.calendar_off_ms = 0
         self.shard = self._loaded()
 
     def _loaded(self) -> TransactionShard:
@@ -82,15 +85,18 @@ class TransactionsHere:
 
     @property
     def wall_ms(self) -> int:
-        return T0_MS + self.now_ms
+        return T0_MS + self.now_ms + self.calendar_off_ms
 
     def turn(self) -> Turn:
+        self.shard.watched.look(self.now_ms, self.wall_ms)
         return Turn(self.now_ms, self.wall_ms, self.topics, self.shard, lambda: "id")
 
     def take(self, decide: Any) -> Turn:
         """One turn; its records are in the log, and its ends have left."""
         turn = self.turn()
         decide(turn)
+        if self.is_marked and (mark := self.shard.watched.mark(is_written=bool(turn.records))) is not None:
+            self.log.append(encode_transaction_record(*mark))
         for key, value, *_ in turn.records:
             self.log.append(encode_transaction_record(key, value))
         for ticket, answer in turn.answers:

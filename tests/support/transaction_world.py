@@ -101,6 +101,7 @@ class World:
 
     def take(self, decide: Callable[[Turn], None], ticket: Answer | None = None) -> None:
         turn = Turn(self.now_ms, T0_MS + self.now_ms, self.topics, self.shard, lambda: "id")
+        self.shard.watched.look(turn.now_ms, turn.wall_ms)
         try:
             decide(turn)
         except ApiError as error:

@@ -1,5 +1,6 @@
 """Converts produced batches in threads, before their request is queued for the handlers: compresses them with their
-topic's codec, checks that every record of a compacted topic has a key, and names the records whose times are refused.
+topic's codec, checks that every record of a compacted topic has a key, sets the largest timestamps of clients that may
+not have done so, and names the records whose times are refused.
 
 Compressing a large batch takes milliseconds, and on the event loop every client would wait for it. In a thread, only
 the stream that sent the batch waits: its door reads no further request meanwhile, so its requests stay in order. A
@@ -35,6 +36,7 @@ from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
 from storage.append.header_check import MAX_UNPACKED_BYTES
 from storage.append.key_validation import KeyedRecords
+from storage.append.largest_time import measuring_takes_long, with_largest_times
 from storage.append.recompression import is_due, prepared
 from storage.append.time_validation import has_bad_times
 from storage.log_config import LogConfig
@@ -57,6 +59,8 @@ class _Work:
     index: int
     records: Buffer
     config: LogConfig
+    is_measured: bool
+    """Its largest timestamps are taken from the records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +109,15 @@ class ProduceConverter:
             config = self._config_of(key, topic_id)
             if config is None or (self._may_write is not None and not self._may_write(request, key.topic)):
                 continue
-            if is_due(records, config) or has_bad_times(records, config, now_ms):
-                work.append(_Work(index, records, config))
+            is_measured = not body.computes_largest_times
+            if is_measured and not measuring_takes_long(records):
+                measured, _ = with_largest_times(records, 0)
+                if measured is not records:
+                    records = bytes(measured)
+                    body.partitions[index] = body.partitions[index]._replace(records=records)
+                is_measured = False
+            if is_measured or is_due(records, config) or has_bad_times(records, config, now_ms):
+                work.append(_Work(index, records, config, is_measured))
         return self._convert(request, body, work) if work else None
 
     def _config_of(self, key: TopicPartition, topic_id: str) -> LogConfig | None:
@@ -145,7 +156,11 @@ class ProduceConverter:
         for one in work:
             try:
                 left = min(left_bytes, MAX_UNPACKED_BYTES)
-                made = prepared(one.records, one.config, now_ms, left, may_take_long=True)
+                records = one.records
+                if one.is_measured:
+                    records, unpacked_bytes = with_largest_times(records, left)
+                    left_bytes, left = left_bytes - unpacked_bytes, left - unpacked_bytes
+                made = prepared(records, one.config, now_ms, left, may_take_long=True)
                 left_bytes -= made.unpacked_bytes
                 outcomes.append(KeyedRecords(made.records) if one.config.is_compacted else bytes(made.records))
             except ApiError as error:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from broker.coordination.held_memory import ShardMemory
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Handlers, Turn
+from broker.coordination.watched_time import WatchedTime
 from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.commits import OffsetCommits
 from broker.groups.offsets.deletions import OffsetDeletions
@@ -25,7 +26,8 @@ class CommittedOffsets:
     def __init__(self, config: GroupConfig, groups: OffsetGroups, timers: Timers[Turn], memory: ShardMemory) -> None:
         self.state = GroupOffsetsState(memory.grown, memory.grown_for_now)
         self._deletions = OffsetDeletions(self.state, groups)
-        self._sweep = OffsetSweep(config, self.state, groups, timers)
+        self.watched = WatchedTime(config.offsets_retention_check_interval_ms)
+        self._sweep = OffsetSweep(config, self.state, groups, timers, self.watched)
         self.handlers: Handlers = {
             OffsetCommitRequest: OffsetCommits(config, self.state, groups, memory).commit,
             TxnOffsetCommitRequest: TransactionalCommits(config, self.state, groups, memory).commit,

@@ -5,7 +5,8 @@ answering meanwhile. Passes for expiry come every offsets.retention.check.interv
 they changed, and after loading: the image of the metadata that made this broker the leader is at least as new as any
 by which an earlier leader took a commit, so a topic that is not in it was deleted.
 
-A group that has no members when its last offset is gone is deleted in the pass for expiry. Where an offset waits for
+An offset is as old as coordinators have watched it (coordination/watched_time.py), whatever the calendar says. A group
+that has no members when its last offset is gone is deleted in the pass for expiry. Where an offset waits for
 its transaction, nothing expires, and its group is kept; the deletion of its topic ends its waiting, too.
 """
 
@@ -17,6 +18,7 @@ from typing import Final
 
 from broker.coordination.timers import Timers
 from broker.coordination.turn import TopicFacts, Turn
+from broker.coordination.watched_time import WatchedTime
 from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.offset_groups import OffsetExpiry, OffsetGroups
 from broker.groups.offsets.offsets_state import GroupOffsetsState
@@ -44,12 +46,17 @@ class OffsetSweep:
     """See the module. One pass is made at a time; what is asked for meanwhile becomes one pass after it."""
 
     def __init__(
-        self, config: GroupConfig, state: GroupOffsetsState, groups: OffsetGroups, timers: Timers[Turn]
+        self,
+        config: GroupConfig,
+        state: GroupOffsetsState,
+        groups: OffsetGroups,
+        timers: Timers[Turn],
+        watched: WatchedTime,
     ) -> None:
         self._config = config
         self._state = state
         self._groups = groups
-        self._timers = timers
+        self._timers, self._watched = timers, watched
         self._pass: _Pass | None = None
         self._changed: set[str] = set()
         """Topics that the next pass looks at."""
@@ -103,6 +110,7 @@ class OffsetSweep:
 
     def _go_on(self, turn: Turn) -> None:
         """One portion."""
+        self._watched.look(turn.now_ms, turn.wall_ms)
         cost = 0
         while self._pass is not None and cost < _PORTION_COST_MAX:
             place = next(self._pass.places, None)
@@ -134,7 +142,7 @@ class OffsetSweep:
             if self._state.pending.has(group_id, TopicPartition(topic, partition)):
                 continue
             is_gone = _is_of_another(committed.topic_id, facts)
-            if is_gone or (expiry is not None and self._is_expired(turn, committed, expiry)):
+            if is_gone or (expiry is not None and self._is_expired(committed, expiry)):
                 self._remove(turn, group_id, topic, partition)
                 cost += _TOMBSTONE_COST
         return cost
@@ -176,11 +184,14 @@ class OffsetSweep:
             return expiry._replace(empty_since_ms=self._empty_since_ms.setdefault(group_id, turn.wall_ms))
         return expiry
 
-    def _is_expired(self, turn: Turn, committed: StoredOffset, expiry: OffsetExpiry) -> bool:
+    def _is_expired(self, committed: StoredOffset, expiry: OffsetExpiry) -> bool:
+        """By the time that coordinators have watched: a calendar that jumps, or is wrong, makes nothing old."""
+        age_ms = self._watched.age_ms(committed.commit_ms)
         if committed.expire_ms != NO_TIMESTAMP:
-            return turn.wall_ms >= committed.expire_ms
-        since_ms = max(committed.commit_ms, expiry.empty_since_ms or NO_TIMESTAMP)
-        return turn.wall_ms - since_ms >= self._config.offsets_retention_ms
+            return age_ms >= committed.expire_ms - committed.commit_ms
+        if expiry.empty_since_ms is not None:
+            age_ms = min(age_ms, self._watched.age_ms(expiry.empty_since_ms))
+        return age_ms >= self._config.offsets_retention_ms
 
     def __repr__(self) -> str:
         return f"OffsetSweep({'at work' if self._pass else 'idle'}, {len(self._changed)} topics wait)"

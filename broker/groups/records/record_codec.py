@@ -1,6 +1,7 @@
 """The types of the records of `__consumer_offsets`, and the versions that are written: those that Kafka 4.3 writes.
 
-Types of share and streams groups are not known here. Not here: the bytes of a record (coordination/record_codec.py).
+The last type is our own, and Kafka's tools pass over it. Types of share and streams groups are not known here. Not
+here: the bytes of a record (coordination/record_codec.py).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 from broker.coordination.record_codec import RecordCodec, RecordType
 from broker.coordination.record_codec import first_version as _first
+from broker.coordination.watched_time import WATCHED_KEY_TYPE, WatchedTimeKey, WatchedTimeValue
 from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
 from broker.groups.records.consumer_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -78,6 +80,7 @@ GROUP_RECORDS: Final = RecordCodec(
         RecordType(7, ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue, _first),
         RecordType(8, ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue, _first),
         RecordType(16, ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue, _first),
+        RecordType(WATCHED_KEY_TYPE, WatchedTimeKey, WatchedTimeValue, _first),
     ),
     _WITH_BYTES,
 )

@@ -20,6 +20,7 @@ from broker.coordination.memory_shares import NOBODY, CoordinatorMemory
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Handler, Handlers, KnownTopics, Ticket, Turn
+from broker.coordination.watched_time import WatchedTimeKey
 from broker.groups.classic.classic_groups import ClassicGroups
 from broker.groups.classic.group import ClassicGroup
 from broker.groups.classic.states import GroupState
@@ -101,6 +102,7 @@ class Shard:
         self._consumer = ConsumerGroups(config, self.groups, self.timers, self._classic, self._memory)
         self._all = ShardGroups(self.groups, self._classic, self._consumer)
         self.offsets = CommittedOffsets(config, self._all, self.timers, self._memory)
+        self.watched = self.offsets.watched
         self._sizes = GroupSizes(self._memory.grown)
         self._is_loaded = False
         self._commits = self._epochs = 0
@@ -108,6 +110,7 @@ class Shard:
             **self.offsets.state.replays,
             **self._consumer.replays,
             GroupMetadataKey: self._classic.replay_group,
+            WatchedTimeKey: self.watched.replay,
         }
         self._handlers: Handlers = {
             **self._classic.handlers,

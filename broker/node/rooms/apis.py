@@ -31,6 +31,7 @@ from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.jobs.disk_room import DiskRooms
 from broker.jobs.stable_offsets import StableOffsets
+from broker.jobs.wall_clock import WallClockGuard
 from broker.node.environment import Environment
 from broker.node.node_failures import NodeFailures
 from broker.node.rooms.quorum import QuorumParts
@@ -75,13 +76,13 @@ def make_apis(
     producer_ids: ProducerIdManager,
     lifecycle: BrokerLifecycle,
     failures: NodeFailures,
+    wall_clock: WallClockGuard,
 ) -> Apis:
     """A new API gets its handler here."""
     replicas, cluster_id, fail = replication.replicas, quorum.cluster_id, requests.failed_requests.fail
     hosted, metadata_age_ms = replicas.hosted, quorum.raft.contact_ms_ago
-    findings = NodeFindings(
-        dynamic, environment.certificates, disk_rooms, stable_offsets, replication.groups.lag, environment.clock
-    )
+    watched = disk_rooms, stable_offsets, replication.groups.lag
+    findings = NodeFindings(dynamic, environment.certificates, *watched, wall_clock, environment.clock)
 
     def image() -> MetadataImage:
         return quorum.loader.image

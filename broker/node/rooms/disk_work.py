@@ -42,7 +42,7 @@ def make_disk_work(
 ) -> DiskWork:
     """Nothing runs before the scheduler is started."""
     checkpoints, clock, threads = log_manager.checkpoints, environment.clock, environment.threads
-    scheduler, wall_clock = Scheduler(clock, threads, on_fatal), WallClockGuard(clock)
+    scheduler, wall_clock = Scheduler(clock, threads, on_fatal), WallClockGuard(clock, is_compared=True)
     return DiskWork(
         GroupCommit(known.failures.directory_failed, threads, on_timed=flush_timed),
         LogStartCommit(checkpoints.try_log_starts, threads.executor("log-starts", len(checkpoints.log_dirs))),

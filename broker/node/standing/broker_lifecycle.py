@@ -6,7 +6,8 @@
 The broker asks to be unfenced only AFTER it has acted on an image that contains its own registration.
 
 A heartbeat names the log dirs that have failed since the process started. The controller then takes exactly the
-replicas in them from their ISRs, and says so in its answer.
+replicas in them from their ISRs, and says so in its answer. It also tells the node's calendar, and the answer says
+whether that agrees with those of the other brokers.
 
 Each answer is a lease of what this broker leads (quorum/lead_lease.py). It is given up BEFORE this broker asks for
 anything that takes leaderships from it.
@@ -33,6 +34,7 @@ import logging
 from collections.abc import Callable, Set
 from dataclasses import replace
 from random import Random
+from typing import Protocol
 
 from broker.node.standing.controlled_shutdown import may_shut_down
 from broker.node.standing.replica_losses import ReplicaLosses
@@ -52,6 +54,7 @@ from penstock.ids import Ids
 from penstock.messages.nodes.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
+    CalendarVerdict,
     HostedReplicas,
     RegisterBrokerRequest,
 )
@@ -81,6 +84,27 @@ class LifecycleStatistics:
     )
 
 
+class SharedCalendar(Protocol):
+    """This node's calendar, which is compared with those of other brokers."""
+
+    def calendar_ms(self) -> int: ...
+
+    def judged(self, verdict: CalendarVerdict, off_ms: int) -> None: ...
+
+
+class NoCalendar(SharedCalendar):
+    """A calendar that is not compared."""
+
+    def calendar_ms(self) -> int:
+        return 0
+
+    def judged(self, verdict: CalendarVerdict, off_ms: int) -> None:
+        """Nothing depends on it."""
+
+
+NO_CALENDAR = NoCalendar()
+
+
 class BrokerLifecycle:
     """Runs until stopped; `unfenced` is set once the controller lets this broker serve."""
 
@@ -100,6 +124,7 @@ class BrokerLifecycle:
         on_caught_up: Callable[[], None],
         on_standing: Callable[[bool], None] = lambda may_serve: None,
         failed_log_dirs: Callable[[], Set[str]] = frozenset,
+        calendar: SharedCalendar = NO_CALENDAR,
     ) -> None:
         """`losses` has the news of replicas that were lost here; `on_standing` is told whether the controller lets this
         broker serve, whenever that changes; `failed_log_dirs` are ids of the registered ones that have failed."""
@@ -121,7 +146,7 @@ class BrokerLifecycle:
         self._on_registered = on_registered
         self._on_caught_up = on_caught_up
         self._on_standing = on_standing
-        self._failed_log_dirs = failed_log_dirs
+        self._failed_log_dirs, self._calendar = failed_log_dirs, calendar
         self._registered_without: Set[str] = frozenset()
         """The log dirs that had failed before the last registration."""
         self._told_failed: Set[str] = frozenset()
@@ -277,12 +302,14 @@ class BrokerLifecycle:
                 self._loader.image.offset if self._may_unfence else NO_OFFSET,
                 want_shut_down=want_shut_down,
                 offline_log_dirs=tuple(sorted(failed)),
+                calendar_ms=self._calendar.calendar_ms(),
             ),
             self._heartbeat_timeout_ms,
         )
         self._answered_s = asyncio.get_running_loop().time()
         if not isinstance(answer, BrokerHeartbeatResponse):
             raise TypeError(f"heartbeat was answered with {answer!r}")
+        self._calendar.judged(answer.calendar, answer.calendar_off_ms)
         if failed - self._registered_without - set(answer.offline_log_dirs):
             self._losses.post()  # an older controller: it does not know which replicas are in a log dir
         if not (answer.is_fenced or answer.should_shut_down or self._is_stopping):

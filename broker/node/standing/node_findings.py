@@ -1,4 +1,5 @@
-"""Collects what a broker knows of itself beside its replicas: certificates, disks, groups, transactions, its settings.
+"""Collects what a broker knows of itself beside its replicas: certificates, disks, groups, transactions, its clock,
+its settings.
 
 Each part looks by itself, in a job of its own; here the newest results are put together for DescribeCluster, so that
 `penstock cluster health` needs no metrics. Bounded: NAMED_MAX groups and partitions are named, the worst first. Not
@@ -17,6 +18,7 @@ from broker.groups.lag.lag_pass import GroupLag
 from broker.groups.lag.lag_watch import LagWatch
 from broker.jobs.disk_room import DiskRooms
 from broker.jobs.stable_offsets import StableOffsets
+from broker.jobs.wall_clock import WallClockGuard
 from broker.replication.partition import Partition
 from broker.replication.replica_troubles import NAMED_MAX
 from broker.tls.material import Certificates
@@ -42,10 +44,12 @@ class NodeFindings:
         disk_rooms: DiskRooms,
         stable_offsets: StableOffsets,
         group_lag: LagWatch,
+        wall_clock: WallClockGuard,
         clock: Clock,
     ) -> None:
         self._dynamic, self._certificates, self._disk_rooms = dynamic, certificates, disk_rooms
         self._stable_offsets, self._group_lag, self._clock = stable_offsets, group_lag, clock
+        self._wall_clock = wall_clock
         self._digest: tuple[NodeConfig, str] | None = None
 
     def settings_digest(self) -> str:
@@ -73,6 +77,10 @@ class NodeFindings:
 
     def stuck_groups(self) -> tuple[StuckGroup, ...]:
         return stuck_groups(self._group_lag.snapshot.groups)
+
+    def calendar_fault(self) -> str:
+        """The reason for which nothing is deleted by age here; empty if there is none."""
+        return self._wall_clock.fault
 
     def held_up(self) -> tuple[int, tuple[PartitionTrouble, ...]]:
         """How many partitions an open transaction holds up, and the first of them."""

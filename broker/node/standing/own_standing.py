@@ -62,6 +62,7 @@ def own_standing(
         findings.log_dir_rooms(),
         findings.stuck_groups(),
         held_up,
+        calendar_fault=findings.calendar_fault(),
     )
     waiting = (_stalled_view(each, silent[path]) for path, found in sorted(stalled.items()) for each in found)
     return standing, (

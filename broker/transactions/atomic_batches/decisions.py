@@ -17,6 +17,7 @@ from typing import Final
 from broker.coordination.held_memory import ShardMemory
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Ticket, Turn
+from broker.coordination.watched_time import WatchedTime
 from broker.transactions.atomic_batches import batch_checks as checks
 from broker.transactions.atomic_batches.application import NO_VERSION, BatchApplication, application_bytes
 from broker.transactions.atomic_batches.batch_records import BatchApplicationKey
@@ -65,11 +66,13 @@ class AtomicBatchDecisions:
         applications: HeldApplications,
         ending: TransactionEnding,
         timers: Timers[Turn],
+        watched: WatchedTime,
         memory: ShardMemory,
         counters: TransactionCounters,
     ) -> None:
         self._config, self._held, self._applications = config, held, applications
         self._ending, self._timers, self._memory, self._counters = ending, timers, memory, counters
+        self._watched = watched
         self._left: list[str] = []
 
     # -- requests ------------------------------------------------------------------------------------------------------
@@ -231,24 +234,27 @@ class AtomicBatchDecisions:
 
     def expire(self, turn: Turn) -> None:
         """Looks at the next part of the applications; at all of them again after the interval."""
+        self._watched.look(turn.now_ms, turn.wall_ms)
         if not self._left:
             self._left = list(self._applications.by_name)
         part, self._left = self._left[:LOOKED_AT], self._left[LOOKED_AT:]
         for name in part:
-            if self._is_expired(name, turn.wall_ms):
+            if self._is_expired(name):
                 for transactional_id in tuple(self._applications.writers(name).idle):
                     turn.write(TransactionLogKey(transactional_id=transactional_id), None)
                 turn.write(BatchApplicationKey(application=name), None)
         wait_ms = 0 if self._left else self._config.transaction_remove_expired_transaction_cleanup_interval_ms
         self._timers.set(_EXPIRY, turn.now_ms + wait_ms, self.expire)
 
-    def _is_expired(self, name: str, wall_ms: int) -> bool:
-        """One with a version that is open, and without an open writer, is out of use, too: their time was up."""
+    def _is_expired(self, name: str) -> bool:
+        """By the time that coordinators have watched, not by a calendar: a name that is forgotten early would let a
+        version be committed again. One with a version that is open, and without an open writer, is out of use, too:
+        their time was up."""
         application = self._applications.by_name.get(name)
         if application is None or not self._applications.writers(name).is_at_rest:
             return False
         kept_ms = ONE_OFF_MS if application.is_one_off else 2 * self._config.transactional_id_expiration_ms
-        return application.update_ms + kept_ms <= wall_ms
+        return self._watched.age_ms(application.update_ms) >= kept_ms
 
     def __repr__(self) -> str:
         return f"AtomicBatchDecisions({self._applications!r})"

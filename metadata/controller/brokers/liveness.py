@@ -12,6 +12,7 @@ every single record: partitions are taken from a broker BEFORE it is fenced, and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from metadata.controller.brokers.broker_state import TRANSITIONS, BrokerState, HeartbeatEvent, bits_of, state_of
 from metadata.controller.context import DecisionContext
@@ -45,6 +46,7 @@ def heartbeat(
     context.check_cluster_id(request.cluster_id)
     broker = registered_broker(context, request.broker_id, request.broker_epoch)
     context.sessions.touch(broker.broker_id, now_ms, request.current_metadata_offset, committed_offset)
+    context.sessions.calendars.told(broker.broker_id, request.calendar_ms, now_ms)
     is_caught_up = request.current_metadata_offset >= broker.broker_epoch
     is_caught_up = is_caught_up and not context.sessions.stands_still(broker.broker_id, now_ms)
     if failed := _newly_failed(broker, request):
@@ -59,6 +61,7 @@ def heartbeat(
         silent_ms=silent_ms,
         must_have_read=_must_have_read(context, broker.broker_id, now_ms, committed_offset),
         session_timeout_ms=context.sessions.timeout_ms,
+        **_calendar(context, broker.broker_id, now_ms),
     )
     return ControllerResult(_records(context, broker, after, moves), response)
 
@@ -70,6 +73,12 @@ def _must_have_read(context: DecisionContext, broker_id: int, now_ms: int, commi
     if context.sessions.stands_still(broker_id, now_ms, sessions=STANDSTILL_SESSIONS - 1):
         return max(lost_at, committed_offset)
     return lost_at
+
+
+def _calendar(context: DecisionContext, broker_id: int, now_ms: int) -> dict[str, Any]:
+    live, registered = context.sessions.live(now_ms), context.state.brokers
+    verdict, off_ms = context.sessions.calendars.judge(broker_id, live, registered)
+    return {"calendar": verdict, "calendar_off_ms": off_ms}
 
 
 def settle_elrs(context: DecisionContext) -> ControllerResult[TickResponse]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 from penstock.errors import ApiError
@@ -43,6 +44,20 @@ class RegisterBrokerResponse:
     unknown_lost_log_dirs: tuple[str, ...] = ()  # of the request's: the broker was not registered with them
 
 
+class CalendarVerdict(StrEnum):
+    """The controller's verdict over a broker's calendar, by those of the other brokers."""
+
+    UNSPECIFIED = "unspecified"
+    """An older controller gives none."""
+    ALONE = "alone"
+    """No other broker tells its calendar."""
+    AGREES = "agrees"
+    """More than half of the brokers tell nearly the same."""
+    APART = "apart"
+    UNSETTLED = "unsettled"
+    """Too few have told theirs yet: the last verdict holds."""
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerHeartbeatRequest:
     cluster_id: str
@@ -52,6 +67,7 @@ class BrokerHeartbeatRequest:
     want_fence: bool = False
     want_shut_down: bool = False
     offline_log_dirs: tuple[str, ...] = ()  # directory ids of those that failed since the process started (KIP-858)
+    calendar_ms: int = 0  # the wall time of its machine; 0: an older broker, which does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +79,8 @@ class BrokerHeartbeatResponse:
     silent_ms: int = 0  # the controller had not heard from a majority of the quorum for so long
     must_have_read: int = 0  # the metadata offset at which the broker lost a leadership last, or an upper bound
     session_timeout_ms: int = 0  # the controller's; an older controller says none of the three
+    calendar: CalendarVerdict = CalendarVerdict.UNSPECIFIED
+    calendar_off_ms: int = 0  # by so much the broker's calendar is ahead of the middle one; negative: behind
 
 
 @dataclass(frozen=True, slots=True)

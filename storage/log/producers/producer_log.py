@@ -282,7 +282,7 @@ class ProducerLog:
     # -- silence, and the end ------------------------------------------------------------------------------------------
 
     def expire(self, now_ms: int) -> None:
-        """Forget the producers that were silent for `producer.id.expiration.ms`; `now_ms` is wall time, believed."""
+        """Forget the producers that were silent for `producer.id.expiration.ms` at `ProducerIds.expiry_ms`."""
         self._counted.expire(now_ms)
 
     def _some_forgotten(self) -> None:

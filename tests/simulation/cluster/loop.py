@@ -49,6 +49,10 @@ class MachineTime:
         off_ms = self._wall_offset_ms + by_ms - WALL_MS
         self._wall_offset_ms = WALL_MS + max(-CALENDAR_OFF_MS_MAX, min(off_ms, CALENDAR_OFF_MS_MAX))
 
+    def set_calendar(self, off_ms: int) -> None:
+        """The calendar is off by so much from now on, be it years."""
+        self._wall_offset_ms = WALL_MS + off_ms
+
     def boot_ms(self) -> int:
         return self.now_ms() + self._suspended_ms
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tests.simulation.cluster.calendars.calendar_plan import CalendarPlan
 from tests.simulation.cluster.flood_plan import FloodPlan
 from tests.simulation.cluster.network import Weather
 
@@ -361,6 +362,8 @@ class Plan:
     """The quota of each client id, at each broker: bytes a second that it may produce, and fetch."""
     security: SecurityPlan | None = None
     floods: tuple[FloodPlan, ...] = ()
+    calendars: CalendarPlan | None = None
+    """Whose calendars are wrong; None: nobody's by more than a fault makes it."""
 
     @property
     def brokers(self) -> tuple[int, ...]:

@@ -4,6 +4,7 @@
     python -m tests.simulation.cluster --seed 7 --transcript         one seed again, and all that happened
     python -m tests.simulation.cluster --seeds 0-29 --lost-disk      the same with the plans of lost_disk_plan.py
     python -m tests.simulation.cluster --seeds 0-99 --secure         the same, and each cluster is secured (security/)
+    python -m tests.simulation.cluster --seeds 0-199 --calendars     the same, and calendars are wrong (calendars/)
     python -m tests.simulation.cluster --shrink 7                    the shortest story that still fails as seed 7 does
     python -m tests.simulation.cluster --sum FILE [FILE …]           rows of earlier campaigns as one
     python -m tests.simulation.cluster --mutants [NAME …]            a hunt for mistakes, see mutants/hunt.py
@@ -23,6 +24,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
+from tests.simulation.cluster.calendars.drawn_calendars import with_calendars
 from tests.simulation.cluster.campaign import Campaign, row_of
 from tests.simulation.cluster.drawn_plan import SECONDS, draw_plan
 from tests.simulation.cluster.drawn_security import with_security
@@ -36,12 +38,16 @@ from tests.simulation.cluster.world import Outcome, World
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def run_seed(seconds: float, transcript: bool, lost_disk: bool, secure: bool, seed: int) -> tuple[Outcome, float]:
+def run_seed(
+    seconds: float, transcript: bool, lost_disk: bool, secure: bool, calendars: bool, seed: int
+) -> tuple[Outcome, float]:
     """The outcome, and the processor time that it took."""
     began = time.process_time()
     plan = draw_lost_disk_plan(seed) if lost_disk else draw_plan(seed, seconds)
     if secure:
         plan = with_security(plan, share=1.0)
+    if calendars:
+        plan = with_calendars(plan, share=1.0)
     return World(plan, transcript=transcript).run(), time.process_time() - began
 
 
@@ -64,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--transcript", action="store_true", help="the same with every change of the cluster's state")
     parser.add_argument("--lost-disk", action="store_true", help="a power cut of all, after which a disk is gone")
     parser.add_argument("--secure", action="store_true", help="clients log in, nodes show certificates, ACLs count")
+    parser.add_argument("--calendars", action="store_true", help="nodes' calendars are days and years wrong")
     parser.add_argument("--shrink", type=int, metavar="SEED", help="cut its plan down, print it and its transcript")
     parser.add_argument("--runs", type=int, default=RUNS_MAX, help="at most so many to shrink a plan")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="add a JSON line for each seed")
@@ -80,7 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     first, _, last = options.seeds.partition("-")
     seeds = [options.seed] if options.seed is not None else range(int(first), int(last or first) + 1)
     with multiprocessing.get_context("spawn").Pool(min(options.processes, len(seeds)), maxtasksperchild=20) as pool:
-        run = partial(run_seed, options.seconds, options.transcript, options.lost_disk, options.secure)
+        run = partial(
+            run_seed, options.seconds, options.transcript, options.lost_disk, options.secure, options.calendars
+        )
         return report(
             pool.imap_unordered(run, seeds),
             log=options.log or options.transcript,

@@ -22,6 +22,7 @@ from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.errors import PenstockError
 from penstock.types import Endpoint
 from tests.chaos.ledger import NO_KEY, encode_value
+from tests.simulation.cluster.calendars.keeper import Keeper
 from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.clients.checkpointed import CheckpointReader
 from tests.simulation.cluster.clients.cores import core_of
@@ -130,6 +131,7 @@ class Clients:
         self.transactions = Transactions(self)
         self.processings = [Processing(self, each) for each in plan.processings]
         self.sinks = [SinkApplication(self, each) for each in plan.sinks]
+        self.keeper = Keeper(self, plan.calendars) if plan.calendars is not None else None
         self.secured: Secured | None = None
         """Everything that is tried besides on a secured cluster."""
         self.possible_duplicates: dict[int, int] = {}
@@ -179,6 +181,8 @@ class Clients:
         async with self.admin() as admin:
             for topic in self.plan.topics:
                 await self._create(admin, topic)
+            if self.keeper is not None:
+                await self.keeper.create_topics(admin)
             if (rate := self.plan.byte_rate) is not None:
                 limits = {"producer_byte_rate": rate, "consumer_byte_rate": rate}
                 assert not any((await admin.alter_client_quotas({QuotaEntity(client_id=""): limits})).values())
@@ -216,6 +220,7 @@ class Clients:
             *(Operator(self, plan).work() for plan in self.plan.operators),
             *(Flooder(self, number, plan).work() for number, plan in enumerate(self.plan.floods)),
             *(self.secured.works() if self.secured is not None else []),
+            *(self.keeper.works() if self.keeper is not None else []),
         ]
 
     def producer(

@@ -32,6 +32,8 @@ from penstock.testing.layout import Layout
 from penstock.testing.ports import HOST, fixed_ports
 from penstock.types import Endpoint
 from tests.simulation.cluster import faults, torn_metadata
+from tests.simulation.cluster.calendars.calendar_plan import CalendarSetting
+from tests.simulation.cluster.calendars.keeper import FORGETS_S
 from tests.simulation.cluster.clients.readers import find_ends, read_final
 from tests.simulation.cluster.conditions import conditions, works
 from tests.simulation.cluster.disk_faults import DiskWork
@@ -175,6 +177,9 @@ class World:
             }
         )
         time = MachineTime(self.scheduler, node.clock_rate)
+        for setting in plan.calendars.settings if plan.calendars is not None else ():
+            if setting.node == index and setting.at_s < 0:
+                time.set_calendar(setting.off_ms)
         machine = Machine(f"node-{index}", config, self.network, self._failed, time)
         machine.faults.cold_share, machine.faults.sync_seconds = plan.cold_share, plan.sync_seconds
         machine.format(self.cluster_id, first_users(plan) if node.is_voter else ())
@@ -256,6 +261,9 @@ class World:
         begin_s = self.scheduler.now_s
         if self.plan.faults:
             self.at(begin_s + self.plan.faults[0].at_s, lambda: self._next(0, self.scheduler.now_s))
+        for setting in self.plan.calendars.settings if self.plan.calendars is not None else ():
+            if setting.at_s >= 0:
+                self.at(begin_s + setting.at_s, functools.partial(self._set_calendar, setting))
         self._run_to(begin_s + self.plan.seconds)
         for broken in clients.quotas.broken():
             self.fail(broken)
@@ -335,6 +343,8 @@ class World:
         self.network.weather = self.plan.weather
         self.network.late_next.clear()
         self.disks.end_all()
+        for index in {setting.node for setting in self.plan.calendars.settings} if self.plan.calendars else ():
+            self.machines[index].time.set_calendar(0)
         for machine in self.machines:
             machine.mend_disks()
             machine.power_back()
@@ -372,6 +382,17 @@ class World:
         self.outcome.healed_seconds = self.scheduler.now_s - began_s
         for wrong in clients.judge():
             self.fail(wrong)
+        if clients.keeper is not None:
+            clients.spawn(clients.keeper.ends())
+            self._until(lambda: clients.is_idle, 2 * FORGETS_S, "I91: everything is forgotten in its time")
+            for wrong in clients.keeper.wrong:
+                self.fail(wrong)
+
+    def _set_calendar(self, setting: CalendarSetting) -> None:
+        """A clock is set while its node runs, or is down."""
+        if not self.is_healing:
+            self.say(f"node-{setting.node}'s calendar is off by {setting.off_ms / 86_400_000:.2f} days")
+            self.machines[setting.node].time.set_calendar(setting.off_ms)
 
     def _find_outputs(self) -> None:
         """Groups that process write on until they are at the ends of what they read: those of what they made are known

@@ -143,6 +143,7 @@ class Cluster:
         fence: bool = False,
         stop: bool = False,
         offline: tuple[str, ...] = (),
+        calendar_ms: int = 0,
     ) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeatRequest(
             CLUSTER_ID,
@@ -152,6 +153,7 @@ class Cluster:
             want_fence=fence,
             want_shut_down=stop,
             offline_log_dirs=offline,
+            calendar_ms=calendar_ms,
         )
         return self.commit(self.controller.heartbeat(request, self.now_ms, self.image.offset))
 

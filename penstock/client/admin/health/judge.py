@@ -32,6 +32,7 @@ from penstock.client.admin.health.listener_checks import client_listeners, open_
 from penstock.client.admin.health.node_checks import (
     NOT_SEEN,
     certificates,
+    clocks,
     disk_use,
     group_progress,
     held_up_readers,
@@ -67,6 +68,7 @@ def judge(views: ClusterViews, quorum: QuorumInfo | None) -> ClusterHealth:
         held_up_readers(views),
         group_progress(views),
         certificates(views),
+        clocks(views),
         releases(views),
         settings(views),
         client_listeners(views),

@@ -1,5 +1,5 @@
-"""Judges what each broker says of itself beside its replicas: certificates, disks, release, settings, groups that stand
-still, and readers that an open transaction holds up.
+"""Judges what each broker says of itself beside its replicas: certificates, disks, clock, release, settings, groups
+that stand still, and readers that an open transaction holds up.
 
 All of it works now, and will not for long, or is not as somebody believes: each finding is a warning, but a certificate
 that has ended, which lets nobody in. Controllers that are no brokers are not asked; their metrics tell it. An older
@@ -125,6 +125,20 @@ def _end(left_ms: int) -> str:
     if left_ms <= 0:
         return f"has ended {-left_ms // DAY_MS} days ago"
     return f"ends in {left_ms // DAY_MS} days" if left_ms >= DAY_MS else f"ends in {left_ms // 3_600_000} hours"
+
+
+def clocks(views: ClusterViews) -> HealthCheck:
+    """Brokers whose calendar is not to be trusted."""
+    found = [(s.node_id, s.calendar_fault) for s in views.standings if s.calendar_fault]
+    if not found:
+        return HealthCheck("clocks", OK, "no broker that answers has jumped in time, or is apart from the others")
+    return HealthCheck(
+        "clocks",
+        WARNING,
+        f"nothing is deleted by age on {nodes_listed([node_id for node_id, _ in found])}",
+        "set the time of that machine right, and run a time service on it (ops/runbooks/PenstockClockJumped.md)",
+        tuple(f"node {node_id}: {fault}" for node_id, fault in found[:PARTITIONS_NAMED_MAX]),
+    )
 
 
 def releases(views: ClusterViews) -> HealthCheck:

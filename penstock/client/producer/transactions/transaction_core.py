@@ -12,6 +12,9 @@ Errors by blame. *Retriable* ones stay within: the question is asked again. Afte
 (TransactionAbortedError) the user aborts and begins again. A *fatal* one (FatalProducerError) ends the producer. While
 it is not known how a transaction ended, the same end is asked for again: it is never told as the other one.
 
+A producer that was quiet for `transactional.id.expiration.ms` is *forgotten*. Its next transaction can only be aborted,
+and the abort asks for a new id, naming the old one (KIP-360): a newer instance fences it by that.
+
 Pure. The loop changes phases; other threads read them, and may note a failure. Not here: calls, flushes, and callers
 that wait (transactions.py).
 """
@@ -25,6 +28,7 @@ from penstock.errors import (
     BootstrapError,
     FatalProducerError,
     InvalidProducerEpochError,
+    InvalidProducerIdMappingError,
     InvalidTxnStateError,
     InvariantViolation,
     PenstockError,
@@ -35,6 +39,7 @@ from penstock.errors import (
     TransactionStateError,
     UnknownServerError,
 )
+from penstock.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 from penstock.messages.transactions.producers import EndTxnRequest, EndTxnResponse
 from penstock.tracebacks import without_frames
 from penstock.types import PRODUCER_EPOCH_MAX, ProducerIdAndEpoch
@@ -82,6 +87,7 @@ class TransactionCore:
         self.committed = self.aborted = 0
         self.untold_commit = False  # the last transaction was committed when nobody waited any more
         self._is_told = False  # the coordinator may know of the open transaction
+        self._is_forgotten = False  # the coordinator does not know the id of this producer any more
         self._unknown_ends = 0  # attempts to end it whose outcome is not known
         self._last_end = ""
 
@@ -146,7 +152,9 @@ class TransactionCore:
         thread."""
         if self.phase not in (Phase.OPEN, Phase.FLUSHING) or self.failure is not None:
             return
-        if isinstance(error, FatalProducerError):
+        if isinstance(error, InvalidProducerIdMappingError):
+            self._is_forgotten = True
+        elif isinstance(error, FatalProducerError):
             self._end_for_good(error)
             return
         self.failure = without_frames(error)
@@ -191,21 +199,26 @@ class TransactionCore:
         last = f"; the last one was {self._last_end}" if self._last_end else ""
         return f"there is no transaction to {what}{last}"
 
-    def on_flushed(self) -> EndTxnRequest | None:
-        """No batch waits any more. The question to the coordinator; None where there is nothing to tell it. Raises the
-        error of a commit of which a part has failed."""
+    def on_flushed(self) -> bool:
+        """No batch waits any more. False where there is nothing to tell the coordinator. Raises the error of a commit
+        of which a part has failed."""
         self._must_live()
         if self.phase is Phase.FLUSHING:
             if self.failure is not None:
                 self._move(Phase.OPEN)
                 raise self._aborted(self.failure)
             self._move(Phase.COMMITTING)
-        if not self._is_told or self.identity is None:
-            return None
-        is_committed = self.phase is Phase.COMMITTING
-        return EndTxnRequest(self.transactional_id, *self.identity, is_committed, bumps_epoch=True)
+        return (self._is_told or self._is_forgotten) and self.identity is not None
 
-    def on_ended(self, answer: EndTxnResponse | None, *, is_told: bool = True) -> bool:
+    def question(self, timeout_ms: int) -> EndTxnRequest | InitProducerIdRequest:
+        """The question to the coordinator by which the transaction ends."""
+        identity = self.identity or ProducerIdAndEpoch(-1, -1)
+        if self._is_forgotten:
+            return InitProducerIdRequest(self.transactional_id, timeout_ms, *identity)
+        is_committed = self.phase is Phase.COMMITTING
+        return EndTxnRequest(self.transactional_id, *identity, is_committed, bumps_epoch=True)
+
+    def on_ended(self, answer: EndTxnResponse | InitProducerIdResponse | None, *, is_told: bool = True) -> bool:
         """The transaction is ended, with True if it is committed; None: the coordinator never knew of it. `is_told`: a
         caller waits for this."""
         if answer is not None:
@@ -220,6 +233,7 @@ class TransactionCore:
         self.untold_commit = is_committed and not is_told
         self._last_end = "committed" if is_committed else "aborted"
         self.failure = self.doom = None
+        self._is_forgotten = False
         return is_committed
 
     def on_not_ended(self, error: PenstockError) -> None:
@@ -227,7 +241,13 @@ class TransactionCore:
         if is_passing(error) or not error.nothing_written:
             self._unknown_ends += not error.nothing_written
             return
-        if isinstance(error, NOT_COMMITTED) and self.phase is Phase.COMMITTING:
+        is_of_forgotten = isinstance(error, InvalidProducerIdMappingError) and not self._is_forgotten
+        if is_of_forgotten and self.phase is Phase.ABORTING:
+            self._is_forgotten = True
+            return
+        is_known = not is_of_forgotten or not self._unknown_ends
+        if (isinstance(error, NOT_COMMITTED) or is_of_forgotten) and self.phase is Phase.COMMITTING and is_known:
+            self._is_forgotten = is_of_forgotten
             self.failure = without_frames(error)
             self.doom = self._aborted(self.failure)
             self._move(Phase.OPEN)

@@ -33,7 +33,7 @@ from penstock.errors import (
 )
 from penstock.messages.client_apis import INIT_PRODUCER_ID
 from penstock.messages.groups.coordinators import CoordinatorType
-from penstock.messages.produce import InitProducerIdRequest
+from penstock.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 from penstock.messages.transactions.producers import EndTxnRequest, EndTxnResponse
 from penstock.messages.transactions.transaction_apis import END_TXN
 from penstock.types import PRODUCER_EPOCH_MAX, ProducerIdAndEpoch
@@ -197,8 +197,7 @@ class Transactions:
 
     async def _end(self) -> bool:
         await flush_whole(self._accumulator, self._sender)
-        request = self._core.on_flushed()
-        answer = await self._answer(request) if request is not None else None
+        answer = await self._answer() if self._core.on_flushed() else None
         is_committed = self._core.on_ended(answer, is_told=self._waiters > 0)
         if answer is not None and self._core.identity is not None:
             self._sender.on_producer_id(self._core.identity)
@@ -208,17 +207,20 @@ class Transactions:
                 positions.on_committed(self._offsets.coordinator_of(positions.group_id))
         return is_committed
 
-    async def _answer(self, request: EndTxnRequest) -> EndTxnResponse:
+    async def _answer(self) -> EndTxnResponse | InitProducerIdResponse:
         """The coordinator's answer, however long it takes: only a close, or an error that is final, ends it."""
         attempt = 0
         while True:
             attempt += 1
             try:
                 deadline_ms = self._cluster.clock.now_ms() + self._config.request_timeout_ms
-                return await self._coordinators.ask(END_TXN, request, deadline_ms)
+                question = self._core.question(self._config.transaction_timeout_ms)
+                if isinstance(question, EndTxnRequest):
+                    return await self._coordinators.ask(END_TXN, question, deadline_ms)
+                return await self._coordinators.ask(INIT_PRODUCER_ID, question, deadline_ms)
             except PenstockError as error:
                 self._core.on_not_ended(error)
-                _log.debug("transactional id %r: its end is asked for again: %s", request.transactional_id, error)
+                _log.debug("transactional id %r: its end is asked for again: %s", self._core.transactional_id, error)
             await asyncio.sleep(max(self._cluster.backoff.wait_ms(attempt), 1) / 1000)
 
     # -- close ---------------------------------------------------------------------------------------------------------

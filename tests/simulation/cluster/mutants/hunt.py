@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tests.simulation.cluster.drawn_plan import draw_plan
+from tests.simulation.cluster.mutants.calendars import CALENDARS
 from tests.simulation.cluster.mutants.checkpoints import CHECKPOINTS
 from tests.simulation.cluster.mutants.clients import CLIENTS
 from tests.simulation.cluster.mutants.configs import CONFIGS
@@ -69,6 +70,7 @@ MUTANTS = (
     *SINK,
     *SECURITY,
     *SHARES,
+    *CALENDARS,
     *TRANSACTIONS,
 )
 SEEDS_DRAWN = 100
@@ -104,7 +106,7 @@ def fit(plan: Plan, mutant: Mutant) -> tuple[int, int]:
     copies = min(topic.replication_factor for topic in plan.topics)
     if (mutant in TRANSACTIONS and not plan.transactors) or (mutant in SECURITY and plan.security is None):
         return -1000, -plan.seed
-    if mutant in SHARES and not plan.floods:
+    if (mutant in SHARES and not plan.floods) or (mutant in CALENDARS and plan.calendars is None):
         return -1000, -plan.seed
     if (mutant.is_replicated and copies < 2) or (mutant in QUORUM and len(plan.voters) < 3):
         return -1000, -plan.seed
@@ -154,7 +156,9 @@ def plans_for(mutant: Mutant, stories_max: int, seeds_max: int) -> Iterator[tupl
     """With their names, in the order in which they are tried."""
     for number, story in enumerate(mutant.stories):
         yield f"its own story, {number}", story
-    for number in range(0 if mutant in (*TRANSACTIONS, *SECURITY, *SHARES) else stories_max):  # these have neither
+    for number in range(
+        0 if mutant in (*TRANSACTIONS, *SECURITY, *SHARES, *CALENDARS) else stories_max
+    ):  # these have neither
         yield f"story {number}", draw_story(number, scene_of(mutant), mutant.kinds)
     for seed in ordered(mutant)[:seeds_max] if seeds_max else ():
         yield f"seed {seed}", draw_plan(seed)

@@ -6,6 +6,7 @@ import pytest
 
 from broker.jobs.wall_clock import JUMP_MS_MAX, WallClockGuard
 from penstock.clock import ManualClock
+from penstock.messages.nodes.brokers import CalendarVerdict as Verdict
 
 HOUR_MS = 3_600_000
 TO_1970_MS = -1_700_000_000_000
@@ -55,3 +56,46 @@ def test_a_node_that_starts_believes_the_clock_that_it_finds() -> None:
     clock.jump_wall(TO_2106_MS)
     assert guard.believed_wall_ms() is None
     assert believed(WallClockGuard(clock), clock)
+
+
+def compared() -> tuple[WallClockGuard, ManualClock]:
+    clock = ManualClock(now_ms=5_000)
+    return WallClockGuard(clock, is_compared=True), clock
+
+
+@pytest.mark.parametrize("verdict", [Verdict.AGREES, Verdict.ALONE, Verdict.UNSPECIFIED])
+def test_nothing_is_believed_before_the_first_verdict(verdict: Verdict) -> None:
+    guard, clock = compared()
+    assert guard.believed_wall_ms() is None and not guard.fault
+    guard.judged(Verdict.UNSETTLED, 0)
+    assert guard.believed_wall_ms() is None
+    guard.judged(verdict, 0)
+    assert believed(guard, clock)
+
+
+@pytest.mark.parametrize(("off_ms", "said"), [(TO_2106_MS, "s ahead of"), (TO_1970_MS, "s behind")])
+def test_a_calendar_apart_from_those_of_most_brokers_is_not_believed_until_it_agrees(off_ms: int, said: str) -> None:
+    guard, clock = compared()
+    clock.jump_wall(off_ms)
+    guard = WallClockGuard(clock, is_compared=True)
+    guard.judged(Verdict.APART, off_ms)
+    assert guard.believed_wall_ms() is None and said in guard.fault and not guard.is_believed
+    guard.judged(Verdict.UNSETTLED, off_ms)
+    assert guard.believed_wall_ms() is None
+    clock.jump_wall(-off_ms)
+    assert guard.believed_wall_ms() is None
+    guard.judged(Verdict.AGREES, 0)
+    assert believed(guard, clock) and guard.is_believed and not guard.fault
+
+
+def test_a_clock_that_has_jumped_is_right_once_other_brokers_agree_and_only_then() -> None:
+    guard, clock = compared()
+    guard.judged(Verdict.AGREES, 0)
+    assert believed(guard, clock)
+    clock.jump_wall(TO_2106_MS)
+    assert guard.believed_wall_ms() is None
+    for verdict in (Verdict.ALONE, Verdict.UNSETTLED):
+        guard.judged(verdict, 0)
+        assert guard.believed_wall_ms() is None and guard.fault
+    guard.judged(Verdict.AGREES, 0)
+    assert believed(guard, clock) and guard.jumps == 1

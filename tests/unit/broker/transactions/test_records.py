@@ -105,7 +105,7 @@ def test_the_first_version_of_a_value_is_read() -> None:
 
 
 def test_a_record_of_another_type_is_passed_over() -> None:
-    batch = build_batch([b"\0\0x", b"\0\0x"], keys=[b"\x03\xe9later", b"\0\x07other"], timestamps_ms=T0_MS)
+    batch = build_batch([b"\0\0x", b"\0\0x"], keys=[b"\x03\xeflater", b"\0\x07other"], timestamps_ms=T0_MS)
     part = read_transaction_log(batch, 0)
     assert (part.read, part.unknown, part.records) == (2, 2, [])
 

@@ -9,8 +9,10 @@ import pytest
 from penstock.record.batch import HEADER_BYTES, BatchHeader, pack_batch, read_header
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec, compress
+from penstock.record.markers import Marker, build_marker
 from penstock.record.reader import RecordColumns, columns_of_batch, read_columns
 from penstock.types import TimestampAndOffset
+from storage.append.append_origin import COORDINATOR
 from storage.log.log import Log
 from storage.log.log_reader import ColdLookUp, Records
 from storage.log_config import LogConfig
@@ -58,6 +60,23 @@ def test_it_is_what_reading_everything_finds(seed: int) -> None:
             if below >= log.log_start_offset:
                 assert place(max_timestamp(log, below)) == by_reading(log, below)
         assert place(max_timestamp(log)) == by_reading(log, log.log_end_offset)
+
+
+def test_a_marker_with_the_largest_time_is_found_as_in_kafka() -> None:
+    log = new_log(LosingFileSystem())
+    log.append.as_leader(batch(b"a", b"b"), 1, NOW_MS)
+    marker = build_marker(Marker(7, 0, True, 1), NOW_MS + 10**6)
+    log.append.as_leader(marker, 1, NOW_MS, COORDINATOR)
+    assert place(max_timestamp(log)) == (NOW_MS + 10**6, 2)
+    assert place(max_timestamp(log, below=2)) == by_reading(log, 2)
+
+
+def test_a_marker_whose_record_the_cleaner_took_is_no_record() -> None:
+    log = new_log(LosingFileSystem())
+    log.append.as_leader(batch(b"a", b"b"), 1, NOW_MS)
+    empty = pack_batch(read_header(build_marker(Marker(7, 0, True, 1), NOW_MS + 10**6))._replace(record_count=0), b"")
+    log.append.as_follower(pack_batch(read_header(empty)._replace(base_offset=2, leader_epoch=1), b""))
+    assert place(max_timestamp(log)) == by_reading(log, 2)
 
 
 def test_an_empty_range_has_none() -> None:

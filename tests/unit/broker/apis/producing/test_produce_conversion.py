@@ -39,7 +39,7 @@ from penstock.errors import (
 from penstock.messages.client_apis import PRODUCE
 from penstock.messages.produce import PartitionProduceResult, PartitionRecords, ProduceRequest, ProduceResponse
 from penstock.pb import broker_pb2 as pb
-from penstock.record.batch import pack_batch, read_header
+from penstock.record.batch import HEADER_BYTES, pack_batch, read_header
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
@@ -128,6 +128,29 @@ def test_where_nothing_is_to_be_done_nobody_waits(partitions: dict[TopicPartitio
         assert converter.begin(asked(body)) is None
     assert converter.begin(asked(produce((ZSTD, ZSTD_BATCH), (ZSTD, b"garbage")))) is None
     converter.close()
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+def test_only_clients_that_may_not_compute_the_largest_time_have_their_records_looked_at(
+    partitions: dict[TopicPartition, Partition], codec: Codec
+) -> None:
+    right = build_batch([b"a", b"b", b"c"], timestamps_ms=[5, 9, 5], codec=codec)
+    wrong = pack_batch(read_header(right)._replace(max_timestamp_ms=5), right[HEADER_BYTES:])
+    converter = ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES)
+    body = produce((PLAIN, wrong))
+    assert converter.begin(asked(body)) is None and body.partitions[0].records is wrong
+    body.computes_largest_times = False
+    request = asked(body)
+
+    async def scenario() -> None:
+        begun = converter.begin(request)
+        assert (begun is None) is (codec is Codec.NONE), "a small batch is looked at at once, others in a thread"
+        if begun is not None:
+            await begun
+
+    asyncio.run(scenario())
+    converter.close()
+    assert bytes(body.partitions[0].records) == right
 
 
 def test_the_keys_of_a_compacted_topic_are_looked_at_before_the_queue(

@@ -204,7 +204,7 @@ def test_a_list_leaves_out_the_groups_that_nobody_can_read() -> None:
         assert {group.group_id for group in listed.groups} == {one for one in GROUPS if partition_of(one, 4) != 0}
         of_it = next(one for one in GROUPS if partition_of(one, 4) == 0)
         answer = await broker.answered(broker.submit(commit(of_it, 1)))
-        assert isinstance(answer, CoordinatorNotAvailableError) and "offset 2" in str(answer)
+        assert isinstance(answer, CoordinatorNotAvailableError) and "offset 3" in str(answer)
 
     run(scenario)
 
@@ -213,13 +213,13 @@ def test_acks_of_all_replicas_are_waited_for_and_a_lost_lead_is_an_error() -> No
     async def scenario(broker: GroupBroker) -> None:
         number = partition_of("g", 4)
         done = broker.submit(commit("g", 1))
-        await broker.until(lambda: broker.partition(number).log.flushed_offset == 1)
+        await broker.until(lambda: broker.partition(number).log.flushed_offset == 2)
         await asyncio.sleep(0.01)
         assert not done.is_complete, "the follower does not have it"
         broker.acknowledge(number)
         assert isinstance(await broker.answered(done), OffsetCommitResponse)
         lost = broker.submit(commit("g", 2))
-        await broker.until(lambda: broker.partition(number).log.log_end_offset == 2)
+        await broker.until(lambda: broker.partition(number).log.log_end_offset == 3)
         broker.elect(OTHER, number)
         answer = await broker.answered(lost)
         assert isinstance(answer, CoordinatorNotAvailableError) and not answer.nothing_written

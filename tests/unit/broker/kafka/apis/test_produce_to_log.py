@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker.replication.leader.record_deletion import delete_below
-from penstock.record.batch import PLACEMENT_BYTES, read_header
+from penstock.record.batch import HEADER_BYTES, PLACEMENT_BYTES, pack_batch, read_header
 from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
@@ -49,6 +49,23 @@ def test_the_time_of_the_append_is_in_the_answer_and_in_the_log(tmp_path: Path) 
         assert read_header(stored(door)).max_timestamp_ms == now_ms
 
     at_door(tmp_path, story, LogConfig(message_timestamp_type="LogAppendTime"))
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+@pytest.mark.parametrize("said_ms", [-1, 0, 5])
+@pytest.mark.parametrize("count", [3, 3_000])
+def test_the_largest_time_is_that_of_the_records_whatever_the_header_says(
+    said_ms: int, codec: Codec, count: int, tmp_path: Path
+) -> None:
+    """Old Sarama says -1, kafka-go the time of the last record; retention and look-ups go by it."""
+
+    async def story(door: Door) -> None:
+        right = build_batch([b"v" * 9] * count, timestamps_ms=[5, 9_000, *[5] * (count - 2)], codec=codec)
+        wrong = pack_batch(read_header(right)._replace(max_timestamp_ms=said_ms), right[HEADER_BYTES:])
+        assert (await door.send(wrong)).error_code == 0
+        assert stored(door)[PLACEMENT_BYTES:] == right[PLACEMENT_BYTES:]
+
+    at_door(tmp_path, story)
 
 
 def test_the_log_start_is_in_the_answer_also_of_a_refusal(tmp_path: Path) -> None:

@@ -31,10 +31,23 @@ from penstock.errors import (
     UnknownServerError,
     UnsupportedVersionError,
 )
+from penstock.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 from penstock.messages.transactions.producers import EndTxnRequest, EndTxnResponse
 from penstock.types import ProducerIdAndEpoch
 
 ME = ProducerIdAndEpoch(7, 3)
+
+
+TIMEOUT_MS = 60_000
+
+
+def end_of(core: TransactionCore) -> EndTxnRequest | None:
+    """The end that the coordinator is asked for once all is flushed; None where it is told nothing."""
+    if not core.on_flushed():
+        return None
+    asked = core.question(TIMEOUT_MS)
+    assert isinstance(asked, EndTxnRequest)
+    return asked
 
 
 def core_in(phase: Phase) -> TransactionCore:
@@ -65,8 +78,10 @@ def test_each_transaction_is_ended_under_its_own_epoch_and_the_answer_gives_the_
         core.check_takes()
         core.on_sent()
         ends()
-        request = core.on_flushed()
-        assert request == EndTxnRequest("tx", 7, 3 + number, ends == core.begin_commit, bumps_epoch=True)
+        assert core.on_flushed()
+        assert core.question(TIMEOUT_MS) == EndTxnRequest(
+            "tx", 7, 3 + number, ends == core.begin_commit, bumps_epoch=True
+        )
         core.on_ended(EndTxnResponse(7, 4 + number))
     assert (core.committed, core.aborted, core.identity) == (2, 1, ProducerIdAndEpoch(7, 6))
 
@@ -90,7 +105,7 @@ def test_a_coordinator_that_never_heard_of_a_transaction_is_not_told_of_its_end(
     core = core_in(Phase.READY)
     core.begin()
     (core.begin_commit if commits else core.begin_abort)()
-    assert core.on_flushed() is None
+    assert not core.on_flushed()
     core.on_ended(None)
     assert core.identity == ME and core.phase is Phase.READY
 
@@ -155,11 +170,63 @@ def test_after_a_failed_batch_a_transaction_can_only_be_aborted() -> None:
         assert isinstance(caught.value.__cause__, MessageTooLargeError)
     assert isinstance(core.doom, TransactionAbortedError)
     core.begin_abort()
-    assert core.on_flushed() == EndTxnRequest("tx", 7, 3, is_committed=False, bumps_epoch=True)
+    assert core.on_flushed()
+    assert core.question(TIMEOUT_MS) == EndTxnRequest("tx", 7, 3, is_committed=False, bumps_epoch=True)
     core.on_ended(EndTxnResponse(7, 4))
     assert core.doom is None
     core.begin()
     core.check_takes()
+
+
+def forgotten() -> InvalidProducerIdMappingError:
+    return InvalidProducerIdMappingError("transactional id 'tx' does not belong to producer 7")
+
+
+def test_a_producer_that_was_forgotten_aborts_by_a_new_id_and_goes_on() -> None:
+    core = core_in(Phase.OPEN)
+    core.on_failed(forgotten())
+    with pytest.raises(TransactionAbortedError):
+        core.begin_commit()
+    core.begin_abort()
+    assert core.on_flushed()
+    assert core.question(TIMEOUT_MS) == InitProducerIdRequest("tx", TIMEOUT_MS, 7, 3), "it names the id that it had"
+    core.on_not_ended(NetworkError("no answer"))
+    assert core.question(TIMEOUT_MS) == InitProducerIdRequest("tx", TIMEOUT_MS, 7, 3)
+    core.on_ended(InitProducerIdResponse(9, 0))
+    core.begin()
+    core.on_sent()
+    core.begin_commit()
+    assert core.on_flushed()
+    assert core.question(TIMEOUT_MS) == EndTxnRequest("tx", 9, 0, is_committed=True, bumps_epoch=True)
+
+
+def test_a_newer_instance_fences_a_producer_that_was_forgotten() -> None:
+    core = core_in(Phase.OPEN)
+    core.on_failed(forgotten())
+    core.begin_abort()
+    core.on_flushed()
+    with pytest.raises(ProducerFencedError):
+        core.on_not_ended(ProducerFencedError("another has begun"))
+    assert core.phase is Phase.FATAL
+
+
+def test_an_abort_finds_out_that_the_producer_was_forgotten() -> None:
+    core = core_in(Phase.ABORTING)
+    core.on_not_ended(forgotten())
+    assert core.question(TIMEOUT_MS) == InitProducerIdRequest("tx", TIMEOUT_MS, 7, 3)
+    with pytest.raises(FatalProducerError):
+        core.on_not_ended(forgotten())
+
+
+def test_a_commit_of_a_forgotten_producer_is_not_told_as_aborted_if_an_attempt_may_have_done_it() -> None:
+    core = core_in(Phase.COMMITTING)
+    with pytest.raises(TransactionAbortedError):
+        core.on_not_ended(forgotten())
+    assert core.phase is Phase.OPEN
+    core = core_in(Phase.COMMITTING)
+    core.on_not_ended(NetworkError("no answer"))
+    with pytest.raises(FatalProducerError, match="may have committed"):
+        core.on_not_ended(forgotten())
 
 
 def test_a_batch_that_fails_in_the_flush_of_a_commit_ends_the_commit() -> None:
@@ -174,7 +241,7 @@ def test_a_batch_that_fails_in_the_flush_of_a_commit_ends_the_commit() -> None:
 def test_an_abort_takes_over_a_commit_that_still_flushes() -> None:
     core = core_in(Phase.FLUSHING)
     core.begin_abort()
-    request = core.on_flushed()
+    request = end_of(core)
     assert request is not None and not request.is_committed
 
 
@@ -207,7 +274,7 @@ def test_an_end_whose_outcome_is_not_known_is_asked_for_again(phase: Phase, erro
     core.on_flushed()
     core.on_not_ended(error)
     assert core.phase is phase
-    again = core.on_flushed()
+    again = end_of(core)
     assert again is not None and again.is_committed is (phase is Phase.COMMITTING)
 
 
@@ -216,7 +283,6 @@ def test_an_end_whose_outcome_is_not_known_is_asked_for_again(phase: Phase, erro
     [
         (ProducerFencedError("newer"), ProducerFencedError),
         (InvalidProducerEpochError("epoch 4 counts"), ProducerFencedError),
-        (InvalidProducerIdMappingError("another id"), InvalidProducerIdMappingError),
         (InvalidRequestError("bad"), FatalProducerError),
         (UnsupportedVersionError("old"), FatalProducerError),
     ],
@@ -254,7 +320,7 @@ def test_a_commit_that_the_coordinator_refuses_can_be_aborted(error: PenstockErr
     with pytest.raises(TransactionAbortedError, match=str(error)):
         core.on_not_ended(error)
     core.begin_abort()
-    request = core.on_flushed()
+    request = end_of(core)
     assert request is not None and not request.is_committed
 
 
@@ -308,7 +374,7 @@ def test_what_a_user_is_told_is_what_the_coordinator_has_done(seed: int) -> None
     def end(begin: Callable[[], object]) -> None:
         epoch = core.identity.epoch if core.identity is not None else -1
         begin()
-        request = core.on_flushed()
+        request = end_of(core)
         while request is not None:
             answer = coordinator.end(request) if draw.random() < 0.6 else None
             if answer is not None and draw.random() < 0.5:
@@ -316,7 +382,7 @@ def test_what_a_user_is_told_is_what_the_coordinator_has_done(seed: int) -> None
                 told.append((epoch, request.is_committed))
                 return
             core.on_not_ended(NetworkError("lost"))
-            request = core.on_flushed()
+            request = end_of(core)
         core.on_ended(None)
 
     for _ in range(40):

@@ -1,0 +1,1 @@
+"""Nodes whose calendars are days and years wrong, and what must not be forgotten by that."""
