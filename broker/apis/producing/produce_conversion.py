@@ -1,9 +1,10 @@
 """Converts produced batches in threads, before their request is queued for the handlers: compresses them with their
-topic's codec, checks that every record of a compacted topic has a key, and names the records whose times are refused.
+topic's codec, checks that every record can be read, and of a compacted topic has a key, and names the records whose
+times are refused.
 
 Compressing a large batch takes milliseconds, and on the event loop every client would wait for it. In a thread, only
 the stream that sent the batch waits: its door reads no further request meanwhile, so its requests stay in order. A
-batch that already has the codec, which is the usual case, costs a look at its header.
+batch that already has the codec, which is the usual case, costs a short look here, and no thread.
 
 Correctness does not depend on this module. The append itself converts a batch that was not converted here (because the
 leader or the configuration changed meanwhile). The produce API reports a batch that is refused here, after its own
@@ -30,7 +31,8 @@ from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
 from storage.append.header_check import MAX_UNPACKED_BYTES
 from storage.append.key_validation import KeyedRecords
-from storage.append.recompression import is_due, prepared
+from storage.append.recompression import is_due, prepared, seen_at_once
+from storage.append.record_validation import ReadableRecords
 from storage.append.time_validation import has_bad_times
 from storage.log_config import LogConfig
 
@@ -98,6 +100,10 @@ class ProduceConverter:
             config = self._config_of(key, topic_id)
             if config is None or (self._may_write is not None and not self._may_write(request, key.topic)):
                 continue
+            seen = seen_at_once(records, config)
+            if seen is not None:
+                records = seen
+                body.partitions[index] = body.partitions[index]._replace(records=records)
             if is_due(records, config) or has_bad_times(records, config, now_ms):
                 work.append(_Work(index, records, config))
         return self._convert(request, body, work) if work else None
@@ -132,7 +138,7 @@ class ProduceConverter:
                 left = min(left_bytes, MAX_UNPACKED_BYTES)
                 made = prepared(one.records, one.config, now_ms, left, may_take_long=True)
                 left_bytes -= made.unpacked_bytes
-                outcomes.append(KeyedRecords(made.records) if one.config.is_compacted else bytes(made.records))
+                outcomes.append(_marked(made.records, one.config))
             except ApiError as error:
                 outcomes.append(without_frames(error))
             except Exception as error:
@@ -149,3 +155,10 @@ class ProduceConverter:
 
     def __repr__(self) -> str:
         return f"ProduceConverter({self._requests} requests, {self._bytes_before} bytes became {self._bytes_after})"
+
+
+def _marked(records: Buffer, config: LogConfig) -> bytes:
+    """Records that were looked at here carry a mark, so the append does not look at them again."""
+    if config.is_compacted:
+        return KeyedRecords(records)
+    return ReadableRecords(records) if config.validates_records else bytes(records)

@@ -55,8 +55,8 @@ def describe_producers_plan(parts: DoorParts) -> MakePlan:
                 answer.active_producers = [_state(one) for one in result.producers]
                 if result.error is not None:
                     key, topic_id = question.partition, question.topic_id
-                    error = unless_elsewhere(parts.image(), parts.node_id, key, topic_id, result.error)
-                    _fail(answer, error, asked.version)
+                    why = unless_elsewhere(parts.image(), parts.node_id, key, topic_id, result.error)
+                    _fail(answer, why, asked.version)
         return response
 
     return plan

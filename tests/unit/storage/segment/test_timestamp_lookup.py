@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from penstock.types import TimestampAndOffset
 from storage.log.log import Log
 from tests.support.look_ups import max_timestamp, offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.storage import NOW_MS, batch, new_log
+from tests.support.storage import NOW_MS, SMALL, batch, new_log
 
 
 def by_reading(log: Log, below: int) -> tuple[int, int] | None:
@@ -63,7 +64,7 @@ def test_an_empty_range_has_none() -> None:
 
 
 def test_a_batch_that_cannot_be_decoded_stops_no_look_up(caplog: pytest.LogCaptureFixture) -> None:
-    log = new_log(LosingFileSystem())
+    log = new_log(LosingFileSystem(), replace(SMALL, record_validation="headers"))
     junk = read_header(batch(b"a", timestamp_ms=NOW_MS + 500))
     log.append.as_leader(batch(b"a", timestamp_ms=NOW_MS), 1, NOW_MS)
     log.append.as_leader(pack_batch(junk, b"\xff" * 30), 1, NOW_MS)
