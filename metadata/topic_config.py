@@ -1,8 +1,9 @@
 """The configuration of a topic: the table of keys, validation, and the typed view that storage and brokers use.
 
-Keys, types, defaults and ranges are Kafka's (kafka.apache.org, "Topic configs"), with two exceptions: `flush.policy` is
-ours, and Kafka's keys that would do nothing here are those of idle_topic_keys.py. A topic stores only its overrides, as
-text. Other values come from the node's configuration under `broker_key`, and then from the default in the table.
+Keys, types, defaults and ranges are Kafka's (kafka.apache.org, "Topic configs"), with these exceptions: `flush.policy`
+and `record.validation` are ours, and Kafka's keys that would do nothing here are those of idle_topic_keys.py. A topic
+stores only its overrides, as text. Other values come from the node's configuration under `broker_key`, and then from
+the default in the table.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _MIN_SEGMENT_BYTES: Final = 1024
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 FLUSH_POLICY: Final = "flush.policy"
+RECORD_VALIDATION: Final = "record.validation"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
 
 
@@ -155,6 +157,13 @@ _TABLE: Final = {
         1,
         "How many replicas, with the leader, must hold a write with acks=all before it is acked.",
         1,
+    ),
+    "log.record.validation": string(
+        RECORD_VALIDATION,
+        "records",
+        "What a leader looks at before it takes a batch: its records, each, unpacked if they are compressed, as Kafka's"
+        " leader does, or only its headers: cheaper, and one faulty producer can stop every reader of a partition.",
+        ("records", "headers"),
     ),
     "log.retention.bytes": byte_count(
         "retention.bytes",

@@ -35,6 +35,7 @@ class LogConfig:
     flush_messages: int | None = None
     flush_ms: int | None = None
     message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = "CreateTime"
+    record_validation: Literal["records", "headers"] = "records"
     message_timestamp_before_max_ms: int | None = None
     message_timestamp_after_max_ms: int | None = 60 * 60 * 1000
     compression_type: str = "producer"
@@ -61,6 +62,11 @@ class LogConfig:
             raise ConfigError(f"segment.index.bytes = {self.segment_index_bytes}: must be at least {MIN_INDEX_BYTES}")
         if self.index_interval_bytes < 0:
             raise ConfigError(f"index.interval.bytes = {self.index_interval_bytes}: must not be negative")
+
+    @property
+    def validates_records(self) -> bool:
+        """True when a leader looks at each record of a producer's batch."""
+        return self.record_validation == "records"
 
     @property
     def is_compacted(self) -> bool:

@@ -112,6 +112,7 @@ class NodeConfig:
     log_message_timestamp_type: str
     log_message_timestamp_before_max_ms: int
     log_message_timestamp_after_max_ms: int
+    log_record_validation: str
     unclean_leader_election_enable: bool
     auto_create_topics_enable: bool
     num_replica_fetchers: int

@@ -29,10 +29,11 @@ LOOP_GROWTH = 4
 DECODING_ERRORS = (CorruptMessageError, MessageTooLargeError, UnsupportedCompressionTypeError)
 """The errors of a batch whose records cannot be decoded although its checksum is right.
 
-A log appends batches without decoding their records. So a producer can store bytes that are no records, or that unpack
-to more than a reader accepts. That is no damage: every replica holds the same bytes, and no copy is better. Code of the
-broker that decodes records names such a batch in the node's log and goes on behind it; it must never take a log out of
-use for it. Damaged bytes are found by the checksum BEFORE (storage/segment/batch_scan.py)."""
+A topic with record.validation=headers, and a log of an older release, have batches whose records nobody looked at: a
+producer can have stored bytes that are no records, or that unpack to more than a reader accepts. That is no damage:
+every replica holds the same bytes, and no copy is better. Code of the broker that decodes records names such a batch in
+the node's log and goes on behind it; it must never take a log out of use for it. The checksum finds damage BEFORE
+(storage/segment/batch_scan.py)."""
 _NULL_ZIGZAG = 1
 
 

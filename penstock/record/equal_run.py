@@ -62,7 +62,36 @@ def take_equal_run(data: bytes, at: int, end: int, count: int) -> EqualRun | Non
     shape = _shape(data, at, end)
     if shape is None or shape.offset_at - shape.time_at > MAX_TIME_WIDTH:
         return None
-    run = min(count, (end - at) // shape.stride, MAX_RUN_RECORDS)
+    run = _of_one_shape(data, at, min(count, (end - at) // shape.stride, MAX_RUN_RECORDS), shape)
+    if run < MIN_RUN_RECORDS:
+        return None
+    times, run = _varint_column(data, at + shape.time_at, shape.offset_at - shape.time_at, shape.stride, run)
+    deltas, run = _offset_column(data, at + shape.offset_at, shape.key_length_at - shape.offset_at, shape.stride, run)
+    if run < MIN_RUN_RECORDS:
+        return None
+    keys, values = _cut_fields(data, at, run, shape)
+    return EqualRun(at + run * shape.stride, deltas[:run], times[:run], keys, values)
+
+
+def leading_equal_records(data: bytes, at: int, end: int, count: int, first_delta: int) -> tuple[int, int]:
+    """How many of the `count` records at `at` have the first one's shape and offset deltas that count up from
+    `first_delta`, and the position behind them; (0, at) where they are few. Nothing is cut out."""
+    shape = _shape(data, at, end)
+    if shape is None or shape.offset_at - shape.time_at > MAX_TIME_WIDTH:
+        return 0, at
+    run = _of_one_shape(data, at, min(count, (end - at) // shape.stride, MAX_RUN_RECORDS), shape)
+    if run >= MIN_RUN_RECORDS:
+        run = _of_one_width(data, at + shape.time_at, shape.offset_at - shape.time_at, shape.stride, run)
+    if run >= MIN_RUN_RECORDS:
+        width = shape.key_length_at - shape.offset_at
+        deltas, run = _offset_column(data, at + shape.offset_at, width, shape.stride, run)
+        if not isinstance(deltas, range) or deltas.start != first_delta:
+            return 0, at
+    return (run, at + run * shape.stride) if run >= MIN_RUN_RECORDS else (0, at)
+
+
+def _of_one_shape(data: bytes, at: int, run: int, shape: _Shape) -> int:
+    """How many of `run` records have the first one's lengths, null marks and header count."""
     fixed = (
         *range(shape.time_at - 1),
         *range(shape.key_length_at, shape.key_at),
@@ -72,13 +101,8 @@ def take_equal_run(data: bytes, at: int, end: int, count: int) -> EqualRun | Non
     for place in fixed:
         run = _leading(data, at + place, shape.stride, run)
         if run < MIN_RUN_RECORDS:
-            return None
-    times, run = _varint_column(data, at + shape.time_at, shape.offset_at - shape.time_at, shape.stride, run)
-    deltas, run = _offset_column(data, at + shape.offset_at, shape.key_length_at - shape.offset_at, shape.stride, run)
-    if run < MIN_RUN_RECORDS:
-        return None
-    keys, values = _cut_fields(data, at, run, shape)
-    return EqualRun(at + run * shape.stride, deltas[:run], times[:run], keys, values)
+            break
+    return run
 
 
 def _shape(data: bytes, at: int, end: int) -> _Shape | None:
@@ -121,14 +145,27 @@ def _varint_column(data: bytes, at: int, width: int, stride: int, run: int) -> t
     if all(column.count(column[:1]) == run for column in columns):
         zigzag, _ = decode_zigzag(data, at)
         return [zigzag] * run, run
-    for place, column in enumerate(columns):
-        continues = b"\x00" if place == width - 1 else b"\x01"
-        run = min(run, len(column) - len(column.translate(_CONTINUES).lstrip(continues)))
+    run = _leading_width(columns, run)
     numbers = list(columns[0])
     for place, column in enumerate(columns[1:], start=1):
         shift = 7 * place
         numbers = [number & (1 << shift) - 1 | byte << shift for number, byte in zip(numbers, column, strict=True)]
     return numbers, run
+
+
+def _of_one_width(data: bytes, at: int, width: int, stride: int, run: int) -> int:
+    """For how many of `run` records the varint at this place has this width."""
+    return _leading_width(
+        [data[at + place : at + place + (run - 1) * stride + 1 : stride] for place in range(width)], run
+    )
+
+
+def _leading_width(columns: Sequence[bytes], run: int) -> int:
+    """How many varints, given by columns of their bytes, end with the last column."""
+    for place, column in enumerate(columns):
+        continues = b"\x00" if place == len(columns) - 1 else b"\x01"
+        run = min(run, len(column) - len(column.translate(_CONTINUES).lstrip(continues)))
+    return run
 
 
 def _offset_column(data: bytes, at: int, width: int, stride: int, run: int) -> tuple[Sequence[int], int]:

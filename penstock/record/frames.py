@@ -27,7 +27,7 @@ ZSTD_MAGIC = 0xFD2FB528
 MAGIC_BYTES = 4
 SKIPPABLE_MAGIC, SKIPPABLE_MASK = 0x184D2A50, 0xFFFFFFF0
 
-LZ4_VERSION_MASK, LZ4_VERSION = 0xC0, 0x40
+LZ4_VERSION_MASK, LZ4_VERSION, LZ4_INDEPENDENT_BIT = 0xC0, 0x40, 0x20
 LZ4_BLOCK_CHECK_BIT, LZ4_CONTENT_SIZE_BIT, LZ4_CONTENT_CHECK_BIT, LZ4_DICTIONARY_BIT = 0x10, 0x08, 0x04, 0x01
 LZ4_STORED_BIT = 0x80000000
 LZ4_MAX_RATIO = 255
@@ -42,6 +42,12 @@ ZSTD_RAW, ZSTD_RLE, ZSTD_COMPRESSED = 0, 1, 2
 def lz4_output_bound(data: Buffer) -> int:
     """An upper bound of what an lz4 stream unpacks to."""
     return _output_bound(data, "lz4", LZ4_MAGIC, _lz4_frame)
+
+
+def has_linked_blocks(data: Buffer, at: int) -> bool:
+    """True if the lz4 frame at `at` says that its blocks need the ones before (KIP-57), False for a frame to skip."""
+    is_frame = int.from_bytes(data[at : at + MAGIC_BYTES], "little") == LZ4_MAGIC
+    return is_frame and not data[at + MAGIC_BYTES] & LZ4_INDEPENDENT_BIT
 
 
 def zstd_output_bound(data: Buffer) -> int:

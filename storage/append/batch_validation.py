@@ -1,9 +1,9 @@
 """Every check of an append, made before any byte is written. Pure.
 
 A leader checks batches strictly (header_check.py: which batches each origin may write). A follower takes batches as the
-leader placed them (placing.py), and checks that they continue its log and are undamaged. Records inside a batch are not
-parsed: the checksum proves that they are as the producer wrote them, and a broker that decompressed them would do the
-clients' work. Only the keys of compacted topics are read (key_validation.py).
+leader placed them (placing.py), and checks that they continue its log and are undamaged. Only a leader looks at the
+records inside a batch, once: that they can be read (record_validation.py), and have keys where the topic is compacted
+(key_validation.py).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from penstock.record.verifier import WRONG_CHECKSUM, count_fault, epoch_order_fa
 from storage.append.append_origin import PRODUCER, AppendOrigin
 from storage.append.header_check import check_fetched_room, check_produced_batch, from_leader
 from storage.append.key_validation import check_keys
+from storage.append.record_validation import check_readable
 from storage.append.time_validation import check_times
 from storage.disk.file_system import Bytes
 from storage.log_config import MAX_SEGMENT_BYTES, LogConfig
@@ -60,6 +61,8 @@ def check_produced(
         raise RecordListTooLargeError(
             f"{offsets} records do not fit into a segment, whose index holds offsets up to {MAX_RELATIVE_OFFSET}"
         )
+    if config.validates_records and origin is PRODUCER:
+        check_readable(records, batches)
     if config.is_compacted:
         check_keys(records, batches)
     return batches

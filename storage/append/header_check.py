@@ -16,8 +16,7 @@ announce 2^31 records, or an unpacked size that no reader takes. These must hold
 For a leader's batch, a follower checks here only that the body has room for the records: compacted batches have fewer
 records than offsets. It accepts everything else that the leader accepted, because replicas are equal.
 
-Records are not parsed here, so a bad body with a right checksum is accepted. Its reader reports the batch and goes on
-behind it. Not here: sizes, times and checksums (`batch_validation.py`).
+Not here: the records (`record_validation.py`), and sizes, times and checksums (`batch_validation.py`).
 """
 
 from __future__ import annotations

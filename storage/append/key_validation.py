@@ -1,7 +1,7 @@
 """Checks that every record of a compacted topic has a key: a record without one could never be compacted away.
 
-The only check of an append that looks into the records, so it is made for compacted topics only, as in Kafka
-(INVALID_RECORD). Compressed batches are unpacked for it, within a budget for the whole append. Values are stepped over.
+Made for compacted topics only, as in Kafka (INVALID_RECORD), AFTER it was found that the records can be read
+(record_validation.py). Compressed batches are unpacked, within a budget for the whole append. Values are stepped over.
 
 That takes long for a large batch, so if possible a thread does it earlier
 (broker/apis/producing/produce_conversion.py): `KeyedRecords` are bytes that have passed, and are not checked again.
@@ -18,6 +18,7 @@ from penstock.record.codecs import Codec
 from penstock.record.reader import batch_body
 from penstock.record.row_scan import scan_rows
 from storage.append.header_check import MAX_UNPACKED_BYTES
+from storage.append.record_validation import ReadableRecords
 from storage.disk.file_system import Bytes
 
 LOOP_BYTES_MAX = 16 * 1024
@@ -27,7 +28,7 @@ LOOP_BYTES_MAX = 16 * 1024
 WITHOUT_KEY = "has no key; the topic is compacted (cleanup.policy), and every record of it needs one"
 
 
-class KeyedRecords(bytes):
+class KeyedRecords(ReadableRecords):
     """Whole batches of which every record has a key."""
 
 

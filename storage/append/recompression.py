@@ -24,6 +24,7 @@ from storage.append.append_origin import PRODUCER, AppendOrigin
 from storage.append.batch_validation import check_produced, check_size
 from storage.append.header_check import MAX_UNPACKED_BYTES, check_unpacked
 from storage.append.key_validation import takes_long
+from storage.append.record_validation import ReadableRecords, readable_at_once
 from storage.disk.file_system import Bytes
 from storage.log_config import LogConfig
 
@@ -100,15 +101,29 @@ def in_topic_codec(
 
 
 def is_due(records: Bytes, config: LogConfig) -> bool:
-    """True if `prepared` takes long. It reads headers only; the append refuses bad batches."""
-    may_convert = config.compression_type != "producer"
-    if not may_convert and not config.is_compacted:
+    """True if `prepared` takes long. The append refuses bad headers."""
+    may_convert, is_known = config.compression_type != "producer", isinstance(records, ReadableRecords)
+    looks_at_records = config.is_compacted or (config.validates_records and not is_known)
+    if not may_convert and not looks_at_records:
         return False
     try:
         batches = list(iter_headers(records))
-        return (may_convert and _needs_conversion(batches, config)) or (config.is_compacted and takes_long(batches))
+        if may_convert and _needs_conversion(batches, config):
+            return True
+        return looks_at_records and bool(batches) and (not config.is_compacted or takes_long(batches))
     except ApiError:
         return False
+
+
+def seen_at_once(records: Bytes, config: LogConfig) -> ReadableRecords | None:
+    """The records, marked, if a short look shows that every reader takes them; None where a thread must look, or
+    nobody. Bad headers are the append's to refuse."""
+    if not config.validates_records or config.is_compacted:
+        return None
+    try:
+        return readable_at_once(records, list(iter_headers(records)))
+    except ApiError:
+        return None
 
 
 def _needs_conversion(batches: Batches, config: LogConfig) -> bool:

@@ -30,6 +30,7 @@ from tests.support.storage import NOW_MS, TOPIC_ID, TP
 DIRECTORY = "/d/orders-0"
 RETENTION_MS = 1000
 COMPACT = LogConfig(
+    record_validation="headers",  # so that a test can put records there that nobody reads
     segment_bytes=600,
     index_interval_bytes=100,
     cleanup_policy="compact",

@@ -1,10 +1,10 @@
 """Converts produced batches in threads, before their request is queued for the handlers: compresses them with their
-topic's codec, checks that every record of a compacted topic has a key, sets the largest timestamps of clients that may
-not have done so, and names the records whose times are refused.
+topic's codec, checks that every record can be read, and of a compacted topic has a key, sets the largest timestamps of
+clients that may not have done so, and names the records whose times are refused.
 
 Compressing a large batch takes milliseconds, and on the event loop every client would wait for it. In a thread, only
 the stream that sent the batch waits: its door reads no further request meanwhile, so its requests stay in order. A
-batch that already has the codec, which is the usual case, costs a look at its header.
+batch that already has the codec, which is the usual case, costs a short look here, and no thread.
 
 A topic's owner chooses its codec and level, and a batch may take seconds. So a party has half of the threads, one at
 least, and parties take turns.
@@ -37,7 +37,8 @@ from penstock.types import TopicPartition
 from storage.append.header_check import MAX_UNPACKED_BYTES
 from storage.append.key_validation import KeyedRecords
 from storage.append.largest_time import measuring_takes_long, with_largest_times
-from storage.append.recompression import is_due, prepared
+from storage.append.recompression import is_due, prepared, seen_at_once
+from storage.append.record_validation import ReadableRecords
 from storage.append.time_validation import has_bad_times
 from storage.log_config import LogConfig
 
@@ -112,10 +113,14 @@ class ProduceConverter:
             is_measured = not body.computes_largest_times
             if is_measured and not measuring_takes_long(records):
                 measured, _ = with_largest_times(records, 0)
+                is_measured = False
                 if measured is not records:
                     records = bytes(measured)
                     body.partitions[index] = body.partitions[index]._replace(records=records)
-                is_measured = False
+            seen = None if is_measured else seen_at_once(records, config)
+            if seen is not None:
+                records = seen
+                body.partitions[index] = body.partitions[index]._replace(records=records)
             if is_measured or is_due(records, config) or has_bad_times(records, config, now_ms):
                 work.append(_Work(index, records, config, is_measured))
         return self._convert(request, body, work) if work else None
@@ -162,7 +167,7 @@ class ProduceConverter:
                     left_bytes, left = left_bytes - unpacked_bytes, left - unpacked_bytes
                 made = prepared(records, one.config, now_ms, left, may_take_long=True)
                 left_bytes -= made.unpacked_bytes
-                outcomes.append(KeyedRecords(made.records) if one.config.is_compacted else bytes(made.records))
+                outcomes.append(_marked(made.records, one.config))
             except ApiError as error:
                 outcomes.append(without_frames(error))
             except Exception as error:
@@ -179,3 +184,10 @@ class ProduceConverter:
 
     def __repr__(self) -> str:
         return f"ProduceConverter({self._requests} requests, {self._bytes_before} bytes became {self._bytes_after})"
+
+
+def _marked(records: Buffer, config: LogConfig) -> bytes:
+    """Records that were looked at here carry a mark, so the append does not look at them again."""
+    if config.is_compacted:
+        return KeyedRecords(records)
+    return ReadableRecords(records) if config.validates_records else bytes(records)

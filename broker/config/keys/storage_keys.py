@@ -45,6 +45,7 @@ TOPICS = (
         _of_topic("message.timestamp.type"),
         _of_topic("message.timestamp.before.max.ms", "How old a producer's time may be."),
         _of_topic("message.timestamp.after.max.ms", "How far ahead a producer's time may be."),
+        _of_topic("record.validation", "What a leader looks at: each record, or headers alone. Not of Kafka's."),
     ),
     *for_all(
         _of_topic("unclean.leader.election.enable", "Let a replica out of sync lead if no other lives: loses data."),

@@ -33,7 +33,7 @@ KAFKAS = {
 
 
 def test_every_key_of_kafka_is_known() -> None:
-    assert EVERY_TOPIC_KEY.keys() == KAFKAS | {"flush.policy"}
+    assert EVERY_TOPIC_KEY.keys() == KAFKAS | {"flush.policy", "record.validation"}
     assert not TOPIC_CONFIGS.keys() & IDLE_TOPIC_KEYS.keys()
 
 

@@ -38,6 +38,7 @@ VALUES = {
     "log.message.timestamp.after.max.ms": "13000",
     "log.message.timestamp.before.max.ms": "14000",
     "log.message.timestamp.type": "LogAppendTime",
+    "log.record.validation": "headers",
     "log.retention.bytes": "15000",
     "log.retention.ms": "16000",
     "log.roll.jitter.ms": "17",

@@ -133,9 +133,10 @@ def test_the_records_of_one_append_fit_the_index_of_one_segment() -> None:
     most = (60 << 20) // 7
     batches = MAX_RELATIVE_OFFSET // most
 
-    assert len(check_produced(announcing(most, body, Codec.ZSTD) * batches, CREATE_TIME, NOW_MS)) == batches
+    config = LogConfig(record_validation="headers")
+    assert len(check_produced(announcing(most, body, Codec.ZSTD) * batches, config, NOW_MS)) == batches
     with pytest.raises(RecordListTooLargeError, match="whose index holds"):
-        check_produced(announcing(most, body, Codec.ZSTD) * (batches + 1), CREATE_TIME, NOW_MS)
+        check_produced(announcing(most, body, Codec.ZSTD) * (batches + 1), config, NOW_MS)
 
 
 def test_what_honest_producers_send_is_taken() -> None:
@@ -149,7 +150,7 @@ def test_what_honest_producers_send_is_taken() -> None:
 
 def test_unpacking_finds_the_lie_that_a_packed_body_hides() -> None:
     lie = announcing(1000, compress(Codec.ZSTD, bytes(500)), Codec.ZSTD)
-    log = new_log(LosingFileSystem(), LogConfig(compression_type="uncompressed"))
+    log = new_log(LosingFileSystem(), LogConfig(compression_type="uncompressed", record_validation="headers"))
 
     with pytest.raises(InvalidRecordError, match="unpacks to 500 bytes announces 1000 records, but has room for 71"):
         log.append.as_leader(lie, 0, NOW_MS)

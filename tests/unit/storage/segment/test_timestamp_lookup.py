@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -22,7 +23,7 @@ from storage.segment.cold_read import ColdRead
 from storage.segment.timestamp_lookup import LOOP_BYTES_MAX, VAIN_BATCHES_MAX, TimeLookUp
 from tests.support.look_ups import max_timestamp, offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
-from tests.support.storage import NOW_MS, batch, new_log
+from tests.support.storage import NOW_MS, SMALL, batch, new_log
 
 
 def by_reading(log: Log, below: int) -> tuple[int, int] | None:
@@ -89,7 +90,7 @@ def test_an_empty_range_has_none() -> None:
 
 
 def test_a_batch_that_cannot_be_decoded_stops_no_look_up() -> None:
-    log = new_log(LosingFileSystem())
+    log = new_log(LosingFileSystem(), replace(SMALL, record_validation="headers"))
     junk = read_header(batch(b"a", timestamp_ms=NOW_MS + 500))
     log.append.as_leader(batch(b"a", timestamp_ms=NOW_MS), 1, NOW_MS)
     log.append.as_leader(pack_batch(junk, b"\xff" * 30), 1, NOW_MS)

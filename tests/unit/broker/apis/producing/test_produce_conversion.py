@@ -45,6 +45,7 @@ from penstock.record.codecs import Codec
 from penstock.record.reader import read_records
 from penstock.types import TopicPartition
 from storage.append.key_validation import KeyedRecords
+from storage.append.record_validation import ReadableRecords
 from tests.support.machine import NOW_NS, THREADS
 from tests.support.partitions import NOBODY, TOPIC_ID, make_partition, state
 from tests.support.sinks import CALLER, Sink
@@ -56,6 +57,12 @@ VALUES = [b"a value %d" % (row % 5) for row in range(200)]
 GZIP = build_batch(VALUES, timestamps_ms=1_700_000_000_000, codec=Codec.GZIP)
 ZSTD_BATCH = build_batch(VALUES, timestamps_ms=1_700_000_000_000, codec=Codec.ZSTD)
 BROKEN = pack_batch(read_header(GZIP), b"no gzip")
+LARGE = build_batch([b"v" * 1_000] * 900, timestamps_ms=1_700_000_000_000)
+"""Its records are equal."""
+MANY = build_batch([b"v" * (row % 90) for row in range(9_000)], timestamps_ms=1_700_000_000_000)
+_THREE = build_batch([b"a", b"b", b"c"], timestamps_ms=1_700_000_000_000)
+LYING = pack_batch(read_header(_THREE), _THREE[HEADER_BYTES:].replace(b"\x02b", b"\x04b"))
+"""Record 1 says that its value has two bytes."""
 LIMIT_BYTES = 1 << 20
 
 
@@ -112,7 +119,7 @@ def test_only_partitions_that_want_another_codec_are_converted(partitions: dict[
         Codec.ZSTD,
         Codec.GZIP,
     ]
-    assert body.partitions[3].records is ZSTD_BATCH and body.partitions[0].records is GZIP
+    assert body.partitions[3].records == ZSTD_BATCH and body.partitions[0].records == GZIP
     assert [part.partition for part in body.partitions] == [PLAIN, ZSTD, SNAPPY, ZSTD, ELSEWHERE]
     assert [record.value for record in read_records(body.partitions[2].records)] == VALUES
     after = len(body.partitions[1].records) + len(body.partitions[2].records)
@@ -123,7 +130,7 @@ def test_where_nothing_is_to_be_done_nobody_waits(partitions: dict[TopicPartitio
     converter = ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES)
     partitions[SNAPPY].become_follower(state(leader_id=2), NOBODY)
 
-    for records in (GZIP, b"", b"garbage" * 5):
+    for records in (GZIP, LARGE, b"", b"garbage" * 5):
         body = produce((PLAIN, records), (SNAPPY, records), (ELSEWHERE, records))
         assert converter.begin(asked(body)) is None
     assert converter.begin(asked(produce((ZSTD, ZSTD_BATCH), (ZSTD, b"garbage")))) is None
@@ -131,14 +138,14 @@ def test_where_nothing_is_to_be_done_nobody_waits(partitions: dict[TopicPartitio
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
-def test_only_clients_that_may_not_compute_the_largest_time_have_their_records_looked_at(
+def test_only_clients_that_may_not_compute_the_largest_time_have_it_measured(
     partitions: dict[TopicPartition, Partition], codec: Codec
 ) -> None:
     right = build_batch([b"a", b"b", b"c"], timestamps_ms=[5, 9, 5], codec=codec)
     wrong = pack_batch(read_header(right)._replace(max_timestamp_ms=5), right[HEADER_BYTES:])
-    converter = ProduceConverter(partitions.get, ManualClock(), executor(), LIMIT_BYTES)
+    converter = ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES)
     body = produce((PLAIN, wrong))
-    assert converter.begin(asked(body)) is None and body.partitions[0].records is wrong
+    assert converter.begin(asked(body)) is None and body.partitions[0].records == wrong
     body.computes_largest_times = False
     request = asked(body)
 
@@ -151,6 +158,33 @@ def test_only_clients_that_may_not_compute_the_largest_time_have_their_records_l
     asyncio.run(scenario())
     converter.close()
     assert bytes(body.partitions[0].records) == right
+
+
+def test_records_are_looked_at_at_once_or_by_a_thread_and_not_again(
+    partitions: dict[TopicPartition, Partition],
+) -> None:
+    converter = ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES)
+    body = produce((PLAIN, GZIP), (PLAIN, LARGE))
+    assert converter.begin(asked(body)) is None, "a short look at both is enough"
+    assert all(isinstance(part.records, ReadableRecords) for part in body.partitions)
+
+    body = produce((PLAIN, MANY), (PLAIN, BROKEN), (PLAIN, LYING), (PLAIN, GZIP))
+    refused = convert(converter, body)
+    assert isinstance(body.partitions[0].records, ReadableRecords) and body.partitions[0].records == MANY
+    assert {index: type(error) for index, error in refused.items()} == {1: CorruptMessageError, 2: InvalidRecordError}
+    assert [one.batch_index for one in refused[2].record_errors] == [1]
+
+
+def test_a_topic_whose_producers_are_believed_has_nothing_looked_at(
+    partitions: dict[TopicPartition, Partition],
+) -> None:
+    log = partitions[PLAIN].log
+    log.update_config(replace(log.config, record_validation="headers"))
+    converter = ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES)
+    body = produce((PLAIN, LYING), (PLAIN, MANY))
+    assert converter.begin(asked(body)) is None
+    assert body.partitions[0].records is LYING and body.partitions[1].records is MANY
+    converter.close()
 
 
 def test_the_keys_of_a_compacted_topic_are_looked_at_before_the_queue(
@@ -235,12 +269,12 @@ def test_a_party_has_half_of_the_threads_and_another_one_waits_for_none_of_its_b
     real, may_go_on = produce_conversion.prepared, threading.Event()
 
     def slow(records: Any, *arguments: Any, **options: Any) -> Any:
-        assert records is GZIP or may_go_on.wait(60), "the other party waits for a thread"
+        assert records == quick or may_go_on.wait(60), "the other party waits for a thread"
         return real(records, *arguments, **options)
 
     monkeypatch.setattr(produce_conversion, "prepared", slow)
     converter = ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES)
-    long = bytes(GZIP[:-1]) + GZIP[-1:]
+    quick = build_batch([b"quick"], timestamps_ms=1_700_000_000_000, codec=Codec.GZIP)
 
     def convert_for(user: str, records: bytes) -> asyncio.Future[None]:
         begun = converter.begin(asked(produce((ZSTD, records)), CALLER._replace(principal=f"User:{user}")))
@@ -248,11 +282,11 @@ def test_a_party_has_half_of_the_threads_and_another_one_waits_for_none_of_its_b
         return asyncio.ensure_future(begun)
 
     async def scenario() -> None:
-        many = [convert_for("many", long) for _ in range(4)]
+        many = [convert_for("many", GZIP) for _ in range(4)]
         await asyncio.sleep(0)
         many[0].cancel()  # its stream has ended; its thread goes on
         many[1].cancel()
-        await asyncio.wait_for(convert_for("other", GZIP), 30)
+        await asyncio.wait_for(convert_for("other", quick), 30)
         assert not many[2].done() and not many[3].done()
         may_go_on.set()
         await asyncio.gather(*many, return_exceptions=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
+import cramjam
 import pytest
 
 from broker.kafka.plan import ConnectionEnds
@@ -18,7 +19,7 @@ from broker.replication.hosting.assignment import TopicSettings
 from penstock.errors import ResourceExhaustedError
 from penstock.record.batch import HEADER_BYTES, MAGIC_AT, pack_batch, read_header
 from penstock.record.builder import build_batch
-from penstock.record.codecs import Codec
+from penstock.record.codecs import Codec, compress
 from penstock.types import Endpoint, LeaderHint, ListenerEndpoint
 from storage.log_config import LogConfig
 from tests.support.kafka_plans import OTHER, parts_of
@@ -60,6 +61,11 @@ COMPACTED = LogConfig(cleanup_policy="compact")
 IN_TIME = LogConfig(message_timestamp_before_max_ms=3_600_000, message_timestamp_after_max_ms=3_600_000)
 YEAR_3000_MS = 32_503_680_000_000
 
+CUT = compress(Codec.GZIP, plain(b"v" * 500)[HEADER_BYTES:])[:-4] + bytes(4)
+_LZ4 = cramjam.lz4.Compressor(level=1, content_checksum=False, block_linked=True)
+_LZ4.compress(plain(b"v" * 500)[HEADER_BYTES:])
+LINKED = bytes(_LZ4.finish())
+
 ROWS = {
     "a batch too large": Row(plain(b"x" * 2_000), 10, "max.message.bytes = 1000", SMALL_BATCHES),
     "a batch larger than a segment": Row(plain(b"x" * 3_000), 18, "segment.bytes = 2000", SMALL_SEGMENTS),
@@ -80,6 +86,16 @@ ROWS = {
     "unknown attributes": Row(changed(attributes=0x4000), 87, "some bits are not known"),
     "an unknown codec": Row(changed(attributes=6), 76, "codec"),
     "a broken stream": Row(changed(attributes=Codec.GZIP), 2, "gzip"),
+    "a record more than announced": Row(changed(plain(b"v", b"w"), record_count=1, last_offset_delta=0), 87, "behind"),
+    "a record less than announced": Row(changed(plain(b"v" * 9), record_count=2, last_offset_delta=1), 87, "record 1"),
+    "bytes behind the last record": Row(changed(body=plain()[HEADER_BYTES:] + b"zz"), 87, "2 bytes behind the last"),
+    "a header without a key": Row(changed(body=b"\x14\0\0\0\x01\x02v\x02\x01\x02v"), 87, "record 0"),
+    "a wrong offset delta": Row(changed(body=b"\x0e\0\0\x0a\x01\x02v\0"), 87, "offset delta 5"),
+    "a stream that is cut off": Row(changed(plain(codec=Codec.GZIP), CUT, attributes=Codec.GZIP), 87, "unpacked"),
+    "lz4 with linked blocks": Row(changed(body=LINKED, attributes=Codec.LZ4), 87, "KIP-57"),
+    "a record of a packed batch": Row(
+        changed(body=compress(Codec.ZSTD, plain()[HEADER_BYTES:] + b"zz"), attributes=Codec.ZSTD), 87, "2 bytes behind"
+    ),
     "a bomb": Row(
         changed(attributes=Codec.SNAPPY, body=b"\x80\x80\x80\xc2\x03" + b"x" * 9), 10, "unpacks to 943718400 bytes"
     ),

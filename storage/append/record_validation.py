@@ -1,0 +1,89 @@
+"""Checks that readers can read every record of a produced batch (`record.validation=records`, the default).
+
+A reader stands still at a batch that it cannot read, so one faulty producer could stop all readers of a partition.
+Kafka's leader looks at every record, too, and unpacks what is compressed. A batch with a fault is refused as a whole,
+and the answer names the record. With `record.validation=headers` a leader believes its producers.
+
+Most batches are looked at on the event loop: it takes 0.4 µs for a record without headers, and less for equal ones.
+Where it could take a millisecond, a thread does it, before the append (broker/apis/producing/produce_conversion.py).
+`ReadableRecords` are bytes that have passed, and are not looked at again. Checksums are verified BEFORE a batch is
+refused, so one with a fault was written so by its producer. Pure. Not here: the rules for one record
+(penstock/record/record_check.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from penstock.errors import CorruptMessageError, InvalidRecordError, MessageTooLargeError, RecordError
+from penstock.record.batch import HEADER_BYTES, BatchHeader
+from penstock.record.codecs import Codec
+from penstock.record.frames import has_linked_blocks
+from penstock.record.reader import batch_body
+from penstock.record.record_check import OF_THE_BATCH, are_quickly_read, records_fault
+from storage.append.header_check import MAX_UNPACKED_BYTES
+from storage.disk.file_system import Bytes
+
+LOOP_RECORDS_MAX: Final = 1_000
+"""The event loop looks at so many records of an append one by one."""
+LOOP_PACKED_BYTES_MAX, LOOP_UNPACKED_BYTES_MAX = 32 * 1024, 256 * 1024
+"""…and unpacks so much: gzip, the slowest, takes a quarter of a millisecond."""
+
+
+class ReadableRecords(bytes):
+    """Whole batches of which every record can be read."""
+
+
+def readable_at_once(records: Bytes, batches: Iterable[tuple[int, BatchHeader]]) -> ReadableRecords | None:
+    """The records, if every reader takes them; None if a thread must look at them. Their checksums may be wrong."""
+    data = ReadableRecords(records)
+    left_records, left_bytes = LOOP_RECORDS_MAX, LOOP_UNPACKED_BYTES_MAX
+    for position, header in batches:
+        is_packed = header.codec != Codec.NONE
+        if is_packed and header.size_bytes > LOOP_PACKED_BYTES_MAX:
+            return None
+        if header.codec == Codec.LZ4 and has_linked_blocks(data, position + HEADER_BYTES):
+            return None
+        try:
+            body, at, end = batch_body(data, position, header, left_bytes)
+        except (CorruptMessageError, MessageTooLargeError):
+            return None
+        if is_packed:
+            left_bytes -= len(body)
+        if not are_quickly_read(body, at, end, header.record_count, left_records):
+            return None
+        left_records -= min(header.record_count, left_records)
+    return data
+
+
+def check_readable(
+    records: Bytes, batches: Iterable[tuple[int, BatchHeader]], max_unpacked_bytes: int = MAX_UNPACKED_BYTES
+) -> None:
+    """InvalidRecordError for the first batch with a record that no reader takes; the record is named if the batch is
+    the only one. A stream that cannot be unpacked is such a batch, too."""
+    if isinstance(records, ReadableRecords):
+        return
+    data, left_bytes = bytes(records), max_unpacked_bytes
+    for position, header in batches:
+        what = f"the batch at byte {position}"
+        if header.codec == Codec.LZ4 and has_linked_blocks(data, position + HEADER_BYTES):
+            raise InvalidRecordError(
+                f"{what} has lz4 blocks that need the ones before, which Java's readers refuse (KIP-57): compress"
+                " each alone"
+            )
+        try:
+            body, at, end = batch_body(data, position, header, left_bytes)
+        except CorruptMessageError as error:
+            raise InvalidRecordError(f"{what} cannot be unpacked, so nobody could read it: {error}") from error
+        if header.codec != Codec.NONE:
+            left_bytes -= len(body)
+        fault = records_fault(body, at, end, header.record_count)
+        if fault is None:
+            continue
+        if fault.place == OF_THE_BATCH:
+            raise InvalidRecordError(f"{what} {fault.text}")
+        refusal = InvalidRecordError(f"record {fault.place} of {what} {fault.text}; nobody could read the batch")
+        if position == 0 and header.size_bytes == len(data):
+            refusal.record_errors = (RecordError(fault.place, f"the record {fault.text}"),)
+        raise refusal
