@@ -83,10 +83,9 @@ class BrokerParts:
         replication = make_replication(config, environment, *over, on_fatal)
         self.alter_partition, self.directories = replication.alter_partition, replication.directories
         self.leader_throttle, self.follower_throttle = replication.leader_throttle, replication.follower_throttle
-        self.fetchers, self.replicas = replication.fetchers, replication.replicas
+        self.fetchers, self.replicas, self.groups = replication.fetchers, replication.replicas, replication.groups
         self.log_dir_moves, self.publisher = replication.log_dir_moves, replication.publisher
-        self.groups, self.verifier = replication.groups, replication.verifier
-        self.transactions = replication.transactions
+        self.verifier, self.transactions = replication.verifier, replication.transactions
         upkeep = schedule_upkeep(config, environment, log_manager, disks, self.replicas)
         self.upkeep, self.disk_rooms, self.stable_offsets = upkeep
 

@@ -3508,9 +3508,10 @@ type NodeStanding struct {
 	SettingsDigest  string                 `protobuf:"bytes,17,opt,name=settings_digest,json=settingsDigest,proto3" json:"settings_digest,omitempty"`                                                                        // of its configuration file, without what is its own: equal on nodes with equal settings
 	Certificates    []*CertificateStanding `protobuf:"bytes,18,rep,name=certificates,proto3" json:"certificates,omitempty"`                                                                                                  // one for each listener with TLS
 	LogDirRooms     []*LogDirRoom          `protobuf:"bytes,19,rep,name=log_dir_rooms,json=logDirRooms,proto3" json:"log_dir_rooms,omitempty"`
-	StuckGroups     []*StuckGroup          `protobuf:"bytes,20,rep,name=stuck_groups,json=stuckGroups,proto3" json:"stuck_groups,omitempty"` // coordinated here, those that stand still for longest; not all of many
-	HeldUp          int32                  `protobuf:"varint,21,opt,name=held_up,json=heldUp,proto3" json:"held_up,omitempty"`               // partitions led here whose readers of committed records an open transaction holds up
-	IsPartial       bool                   `protobuf:"varint,22,opt,name=is_partial,json=isPartial,proto3" json:"is_partial,omitempty"`      // the caller may not describe the cluster: all that needs this right is left out
+	StuckGroups     []*StuckGroup          `protobuf:"bytes,20,rep,name=stuck_groups,json=stuckGroups,proto3" json:"stuck_groups,omitempty"`       // coordinated here, those that stand still for longest; not all of many
+	HeldUp          int32                  `protobuf:"varint,21,opt,name=held_up,json=heldUp,proto3" json:"held_up,omitempty"`                     // partitions led here whose readers of committed records an open transaction holds up
+	IsPartial       bool                   `protobuf:"varint,22,opt,name=is_partial,json=isPartial,proto3" json:"is_partial,omitempty"`            // the caller may not describe the cluster: all that needs this right is left out
+	CalendarFault   string                 `protobuf:"bytes,23,opt,name=calendar_fault,json=calendarFault,proto3" json:"calendar_fault,omitempty"` // why nothing is deleted by age there; empty: its calendar is believed
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -3697,6 +3698,13 @@ func (x *NodeStanding) GetIsPartial() bool {
 		return x.IsPartial
 	}
 	return false
+}
+
+func (x *NodeStanding) GetCalendarFault() string {
+	if x != nil {
+		return x.CalendarFault
+	}
+	return ""
 }
 
 type CertificateStanding struct {
@@ -4783,7 +4791,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\btroubles\x18\b \x03(\v2\x1d.penstock.v1.PartitionTroubleR\btroubles\x1a:\n" +
 	"\fLeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\x83\b\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xaa\b\n" +
 	"\fNodeStanding\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12\x16\n" +
 	"\x06fenced\x18\x02 \x01(\bR\x06fenced\x12&\n" +
@@ -4810,7 +4818,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\fstuck_groups\x18\x14 \x03(\v2\x17.penstock.v1.StuckGroupR\vstuckGroups\x12\x17\n" +
 	"\aheld_up\x18\x15 \x01(\x05R\x06heldUp\x12\x1d\n" +
 	"\n" +
-	"is_partial\x18\x16 \x01(\bR\tisPartial\x1a@\n" +
+	"is_partial\x18\x16 \x01(\bR\tisPartial\x12%\n" +
+	"\x0ecalendar_fault\x18\x17 \x01(\tR\rcalendarFault\x1a@\n" +
 	"\x12ListenerTypesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xae\x01\n" +

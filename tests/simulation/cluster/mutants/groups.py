@@ -177,7 +177,7 @@ GROUPS = (
     Mutant(
         "a group is asked while it loads",
         "seam: the state is what the log says",
-        (Edit(LedShard._why_not, "if self.state is ShardState.LOADING:", "if False:"),),
+        (Edit(LedShard._not_led, "if self.state is ShardState.LOADING:", "if False:"),),
         stories=BOOKS_THAT_LOAD_SLOWLY,
     ),
     Mutant(
@@ -188,8 +188,8 @@ GROUPS = (
             Edit(ShardLog.is_led, "leading.leader_epoch == self._lead.leader_epoch", "True"),
             Edit(
                 LedShard._woken,
-                "if self._why_not() is not None:",
-                "if self._why_not() is not None:\n        self._wake.by(self._ports.clock.now_ms() + HELD_MS)",
+                "if self._not_led() is not None:",
+                "if self._not_led() is not None:\n        self._wake.by(self._ports.clock.now_ms() + HELD_MS)",
             ),
         ),
         stories=LEADERS_THAT_LEAD_AGAIN,

@@ -148,8 +148,8 @@ QUORUM = (
         (
             Edit(
                 Following.attach,
-                "    self.has_fetched = False\n",
-                "    self.has_fetched = False\n    log = self._shared.log\n"
+                "    self.has_fetched, self._heard_ms = False, 0\n",
+                "    self.has_fetched, self._heard_ms = False, 0\n    log = self._shared.log\n"
                 "    if log.log_end_offset > log.high_watermark:\n        self._truncate(log.high_watermark)\n",
             ),
         ),
