@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock import ConsumerRecord, Output, Position, TopicPartition
 from penstock.client.consumer.fetching.partition_state import GenerationOffset, PartitionState
-from penstock.client.producer.transactions.transaction_core import TransactionCore
+from penstock.client.producer.transactions.transaction_core import Phase, TransactionCore
 from penstock.clock import ManualClock
 from penstock.errors import ProducerFencedError
 from penstock.messages.transactions.producers import EndTxnResponse
@@ -222,13 +222,13 @@ class WorldProducer:
             self.world.moment()
         except KeyboardInterrupt as error:
             interruption = error
-        request = self.core.on_flushed()
-        if request is not None:
+        answer: EndTxnResponse | None = None
+        if self.core.on_flushed():
             try:
-                self.world.end(self.name, self._epoch, is_committed=request.is_committed)
+                self.world.end(self.name, self._epoch, is_committed=self.core.phase is Phase.COMMITTING)
             except ProducerFencedError as error:
                 self.core.on_not_ended(error)
-        answer = EndTxnResponse(1, self._epoch) if request is not None else None
+            answer = EndTxnResponse(1, self._epoch)
         self.core.on_ended(answer, is_told=interruption is None)
         if interruption is not None:
             raise interruption
