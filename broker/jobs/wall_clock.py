@@ -99,7 +99,7 @@ class WallClockGuard:
         self.off_ms = off_ms
         if verdict is CalendarVerdict.UNSETTLED:
             return
-        self._most_offset_ms = _of_most(verdict, self._told_offset_ms, off_ms)
+        self._note_most(verdict, off_ms)
         was_believed, self._waits = self.is_believed, False
         self._is_apart = verdict is CalendarVerdict.APART
         if self._is_apart and was_believed:
@@ -109,6 +109,17 @@ class WallClockGuard:
             self._offset_ms = self._told_offset_ms
         if not was_believed and self.is_believed:
             _log.warning("the clock agrees with those of most brokers: records are deleted by age again")
+
+    def _note_most(self, verdict: CalendarVerdict, off_ms: int) -> None:
+        """The middle one of calendars that are all apart may be wrong, too. So while this one is apart, a middle one
+        that is further behind than what this process has agreed with is not followed."""
+        if verdict is CalendarVerdict.AGREES:
+            self._most_offset_ms = self._told_offset_ms
+        elif verdict is CalendarVerdict.APART:
+            middle_ms = self._told_offset_ms - off_ms
+            self._most_offset_ms = max(middle_ms, middle_ms if self._most_offset_ms is None else self._most_offset_ms)
+        else:
+            self._most_offset_ms = None
 
     def believed_wall_ms(self) -> int | None:
         """The wall time, or None while nothing may be deleted by it."""
@@ -140,9 +151,3 @@ class WallClockGuard:
 
     def __repr__(self) -> str:
         return f"WallClockGuard({'believed' if self.is_believed else 'not believed'}, {self.jumps} jumps)"
-
-
-def _of_most(verdict: CalendarVerdict, told_offset_ms: int, off_ms: int) -> int | None:
-    if verdict is CalendarVerdict.AGREES:
-        return told_offset_ms
-    return told_offset_ms - off_ms if verdict is CalendarVerdict.APART else None

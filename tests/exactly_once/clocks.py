@@ -1,7 +1,8 @@
 """The calendars of the nodes of a cluster, each of which a test can set while its process runs.
 
 A node's process finds by how many seconds it is off in a file beside its configuration, which survives its restarts
-(tests/alerts_fire/clock_of_a_node/). The machine's own clock stays as it is. Not here: what must hold meanwhile.
+(tests/alerts_fire/clock_of_a_node/). The machine's own clock stays as it is. At any time the middle one of three
+calendars is right: where two are wrong, one is ahead and one behind. Not here: what must hold meanwhile.
 """
 
 from __future__ import annotations
@@ -21,8 +22,7 @@ from penstock.testing import Cluster
 OWN_CLOCKS: Final = Path(__file__).parents[1] / "alerts_fire" / "clock_of_a_node"
 DAY_S: Final = 86_400
 OFFS_S: Final = (8 * DAY_S, -8 * DAY_S, 30 * DAY_S, -30 * DAY_S, 2 * DAY_S, -2 * DAY_S, 56 * 365 * DAY_S)
-"""Far apart, so that no two wrong calendars agree. 1970 is one more."""
-WRONG_MAX: Final = 2
+"""Far apart. 1970 is one more."""
 INSTANT_S: Final = 0.5
 
 
@@ -56,9 +56,8 @@ class Clocks:
     def change(self) -> str:
         """One calendar jumps, is set right, or is wrong for an instant; what was done."""
         wrong = [node for node, off_s in self._offs_s.items() if off_s]
-        kinds = ["instant", "jump", *(["right"] if wrong else [])]
-        kind = self._draw.choice(kinds)
-        node = self._draw.choice(wrong if kind == "right" or len(wrong) >= WRONG_MAX else list(self._offs_s))
+        kind = self._draw.choice(["instant", "jump", *(["right"] if wrong else [])])
+        node = self._draw.choice(wrong if kind == "right" or len(wrong) > 1 else list(self._offs_s))
         before_s = self._offs_s[node]
         self.changes[kind] += 1
         if kind == "right":
@@ -73,11 +72,10 @@ class Clocks:
         return text
 
     def _jump(self, node: int) -> None:
-        off_s = self._draw.choice([one for one in (*OFFS_S, None) if one not in self._offs_s.values()])
-        if off_s is None:
-            self.set_to_1970(node)
-        else:
-            self.set(node, off_s)
+        """To the other side of the right time than the one of the other calendar that is wrong."""
+        other_s = next((off_s for other, off_s in self._offs_s.items() if other != node and off_s), 0)
+        offs_s = [off_s for off_s in (*OFFS_S, -int(time.time())) if off_s * other_s <= 0]
+        self.set(node, self._draw.choice([off_s for off_s in offs_s if off_s != self._offs_s[node]]))
 
     def all_right(self) -> None:
         for node in self._offs_s:

@@ -148,6 +148,16 @@ def test_a_calendar_that_was_behind_from_the_start_stamps_by_those_of_most_broke
     assert guard.stamps.wall_ms() == clock.wall_ms()
 
 
+def test_the_middle_of_calendars_that_are_all_apart_is_not_followed_below_what_was_agreed_before() -> None:
+    guard, clock = compared()
+    judge(guard, Verdict.AGREES)
+    clock.jump_wall(-30 * 24 * HOUR_MS)
+    judge(guard, Verdict.APART, -22 * 24 * HOUR_MS)  # the middle one is eight days behind
+    assert stamped_off(guard, clock, -30 * 24 * HOUR_MS) == 0
+    judge(guard, Verdict.APART, -38 * 24 * HOUR_MS)  # and now it is ahead: that loses nothing
+    assert stamped_off(guard, clock, -30 * 24 * HOUR_MS) == 8 * 24 * HOUR_MS
+
+
 @pytest.mark.parametrize("verdict", [Verdict.AGREES, Verdict.APART])
 def test_a_calendar_that_is_ahead_stamps_by_itself(verdict: Verdict) -> None:
     guard, clock = compared()
