@@ -1,6 +1,7 @@
 """Groups, transactions, atomic batches and records on three nodes whose calendars are days and years apart.
 
     python -m tests.exactly_once.calendars --minutes 10
+    python -m tests.exactly_once.calendars --spark         Spark's sink on such nodes (tests/spark_exactly_once/)
 
 Node 1 begins eight days ahead, and node 2 in 1970. In each round one calendar jumps, or is set right, or is wrong for
 an instant; in every second one a leader is killed (-9) and comes back with the calendar that it had. One at most is
@@ -27,8 +28,9 @@ from typing import Final
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.errors import TransactionAbortedError
 from penstock.testing import Cluster
-from tests.exactly_once.clocks import DAY_S, Clocks, own_clocks
+from tests.exactly_once.clocks import Clocks, own_clocks
 from tests.exactly_once.kept import PARTITIONS, Kept, values_of
+from tests.spark_exactly_once import campaign as spark
 from tests.support.campaign_directory import in_directory
 
 NODES: Final = 3
@@ -52,6 +54,7 @@ LED: Final = ("__consumer_offsets", "__transaction_state", "stamped")
 """The leader of the first partition of one of these is killed."""
 PLACES: Final = [TopicPartition("in", number) for number in range(PARTITIONS)]
 DRAIN_S: Final = 120.0
+SPARK_ROWS, SPARK_KILLS, SPARK_CHANGES_S = 12_000, 3, 5.0
 
 
 class Disliked(Exception):
@@ -126,9 +129,7 @@ def run(goes_on: Callable[[int], bool], directory: Path, seed: int, say: Callabl
     draw = random.Random(seed)
     with ExitStack() as stack:
         cluster = Cluster(NODES, CONFIG, directory=directory / "cluster")
-        clocks = Clocks(cluster, directory / "cluster", NODES, draw)
-        clocks.set(1, 8 * DAY_S)
-        clocks.set_to_1970(2)
+        clocks = Clocks(directory / "cluster", NODES, draw)
         stack.enter_context(own_clocks())
         stack.enter_context(cluster)
         admin = stack.enter_context(Admin(cluster.bootstrap))
@@ -176,14 +177,26 @@ def run(goes_on: Callable[[int], bool], directory: Path, seed: int, say: Callabl
         )
 
 
+def run_spark(directory: Path, seed: int, say: Callable[[str], None]) -> spark.Outcome:
+    """Spark's sink, its drivers and a node killed, while calendars change every few seconds."""
+    clocks = Clocks(directory / "cluster", NODES, random.Random(seed))
+    with own_clocks(), clocks.changing(SPARK_CHANGES_S):
+        return spark.run(directory, "exactly-once", seed, SPARK_ROWS, SPARK_KILLS, say, NODES)
+
+
 def main() -> int:
-    """Runs rounds until the time is over; exit code 1 if anything is wrong."""
+    """Runs rounds until the time is over, or Spark's stream; exit code 1 if anything is wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--spark", action="store_true", help="Spark's sink, and no rounds")
     given = parser.parse_args()
     until_s = time.monotonic() + given.minutes * 60
     say = partial(print, flush=True)
+    if given.spark:
+        copied = in_directory("calendars", say, lambda directory: run_spark(directory, given.seed, say))
+        print(copied.facts())
+        return 0 if copied.ok else 1
     outcome = in_directory(
         "calendars", say, lambda directory: run(lambda rounds: time.monotonic() < until_s, directory, given.seed, say)
     )

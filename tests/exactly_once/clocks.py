@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,8 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from unittest.mock import patch
-
-from penstock.testing import Cluster
 
 OWN_CLOCKS: Final = Path(__file__).parents[1] / "alerts_fire" / "clock_of_a_node"
 DAY_S: Final = 86_400
@@ -36,10 +35,13 @@ def own_clocks() -> Iterator[None]:
 class Clocks:
     """See the module. `changes` counts what was done to them."""
 
-    def __init__(self, cluster: Cluster, directory: Path, nodes: int, draw: random.Random) -> None:
-        self._cluster, self._directory, self._draw = cluster, directory, draw
+    def __init__(self, directory: Path, nodes: int, draw: random.Random) -> None:
+        """`directory` is the cluster's, which need not be there yet. Node 1 is eight days ahead, and node 2 in 1970."""
+        self._directory, self._draw = directory, draw
         self._offs_s = dict.fromkeys(range(nodes), 0)
         self.changes = Counter[str]()
+        self.set(1, 8 * DAY_S)
+        self.set(2, -int(time.time()))
 
     def set(self, node: int, off_s: int) -> None:
         """The node's calendar is off by so much from now on; its process need not run."""
@@ -49,9 +51,6 @@ class Clocks:
         new.write_text(str(off_s))
         new.rename(file)
         self._offs_s[node] = off_s
-
-    def set_to_1970(self, node: int) -> None:
-        self.set(node, -int(time.time()))
 
     def change(self) -> str:
         """One calendar jumps, is set right, or is wrong for an instant; what was done."""
@@ -76,6 +75,23 @@ class Clocks:
         other_s = next((off_s for other, off_s in self._offs_s.items() if other != node and off_s), 0)
         offs_s = [off_s for off_s in (*OFFS_S, -int(time.time())) if off_s * other_s <= 0]
         self.set(node, self._draw.choice([off_s for off_s in offs_s if off_s != self._offs_s[node]]))
+
+    @contextmanager
+    def changing(self, every_s: float) -> Iterator[None]:
+        """Within, a calendar changes every few seconds."""
+        is_over = threading.Event()
+
+        def change() -> None:
+            while not is_over.wait(every_s):
+                self.change()
+
+        thread = threading.Thread(target=change)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
 
     def all_right(self) -> None:
         for node in self._offs_s:
