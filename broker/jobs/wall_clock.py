@@ -8,13 +8,20 @@ suspended machine is no jump: the time since boot includes it.
 A clock that is wrong from the start never jumps. So a broker tells its calendar to the controller, which compares it
 with those of the other brokers (`metadata/controller/calendars.py`). Nothing is deleted by age before its first
 verdict, nor while the verdict is that this calendar is apart. A clock that has jumped and now agrees with other brokers
-is right. Where there is no other broker, only jumps are seen. Not here: coordinators, which count time by no calendar
-(coordination/watched_time.py).
+is right. Where there is no other broker, only jumps are seen.
+
+A leader stamps, too: markers, and the records of a topic with LogAppendTime; and it holds producers' times against its
+own. A stamp of 1970 would make new records old for every broker. So `StampClock` goes on from the calendar of most
+brokers while this one is more than an hour behind it. It corrects no calendar that is ahead: its stamps keep records
+for longer, which loses none, and where two of three machines begin in 1970 the one that is ahead is right.
+
+Not here: coordinators, which count time by no calendar (coordination/watched_time.py).
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from penstock.clock import Clock
 from penstock.messages.nodes.brokers import CalendarVerdict
@@ -23,6 +30,28 @@ _log = logging.getLogger(__name__)
 
 JUMP_MS_MAX = 60 * 60 * 1000
 """More than a time service ever corrects at once, less than any retention that a person sets."""
+
+
+class StampClock(Clock):
+    """The clock of leaders' appends; see the module. Its calendar is the guard's."""
+
+    def __init__(self, clock: Clock, stamp_ms: Callable[[], int]) -> None:
+        self._clock, self._stamp_ms = clock, stamp_ms
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def now_ns(self) -> int:
+        return self._clock.now_ns()
+
+    def boot_ms(self) -> int:
+        return self._clock.boot_ms()
+
+    def wall_ms(self) -> int:
+        return self._stamp_ms()
+
+    def __repr__(self) -> str:
+        return f"StampClock({self._clock!r})"
 
 
 class WallClockGuard:
@@ -37,6 +66,12 @@ class WallClockGuard:
         """By so much this calendar is ahead of the middle one of the brokers."""
         self._has_jumped = self._is_apart = False
         self._waits = is_compared
+        self._told_offset_ms = self._offset_ms
+        """From the time since boot to the calendar that the controller was told last. The clock may jump BEFORE the
+        verdict comes, which is not over the calendar of then."""
+        self._most_offset_ms: int | None = None
+        """The same of most brokers' calendars, by the last verdict; None if nothing was compared."""
+        self.stamps = StampClock(clock, self.stamp_ms)
 
     @property
     def is_believed(self) -> bool:
@@ -55,22 +90,36 @@ class WallClockGuard:
 
     def calendar_ms(self) -> int:
         """The wall time that the controller is told."""
-        return self._clock.wall_ms()
+        wall_ms = self._clock.wall_ms()
+        self._told_offset_ms = wall_ms - self._clock.boot_ms()
+        return wall_ms
 
     def judged(self, verdict: CalendarVerdict, off_ms: int) -> None:
         """The controller has compared this calendar with those of the other brokers."""
         self.off_ms = off_ms
         if verdict is CalendarVerdict.UNSETTLED:
             return
+        self._note_most(verdict, off_ms)
         was_believed, self._waits = self.is_believed, False
         self._is_apart = verdict is CalendarVerdict.APART
         if self._is_apart and was_believed:
             _log.error("%s: nothing is deleted by age until they agree. Check the time of this machine", self.fault)
         if verdict is CalendarVerdict.AGREES:
             self._has_jumped = False
-            self._offset_ms = self._clock.wall_ms() - self._clock.boot_ms()
+            self._offset_ms = self._told_offset_ms
         if not was_believed and self.is_believed:
             _log.warning("the clock agrees with those of most brokers: records are deleted by age again")
+
+    def _note_most(self, verdict: CalendarVerdict, off_ms: int) -> None:
+        """The middle one of calendars that are all apart may be wrong, too. So while this one is apart, a middle one
+        that is further behind than what this process has agreed with is not followed."""
+        if verdict is CalendarVerdict.AGREES:
+            self._most_offset_ms = self._told_offset_ms
+        elif verdict is CalendarVerdict.APART:
+            middle_ms = self._told_offset_ms - off_ms
+            self._most_offset_ms = max(middle_ms, middle_ms if self._most_offset_ms is None else self._most_offset_ms)
+        else:
+            self._most_offset_ms = None
 
     def believed_wall_ms(self) -> int | None:
         """The wall time, or None while nothing may be deleted by it."""
@@ -91,6 +140,14 @@ class WallClockGuard:
             wall_ms,
         )
         return None
+
+    def stamp_ms(self) -> int:
+        """The wall time of what this broker stamps: its own, or that of most brokers where its own is far behind."""
+        wall_ms = self._clock.wall_ms()
+        if self._most_offset_ms is None:
+            return wall_ms
+        of_most_ms = self._clock.boot_ms() + self._most_offset_ms
+        return wall_ms if wall_ms >= of_most_ms - JUMP_MS_MAX else of_most_ms
 
     def __repr__(self) -> str:
         return f"WallClockGuard({'believed' if self.is_believed else 'not believed'}, {self.jumps} jumps)"

@@ -104,6 +104,8 @@ class MemoryCluster:
         self.disks = [LosingFileSystem() for _ in range(nodes)]
         self.outside: frozenset[int] = frozenset()
         """The nodes that have a listener OUTSIDE besides, which they advertise under another address than they have."""
+        self.clocks: dict[int, MachineTime] = {}
+        """The clocks of nodes that have their own."""
         self.nodes: list[Node] = []
 
     def _random(self) -> random.Random:
@@ -123,7 +125,7 @@ class MemoryCluster:
         """Makes the environment of a process of this node that starts now."""
         memory, name = self.memory, f"node-{index}"
         return Environment(
-            clock=memory.time,
+            clock=self.clocks.get(index, memory.time),
             random=self._random(),
             ids=self._ids(),
             file_system=self.disks[index],

@@ -103,7 +103,7 @@ def make_apis(
     acts = Acts(requests.audit)
     router = Router(
         {
-            "Produce": ProduceApi(hosted, replicas.durability, replicas.traffic, environment.clock, held).handle,
+            "Produce": ProduceApi(hosted, replicas.durability, replicas.traffic, replication.stamps, held).handle,
             "FetchConsumer": fetch,
             "FetchFollower": fetch,
             "ListOffsets": ListOffsetsApi(hosted, requests.io_threads, fail, environment.clock.now_ms).handle,
@@ -115,7 +115,7 @@ def make_apis(
             **log_dir_apis(config.node_id, log_manager, disk_rooms.statistics, replication.log_dir_moves, fail),
             **charged(forwarded.handlers(), requests.quotas, image),
             **_coordinators(replication, producer_ids, acts),
-            **_markers(replication, environment),
+            **_markers(replication),
             "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
             "DescribeProducers": DescribeProducersApi(hosted).handle,
             "SaslAuthenticate": SaslAuthenticateApi(requests.authentication, environment.clock, fail).handle,
@@ -139,8 +139,8 @@ def _coordinators(replication: Replication, producer_ids: ProducerIdManager, act
     return others | transaction_handlers(transactions, groups, others)
 
 
-def _markers(replication: Replication, environment: Environment) -> dict[str, Handle]:
-    replicas = replication.replicas
-    logs = LeaderAppends(replicas.durability, replicas.traffic, environment.clock)
-    markers = TransactionMarkersApi(replicas.hosted, logs, replication.groups.coordinator, environment.clock)
+def _markers(replication: Replication) -> dict[str, Handle]:
+    replicas, stamps = replication.replicas, replication.stamps
+    logs = LeaderAppends(replicas.durability, replicas.traffic, stamps)
+    markers = TransactionMarkersApi(replicas.hosted, logs, replication.groups.coordinator, stamps)
     return {WRITE_TXN_MARKERS.name: markers.handle, END_HANGING_TRANSACTION.name: markers.end_hanging}

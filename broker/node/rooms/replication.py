@@ -33,6 +33,7 @@ from broker.replication.move_throttle import MoveThrottle
 from broker.replication.replica_statistics import Traffic
 from broker.transactions.coordinator.transaction_coordinator import RequestProducerId
 from broker.transactions.verification.verifier import Verifier
+from penstock.clock import Clock
 from penstock.types import TopicPartition
 from storage.log_dirs.log_manager import LogManager
 
@@ -52,6 +53,8 @@ class Replication:
     groups: GroupParts
     transactions: TransactionParts
     verifier: Verifier
+    stamps: Clock
+    """The clock of what leaders append."""
 
 
 def make_replication(
@@ -119,5 +122,5 @@ def make_replication(
     quorum.loader.subscribe(replicas.traffic.by_topic.published)
     quorum.loader.subscribe(groups.coordinator.published)
     quorum.loader.subscribe(transactions.published)
-    serving = replicas, moves, publisher, groups, transactions, verifier
+    serving = replicas, moves, publisher, groups, transactions, verifier, disks.wall_clock.stamps
     return Replication(alter_partition, leader_throttle, follower_throttle, fetchers, directories, *serving)

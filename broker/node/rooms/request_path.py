@@ -138,4 +138,4 @@ def _converter(
     threads = threads_for(environment.processors)
     executor = environment.threads.executor("produce-conversion", threads)
     find, may_write = replication.replicas.hosted.find, gatekeeper.may_write if gatekeeper else None
-    return ProduceConverter(find, environment.clock, executor, threads, config.socket_request_max_bytes, may_write)
+    return ProduceConverter(find, replication.stamps, executor, threads, config.socket_request_max_bytes, may_write)

@@ -50,7 +50,7 @@ def heartbeat(
     is_caught_up = request.current_metadata_offset >= broker.broker_epoch
     is_caught_up = is_caught_up and not context.sessions.stands_still(broker.broker_id, now_ms)
     if failed := _newly_failed(broker, request):
-        return _log_dirs_failed(context, broker, failed, is_caught_up)
+        return _log_dirs_failed(context, broker, failed, is_caught_up, now_ms)
     before, moves = state_of(broker), _moves(context, broker, request)
     after = TRANSITIONS[before][_event(context, request, is_caught_up, moves)]
     response = BrokerHeartbeatResponse(
@@ -124,9 +124,10 @@ def _newly_failed(broker: BrokerRegistration, request: BrokerHeartbeatRequest) -
 
 
 def _log_dirs_failed(
-    context: DecisionContext, broker: BrokerRegistration, failed: frozenset[str], is_caught_up: bool
+    context: DecisionContext, broker: BrokerRegistration, failed: frozenset[str], is_caught_up: bool, now_ms: int
 ) -> ControllerResult[BrokerHeartbeatResponse]:
-    """Nothing else is decided by this heartbeat; the next one is not far."""
+    """Nothing else is decided by this heartbeat; the next one is not far. It has the verdict over the calendar all the
+    same: a broker that is told none believes its own."""
     offline = tuple(sorted(failed.union(broker.offline_log_dirs)))
     change = BrokerRegistrationChangeRecord(broker.broker_id, broker.broker_epoch, offline_log_dirs=offline)
     state = state_of(broker)
@@ -137,6 +138,7 @@ def _log_dirs_failed(
         offline_log_dirs=offline,
         silent_ms=context.sessions.timeout_ms,  # no lease: this decision takes leaderships from the broker
         session_timeout_ms=context.sessions.timeout_ms,
+        **_calendar(context, broker.broker_id, now_ms),
     )
     return ControllerResult((*changes_when_dirs_fail(context, broker.broker_id, failed), change), response)
 

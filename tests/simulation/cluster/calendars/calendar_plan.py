@@ -49,3 +49,5 @@ class CalendarPlan:
 
     settings: tuple[CalendarSetting, ...]
     judges_records: bool = True
+    stamps: bool = False
+    """The leader stamps the records that are kept (LogAppendTime)."""

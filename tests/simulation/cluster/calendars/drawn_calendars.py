@@ -13,8 +13,8 @@ from tests.simulation.cluster.calendars.calendar_plan import CalendarPlan, Calen
 from tests.simulation.cluster.loop import WALL_MS
 from tests.simulation.cluster.plan import Kind, Plan
 
-CALENDARS_SHARE, CALM_SHARE = 0.08, 0.4
-"""So many of the plans; of these so many without faults."""
+CALENDARS_SHARE, CALM_SHARE, STAMPS_SHARE = 0.08, 0.4, 0.5
+"""So many of the plans; of these so many without faults, and so many with a topic that leaders stamp."""
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 OFFS_MS = (
     2 * HOUR_MS,
@@ -40,10 +40,11 @@ def with_calendars(plan: Plan, share: float = CALENDARS_SHARE) -> Plan:
     count = max((len(brokers) - 1) // 2, 1)
     wrong = draw.sample(brokers, draw.randint(1, count))
     settings = [each for node in wrong for each in _draw_settings(draw, node, plan.seconds)]
+    stamps = random.Random(f"stamps {plan.seed}").random() < STAMPS_SHARE
     faults = () if draw.random() < CALM_SHARE else tuple(one for one in plan.faults if one.kind not in _DROPPED)
     return replace(
         plan,
-        calendars=CalendarPlan(tuple(sorted(settings, key=lambda one: one.at_s)), len(brokers) >= 3),
+        calendars=CalendarPlan(tuple(sorted(settings, key=lambda one: one.at_s)), len(brokers) >= 3, stamps),
         config={**plan.config, **calendar_config(len(brokers))},
         faults=faults,
         security=None,

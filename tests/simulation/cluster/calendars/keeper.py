@@ -4,7 +4,7 @@
     ids           of producers that rest between their transactions for less than EXPIRATION_MS: each goes on
     batches       of one version each, committed once: until twice EXPIRATION_MS have passed, to begin it again finds
                   it committed
-    records       of a topic with a retention of an hour: all are there at the end
+    records       of a topic with a retention of an hour, in some plans with LogAppendTime: all are there at the end
 
 The time that counts is the story's, which no calendar touches (I91). At the end, when all calendars are right and the
 cluster rests, everything must go in its time. A coordinator that was deposed may answer with an older state for a
@@ -55,7 +55,8 @@ class Keeper:
 
     async def create_topics(self, admin: AsyncAdmin) -> None:
         copies = min(3, len(self.clients.plan.brokers))
-        await admin.create_topic(KEPT, 1, copies, {"retention.ms": 3_600_000, "segment.ms": 1_000})
+        stamped = {"message.timestamp.type": "LogAppendTime"} if self._plan.stamps else {}
+        await admin.create_topic(KEPT, 1, copies, {"retention.ms": 3_600_000, "segment.ms": 1_000, **stamped})
 
     # -- offsets and batches -------------------------------------------------------------------------------------------
 

@@ -25,11 +25,16 @@ _BY_CALENDAR = f"{_LAST}.calendar_ms + self._watched._ms - {_LAST}.watched_ms - 
 
 
 def calendars(
-    *settings: CalendarSetting, faults: Sequence[Fault] = (), nodes: int = 1, seconds: float = 14.0, tellings: int = 2
+    *settings: CalendarSetting,
+    faults: Sequence[Fault] = (),
+    nodes: int = 1,
+    seconds: float = 14.0,
+    tellings: int = 2,
+    stamps: bool = False,
 ) -> tuple[Plan, ...]:
     """A cluster whose calendars are set so."""
     told = directed(*faults, tellings=tellings, copies=nodes, roles=TOGETHER[:nodes], seconds=seconds)
-    plan = CalendarPlan(settings, nodes >= 3)
+    plan = CalendarPlan(settings, nodes >= 3, stamps)
     config = calendar_config(nodes)
     return tuple(replace(one, calendars=plan, config={**one.config, **config}) for one in told)
 
@@ -38,6 +43,11 @@ AHEAD_FOR_A_WHILE = CalendarSetting(5.0, 0, FAR_MS), CalendarSetting(9.0, 0, 0)
 BEHIND_AT_FIRST = CalendarSetting(-1.0, 0, -FAR_MS), CalendarSetting(9.0, 0, 0)
 WRONG_FROM_THE_START = tuple(
     plan for node in range(3) for plan in calendars(CalendarSetting(-1.0, node, FAR_MS), nodes=3, tellings=1)
+)
+BEHIND_FROM_THE_START = tuple(
+    plan
+    for node in range(3)
+    for plan in calendars(CalendarSetting(-1.0, node, -FAR_MS), nodes=3, tellings=1, stamps=True)
 )
 RESTARTS = tuple(Fault(at_s, Kind.KILL, 0, 0, 0.2, 0.5) for at_s in (6.0, 10.0))
 
@@ -114,6 +124,12 @@ CALENDARS = (
         "a clock that is wrong from the start never jumps",
         (Edit(WallClockGuard.believed_wall_ms, "None if self._waits or self._is_apart else wall_ms", "wall_ms"),),
         stories=WRONG_FROM_THE_START,
+    ),
+    Mutant(
+        "a leader stamps by its own calendar alone",
+        "2026: records that a node of 1970 had stamped were deleted by the next leader, and producers' were refused",
+        (Edit(WallClockGuard.stamp_ms, "if wall_ms >= of_most_ms - JUMP_MS_MAX else of_most_ms", ""),),
+        stories=BEHIND_FROM_THE_START,
     ),
     Mutant(
         "one calendar is as many as most",

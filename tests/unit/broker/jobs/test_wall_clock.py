@@ -63,13 +63,19 @@ def compared() -> tuple[WallClockGuard, ManualClock]:
     return WallClockGuard(clock, is_compared=True), clock
 
 
+def judge(guard: WallClockGuard, verdict: Verdict, off_ms: int = 0) -> None:
+    """A heartbeat tells the calendar, and its answer has the verdict."""
+    guard.calendar_ms()
+    guard.judged(verdict, off_ms)
+
+
 @pytest.mark.parametrize("verdict", [Verdict.AGREES, Verdict.ALONE, Verdict.UNSPECIFIED])
 def test_nothing_is_believed_before_the_first_verdict(verdict: Verdict) -> None:
     guard, clock = compared()
     assert guard.believed_wall_ms() is None and not guard.fault
-    guard.judged(Verdict.UNSETTLED, 0)
+    judge(guard, Verdict.UNSETTLED, 0)
     assert guard.believed_wall_ms() is None
-    guard.judged(verdict, 0)
+    judge(guard, verdict, 0)
     assert believed(guard, clock)
 
 
@@ -78,24 +84,106 @@ def test_a_calendar_apart_from_those_of_most_brokers_is_not_believed_until_it_ag
     guard, clock = compared()
     clock.jump_wall(off_ms)
     guard = WallClockGuard(clock, is_compared=True)
-    guard.judged(Verdict.APART, off_ms)
+    judge(guard, Verdict.APART, off_ms)
     assert guard.believed_wall_ms() is None and said in guard.fault and not guard.is_believed
-    guard.judged(Verdict.UNSETTLED, off_ms)
+    judge(guard, Verdict.UNSETTLED, off_ms)
     assert guard.believed_wall_ms() is None
     clock.jump_wall(-off_ms)
     assert guard.believed_wall_ms() is None
-    guard.judged(Verdict.AGREES, 0)
+    judge(guard, Verdict.AGREES, 0)
     assert believed(guard, clock) and guard.is_believed and not guard.fault
 
 
 def test_a_clock_that_has_jumped_is_right_once_other_brokers_agree_and_only_then() -> None:
     guard, clock = compared()
-    guard.judged(Verdict.AGREES, 0)
+    judge(guard, Verdict.AGREES, 0)
     assert believed(guard, clock)
     clock.jump_wall(TO_2106_MS)
     assert guard.believed_wall_ms() is None
     for verdict in (Verdict.ALONE, Verdict.UNSETTLED):
-        guard.judged(verdict, 0)
+        judge(guard, verdict, 0)
         assert guard.believed_wall_ms() is None and guard.fault
-    guard.judged(Verdict.AGREES, 0)
+    judge(guard, Verdict.AGREES, 0)
     assert believed(guard, clock) and guard.jumps == 1
+
+
+def test_a_verdict_over_the_calendar_before_a_jump_does_not_make_the_jump_right() -> None:
+    guard, clock = compared()
+    judge(guard, Verdict.AGREES)
+    guard.calendar_ms()
+    clock.jump_wall(TO_2106_MS)
+    guard.judged(Verdict.AGREES, 0)
+    assert guard.believed_wall_ms() is None
+    right_ms = clock.wall_ms() - TO_2106_MS
+    clock.jump_wall(TO_1970_MS - TO_2106_MS)
+    assert guard.stamps.wall_ms() == right_ms
+
+
+def stamped_off(guard: WallClockGuard, clock: ManualClock, wrong_ms: int) -> int:
+    """By so much the stamps are ahead of the right time, where the calendar is ahead by `wrong_ms`."""
+    return guard.stamps.wall_ms() - (clock.wall_ms() - wrong_ms)
+
+
+@pytest.mark.parametrize("behind_ms", [TO_1970_MS, -8 * 24 * HOUR_MS, -JUMP_MS_MAX - 1])
+def test_a_calendar_that_falls_behind_stamps_as_it_agreed_before_also_before_the_next_verdict(behind_ms: int) -> None:
+    guard, clock = compared()
+    judge(guard, Verdict.AGREES)
+    clock.advance(HOUR_MS)
+    clock.jump_wall(behind_ms)
+    assert stamped_off(guard, clock, behind_ms) == 0
+    judge(guard, Verdict.APART, behind_ms)
+    clock.suspend(HOUR_MS)
+    clock.advance(HOUR_MS)
+    for verdict in (Verdict.UNSETTLED, Verdict.APART):
+        judge(guard, verdict, behind_ms)
+        assert stamped_off(guard, clock, behind_ms) == 0
+
+
+def test_a_calendar_that_was_behind_from_the_start_stamps_by_those_of_most_brokers_after_one_verdict() -> None:
+    guard, clock = compared()
+    assert guard.stamps.wall_ms() == clock.wall_ms()
+    judge(guard, Verdict.APART, TO_1970_MS)
+    assert stamped_off(guard, clock, TO_1970_MS) == 0
+    clock.jump_wall(-TO_1970_MS + 5)  # set right
+    assert guard.stamps.wall_ms() == clock.wall_ms()
+
+
+def test_the_middle_of_calendars_that_are_all_apart_is_not_followed_below_what_was_agreed_before() -> None:
+    guard, clock = compared()
+    judge(guard, Verdict.AGREES)
+    clock.jump_wall(-30 * 24 * HOUR_MS)
+    judge(guard, Verdict.APART, -22 * 24 * HOUR_MS)  # the middle one is eight days behind
+    assert stamped_off(guard, clock, -30 * 24 * HOUR_MS) == 0
+    judge(guard, Verdict.APART, -38 * 24 * HOUR_MS)  # and now it is ahead: that loses nothing
+    assert stamped_off(guard, clock, -30 * 24 * HOUR_MS) == 8 * 24 * HOUR_MS
+
+
+@pytest.mark.parametrize("verdict", [Verdict.AGREES, Verdict.APART])
+def test_a_calendar_that_is_ahead_stamps_by_itself(verdict: Verdict) -> None:
+    guard, clock = compared()
+    judge(guard, verdict, TO_2106_MS)
+    clock.jump_wall(TO_2106_MS)
+    assert guard.stamps.wall_ms() == clock.wall_ms()
+
+
+def test_most_brokers_that_are_set_back_are_followed() -> None:
+    guard, clock = compared()
+    judge(guard, Verdict.AGREES)
+    clock.jump_wall(TO_1970_MS)
+    judge(guard, Verdict.AGREES)
+    assert guard.stamps.wall_ms() == clock.wall_ms()
+
+
+@pytest.mark.parametrize("verdict", [Verdict.ALONE, Verdict.UNSPECIFIED])
+def test_a_broker_without_others_to_compare_with_stamps_by_its_own_calendar(verdict: Verdict) -> None:
+    guard, clock = compared()
+    judge(guard, verdict)
+    clock.jump_wall(TO_1970_MS)
+    assert guard.stamps.wall_ms() == clock.wall_ms()
+
+
+def test_a_correction_within_an_hour_is_stamped() -> None:
+    guard, clock = compared()
+    judge(guard, Verdict.AGREES)
+    clock.jump_wall(-JUMP_MS_MAX)
+    assert guard.stamps.wall_ms() == clock.wall_ms()

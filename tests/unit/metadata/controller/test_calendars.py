@@ -78,3 +78,14 @@ def test_a_heartbeat_is_answered_with_the_verdict() -> None:
     answers = {broker_id: cluster.heartbeat(broker_id, calendar_ms=ms) for broker_id, ms in told.items()}
     assert {one.calendar for broker_id, one in answers.items() if broker_id != 2} == {AGREES}
     assert (answers[2].calendar, answers[2].calendar_off_ms) == (APART, DAY_MS)
+
+
+def test_a_heartbeat_that_tells_of_a_failed_log_dir_is_answered_with_the_verdict_too() -> None:
+    """A broker without a verdict believes its own calendar."""
+    cluster = Cluster()
+    for broker_id in range(3):
+        cluster.start(broker_id, log_dirs=(f"a-{broker_id}", f"b-{broker_id}"))
+    for broker_id in range(3):
+        cluster.heartbeat(broker_id, calendar_ms=NOW_MS)
+    answer = cluster.heartbeat(2, offline=("a-2",), calendar_ms=NOW_MS + DAY_MS)
+    assert (answer.calendar, answer.calendar_off_ms) == (APART, DAY_MS)

@@ -1,0 +1,133 @@
+"""Keeps what expires, in a cluster whose calendars are wrong, and tells what was forgotten.
+
+    offsets       of groups without members, one more in each round
+    ids           of transactional producers, of which each writes once, rests, and must be able to go on at the end
+    batches       of one version each: to begin it again finds it committed
+    records       of a topic with the producers' times (`plain`), and of one that leaders stamp (`stamped`)
+
+All of it is kept for an hour, and no run takes so long. Not here: whose calendar is wrong (clocks.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import ExitStack
+from typing import Final
+
+from penstock import Admin, AtomicBatches, Consumer, Producer, TopicPartition
+from penstock.errors import PenstockError
+
+PARTITIONS: Final = 3
+TOPICS: Final = {"plain": "CreateTime", "stamped": "LogAppendTime"}
+RECORDS: Final = 30
+IDS_MAX: Final = 6
+"""Each is a producer with its connections."""
+READ_S: Final = 120.0
+OFFSET_OF: Final = TopicPartition("plain", 0)
+
+
+def values_of(bootstrap: str, topic: str) -> list[bytes]:
+    """The values of the topic for a reader of committed records."""
+    places, found = [TopicPartition(topic, number) for number in range(PARTITIONS)], list[bytes]()
+    deadline = time.monotonic() + READ_S
+    with Consumer(bootstrap, isolation_level="read_committed") as reader:
+        reader.assign(places)
+        reader.seek_to_beginning()
+        ends = reader.end_offsets(places)
+        while any(int(reader.position(place).offset) < ends[place] for place in places):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{topic} is not read to its end: {ends}")
+            found += [record.value or b"" for record in reader.poll(timeout_ms=500)]
+    return found
+
+
+class Kept:
+    """See the module."""
+
+    def __init__(self, bootstrap: str, admin: Admin, stack: ExitStack) -> None:
+        self._bootstrap, self._admin, self._stack = bootstrap, admin, stack
+        for topic, stamps in TOPICS.items():
+            config = {"retention.ms": 3_600_000, "segment.ms": 1_000, "message.timestamp.type": stamps}
+            admin.create_topic(topic, PARTITIONS, PARTITIONS, config)
+        self._producer = stack.enter_context(Producer(bootstrap))
+        self._batches = stack.enter_context(AtomicBatches(bootstrap))
+        self._offsets, self._names = dict[str, int](), list[str]()
+        self._resting = dict[str, Producer]()
+        self._records = {topic: list[bytes]() for topic in TOPICS}
+        self.wrong: list[str] = []
+
+    def keep(self, number: int) -> None:
+        """One more of each."""
+        for topic, acked in self._records.items():
+            values = [b"%d-%d" % (number, each) for each in range(RECORDS)]
+            for each, value in enumerate(values):
+                self._producer.send(topic, value, partition=each % PARTITIONS)
+            self._producer.flush()
+            acked += values
+        name = f"kept-{number}"
+        for error in self._admin.alter_group_offsets(name, {OFFSET_OF: number + 1}).values():
+            if error is not None:
+                raise error
+        self._offsets[name] = number + 1
+        if len(self._resting) < IDS_MAX:
+            producer = self._stack.enter_context(Producer(self._bootstrap, transactional_id=name))
+            self._resting[name] = producer
+            self._write_with(name)
+        self._commit_batch(name)
+
+    def _write_with(self, name: str) -> None:
+        with self._resting[name].transaction() as transaction:
+            for topic, acked in self._records.items():
+                value = b"%s of %d" % (name.encode(), len(acked))
+                transaction.send(topic, value, partition=0)
+                acked.append(value)
+
+    def _commit_batch(self, name: str) -> None:
+        writer = self._batches.begin(name, 1)
+        if writer is None:
+            self.wrong.append(f"version 1 of {name} was never committed, and is told so")
+            return
+        with writer:
+            for topic, acked in self._records.items():
+                writer.send(topic, name.encode(), partition=1)
+                acked.append(name.encode())
+        self._batches.commit(name, 1, [writer.identity], records=len(TOPICS))
+        self._names.append(name)
+
+    def look(self) -> None:
+        """Everything is there."""
+        for name, offset in self._offsets.items():
+            told = self._admin.group_offsets(name).get(OFFSET_OF)
+            if told is None or told.offset != offset:
+                self.wrong.append(f"group {name}: committed {offset}, told {told}")
+        known = {one.transactional_id for one in self._admin.list_transactions()}
+        self.wrong += [f"transactional id {name} is forgotten" for name in self._resting if name not in known]
+        for name in self._names:
+            if (last := self._batches.last_version(name)) != 1:
+                self.wrong.append(f"version 1 of {name} is committed, told {last}")
+
+    def ends(self) -> list[str]:
+        """Looks a last time, goes on with what rests, and reads everything; what is wrong of the whole run."""
+        self.look()
+        for name in self._resting:
+            try:
+                self._write_with(name)
+            except PenstockError as error:
+                self.wrong.append(f"transactional id {name} cannot go on: {error!r}")
+        self.wrong += [f"{name} opens again" for name in self._names if self._batches.begin(name, 1) is not None]
+        for topic, acked in self._records.items():
+            places = {TopicPartition(topic, number): "earliest" for number in range(PARTITIONS)}
+            starts = self._admin.list_offsets(places)
+            self.wrong += [f"{place} begins at {start.offset}" for place, start in starts.items() if start.offset]
+            found = Counter(values_of(self._bootstrap, topic))
+            self.wrong += [f"{topic}: {value!r} {found[value]} times" for value in acked if found[value] != 1]
+            self.wrong += [f"{topic}: {value!r} is strange" for value in found.keys() - set(acked)]
+        return self.wrong
+
+    def counts(self) -> Counter[str]:
+        records = sum(map(len, self._records.values()))
+        return Counter(offsets=len(self._offsets), ids=len(self._resting), batches=len(self._names), records=records)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{count} {name}" for name, count in self.counts().items())
