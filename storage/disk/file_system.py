@@ -46,6 +46,11 @@ class DiskRoom(NamedTuple):
     size_bytes: int
     free_bytes: int
 
+    @property
+    def is_short(self) -> bool:
+        """Less than a hundredth is free: what was deleted goes at once, without a delay."""
+        return self.free_bytes * 100 < self.size_bytes
+
 
 class FileSystem(Protocol):
     """File operations; descriptors are ints as in POSIX. Safe to call from several threads."""
