@@ -223,13 +223,22 @@ class LogUpkeep:
         on a disk that is short of room."""
         for partition in self._in_use(log_dir):
             await self.run_file_changes(partition)  # changes that a full disk has delayed
-        room = await self._scheduler.in_thread(log_dir, self._fs.room, log_dir)
-        logs, now_ms = [partition.log for partition in self._in_use(log_dir)], self._clock.now_ms()
-        until_ms = AT_ONCE_MS if room.is_short else now_ms
+        logs = [partition.log for partition in self._in_use(log_dir)]
+        until_ms = AT_ONCE_MS if await self._is_short_of_room(log_dir, logs) else self._clock.now_ms()
         try:
             await self._scheduler.in_thread(log_dir, _delete_expired_files, logs, until_ms)
         finally:
             await self._scheduler.in_thread(log_dir, self._log_manager.removal.delete_due, until_ms, log_dir)
+
+    async def _is_short_of_room(self, log_dir: str, logs: Sequence[Log]) -> bool:
+        """False also where no file waits to be unlinked, and where the disk does not tell."""
+        waits = any(log.full.has_removed_files for log in logs) or len(self._log_manager.removal.deleted) > 0
+        if not waits or log_dir not in self._log_manager.checkpoints.log_dirs:
+            return False
+        try:
+            return (await self._scheduler.in_thread(log_dir, self._fs.room, log_dir)).is_short
+        except OSError:
+            return False
 
     async def expire_producers(self, log_dir: str) -> None:
         """Forget the idempotent producers that were silent for too long. No file changes."""

@@ -69,8 +69,9 @@ class Durability:
             done(error if log.written_start.durable < start else None)
 
         def written(error: ApiError | None) -> None:
-            has_room_to_gain = self._make_room(partition)
-            if has_room_to_gain and is_disk_full(error):
+            is_full = is_disk_full(error)
+            has_room_to_gain = (error is None or is_full) and self._make_room(partition)
+            if has_room_to_gain and is_full:
                 self._log_starts.request(log.log_dir, settle)
                 return
             settle(error)

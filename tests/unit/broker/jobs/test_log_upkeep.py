@@ -201,6 +201,22 @@ def test_a_disk_that_is_short_of_room_loses_deleted_files_without_the_delay(
     asyncio.run(scenario())
 
 
+def test_a_disk_that_does_not_tell_its_room_keeps_the_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(_self: OsFileSystem, path: str) -> DiskRoom:
+        raise OSError(errno.EIO, "EIO", path)
+
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+            made.write(5)
+            made.configure(LogConfig(segment_bytes=1_000, retention_bytes=0, file_delete_delay_ms=60_000))
+            await made.upkeep.delete_expired_segments(made.log_dir)
+            monkeypatch.setattr(OsFileSystem, "room", silent)
+            await made.upkeep.delete_files(made.log_dir)
+            assert made.files(".deleted") == [0, 2, 4] and made.replicas.failed_log_dirs == []
+
+    asyncio.run(scenario())
+
+
 def test_a_deleted_topic_leaves_a_disk_that_is_short_of_room_without_the_delay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
