@@ -94,7 +94,8 @@ _TABLE: Final = {
     "log.segment.delete.delay.ms": _ms(
         "file.delete.delay.ms",
         60_000,
-        "How long a deleted segment's file stays on disk, for readers that still have it open.",
+        "How long a deleted segment's file stays on disk, for readers that still have it open. It goes at once where"
+        " less than a hundredth of the disk is free.",
     ),
     "log.flush.interval.messages": integer(
         "flush.messages",

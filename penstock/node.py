@@ -25,6 +25,8 @@ import importlib
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,7 @@ EXIT_FAILED = 1
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
 _PR_SET_PDEATHSIG = 1
+PARENT_POLL_S = 1.0
 
 
 def node_command(*arguments: str) -> list[str]:
@@ -158,13 +161,23 @@ def prepare_path() -> None:
 
 
 def _die_with_parent() -> None:
-    """The kernel kills this process when the thread that started it ends, even by SIGKILL (prctl(2))."""
+    """The kernel kills this process when the thread that started it ends, even by SIGKILL (prctl(2)). Elsewhere than on
+    Linux a thread looks for the parent every second."""
     parent = os.environ.pop(PARENT_VARIABLE, "")
-    if not parent or not sys.platform.startswith("linux"):
+    if not parent:
+        return
+    if not sys.platform.startswith("linux"):
+        threading.Thread(target=_watch_parent, args=(parent,), name="parent-watch", daemon=True).start()
         return
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if str(os.getppid()) != parent:  # it died before the call above could see it
         sys.exit(EXIT_FAILED)
+
+
+def _watch_parent(parent: str) -> None:
+    while str(os.getppid()) == parent:
+        time.sleep(PARENT_POLL_S)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _complain(text: str) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from penstock.durable import sync_all
 from penstock.errors import ConfigError, CorruptFileError, PositionsTakenError
 from penstock.position import Position
 from penstock.types import TopicPartition
@@ -69,12 +70,12 @@ class PositionFile:
         with open(waiting, "w", encoding="utf-8") as file:
             json.dump({"version": VERSION, "positions": by_topic}, file, indent=1)
             file.flush()
-            os.fsync(file.fileno())  # BEFORE the new name: an empty file must not take the old one's place
+            sync_all(file.fileno())  # BEFORE the new name: an empty file must not take the old one's place
         os.replace(waiting, self._path)
         directory = os.open(self._path.absolute().parent, os.O_RDONLY)
         try:
             with contextlib.suppress(OSError):  # a file system that cannot sync a directory keeps the name by itself
-                os.fsync(directory)
+                sync_all(directory)
         finally:
             os.close(directory)
 

@@ -11,6 +11,7 @@ reserve if there is no other. connection_guard.py decides which connections to c
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import socket
@@ -29,6 +30,8 @@ from storage.disk.spare_descriptors import SPARE
 
 DESCRIPTORS = "/proc/self/fd"
 PEERS_KEPT = 4_096
+_TCP_INFO: int | None = getattr(socket, "TCP_INFO", None)
+"""Only Linux has this layout of it."""
 _ACKNOWLEDGED_AT, _RECEIVED_AT, _COUNT_BYTES = 120, 128, 8
 """Where the kernel's `struct tcp_info` has the bytes that the far end has acknowledged, and that were received."""
 
@@ -169,10 +172,12 @@ class AcceptedSockets:
 
 
 def _carried(descriptor: int) -> Carried:
+    if _TCP_INFO is None:
+        raise OSError(errno.ENOPROTOOPT, "the system does not tell what a connection has carried")
     # Its family is of no account here, and Python would ask the kernel for it.
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, descriptor)
     try:
-        told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED_AT + _COUNT_BYTES)
+        told = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _RECEIVED_AT + _COUNT_BYTES)
     finally:
         connection.detach()
     return Carried(_count(told, _RECEIVED_AT), _count(told, _ACKNOWLEDGED_AT))

@@ -5,7 +5,8 @@
     expire-producers             ten minutes                               idempotent producers that are silent go
 
 Each log dir has jobs of its own, so that a dir that hangs holds up no other. Slow work runs in the scheduler's threads;
-logs change on the loop only. A full disk delays the work to the job's next turn. Not here: which segments are deleted
+logs change on the loop only. A full disk delays the work to the job's next turn, but for what makes room: on a disk
+that is short of it, deleted files go without `file.delete.delay.ms`. Not here: which segments are deleted
 (`storage/log/retention.py`), checkpoints (checkpoint_jobs.py), the cleaner (cleaner_job.py), when a job runs
 (scheduler.py).
 """
@@ -37,6 +38,8 @@ DELETE_LOGS_MS_MIN, DELETE_LOGS_MS_MAX = 1_000, 60_000
 """How often deleted files are looked for: a topic's delay may be shorter than the node's."""
 
 
+AT_ONCE_MS = 2**63
+"""Later than every delay."""
 EXPIRY_MS = 600_000
 """How often producers are looked for that were silent for `producer.id.expiration.ms`; Kafka's default."""
 
@@ -107,7 +110,7 @@ class LogUpkeep:
             if len(reasons) == len(files) > 0 and not await self._may_roll(partition, files):
                 reasons = reasons[:-1]
             if reasons:
-                self._delete(partition, files, reasons)
+                self._delete(partition, [file.size_bytes for file in files], reasons)
                 await self.run_file_changes(partition)
         self._times_ms[log_dir] = looked_at
 
@@ -169,11 +172,30 @@ class LogUpkeep:
             self._failures.disk_error(partition, damage)
         return reasons if files[-1].is_unchanged() else reasons[: len(files) - 1]
 
-    def _delete(
-        self, partition: Partition, files: Sequence[SegmentSnapshot], reasons: Sequence[DeletionReason]
-    ) -> None:
+    def make_room_below_log_start(self, partition: Partition) -> bool:
+        """On a disk that is short of room, the segments below the log start leave their log now, not at the next turn
+        of retention; all of them where every record was deleted. True if files wait to be unlinked. Called when the
+        disk has just answered: its logs change on the loop."""
+        log = partition.log
+        if not self._is_in_use(partition):
+            return False
+        try:
+            count = log.full.below_log_start(partition.high_watermark)
+            if log.log_start_offset == log.log_end_offset <= partition.high_watermark and log.segments[-1].size_bytes:
+                count = len(log.segments)
+            if not (count or log.full.has_removed_files) or not self._fs.room(log.log_dir).is_short:
+                return False
+        except OSError:
+            return False  # the disk is asked again by every job
+        if count:
+            sizes = [segment.size_bytes for segment in log.segments]
+            self._delete(partition, sizes, (DeletionReason.LOG_START,) * count)
+        return log.full.has_removed_files
+
+    def _delete(self, partition: Partition, sizes: Sequence[int], reasons: Sequence[DeletionReason]) -> None:
+        """`sizes` are those of all segments of the log."""
         partition_log = partition.log
-        full = len(files) - 1
+        full = len(sizes) - 1
         try:
             partition_log.full.remove_oldest(min(len(reasons), full))
             if len(reasons) > full:  # the active one too: the log goes on in an empty one
@@ -185,7 +207,7 @@ class LogUpkeep:
         if reasons:
             partition.log_start_moved()
             self._segments_deleted.update(reasons)
-            self._bytes_deleted += sum(file.size_bytes for file in files[: len(reasons)])
+            self._bytes_deleted += sum(sizes[: len(reasons)])
             why = ", ".join(f"{count} by {reason.value}" for reason, count in Counter(reasons).items())
             _log.info("%s: %d segments deleted (%s)", partition, len(reasons), why)
 
@@ -203,14 +225,26 @@ class LogUpkeep:
                 self._failures.disk_error(partition, error)
 
     async def delete_files(self, log_dir: str) -> None:
-        """Unlink files that left their log, or were deleted with their topic, `file.delete.delay.ms` ago."""
+        """Unlink files that left their log, or were deleted with their topic, `file.delete.delay.ms` ago; all of them
+        on a disk that is short of room."""
         for partition in self._in_use(log_dir):
             await self.run_file_changes(partition)  # changes that a full disk has delayed
-        logs, now_ms = [partition.log for partition in self._in_use(log_dir)], self._clock.now_ms()
+        logs = [partition.log for partition in self._in_use(log_dir)]
+        until_ms = AT_ONCE_MS if await self._is_short_of_room(log_dir, logs) else self._clock.now_ms()
         try:
-            await self._scheduler.in_thread(log_dir, _delete_expired_files, logs, now_ms)
+            await self._scheduler.in_thread(log_dir, _delete_expired_files, logs, until_ms)
         finally:
-            await self._scheduler.in_thread(log_dir, self._log_manager.removal.delete_due, now_ms, log_dir)
+            await self._scheduler.in_thread(log_dir, self._log_manager.removal.delete_due, until_ms, log_dir)
+
+    async def _is_short_of_room(self, log_dir: str, logs: Sequence[Log]) -> bool:
+        """False also where no file waits to be unlinked, and where the disk does not tell."""
+        waits = any(log.full.has_removed_files for log in logs) or len(self._log_manager.removal.deleted) > 0
+        if not waits or log_dir not in self._log_manager.checkpoints.log_dirs:
+            return False
+        try:
+            return (await self._scheduler.in_thread(log_dir, self._fs.room, log_dir)).is_short
+        except OSError:
+            return False
 
     async def expire_producers(self, log_dir: str) -> None:
         """Forget the idempotent producers that were silent for too long. No file changes."""
@@ -249,12 +283,15 @@ def _are_the_oldest(files: Sequence[SegmentSnapshot], partition_log: Log) -> boo
     return [file.segment for file in full] == list(now[: len(full)]) and all(file.is_unchanged() for file in full)
 
 
-def _delete_expired_files(logs: Sequence[Log], now_ms: int) -> None:
+def _delete_expired_files(logs: Sequence[Log], until_ms: int) -> None:
     """Deletes the expired files of all these logs; raises the first error after all had their turn."""
     failure: OSError | None = None
     for one in logs:
         try:
-            one.full.delete_expired_files(now_ms)
+            if until_ms == AT_ONCE_MS:
+                one.full.delete_removed_files()
+            else:
+                one.full.delete_expired_files(until_ms)
         except OSError as error:
             failure = failure or error
     if failure is not None:

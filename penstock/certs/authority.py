@@ -34,6 +34,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from penstock.certs.node_identity import NODE_DOMAIN, NODE_ID_MAX, NodeIdentity, is_cluster_id
+from penstock.durable import sync_all
 from penstock.errors import ConfigError
 from penstock.ids import system_ids
 
@@ -274,7 +275,7 @@ def write_file(path: Path, data: bytes, mode: int) -> None:
                 os.fchmod(file.fileno(), mode if before is None else before.st_mode & 0o777 & (0o640 | mode))
                 if before is not None and (before.st_uid, before.st_gid) != (os.geteuid(), os.getegid()):
                     os.fchown(file.fileno(), before.st_uid, before.st_gid)
-                os.fsync(file.fileno())
+                sync_all(file.fileno())
             os.replace(name, path)
         except BaseException:
             Path(name).unlink(missing_ok=True)

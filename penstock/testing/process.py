@@ -31,6 +31,8 @@ LOG_TAIL_LINES = 25
 EXIT_POLL_S = 0.02
 """How often the death of a node is looked for while its readiness is awaited."""
 STOP_TIMEOUT_S = 30.0
+SOCKET_PATH_BYTES_MAX = 103
+"""A socket in the file system has no longer name on macOS; Linux takes four bytes more."""
 
 _spawner: list[ThreadPoolExecutor] = []
 os.register_at_fork(after_in_child=_spawner.clear)  # a forked child has no thread of ours
@@ -167,7 +169,7 @@ class NodeProcess:
         """SIGSTOP: the process stands still with all its connections open."""
         self._require_parent()
         os.kill(self.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)  # returns when it really stands
+        _wait_until_stopped(self.pid)
         self._paused = True
 
     def resume(self) -> None:
@@ -270,6 +272,19 @@ def _with_log(what: str, log_path: Path, log_lines: Sequence[str]) -> str:
     return f"{what}; the end of {log_path}:\n" + "\n".join(f"    {line}" for line in log_lines)
 
 
+def _wait_until_stopped(pid: int) -> None:
+    """Returns when a child to which SIGSTOP was sent really stands, or has ended."""
+    if hasattr(os, "waitid"):
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        return
+    deadline = time.monotonic() + STOP_TIMEOUT_S  # macOS has it from Python 3.13 on
+    while time.monotonic() < deadline:
+        told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+        if told.stdout.strip()[:1] in ("T", "Z", ""):
+            return
+        time.sleep(EXIT_POLL_S)
+
+
 def _notification_socket() -> tuple[socket.socket, str]:
     """A socket for the node's messages, and its name in NOTIFY_SOCKET: abstract on Linux, so that no file is left."""
     receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -279,5 +294,7 @@ def _notification_socket() -> tuple[socket.socket, str]:
         receiver.bind("\0" + name)
         return receiver, "@" + name
     path = os.path.join(tempfile.gettempdir(), name)
+    if len(os.fsencode(path)) > SOCKET_PATH_BYTES_MAX:
+        path = os.path.join("/tmp", name)
     receiver.bind(path)
     return receiver, path

@@ -197,7 +197,8 @@ def _code(field: _Field, descriptor: Descriptor, names: dict[str, Any]) -> _Code
     if origin is tuple and found.is_repeated and inner[1:] == (Ellipsis,):
         return _repeated(field, inner[0], found, names)
     if origin is not None and issubclass(origin, Mapping) and _is_map_of(found, inner):
-        return _Code((f"{wire!r}: dict({mine})",), f"dict(m.{wire})", (wire,))
+        # A map of protobuf has no order, and a new one in each process: what is made of it must not depend on that.
+        return _Code((f"{wire!r}: dict({mine})",), f"dict(sorted(m.{wire}.items()))", (wire,))
     if isinstance(kind, type) and issubclass(kind, StrEnum) and found.enum_type is not None:
         numbers = _numbers(kind, found)
         names[f"_to_{wire}"], names[f"_of_{wire}"] = numbers, {number: one for one, number in numbers.items()}

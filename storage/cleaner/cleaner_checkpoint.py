@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from penstock.threads import Threads
 from penstock.types import TopicPartition
-from storage.disk.atomic_file import NamingStep, always
 from storage.disk.file_names import CLEANER_OFFSET_CHECKPOINT
 from storage.disk.file_system import FileSystem
-from storage.disk.offset_checkpoint import OffsetCheckpoint
+from storage.disk.offset_checkpoint import OffsetCheckpoint, WriteFile
 
 
 class CleanerCheckpoint:
@@ -28,9 +27,9 @@ class CleanerCheckpoint:
 
     __slots__ = ("_claims", "_generations", "_lines", "_mutex", "_under_way")
 
-    def __init__(self, fs: FileSystem, log_dir: str, threads: Threads, step: NamingStep = always) -> None:
+    def __init__(self, fs: FileSystem, log_dir: str, threads: Threads, write: WriteFile | None = None) -> None:
         """Reads the file; without it, or when it is damaged, every log is dirty from its beginning."""
-        self._lines = OffsetCheckpoint(fs, f"{log_dir}/{CLEANER_OFFSET_CHECKPOINT}", step=step)
+        self._lines = OffsetCheckpoint(fs, f"{log_dir}/{CLEANER_OFFSET_CHECKPOINT}", write=write)
         self._generations: dict[TopicPartition, int] = {}
         self._mutex = threads.lock()
         """Held while the file is written."""

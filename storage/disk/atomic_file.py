@@ -52,7 +52,7 @@ def _replace(fs: FileSystem, path: str, content: bytes, *, sync_content: bool, s
             fs.unlink(tmp)
         fd = fs.open(tmp, create=True)
     try:
-        _write(fs, fd, content, sync_content=sync_content)
+        write_and_close(fs, fd, content, sync_content=sync_content)
         with step() as may_be_named:
             if may_be_named:
                 fs.rename(tmp, path)
@@ -63,7 +63,8 @@ def _replace(fs: FileSystem, path: str, content: bytes, *, sync_content: bool, s
         raise
 
 
-def _write(fs: FileSystem, fd: int, content: bytes, *, sync_content: bool) -> None:
+def write_and_close(fs: FileSystem, fd: int, content: bytes, *, sync_content: bool) -> None:
+    """Write the content at the beginning of the file; whatever happens, the descriptor is closed."""
     try:
         written = 0
         while written < len(content):

@@ -68,29 +68,28 @@ def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int] | None:
     return dict(lines.offsets) if lines is not None else None
 
 
-def write_offsets(
-    fs: FileSystem,
-    path: str,
-    offsets: Mapping[TopicPartition, int],
-    *,
-    sync_directory: bool = True,
-    step: NamingStep = always,
-) -> None:
+def offsets_content(offsets: Mapping[TopicPartition, int]) -> bytes:
+    """The bytes of an offset checkpoint."""
     rows = "".join(f"{tp.topic} {tp.partition} {offset}\n" for tp, offset in offsets.items())
-    content = seal(f"{VERSION}\n{len(offsets)}\n{rows}")
-    write_atomically(fs, path, content, sync_directory=sync_directory, step=step)
+    return seal(f"{VERSION}\n{len(offsets)}\n{rows}")
 
 
-def write_offset_lines(
-    fs: FileSystem, path: str, lines: OffsetLines, *, sync_directory: bool = True, step: NamingStep = always
-) -> None:
-    """With the topic ids."""
+def offset_lines_content(lines: OffsetLines) -> bytes:
+    """The same with the topic ids."""
     rows = "".join(
         f"{tp.topic} {tp.partition} {offset} {lines.topic_ids.get(tp) or _NO_TOPIC_ID}\n"
         for tp, offset in lines.offsets.items()
     )
-    content = seal(f"{TOPIC_IDS_VERSION}\n{len(lines.offsets)}\n{rows}")
-    write_atomically(fs, path, content, sync_directory=sync_directory, step=step)
+    return seal(f"{TOPIC_IDS_VERSION}\n{len(lines.offsets)}\n{rows}")
+
+
+def write_offsets(fs: FileSystem, path: str, offsets: Mapping[TopicPartition, int]) -> None:
+    write_atomically(fs, path, offsets_content(offsets))
+
+
+def write_offset_lines(fs: FileSystem, path: str, lines: OffsetLines) -> None:
+    """With the topic ids."""
+    write_atomically(fs, path, offset_lines_content(lines))
 
 
 def read_epochs(fs: FileSystem, path: str) -> tuple[EpochEntry, ...] | None:

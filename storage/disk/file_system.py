@@ -20,6 +20,7 @@ import stat
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from penstock.durable import sync_all, sync_data
 from storage.disk.spare_descriptors import SPARE
 
 Bytes = bytes | bytearray | memoryview
@@ -45,6 +46,11 @@ class DiskRoom(NamedTuple):
 
     size_bytes: int
     free_bytes: int
+
+    @property
+    def is_short(self) -> bool:
+        """Less than a hundredth is free: what was deleted goes at once, without a delay."""
+        return self.free_bytes * 100 < self.size_bytes
 
 
 class FileSystem(Protocol):
@@ -171,7 +177,7 @@ class OsFileSystem:
         os.ftruncate(fd, size)
 
     def fdatasync(self, fd: int) -> None:
-        _final(os.fdatasync, fd)
+        _final("fdatasync", sync_data, fd)
 
     def drop_cache(self, fd: int, position: int) -> None:
         if hasattr(os, "posix_fadvise"):
@@ -226,7 +232,7 @@ class OsFileSystem:
     def fsync_dir(self, path: str) -> None:
         fd = SPARE.opened(lambda: os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         try:
-            _final(os.fsync, fd)
+            _final("fsync", sync_all, fd)
         finally:
             os.close(fd)
 
@@ -243,12 +249,12 @@ class OsFileSystem:
         return "OsFileSystem()"
 
 
-def _final(sync: Callable[[int], None], fd: int) -> None:
+def _final(name: str, sync: Callable[[int], None], fd: int) -> None:
     try:
         sync(fd)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise OSError(errno.EIO, f"{sync.__name__}: {error.strerror}") from error
+            raise OSError(errno.EIO, f"{name}: {error.strerror}") from error
         raise
 
 

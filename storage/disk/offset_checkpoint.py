@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from penstock.errors import CorruptFileError
 from penstock.types import TopicPartition
-from storage.disk.atomic_file import NamingStep, always
-from storage.disk.checkpoint_file import OffsetLines, read_offset_lines, write_offset_lines, write_offsets
+from storage.disk.atomic_file import write_atomically
+from storage.disk.checkpoint_file import OffsetLines, offset_lines_content, offsets_content, read_offset_lines
 from storage.disk.file_system import FileSystem
 
+WriteFile = Callable[[str, bytes], None]
+"""Replaces the content of the file at a path, atomically; its name is durable only after an fsync of the directory."""
 NO_IDS: Mapping[TopicPartition, str] = {}
 _log = logging.getLogger(__name__)
 
@@ -25,11 +28,14 @@ _log = logging.getLogger(__name__)
 class OffsetCheckpoint:
     """The lines of one checkpoint."""
 
-    __slots__ = ("_fs", "_has_topic_ids", "_in_doubt", "_step", "is_good", "offsets", "path", "topic_ids")
+    __slots__ = ("_fs", "_has_topic_ids", "_in_doubt", "_write", "is_good", "offsets", "path", "topic_ids")
 
-    def __init__(self, fs: FileSystem, path: str, *, has_topic_ids: bool = False, step: NamingStep = always) -> None:
-        """`has_topic_ids`: the lines have topic ids. `step` raises OSError once nothing may be written here."""
-        self._fs, self._step = fs, step
+    def __init__(
+        self, fs: FileSystem, path: str, *, has_topic_ids: bool = False, write: WriteFile | None = None
+    ) -> None:
+        """`has_topic_ids`: the lines have topic ids. `write` is how the file is written, where the log dir has its
+        own."""
+        self._fs, self._write = fs, write or partial(write_atomically, fs, sync_directory=False)
         self._has_topic_ids = has_topic_ids
         self.path = path
         found = None
@@ -58,10 +64,9 @@ class OffsetCheckpoint:
         if offsets != self.offsets or topic_ids != self.topic_ids or self._in_doubt or not self.is_good:
             offsets, topic_ids = dict(offsets), dict(topic_ids)
             if self._has_topic_ids:
-                lines = OffsetLines(offsets, topic_ids)
-                write_offset_lines(self._fs, self.path, lines, sync_directory=False, step=self._step)
+                self._write(self.path, offset_lines_content(OffsetLines(offsets, topic_ids)))
             else:
-                write_offsets(self._fs, self.path, offsets, sync_directory=False, step=self._step)
+                self._write(self.path, offsets_content(offsets))
             doubted = self._in_doubt
             self.topic_ids = {**self.topic_ids, **topic_ids}
             self._in_doubt = {**doubted, **{tp: max(offset, doubted.get(tp, 0)) for tp, offset in offsets.items()}}

@@ -4,7 +4,8 @@ The log's memory changes at once; its directory changes when `run` is called. A 
 back. That is harmless: retention or the cleaner takes the same records out again. Changes are carried out in order,
 once each, and each is durable before the next, because no crash may leave a hole between two segments, or half a swap:
 
-  remove     oldest first: NNN.log -> NNN.log.deleted, fsync of the directory, then the next one
+  remove     oldest first: NNN.log -> NNN.log.deleted, fsync of the directory, then the next one. A disk that has no
+             room for the longer name loses the file at once
   replace    the new records stand in NNN.log.cleaned, synced.
              1  NNN.log.cleaned -> NNN.log.swap   the marker: from here a crash ends with the new segment, before with
                                                   the old ones
@@ -25,6 +26,7 @@ from collections.abc import Callable, Sequence
 
 from penstock.threads import Lock
 from storage.disk.atomic_file import write_atomically
+from storage.disk.disk_errors import is_disk_full
 from storage.disk.file_names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -68,8 +70,14 @@ class FileChanges:
 
     def _set_aside(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):  # the index was never written, or this step is run again
-            self._fs.rename(path, path + DELETED_SUFFIX)
-            self._deleted[path + DELETED_SUFFIX] = None
+            try:
+                self._fs.rename(path, path + DELETED_SUFFIX)
+            except OSError as error:
+                if not is_disk_full(error):
+                    raise
+                self._fs.unlink(path)
+            else:
+                self._deleted[path + DELETED_SUFFIX] = None
 
     def replace(self, new: Segment, replaced: Sequence[Segment]) -> None:
         """`new`, whose records are in its .cleaned file, has replaced these consecutive segments in the log."""

@@ -38,6 +38,11 @@ class FullSegments:
         if parts.span.start < (oldest := parts.segments.oldest.base_offset):
             parts.begin_at(oldest)
 
+    def below_log_start(self, high_watermark: int) -> int:
+        """How many of the oldest full segments hold only deleted records; none at or above the high watermark goes."""
+        bound = min(self._parts.span.start, high_watermark)
+        return sum(1 for segment in self._parts.segments.oldest_full(2**31) if segment.next_offset <= bound)
+
     def cleanable(self, below: int) -> tuple[Segment, ...]:
         """The full, flushed segments that end at or below the offset; oldest first."""
         segments, bound = self._parts.segments, min(below, self._parts.flushing.recovery_point)
@@ -64,9 +69,18 @@ class FullSegments:
         when the disk failed; after a shortage (`is_shortage`) it may be called again."""
         self._parts.changes.run(sync=sync)
 
+    @property
+    def has_removed_files(self) -> bool:
+        """Segments were removed, and their files are still on the disk."""
+        return self.has_file_changes or self._parts.changes.deleted_files > 0
+
     def delete_expired_files(self, now_ms: int) -> int:
         """Unlink files that were removed `file.delete.delay.ms` ago; returns how many. Blocks, in any thread."""
         return self._parts.changes.delete_expired(now_ms, self._parts.settings.config.file_delete_delay_ms)
+
+    def delete_removed_files(self) -> int:
+        """The same without the delay: the disk is short of room."""
+        return self._parts.changes.delete_all()
 
     def __repr__(self) -> str:
         return f"FullSegments({self._parts.segments!r})"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
-from storage.disk.disk_errors import storage_error
+from storage.disk.disk_errors import is_shortage, storage_error
 from storage.log.log import Log
 from storage.log.log_types import OfflineLog
 from storage.log_dirs.log_directory import LogDirectory, Offsets
@@ -63,6 +63,23 @@ class LogCheckpoints:
     def try_log_starts(self, log_dir: str) -> KafkaStorageError | None:
         """Writes the log starts of one dir; returns the error when it did not take them."""
         return self._failure(log_dir, self.write_log_starts_of)
+
+    def commit_log_starts(self, log_dir: str) -> KafkaStorageError | None:
+        """The same for a deletion of records that waits for it. They may be deleted for the room that they take: on a
+        disk that is short of it, the files of removed segments go BEFORE the checkpoint is written."""
+        return self._failure(log_dir, self._make_room_in) or self.try_log_starts(log_dir)
+
+    def _make_room_in(self, directory: LogDirectory) -> None:
+        logs = [log for log in self._table.logs_in(directory.path) if log.full.has_removed_files]
+        if not logs or not directory.is_short_of_room:
+            return
+        for log in logs:
+            try:
+                log.full.run_file_changes()
+                log.full.delete_removed_files()
+            except OSError as error:
+                if not is_shortage(error):
+                    raise
 
     def write_log_starts_of(self, directory: LogDirectory) -> None:
         """Only the log starts that a node could not find by itself when it starts: those inside a segment, and those

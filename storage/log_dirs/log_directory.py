@@ -34,6 +34,7 @@ from penstock.threads import Threads
 from penstock.types import TopicPartition
 from storage.cleaner.cleaner_checkpoint import CleanerCheckpoint
 from storage.disk.checkpoint_file import OffsetLines
+from storage.disk.checkpoint_reserve import CheckpointReserve
 from storage.disk.disk_errors import is_disk_full
 from storage.disk.file_names import (
     HIGH_WATERMARK_CHECKPOINT,
@@ -79,14 +80,16 @@ class LogDirectory:
             self.clean_stop = take_marker(fs, path)
             """The content of the marker of a clean stop before this start; None after any other stop."""
             fs.fsync_dir(path)  # a killed process leaves names that may not be on the disk: durable BEFORE use
+            self._reserve = CheckpointReserve(fs, path, threads, self._step)
             self._recovery_points = OffsetCheckpoint(
-                fs, f"{path}/{RECOVERY_POINT_CHECKPOINT}", has_topic_ids=True, step=self._step
+                fs, f"{path}/{RECOVERY_POINT_CHECKPOINT}", has_topic_ids=True, write=self._reserve.write
             )
             self._high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
             self._log_starts = self._checkpoint(LOG_START_CHECKPOINT)
-            self.cleaner_checkpoint = CleanerCheckpoint(fs, path, threads, self._step)
+            self.cleaner_checkpoint = CleanerCheckpoint(fs, path, threads, self._reserve.write)
             if not self._recovery_points.is_good and not any(map(parse_partition_directory, fs.listdir(path))):
                 self._begin_recovery_points()
+            self._reserve.refill()
         except BaseException:
             fs.close(self._lock_fd)
             raise
@@ -100,7 +103,7 @@ class LogDirectory:
                 raise
 
     def _checkpoint(self, name: str) -> OffsetCheckpoint:
-        return OffsetCheckpoint(self._fs, f"{self.path}/{name}", step=self._step)
+        return OffsetCheckpoint(self._fs, f"{self.path}/{name}", write=self._reserve.write)
 
     @contextmanager
     def _step(self) -> Iterator[bool]:
@@ -112,6 +115,11 @@ class LogDirectory:
     @property
     def was_clean(self) -> bool:
         return self.clean_stop is not None
+
+    @property
+    def is_short_of_room(self) -> bool:
+        """Its disk is nearly full. Asks the disk."""
+        return self._fs.room(self.path).is_short
 
     @property
     def high_watermarks(self) -> Offsets:
@@ -191,6 +199,7 @@ class LogDirectory:
         finally:
             with self._claims:
                 self._under_way = {}
+        self._reserve.refill()
 
     def _is_claimed_above(self, topic_partition: TopicPartition, offset: int, log_start: int) -> bool:
         with self._claims:

@@ -20,7 +20,7 @@ from storage.cleaner import batch_filter
 from storage.cleaner.cleaned_file import CleanedFile
 from storage.cleaner.cleaned_transactions import AbortedBatches
 from storage.cleaner.cleaner_log_view import Candidate
-from storage.disk import checkpoint_file
+from storage.disk import checkpoint_file, checkpoint_reserve
 from storage.disk.atomic_file import read_text
 from storage.disk.disk_errors import storage_error
 from storage.disk.file_names import CLEAN_SHUTDOWN, CLEANED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
@@ -313,7 +313,10 @@ MUTANTS = {
     "writes small files without fsync": Mutant(
         "a checkpoint's name points to bytes that are not there",
         crashes.run,
-        ((checkpoint_file, "write_atomically", _write_without_sync),),
+        (
+            (checkpoint_file, "write_atomically", _write_without_sync),
+            (checkpoint_reserve, "write_atomically", _write_without_sync),
+        ),
     ),
     "removes the youngest first": Mutant(
         "retention leaves a hole if it is interrupted",

@@ -101,7 +101,7 @@ class GroupBroker:
         topics, memory = ImageTopics(lambda: self.image), group_memory(1 << 30)
         ports = ShardPorts(
             make_core=partial(Shard, GroupConfig(), memory, GroupTotals()),
-            logs=LeaderAppends(Durability(self.group_commit, log_starts), traffic, clock),
+            logs=LeaderAppends(Durability(self.group_commit, log_starts, lambda partition: False), traffic, clock),
             loader=self._loader,
             topics=topics,
             clock=clock,

@@ -105,12 +105,13 @@ class Replicas:
         self.known = known = known_replicas(
             broker_id, log_manager, clock, THREADS, self._lost_one, self._log_dir_failed
         )
+        self.make_room: Callable[[Partition], bool] = lambda partition: False
         self.log_starts = LogStartCommit(
-            log_manager.checkpoints.try_log_starts,
+            log_manager.checkpoints.commit_log_starts,
             THREADS.executor("log-starts", len(log_manager.checkpoints.log_dirs)),
         )
         isrs = IsrUpkeep(proposals or Proposals(), lambda: known.lost.broker_epoch, LAG_TIME_MS_MAX)
-        durability = Durability(group_commit, self.log_starts)
+        durability = Durability(group_commit, self.log_starts, lambda partition: self.make_room(partition))
         contacts = FollowerContacts(broker_id, clock.now_ms, LAG_TIME_MS_MAX)
         self.directories = DirectoryReports(
             broker_id, lambda: known.lost.broker_epoch, log_manager.directory_id, report, on_fatal, Random(0)

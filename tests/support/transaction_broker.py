@@ -75,7 +75,7 @@ class TransactionBroker:
         self.group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
         clock, traffic, random = SystemClock(), Traffic(), Random(0)
         log_starts = LogStartCommit(lambda *_: None, THREADS.executor("log-starts", 1))  # type: ignore[arg-type]
-        appends = LeaderAppends(Durability(self.group_commit, log_starts), traffic, clock)
+        appends = LeaderAppends(Durability(self.group_commit, log_starts, lambda partition: False), traffic, clock)
         self.loader = ShardLoader("transaction-load", read_transaction_log, THREADS, clock.now_ms, lambda: None)
         topics, memory, self.counters = (
             ImageTopics(lambda: self.image),

@@ -88,6 +88,7 @@ async def stage(path: Path, config: LogConfig) -> AsyncIterator[Stage]:
         THREADS,
     )
     upkeep = LogUpkeep(replicas.known.hosted, replicas.failures, log_manager, scheduler, clock, fs, wall_clock)
+    replicas.make_room = upkeep.make_room_below_log_start
     made = Stage(upkeep, cleaner, replicas, clock, path / "data")
     made.configure(config, 0)
     yield made

@@ -6,6 +6,7 @@ Decided once, at the start.
 
 from __future__ import annotations
 
+import contextlib
 import resource
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from penstock.errors import ConfigError
 
 OPEN_FILES = 65_536
 """The wanted number. More would cost kernel memory for files that are not read."""
+OPEN_MAX = 10_240
+"""As many macOS gives at least, whatever it tells of its hard limit."""
 DESCRIPTORS_MIN = 128
 """With fewer a node could not open its own files beside a few connections."""
 DESCRIPTORS_WANTED = 4096
@@ -44,8 +47,14 @@ def raise_open_files_limit() -> None:
     """Raise the limit as far as the machine allows: the soft limit of a shell is too low for a node."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (ValueError, OSError):  # macOS tells no hard limit, and takes no more than its OPEN_MAX
+        if soft < OPEN_MAX:
+            with contextlib.suppress(ValueError, OSError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_MAX, hard))
 
 
 def open_files_limit() -> int:

@@ -30,6 +30,7 @@ class DiskWork:
     scheduler: Scheduler
     wall_clock: WallClockGuard
     cleaner: CleanerJob
+    upkeep: LogUpkeep
 
 
 def make_disk_work(
@@ -45,7 +46,7 @@ def make_disk_work(
     scheduler, wall_clock = Scheduler(clock, threads, on_fatal), WallClockGuard(clock, is_compared=True)
     return DiskWork(
         GroupCommit(known.failures.directory_failed, threads, on_timed=flush_timed),
-        LogStartCommit(checkpoints.try_log_starts, threads.executor("log-starts", len(checkpoints.log_dirs))),
+        LogStartCommit(checkpoints.commit_log_starts, threads.executor("log-starts", len(checkpoints.log_dirs))),
         scheduler,
         wall_clock,
         CleanerJob(
@@ -59,6 +60,7 @@ def make_disk_work(
             log_manager.file_system,
             threads,
         ),
+        LogUpkeep(known.hosted, known.failures, log_manager, scheduler, clock, log_manager.file_system, wall_clock),
     )
 
 
@@ -68,8 +70,7 @@ def schedule_upkeep(
     """The named periodic jobs; they run once the scheduler is started."""
     hosted, failures, clock, scheduler = replicas.hosted, replicas.failures, environment.clock, disks.scheduler
     fs, checkpoints = log_manager.file_system, log_manager.checkpoints
-    upkeep = LogUpkeep(hosted, failures, log_manager, scheduler, clock, fs, disks.wall_clock)
-    upkeep.schedule(config)
+    disks.upkeep.schedule(config)
     current = replicas.high_watermarks.current
     CheckpointJobs(checkpoints, current, failures.directory_failed, scheduler).schedule(config)
     revive_lost = replicas.revival.revive_all
@@ -79,4 +80,4 @@ def schedule_upkeep(
     stable_offsets.schedule(scheduler)
     if config.log_cleaner_enable:
         disks.cleaner.schedule()
-    return upkeep, rooms, stable_offsets
+    return disks.upkeep, rooms, stable_offsets

@@ -74,7 +74,7 @@ def make_replication(
     reaches this broker, too."""
     clock, random, threads = environment.clock, environment.random, environment.threads
     call, broker_id, lag_ms = quorum.channel.call, config.node_id, config.replica_lag_time_max_ms
-    durability = Durability(disks.group_commit, disks.log_starts)
+    durability = Durability(disks.group_commit, disks.log_starts, disks.upkeep.make_room_below_log_start)
 
     def broker_epoch() -> int:
         return known.lost.broker_epoch

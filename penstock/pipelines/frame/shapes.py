@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from penstock.durable import sync_all
 from penstock.errors import ConfigError
 from penstock.pipelines.frame.conf import Duration, Fixed, local_path
 
@@ -97,7 +98,7 @@ class ShapeFile:
             with waiting.open("w", encoding="utf-8") as file:
                 json.dump(whole, file)
                 file.flush()
-                os.fsync(file.fileno())
+                sync_all(file.fileno())
             os.replace(waiting, self.path)
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be written ({error.strerror}); {self.remedy}") from None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from penstock.durable import sync_all
 from penstock.errors import PenstockError
 from penstock.spark.writing.durable_plan import sync as sync
 
@@ -17,7 +18,7 @@ def write_durably(path: Path, text: str) -> None:
     with waiting.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
-        os.fsync(file.fileno())
+        sync_all(file.fileno())
     os.replace(waiting, path)
     sync(path.parent)
 

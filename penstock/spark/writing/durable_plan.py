@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from penstock.durable import sync_all
 from penstock.errors import PenstockError
 
 OFFSETS: Final = "offsets"
@@ -50,7 +51,7 @@ def sync(path: Path) -> None:
     """Makes a file's bytes, or a directory's names, durable. Some file systems sync no directories: theirs are."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        sync_all(descriptor)
     except OSError as error:
         if error.errno != errno.EINVAL or not path.is_dir():
             raise

@@ -14,6 +14,7 @@ from penstock.record.batch import iter_headers, verify_crc
 from storage.disk.atomic_file import read_text
 from storage.disk.checkpoint_file import read_epochs
 from storage.disk.file_names import (
+    CHECKPOINT_RESERVE,
     CLEAN_SHUTDOWN,
     DELETE_DIRECTORY_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
@@ -43,7 +44,15 @@ QUORUM_STATE = "quorum-state"
 QUORUM_VOTER = "quorum-voter"
 """In the metadata log dir of a voter: that it has voted, and has records. Its owner is the broker."""
 _OURS = {LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, QUORUM_STATE}
-_OURS_IN_LOG_DIR = {META_PROPERTIES, LOCK, CLEAN_SHUTDOWN, QUORUM_VOTER, "lost+found", *OFFSET_CHECKPOINTS}
+_OURS_IN_LOG_DIR = {
+    META_PROPERTIES,
+    LOCK,
+    CLEAN_SHUTDOWN,
+    QUORUM_VOTER,
+    CHECKPOINT_RESERVE,
+    "lost+found",
+    *OFFSET_CHECKPOINTS,
+}
 
 
 def partition_names(fs: FileSystem, directory: str) -> Iterator[Finding]:

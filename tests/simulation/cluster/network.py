@@ -170,8 +170,16 @@ class Network:
             return 0.0
         return self.late_next.pop((machine, method.rpartition("/")[2], is_answer), 0.0)
 
-    def carry(self, source: str, target: str, not_before_s: float, work: Callable[[], object]) -> float:
-        """Does `work` at the other machine when the message has come; returns when that will be, unless it is held."""
+    def carry(
+        self,
+        source: str,
+        target: str,
+        not_before_s: float,
+        work: Callable[[], object],
+        lost: Callable[[], object] = lambda: None,
+    ) -> float:
+        """Does `work` at the other machine when the message has come; returns when that will be, unless it is held.
+        `lost` is called instead where that machine has no power then."""
         self.carried += 1
         link = self.link(source, target)
         due_s = max(self.scheduler.now_s + self._delay(), not_before_s)
@@ -183,6 +191,8 @@ class Network:
                 link.held.append(work)
             elif target not in self.without_power:
                 work()
+            else:
+                lost()
 
         self.scheduler.at(due_s, self._process, arrive)
         return due_s
@@ -246,9 +256,11 @@ class Network:
         self._give_up_later(lambda e: e in lost)
 
     def power_back(self, machine: str) -> None:
+        """What was sent to it meanwhile is sent again by the peer's system, and answered by a reset."""
         self.without_power.discard(machine)
         for exchange in [e for e in self._live if machine in e.route[0]]:
-            if not exchange.client.is_alive or (exchange.server is not None and not exchange.server.is_alive):
+            is_of_the_dead = exchange.server is not None and not exchange.server.is_alive
+            if exchange.is_unheard or is_of_the_dead or not exchange.client.is_alive:
                 exchange.break_off("Connection reset by peer")
 
     # -- exchanges -----------------------------------------------------------------------------------------------------
@@ -294,6 +306,8 @@ class Exchange:
         self.trailing: Metadata = ()
         """Set before the answer, with which the client has it."""
         self.server: Process | None = None
+        self.is_unheard = False
+        """Its beginning came to a machine without power."""
         self.listener: Listener | None = None
         there = network.machine_at(endpoint)
         self.route = ((machine, there), (there, machine))
@@ -304,7 +318,7 @@ class Exchange:
         self._due_s = {"up": 0.0, "down": 0.0}
         self._is_late_up = False
         network.began(self)
-        self._carry_up(self._arrive)
+        self._due_s["up"] = network.carry(*self.route[0], network.scheduler.now_s, self._arrive, self._not_heard)
         network.scheduler.at(self.began_s + CONNECT_SECONDS, client, self._connect_late)
 
     def _carry_up(self, work: Callable[[], object], late_s: float = 0.0) -> None:
@@ -323,6 +337,9 @@ class Exchange:
     def _lateness(self, *, is_answer: bool) -> float:
         machine, there = self.route[0]
         return self._network.lateness(there if machine == CLIENTS else machine, self.method, is_answer=is_answer)
+
+    def _not_heard(self) -> None:
+        self.is_unheard = True
 
     def _arrive(self) -> None:
         """At the other machine."""

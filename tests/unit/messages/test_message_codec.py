@@ -14,13 +14,14 @@ from penstock.errors import InvariantViolation, NotLeaderOrFollowerError
 from penstock.messages.admin_apis import DESCRIBE_CONFIGS
 from penstock.messages.api import ApiKind
 from penstock.messages.apis import APIS
-from penstock.messages.client_apis import FETCH, METADATA
+from penstock.messages.client_apis import CREATE_TOPICS, FETCH, METADATA
 from penstock.messages.configs import ConfigSource, DescribeConfigsResponse
 from penstock.messages.fields import none_if, on_wire
 from penstock.messages.groups.classic_protocol import HeartbeatRequest
 from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest, TopicIdPartitions
 from penstock.messages.groups.group_apis import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT
 from penstock.messages.metadata import MetadataRequest, MetadataResponse, PartitionInfo, TopicInfo
+from penstock.messages.topics import CreateTopicsRequest, NewTopic
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2, controller_pb2, quorum_pb2, replication_pb2
 from penstock.types import Endpoint, LeaderHint, ListenerEndpoint, TopicPartition
@@ -64,6 +65,16 @@ def as_sent(message: Any) -> Any:
         if beside in message.DESCRIPTOR.fields_by_name and getattr(message, flag, False):
             message.ClearField(beside)
     return message
+
+
+def test_a_map_has_the_order_of_its_keys_whatever_its_sender_and_this_process_make_of_it() -> None:
+    keys = [f"key-{number:03d}" for number in range(100)]
+    shuffled = Random(7).sample(keys, len(keys))
+    sent = request_codec(CREATE_TOPICS).encode(
+        CreateTopicsRequest((NewTopic("t", config=dict.fromkeys(shuffled, "")),))
+    )
+    (topic,) = request_codec(CREATE_TOPICS).decode(sent).topics
+    assert list(topic.config) == keys
 
 
 @pytest.mark.parametrize("name", CODECS)

@@ -207,7 +207,7 @@ STORAGE = (
     Mutant(
         "small files are renamed before they are synced",
         "etcd #13766: persist order",
-        (Edit(atomic_file._write, "if sync_content and content:", "if False:"),),
+        (Edit(atomic_file.write_and_close, "if sync_content and content:", "if False:"),),
         POWERS,
         is_replicated=None,
     ),

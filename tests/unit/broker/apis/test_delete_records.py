@@ -38,6 +38,7 @@ from penstock.messages.offsets import (
 )
 from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.log.group_commit import GroupCommit
+from storage.log_dirs.log_manager import LogManager
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.machine import NOW_NS, THREADS, stop_wait
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, state
@@ -53,8 +54,8 @@ WALL_MS = 1_700_000_000_000
 class Node:
     """Broker 1, which leads the partition for 2 and 3; `ask` is a request whose answer may be awaited."""
 
-    def __init__(self, fs: LosingFileSystem, manager: Replicas) -> None:
-        self.fs = fs
+    def __init__(self, fs: LosingFileSystem, manager: Replicas, log_manager: LogManager) -> None:
+        self.fs, self.log_manager = fs, log_manager
         self.manager = manager
         self.partition: Partition = manager.get(PARTITION, TOPIC_ID)
         self.api = DeleteRecordsApi(manager.parts.hosted, manager.parts.durability.make_log_start_durable)
@@ -93,8 +94,10 @@ class Node:
 
 
 @asynccontextmanager
-async def running(isr: tuple[int, ...], active: tuple[int, ...]) -> AsyncIterator[Node]:
-    fs = LosingFileSystem()
+async def running(
+    isr: tuple[int, ...], active: tuple[int, ...], fs: LosingFileSystem | None = None
+) -> AsyncIterator[Node]:
+    fs = fs or LosingFileSystem()
     log_manager = open_manager(fs)
     group_commit = GroupCommit(lambda log_dir, error: None, THREADS)
     manager = Replicas(1, log_manager, group_commit, ManualClock())
@@ -104,7 +107,7 @@ async def running(isr: tuple[int, ...], active: tuple[int, ...]) -> AsyncIterato
     for number in range(RECORDS):
         partition.append_as_leader(batch(b"%d" % number), -1, 0, WALL_MS)
     flush(partition)
-    node = Node(fs, manager)
+    node = Node(fs, manager, log_manager)
     for replica in isr:
         if replica != 1:
             node.fetched(replica, 0)

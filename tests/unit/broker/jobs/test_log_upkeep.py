@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import CorruptFileError
-from storage.disk.file_system import OsFileSystem
+from storage.disk.file_system import DiskRoom, OsFileSystem
 from storage.log.retention import DeletionReason
 from storage.log_config import LogConfig
+from tests.support.partitions import PARTITION, TOPIC_ID
 from tests.support.upkeep_stage import stage
 
 DAY_MS = 86_400_000
@@ -102,7 +103,9 @@ def test_a_clock_that_jumps_deletes_nothing_by_time_but_size_still_counts(tmp_pa
     asyncio.run(scenario())
 
 
-def test_a_full_disk_delays_the_files_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_room_for_a_longer_name_loses_the_files_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(_self: OsFileSystem, source: str, _target: str) -> None:
         raise OSError(errno.ENOSPC, "full", source)
 
@@ -114,10 +117,9 @@ def test_a_full_disk_delays_the_files_and_nothing_else(tmp_path: Path, monkeypat
                 context.setattr(OsFileSystem, "rename", full)
                 await made.upkeep.delete_expired_segments(made.log_dir)
                 await made.upkeep.delete_files(made.log_dir)
-            assert made.partition.offline is None and made.files(".deleted") == []
+            assert made.partition.offline is None
             assert made.partition.log.log_start_offset == 5
-            await made.upkeep.delete_files(made.log_dir)
-            assert made.files(".deleted") == [0, 2, 4]
+            assert (made.files(""), made.files(".deleted")) == ([5], [])
 
     asyncio.run(scenario())
 
@@ -174,5 +176,79 @@ def test_damage_that_retention_finds_takes_the_replica_offline(tmp_path: Path, m
             monkeypatch.setattr("broker.jobs.log_upkeep.largest_time_ms", damaged)
             await made.upkeep.delete_expired_segments(made.log_dir)
             assert made.partition.offline is not None and made.replicas.lost.statistics().damaged == 1
+
+    asyncio.run(scenario())
+
+
+def short(_self: OsFileSystem, _path: str) -> DiskRoom:
+    return DiskRoom(1_000_000, 9_999)
+
+
+def test_a_disk_that_is_short_of_room_loses_deleted_files_without_the_delay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+            made.write(5)
+            made.configure(LogConfig(segment_bytes=1_000, retention_bytes=0, file_delete_delay_ms=60_000))
+            await made.upkeep.delete_expired_segments(made.log_dir)
+            await made.upkeep.delete_files(made.log_dir)
+            assert made.files(".deleted") == [0, 2, 4]
+            monkeypatch.setattr(OsFileSystem, "room", short)
+            await made.upkeep.delete_files(made.log_dir)
+            assert made.files(".deleted") == []
+
+    asyncio.run(scenario())
+
+
+def test_a_disk_that_does_not_tell_its_room_keeps_the_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(_self: OsFileSystem, path: str) -> DiskRoom:
+        raise OSError(errno.EIO, "EIO", path)
+
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+            made.write(5)
+            made.configure(LogConfig(segment_bytes=1_000, retention_bytes=0, file_delete_delay_ms=60_000))
+            await made.upkeep.delete_expired_segments(made.log_dir)
+            monkeypatch.setattr(OsFileSystem, "room", silent)
+            await made.upkeep.delete_files(made.log_dir)
+            assert made.files(".deleted") == [0, 2, 4] and made.replicas.failed_log_dirs == []
+
+    asyncio.run(scenario())
+
+
+def test_a_deleted_topic_leaves_a_disk_that_is_short_of_room_without_the_delay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+            made.write(5)
+            made.replicas.remove(PARTITION, TOPIC_ID)
+            await made.replicas.logs_have_left()
+            await made.upkeep.delete_files(made.log_dir)
+            assert len(list(made.directory.glob("*-delete"))) == 1
+            monkeypatch.setattr(OsFileSystem, "room", short)
+            await made.upkeep.delete_files(made.log_dir)
+            assert list(made.directory.glob("*-delete")) == []
+
+    asyncio.run(scenario())
+
+
+def test_a_follower_on_a_disk_that_is_short_of_room_drops_what_its_leader_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+            made.write(6)
+            durable = asyncio.Event()
+            made.partition.log.advance_log_start(5)  # as its fetcher does
+            monkeypatch.setattr(OsFileSystem, "room", short)
+            made.replicas.parts.durability.make_log_start_durable(made.partition, lambda error: durable.set())
+            await durable.wait()
+            assert made.partition.log.segments[0].base_offset == 4
+            made.replicas.parts.durability.make_log_start_durable(made.partition, lambda error: durable.set())
+            durable.clear()
+            await durable.wait()
+            assert (made.files(""), made.files(".deleted")) == ([4], [])
 
     asyncio.run(scenario())

@@ -82,7 +82,7 @@ def test_a_full_disk_defers_file_changes_and_they_go_on_later(fs: LosingFileSyst
     log = filled(fs, 20)
     log.flush()
     log.full.remove_oldest(2)
-    fs.fail_on["rename"] = errno.ENOSPC
+    fs.fail_on |= {"rename": errno.ENOSPC, "unlink": errno.ENOSPC}  # some take room even for a removal
     with pytest.raises(OSError, match="No space"):
         log.full.run_file_changes()
     fs.fail_on.clear()

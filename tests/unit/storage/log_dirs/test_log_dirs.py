@@ -264,8 +264,8 @@ def test_a_checkpoint_that_cannot_be_written_in_one_dir_is_written_in_the_others
         log = manager.get_or_create(tp, TOPIC_ID, SMALL)
         log.append.as_leader(batch(b"x"), 0, NOW_MS)
         log.flush()
-    fs.fail_at[fs.operations + 1] = errno.ENOSPC
-    with pytest.raises(KafkaStorageError, match=r"/a: cannot write a checkpoint: .*the disk is full") as raised:
+    fs.fail_at[fs.operations + 1] = errno.EMFILE
+    with pytest.raises(KafkaStorageError, match=r"/a: cannot write a checkpoint: .*too many open files") as raised:
         manager.checkpoints.write_recovery_points()
 
     assert isinstance(raised.value.__cause__, OSError)

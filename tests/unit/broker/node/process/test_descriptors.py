@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.node.process.descriptors import plan_descriptors
+from broker.node.process.descriptors import OPEN_MAX, plan_descriptors, raise_open_files_limit
 from penstock.errors import ConfigError
 from storage.disk.spare_descriptors import SpareDescriptors
 
@@ -26,6 +26,20 @@ def test_clients_may_have_a_quarter_of_the_descriptors_and_a_small_limit_is_told
 def test_a_limit_that_cannot_work_is_refused_with_the_remedy() -> None:
     with pytest.raises(ConfigError, match=r"open files is 64: a node needs 128 at least; raise it: LimitNOFILE"):
         plan_descriptors(64)
+
+
+def test_a_system_that_takes_less_than_it_tells_gives_what_macos_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[tuple[int, int]] = []
+
+    def takes(_which: int, limits: tuple[int, int]) -> None:
+        if limits[0] > OPEN_MAX:
+            raise ValueError("current limit exceeds maximum limit")
+        taken.append(limits)
+
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (256, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", takes)
+    raise_open_files_limit()
+    assert taken == [(OPEN_MAX, resource.RLIM_INFINITY)]
 
 
 @contextmanager

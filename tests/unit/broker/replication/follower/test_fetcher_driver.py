@@ -199,7 +199,7 @@ def test_a_log_start_that_is_durable_is_reported_from_the_first_fetch_on_wheneve
         partition.log.flush()
         perform(AdvanceLogStart(PARTITION, 2), partition)
         log_starts = LogStartCommit(lambda log_dir: None, THREADS.executor("log-starts", 1))
-        durability = Durability(GroupCommit(lambda log_dir, error: None, THREADS), log_starts)
+        durability = Durability(GroupCommit(lambda log_dir, error: None, THREADS), log_starts, lambda partition: False)
         node = SimpleNamespace(
             broker_epoch=102, find=lambda key: partition, make_log_start_durable=durability.make_log_start_durable
         )
