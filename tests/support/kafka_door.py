@@ -17,7 +17,7 @@ from broker.connections.turns import AddressQuotas
 from broker.kafka.api_row import ApiRow, always_pipelined
 from broker.kafka.apis.api_versions import api_versions_row
 from broker.kafka.connection.bound_sockets import bind_on_loop
-from broker.kafka.connection.element_room import new_budget
+from broker.kafka.connection.element_room import ElementBudgets
 from broker.kafka.connection.frame_connection import FrameConnection
 from broker.kafka.connection.kafka_listener import Bind, KafkaListener
 from broker.kafka.connection.kafka_wire import RequestCounts
@@ -187,7 +187,7 @@ class DoorBench:
         table.append(api_versions_row(table, self.service.names.software, lambda: 41))
         self.rows = {row.key: row for row in table}
         self.counts, self.lines = RequestCounts(), ThrottledLines(self.clock.now_ms, CLIENTS_SUBJECTS_MAX)
-        self.elements = new_budget()
+        self.elements = ElementBudgets()
         self.listener = KafkaListener(
             "KAFKA",
             Endpoint("127.0.0.1", 9092),

@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 UNIT = "tests/unit/broker/"
 BUDGET = UNIT + "network/test_memory_budget.py::"
 ENDS = UNIT + "kafka/connection/test_hostile_ends.py::"
+ELEMENTS = UNIT + "kafka/connection/test_element_room.py::"
 LOGIN = UNIT + "kafka/connection/test_login.py::"
 GUARD = UNIT + "connections/test_connection_guard.py::"
 ACCEPT = UNIT + "connections/test_accept_guard.py::"
@@ -118,9 +119,12 @@ HELD_BY = {
         UNIT + "kafka_codec/test_malformed.py::test_bytes_that_are_no_message_are_refused_with_what_is_wrong",
         UNIT + "kafka_codec/test_malformed.py::test_unknown_tagged_fields_count_as_elements",
     ),
+    "requests with 17 to 999 elements at `KAFKA`": (
+        ELEMENTS + "test_however_many_networks_have_large_requests_one_that_is_not_large_waits_for_none_of_them",
+        ELEMENTS + "test_a_request_asks_for_room_for_the_elements_that_it_has_however_many_bytes_these_have",
+    ),
     "requests with 1,000 elements or more, but for records": (
-        UNIT + "kafka/connection/test_element_room.py::"
-        "test_a_partys_large_requests_have_pauses_between_them_and_another_party_waits_for_none",
+        ELEMENTS + "test_a_partys_large_requests_have_pauses_between_them_and_another_party_waits_for_none",
     ),
     "answers that it does not read": (
         UNIT + "kafka/test_tls_on_sockets.py::test_an_answer_that_nobody_reads_is_counted_until_its_connection_is_cut",
