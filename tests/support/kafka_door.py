@@ -59,7 +59,8 @@ class FarSide:
         self.protocol = door.listener._new_connection()
         self.written: list[bytes] = []
         self.takes = True
-        self.is_reading, self.is_closed = True, False
+        self.is_reading, self.is_closed, self.is_cut = True, False, False
+        """`is_cut`: ended without TLS's farewell."""
         self._unsent = bytearray()
         self._unwritten = 0
         self.protocol.connection_made(self)  # type: ignore[arg-type]
@@ -90,9 +91,13 @@ class FarSide:
         self._deliver()
 
     def close(self) -> None:
-        self.abort()
+        self._end()
 
     def abort(self) -> None:
+        self.is_cut = True
+        self._end()
+
+    def _end(self) -> None:
         if not self.is_closed:
             self.is_closed = True
             asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
