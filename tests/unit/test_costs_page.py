@@ -168,6 +168,10 @@ HELD_BY = {
         CONVERSION + "test_a_party_has_half_of_the_threads_and_another_one_waits_for_none_of_its_batches",
         CONVERSION + "test_a_request_may_not_become_larger_than_it_could_have_come",
     ),
+    "one batch that is compressed for a topic with `compression.zstd.level=22`": (
+        "tests/unit/storage/append/test_recompression.py::"
+        "test_a_batch_above_1_mib_is_packed_at_no_slow_level_of_zstd",
+    ),
     "batches and offsets that wait for a transaction's coordinator": (
         UNIT + "transactions/verification/test_held_batches.py::test_batches_are_bounded_and_a_party_has_a_share",
         UNIT + "groups/coordinator/test_transactional_offsets.py::"
