@@ -169,8 +169,13 @@ HELD_BY = {
         CONVERSION + "test_a_request_may_not_become_larger_than_it_could_have_come",
     ),
     "one batch that is compressed for a topic with `compression.zstd.level=22`": (
-        "tests/unit/storage/append/test_recompression.py::"
-        "test_a_batch_above_1_mib_is_packed_at_no_slow_level_of_zstd",
+        "tests/unit/storage/append/test_recompression.py::test_a_batch_above_1_mib_is_packed_at_no_slow_level_of_zstd",
+    ),
+    "partitions of topics that it makes": (
+        UNIT + "node/test_memory_quotas.py::"
+        "test_who_makes_many_partitions_gets_them_at_once_and_makes_the_next_ones_later",
+        "tests/unit/metadata/controller/test_topics.py::"
+        "test_bound_of_the_cluster_holds_for_assignments_by_hand_in_one_request",
     ),
     "batches and offsets that wait for a transaction's coordinator": (
         UNIT + "transactions/verification/test_held_batches.py::test_batches_are_bounded_and_a_party_has_a_share",

@@ -267,20 +267,25 @@ def test_however_many_networks_have_large_requests_one_that_is_not_large_waits_f
 
 
 def test_a_request_asks_for_room_for_the_elements_that_it_has_however_many_bytes_these_have() -> None:
-    """Nearly all of the room is in use: there is enough for its elements, and not for as many as it has bytes."""
+    """Both rooms are in use. When one neighbour goes there is enough for its elements, and not for as many as it has
+    bytes."""
 
     async def scenario() -> DoorBench:
         held: list[Request] = []
         bench = await bench_that_holds(held)
         crowd = [bench.connect(f"10.0.1.{number}") for number in range(20)]
-        for far in crowd:
-            far.send(many(1, HEAVY - 3))
+        crowd += [bench.connect(f"10.0.2.{number}") for number in range(3)]
+        for number, far in enumerate(crowd):
+            far.send(many(1, HEAVY - 1 if number < 20 else HALF))
         await settled(bench)
-        assert len(held) == 20
+        assert len(held) == 23
         other = bench.connect("10.0.0.2")
         other.send(long_names(1, 3 * FREE))
         await settled(bench)
-        held[20].complete(None)
+        assert len(held) == 23
+        crowd[0].reset()
+        await settled(bench)
+        held[23].complete(None)
         await settled(bench)
         assert answers(other) == [(1, str(3 * FREE))]
         for far in (*crowd, other):
