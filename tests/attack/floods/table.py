@@ -174,7 +174,7 @@ SECURED: Final = (
     Row("unread-fetches", TENANT, bounds=CUT, seconds=CUT_IN_TURN_S),
     Row("large-frames", TENANT),
     Row("conversion-hog", TENANT, bounds=Bounds(memory_mib=192), seconds=10, spoils=True),
-    Row("look-ups-in-vain", TENANT, bounds=Bounds(figures={"look_up_s": 1.5}), seconds=10, spoils=True),
+    Row("look-ups-in-vain", TENANT, bounds=Bounds(rate=0.35, figures={"look_up_s": 1.5}), seconds=10, spoils=True),
     Row("tiny-batches-by-grpc", TENANT),
     Row("fetches-far-from-the-index", TENANT, seconds=12, spoils=True),
     Row("fetch-sessions", TENANT, bounds=SESSIONS, seconds=10),
