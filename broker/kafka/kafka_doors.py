@@ -14,7 +14,7 @@ from broker.config.node_config import NodeConfig
 from broker.connections.listener_limits import listener_limits
 from broker.kafka.api_rows import api_rows
 from broker.kafka.connection.bound_sockets import bind_on_loop
-from broker.kafka.connection.element_room import new_budget
+from broker.kafka.connection.element_room import ElementBudgets
 from broker.kafka.connection.frame_connection import FrameConnection
 from broker.kafka.connection.kafka_listener import Bind, KafkaListener
 from broker.kafka.connection.kafka_wire import RequestCounts
@@ -41,7 +41,7 @@ class KafkaListeners:
         self.parts = DoorParts(config, service)
         self.rows = api_rows(self.parts)
         self._service, self._lines = service, ThrottledLines(clock.now_ms, CLIENTS_SUBJECTS_MAX)
-        self.decoders, self.elements = KafkaCounts(), new_budget()
+        self.decoders, self.elements = KafkaCounts(), ElementBudgets()
         self.connections: Mapping[str, KafkaListener] = {
             name: KafkaListener(
                 name,

@@ -29,6 +29,11 @@ UVARINTS: Final = tuple(bytes((n,)) if n < 128 else bytes((n & 127 | 128, n >> 7
 class TooManyElementsError(Exception):
     """A message has more elements than its reader was told that it may have. Its text is for the log."""
 
+    def __init__(self, text: str, missing: int) -> None:
+        super().__init__(text)
+        self.missing = missing
+        """So many more it needs at least: those of the array that its reader has come to, and has not made."""
+
 
 class EncodeError(ValueError):
     """A message of our own that has no encoding: a value of the wrong type, or too large for its field."""
@@ -143,8 +148,11 @@ def bad_tag_size(where: str, over: int) -> InvalidRequestError:
     return InvalidRequestError(f"{where} is {abs(over)} bytes {'longer' if over > 0 else 'shorter'} than its tag says")
 
 
-def too_many_elements(where: str) -> TooManyElementsError:
-    return TooManyElementsError(f"{where} has more elements than a request may have in all: ask for less at once")
+def too_many_elements(where: str, left: int) -> TooManyElementsError:
+    """`left`: how many it may still have, below 0."""
+    return TooManyElementsError(
+        f"{where} has more elements than a request may have in all: ask for less at once", -left
+    )
 
 
 def too_many_tags() -> InvalidRequestError:

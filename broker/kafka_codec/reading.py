@@ -160,7 +160,7 @@ class _Reading:
                 self.source.add(f"raise bad_length({where!r}, {count}, end - at)")
             self.source.add(f"left -= {count}")
             with self.source.block("if left < 0:"):
-                self.source.add(f"raise too_many({where!r})")
+                self.source.add(f"raise too_many({where!r}, left)")
             self._elements(element, target, where, count)
         self._null(count, target, where, null)
 
@@ -216,7 +216,7 @@ class _Reading:
                 f"if {count}:",
                 f"    left -= {count}",
                 "    if left < 0:",
-                f"        raise too_many({where!r})",
+                f"        raise too_many({where!r}, left)",
                 f"    at = skip_tags(view, at, {count})",
             ]
             return
@@ -237,4 +237,4 @@ class _Reading:
                 with self.source.block("else:"):
                     self.source.add(f"at = {stop}", "left -= 1")
                     with self.source.block("if left < 0:"):
-                        self.source.add(f"raise too_many({where!r})")
+                        self.source.add(f"raise too_many({where!r}, left)")

@@ -2,7 +2,8 @@
 
 The pages have no log-in, so whoever reaches the port can ask without end. A network (an address of IPv4, 64 bits of
 IPv6) has OF_NETWORK_MAX connections and a turn every NETWORK_TURN_MS; all networks together have CONNECTIONS_MAX, and a
-turn every TURN_MS. A network with few connections takes the place of one with many, so a probe is answered beside a
+turn every TURN_MS. A connection that is cut leaves its turn unused, so no one waits for more turns than there are
+places. A network with few connections takes the place of one with many, so a probe is answered beside a
 flood from elsewhere. Not here: sockets and deadlines (page_server.py).
 """
 
@@ -57,13 +58,13 @@ class PageTurns:
         if len(self._next_of) >= NETWORKS_KEPT:
             self._next_of = {network: at_ms for network, at_ms in self._next_of.items() if at_ms > now_ms}
         network = network_of(host)
-        at_ms = max(now_ms, self._next_of.get(network, 0))
+        at_ms = min(max(now_ms, self._next_of.get(network, 0)), now_ms + OF_NETWORK_MAX * NETWORK_TURN_MS)
         self._next_of[network] = at_ms + NETWORK_TURN_MS
         return at_ms - now_ms
 
     def wait_ms(self, now_ms: int) -> int:
         """How long a connection waits then, whose network has its turn."""
-        at_ms = max(now_ms, self._next_ms)
+        at_ms = min(max(now_ms, self._next_ms), now_ms + CONNECTIONS_MAX * TURN_MS)
         self._next_ms = at_ms + TURN_MS
         return at_ms - now_ms
 

@@ -7,7 +7,7 @@ control batch, as in Kafka. Callers verify the checksum BEFORE, because the new 
 The memory of a small compressed request is bounded. The compressed batches of one append may unpack to
 `MAX_UNPACKED_BYTES` together, an unpacked body must have room for the announced records, and no batch is stored that
 readers would not unpack. `max.message.bytes` holds for a batch as it came (batch_validation.py) and, as in Kafka, for
-the stored one.
+the stored one. The time of one conversion is bounded, too: zstd's slow levels are for bodies up to `SLOW_BYTES_MAX`.
 
 Threads beside the loop use `is_due` and `prepared` (broker/apis/producing/produce_conversion.py). The log itself uses
 `in_topic_codec`, which then finds nothing to do, unless the topic's configuration has changed in between.
@@ -15,7 +15,7 @@ Threads beside the loop use `is_due` and `prepared` (broker/apis/producing/produ
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.errors import ApiError, MessageTooLargeError, RecordListTooLargeError
 from penstock.record.batch import CODEC_MASK, HEADER_BYTES, BatchHeader, iter_headers, pack_batch, read_header
@@ -27,6 +27,12 @@ from storage.append.key_validation import takes_long
 from storage.append.record_validation import ReadableRecords, readable_at_once
 from storage.disk.file_system import Bytes
 from storage.log_config import LogConfig
+
+SLOW_LEVEL: Final = 12
+"""zstd takes 0.1 s for a MiB at this level, and 1.5 s at those above."""
+SLOW_BYTES_MAX: Final = 1 << 20
+"""The largest body that is packed at a level above SLOW_LEVEL: a second of a thread, and some 20 MiB. The largest one
+of all would take minutes, and ten times the memory."""
 
 Batches = list[tuple[int, BatchHeader]]
 
@@ -85,7 +91,8 @@ def in_topic_codec(
             check_unpacked(header, len(body))
             unpacked_bytes += len(body) if header.codec != Codec.NONE else 0
             attributes = header.attributes & ~CODEC_MASK | target
-            piece = pack_batch(header._replace(attributes=attributes), compress(target, body, level))
+            packed = compress(target, body, level_for(target, level, len(body)))
+            piece = pack_batch(header._replace(attributes=attributes), packed)
             header = read_header(piece)
             if origin is PRODUCER:
                 check_size(header, config, f", with compression.type={config.compression_type},")
@@ -140,6 +147,12 @@ def target_of(config: LogConfig) -> tuple[Codec, int | None]:
         Codec.ZSTD: config.compression_zstd_level,
     }
     return target, levels.get(target)
+
+
+def level_for(codec: Codec, level: int | None, size_bytes: int) -> int | None:
+    """The level at which a body of this size is packed for a topic of that level: a large one at no slow level."""
+    is_slow = codec == Codec.ZSTD and level is not None and level > SLOW_LEVEL
+    return SLOW_LEVEL if is_slow and size_bytes > SLOW_BYTES_MAX else level
 
 
 def _unpacked(body: Bytes, codec: Codec, config: LogConfig, left_bytes: int, origin: AppendOrigin) -> bytes:

@@ -17,7 +17,7 @@ from broker.connections.turns import AddressQuotas
 from broker.kafka.api_row import ApiRow, always_pipelined
 from broker.kafka.apis.api_versions import api_versions_row
 from broker.kafka.connection.bound_sockets import bind_on_loop
-from broker.kafka.connection.element_room import new_budget
+from broker.kafka.connection.element_room import ElementBudgets
 from broker.kafka.connection.frame_connection import FrameConnection
 from broker.kafka.connection.kafka_listener import Bind, KafkaListener
 from broker.kafka.connection.kafka_wire import RequestCounts
@@ -59,7 +59,8 @@ class FarSide:
         self.protocol = door.listener._new_connection()
         self.written: list[bytes] = []
         self.takes = True
-        self.is_reading, self.is_closed = True, False
+        self.is_reading, self.is_closed, self.is_cut = True, False, False
+        """`is_cut`: ended without TLS's farewell."""
         self._unsent = bytearray()
         self._unwritten = 0
         self.protocol.connection_made(self)  # type: ignore[arg-type]
@@ -90,9 +91,13 @@ class FarSide:
         self._deliver()
 
     def close(self) -> None:
-        self.abort()
+        self._end()
 
     def abort(self) -> None:
+        self.is_cut = True
+        self._end()
+
+    def _end(self) -> None:
         if not self.is_closed:
             self.is_closed = True
             asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
@@ -187,7 +192,7 @@ class DoorBench:
         table.append(api_versions_row(table, self.service.names.software, lambda: 41))
         self.rows = {row.key: row for row in table}
         self.counts, self.lines = RequestCounts(), ThrottledLines(self.clock.now_ms, CLIENTS_SUBJECTS_MAX)
-        self.elements = new_budget()
+        self.elements = ElementBudgets()
         self.listener = KafkaListener(
             "KAFKA",
             Endpoint("127.0.0.1", 9092),

@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 UNIT = "tests/unit/broker/"
 BUDGET = UNIT + "network/test_memory_budget.py::"
 ENDS = UNIT + "kafka/connection/test_hostile_ends.py::"
+ELEMENTS = UNIT + "kafka/connection/test_element_room.py::"
 LOGIN = UNIT + "kafka/connection/test_login.py::"
 GUARD = UNIT + "connections/test_connection_guard.py::"
 ACCEPT = UNIT + "connections/test_accept_guard.py::"
@@ -118,9 +119,12 @@ HELD_BY = {
         UNIT + "kafka_codec/test_malformed.py::test_bytes_that_are_no_message_are_refused_with_what_is_wrong",
         UNIT + "kafka_codec/test_malformed.py::test_unknown_tagged_fields_count_as_elements",
     ),
+    "requests with 17 to 999 elements at `KAFKA`": (
+        ELEMENTS + "test_however_many_networks_have_large_requests_one_that_is_not_large_waits_for_none_of_them",
+        ELEMENTS + "test_a_request_asks_for_room_for_the_elements_that_it_has_however_many_bytes_these_have",
+    ),
     "requests with 1,000 elements or more, but for records": (
-        UNIT + "kafka/connection/test_element_room.py::"
-        "test_a_partys_large_requests_have_pauses_between_them_and_another_party_waits_for_none",
+        ELEMENTS + "test_a_partys_large_requests_have_pauses_between_them_and_another_party_waits_for_none",
     ),
     "answers that it does not read": (
         UNIT + "kafka/test_tls_on_sockets.py::test_an_answer_that_nobody_reads_is_counted_until_its_connection_is_cut",
@@ -163,6 +167,15 @@ HELD_BY = {
     "what threads compress, or look for keys and for names of refused records": (
         CONVERSION + "test_a_party_has_half_of_the_threads_and_another_one_waits_for_none_of_its_batches",
         CONVERSION + "test_a_request_may_not_become_larger_than_it_could_have_come",
+    ),
+    "one batch that is compressed for a topic with `compression.zstd.level=22`": (
+        "tests/unit/storage/append/test_recompression.py::test_a_batch_above_1_mib_is_packed_at_no_slow_level_of_zstd",
+    ),
+    "partitions of topics that it makes": (
+        UNIT + "node/test_memory_quotas.py::"
+        "test_who_makes_many_partitions_gets_them_at_once_and_makes_the_next_ones_later",
+        "tests/unit/metadata/controller/test_topics.py::"
+        "test_bound_of_the_cluster_holds_for_assignments_by_hand_in_one_request",
     ),
     "batches and offsets that wait for a transaction's coordinator": (
         UNIT + "transactions/verification/test_held_batches.py::test_batches_are_bounded_and_a_party_has_a_share",

@@ -262,7 +262,7 @@ class KafkaListener:
         for peer, served in self._open.items():
             connection = served.connection
             if served.is_late(now_ms):
-                connection.close()
+                connection.abort()  # its memory goes with it: TLS's farewell would wait for a client that says nothing
                 continue
             silent_ms = now_ms - connection.active_ms
             if served.quiet_since_ms == connection.active_ms and connection.frame is None and silent_ms <= idle_ms_max:

@@ -76,10 +76,11 @@ class KafkaWire:
         if row.bytes_max is not None and len(raw) > row.bytes_max:
             self._counts.refused[row.name] += 1
             raise InvalidRequestError(f"{row.name} of {len(raw)} bytes; it may have {row.bytes_max} at most")
+        may_have = self._room.now(row.elements_max)
         try:
-            incoming, elements = self._incoming(row, start, raw, self._room.now(row.elements_max))
-        except TooManyElementsError:
-            return self._when_there_is_room(row, start, raw)
+            incoming, elements = self._incoming(row, start, raw, may_have)
+        except TooManyElementsError as error:
+            return self._when_there_is_room(row, start, raw, may_have + error.missing)
         except ApiError:
             self._counts.refused[row.name] += 1
             raise
@@ -93,18 +94,25 @@ class KafkaWire:
             call.body = await row.prepare(call.asked, call.body)
         return incoming
 
-    async def _when_there_is_room(self, row: ApiRow, start: HeaderStart, raw: memoryview) -> Incoming:
-        """The request read again; or its error, if it has more elements than it ever may have."""
-        lease = await self._room.wait(min(row.elements_max, len(raw)), is_paced=row.is_paced)
-        try:
-            incoming, elements = self._incoming(row, start, raw, row.elements_max)
-        except (ApiError, TooManyElementsError) as wrong:
-            self._room.release(lease)
-            self._counts.refused[row.name] += 1
-            raise InvalidRequestError(str(wrong)) from None
-        lease.resize(elements)
-        incoming.body.elements = lease
-        return incoming
+    async def _when_there_is_room(self, row: ApiRow, start: HeaderStart, raw: memoryview, needed: int) -> Incoming:
+        """The request read again, with room for the elements that it is known to need; or its error, if it has more
+        than it ever may have."""
+        while True:
+            needed = min(needed, row.elements_max)
+            lease = await self._room.wait(needed, is_paced=row.is_paced)
+            try:
+                incoming, elements = self._incoming(row, start, raw, needed)
+            except (ApiError, TooManyElementsError) as wrong:
+                if isinstance(wrong, TooManyElementsError) and needed < row.elements_max:
+                    self._room.give_back(lease)
+                    needed = max(needed + wrong.missing, 2 * needed)  # so it is read few times, however deep its arrays
+                    continue
+                self._room.release(lease)
+                self._counts.refused[row.name] += 1
+                raise InvalidRequestError(str(wrong)) from None
+            lease.resize(elements)
+            incoming.body.elements = lease
+            return incoming
 
     def _of_another_version(self, row: ApiRow, start: HeaderStart) -> Incoming:
         if row.other_versions is None:

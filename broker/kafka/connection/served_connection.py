@@ -10,7 +10,7 @@ from broker.connections.draining import Draining
 from broker.connections.turns import Turn
 from broker.kafka.api_row import ApiRow
 from broker.kafka.apis.authentication.sasl import BYTES_MAX
-from broker.kafka.connection.element_room import ElementRoom
+from broker.kafka.connection.element_room import ElementBudgets, ElementRoom
 from broker.kafka.connection.frame_connection import Frame, FrameConnection
 from broker.kafka.connection.kafka_wire import KafkaWire, RequestCounts, UnservedApiError
 from broker.kafka.connection.login import KafkaLogin
@@ -18,7 +18,6 @@ from broker.kafka.connection.plan_run import PlanDriver
 from broker.kafka.plan import ConnectionEnds, ConnectionMemory
 from broker.network.connection_loop import ConnectionLoop
 from broker.network.doors import BrokerService
-from broker.network.memory_budget import MemoryBudget
 from broker.network.parties import party_of
 from broker.network.request_channel import Caller
 from broker.replication.throttled_lines import ThrottledLines
@@ -62,7 +61,7 @@ class ServedConnection:
         service: BrokerService,
         counts: RequestCounts,
         lines: ThrottledLines,
-        elements: MemoryBudget,
+        elements: ElementBudgets,
     ) -> None:
         """`elements` is the room of the whole node; `lines` are those about connections that were closed, of all
         listeners together."""

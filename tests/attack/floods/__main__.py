@@ -1,7 +1,7 @@
 """Floods at a node, and what honest clients get done beside them: python -m tests.attack --floods.
 
 Prints a table (markdown) and a verdict; exit code 1 for any row that misses a bound, or for a mutant that no flood
-notices. `--list` names the rows. Loopback only, bounded in count and in time: twelve minutes at most.
+notices. `--list` names the rows. Loopback only, bounded in count and in time: a quarter of an hour, or a little more.
 """
 
 from __future__ import annotations

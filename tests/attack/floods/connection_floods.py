@@ -7,6 +7,7 @@ Each takes a Target and the listener's name, and is a generator of steps (herd.p
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any, Final
@@ -23,6 +24,7 @@ BETWEEN_S: Final = 0.005
 GUESSES: Final = 40
 GUESSED_USER: Final = "tenant"
 SCRAPERS: Final = 20
+PLACES_TAKEN, BURST = 95, 32
 DOORS: Final = ("KAFKA", "BROKER", "METRICS")
 SCRAPE: Final = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -153,6 +155,31 @@ def scrapes_unread(target: Target) -> Steps:
     return _herd(target, DRIPPING, "METRICS", make).kept()
 
 
+def bursts_of_scrapers(target: Target) -> Steps:
+    """One address fills what is left of the places at once, and others come in the same moment, for which it gives way.
+    The next time it is another address."""
+    for turn in count():
+        first, *others = (*target.sources[turn % len(target.sources) :], *target.sources[: turn % len(target.sources)])
+        links = list[Any]()
+
+        def connect(source: str, links: list[Any] = links) -> None:
+            try:
+                links.append(replace(target, sources=(source,)).plain_socket("METRICS"))
+            except FAILED:
+                target.add("refused")
+
+        for source in others[:PLACES_TAKEN]:
+            connect(source)
+        yield 0.1
+        for source in (*[first] * BURST, *others[PLACES_TAKEN:]):
+            connect(source)
+        target.add("bursts")
+        yield 0.02
+        for link in links:
+            link.close()
+        yield 0.8  # there are places for everybody
+
+
 def dripping_scrapers(target: Target) -> Steps:
     """Requests whose next byte comes now and then."""
     herd = _herd(target, DRIPPING, "METRICS", lambda: Bare(target.plain_socket("METRICS")))
@@ -175,6 +202,14 @@ CONNECTION_FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
     },
     **{
         flood.__name__.replace("_", "-"): flood
-        for flood in (guesses, log_ins_half_done, log_ins, scrapes, scrapes_unread, dripping_scrapers)
+        for flood in (
+            guesses,
+            log_ins_half_done,
+            log_ins,
+            scrapes,
+            scrapes_unread,
+            bursts_of_scrapers,
+            dripping_scrapers,
+        )
     },
 }

@@ -16,20 +16,31 @@ from tests.attack.floods.kafka_floods import TENANTS_TOPIC
 from tests.attack.floods.links import DELETE_GROUPS, INIT_PRODUCER_ID, OFFSET_COMMIT, Target, text
 
 JOIN_GROUP: Final = 11
+GROWING: Final = 100
 BATCH: Final = 20
 """Requests that are on their way at once: a coordinator writes each to its log."""
 
 
-def _batches(target: Target, request: Callable[[int], tuple[int, int, bytes]], links: int = 2) -> Steps:
-    """`request(n)` is the key, version and body of the n-th one."""
-    number = count()
+def _batches(
+    target: Target,
+    request: Callable[[int], tuple[int, int, bytes]],
+    links: int = 2,
+    code_of: Callable[[bytes], int] = lambda answer: 0,
+    names: int = 0,
+) -> Steps:
+    """`request(n)` is the key, version and body of the n-th one; `names`: they are so many ones, again and again. The
+    figure `taken` says how many the node has taken, by the error code of each answer."""
+    number, taken = count(), set[int]()
 
     def act(link: Any) -> None:
-        for _ in range(BATCH):
-            key, version, body = request(next(number))
+        sent = [next(number) for _ in range(BATCH)]
+        for one in sent:
+            key, version, body = request(one)
             link.send(key, version, body)
-        for _ in range(BATCH):
-            link.receive()
+        for one in sent:
+            if not code_of(link.receive()):
+                taken.add(one % names if names else one)
+                target.figures["taken"] = len(taken)
 
     return on_links(target, target.kafka_link, act, links)
 
@@ -40,15 +51,29 @@ def _commit(group: str, topic: str, partitions: int, note: str) -> tuple[int, in
     return OFFSET_COMMIT, 2, body + struct.pack(">i", partitions) + parts
 
 
+def _last_code(answer: bytes) -> int:
+    """The error code of a commit's last partition."""
+    (code,) = struct.unpack_from(">h", answer, len(answer) - 2)
+    return int(code)
+
+
 def groups(target: Target) -> Steps:
     """A commit each, of names that are as long as they may be."""
-    return _batches(target, lambda number: _commit(f"tenant-{number}".ljust(240, "x"), TENANTS_TOPIC, 1, ""))
+
+    def request(number: int) -> tuple[int, int, bytes]:
+        return _commit(f"tenant-{number}".ljust(240, "x"), TENANTS_TOPIC, 1, "")
+
+    return _batches(target, request, code_of=_last_code)
 
 
 def groups_that_grow(target: Target) -> Steps:
-    """A few groups commit many partitions with the longest notes."""
+    """Some groups commit many partitions with the longest notes: 80 kB each."""
     note = "n" * 4_000
-    return _batches(target, lambda number: _commit(f"tenant-{number % 50}", TENANTS_TOPIC, 20, f"{number}{note}"))
+
+    def request(number: int) -> tuple[int, int, bytes]:
+        return _commit(f"tenant-{number % GROWING}", TENANTS_TOPIC, 20, f"{number}{note}")
+
+    return _batches(target, request, code_of=_last_code, names=GROWING)
 
 
 def members(target: Target) -> Steps:
@@ -72,6 +97,7 @@ def transactional_ids(target: Target) -> Steps:
         target,
         lambda number: (INIT_PRODUCER_ID, 0, text(f"tenant-{number}".ljust(250, "x")) + struct.pack(">i", 60_000)),
         links=4,
+        code_of=lambda answer: int(struct.unpack_from(">h", answer, 8)[0]),
     )
 
 

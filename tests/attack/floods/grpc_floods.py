@@ -26,7 +26,7 @@ from tests.attack.floods.h2_link import (
     heads,
     literal,
 )
-from tests.attack.floods.herd import Herd, Link, Steps, drained, on_links
+from tests.attack.floods.herd import FAILED, Herd, Link, Steps, drained, on_links
 from tests.attack.floods.kafka_floods import LARGEST_BYTES, SMALL_BUFFER, TENANTS_TOPIC
 from tests.attack.floods.links import Target
 
@@ -92,6 +92,21 @@ def reflection(target: Target) -> Steps:
 
 def calls_that_nobody_serves(target: Target) -> Steps:
     return _calls(target, "/nobody.Nothing/Never", b"")
+
+
+def refused_calls_now_and_then(target: Target) -> Steps:
+    """Some connections a second with 150 calls each that nobody serves: few bytes, and more refusals than there may
+    be."""
+    while True:
+        try:
+            link = H2Link(target)
+            link.sock.sendall(b"".join(link.called("/nobody.Nothing/Never", b"") for _ in range(3 * BATCH)))
+            target.add("done")
+            yield 0.1
+            link.close()
+        except FAILED:
+            target.add("refused")
+        yield 0.2
 
 
 def log_ins_by_grpc(target: Target) -> Steps:
@@ -197,6 +212,7 @@ GRPC_FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
         health_checks,
         reflection,
         calls_that_nobody_serves,
+        refused_calls_now_and_then,
         log_ins_by_grpc,
         pings,
         streams_without_end,

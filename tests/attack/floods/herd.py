@@ -120,7 +120,8 @@ def again(target: Target, act: Callable[[], object], figure: str = "done") -> St
 
 
 def on_links(target: Target, make: Callable[[], Link], act: Callable[[Link], object], links: int = 1) -> Steps:
-    """Does it again and again on links in turn, which are opened anew when they end."""
+    """Does it again and again on links in turn, which are opened anew when they end. The figure `of_link` says how
+    often it was done on each."""
     open_links: list[Link | None] = [None] * links
     while True:
         for at, link in enumerate(open_links):
@@ -130,6 +131,7 @@ def on_links(target: Target, make: Callable[[], Link], act: Callable[[Link], obj
                     target.add("opened")
                 act(link)
                 target.add("done")
+                target.figures["of_link"] = target.figures["done"] // target.figures["opened"]
                 yield 0.0
             except FAILED:
                 target.add("refused")

@@ -28,6 +28,8 @@ from penstock import Admin, Consumer, Producer
 from tests.attack.floods.links import KafkaLink, Target
 
 TOPIC, LARGE_TOPIC, GROUP, COMMITTED_TOPIC = "honest", "honest-large", "honest-group", "honest-group-input"
+CONVERTED_TOPIC: Final = "honest-converted"
+"""The node compresses what is written there."""
 PREFIX: Final = "honest"
 """Honest users have all rights to names that begin so."""
 SMALL, LARGE = bytes(100), bytes(200_000)
@@ -175,6 +177,7 @@ class Kind:
 KINDS: Final = (
     Kind("penstock-produce", lambda where: penstock_produce(where, "honest-a", TOPIC, SMALL), 0.04),
     Kind("penstock-large", lambda where: penstock_produce(where, "honest-j", LARGE_TOPIC, LARGE), 0.25),
+    Kind("penstock-converted", lambda where: penstock_produce(where, "honest-l", CONVERTED_TOPIC, SMALL), 0.25),
     Kind("penstock-consume", penstock_consume, 0.04),
     Kind("penstock-log-in", penstock_log_in, 0.25),
     Kind("kafka-produce", lambda where: kafka_produce(where, "honest-d", TOPIC, SMALL), 0.04),
@@ -187,7 +190,7 @@ KINDS: Final = (
     Kind("metrics", lambda where: page(where, "/metrics"), 0.25),
     Kind("livez", lambda where: page(where, "/livez"), 0.25),
 )
-USERS: Final = tuple(f"honest-{letter}" for letter in "abcdefghijk")
+USERS: Final = tuple(f"honest-{letter}" for letter in "abcdefghijkl")
 """One for each kind that logs in."""
 FAILED_PAUSE_S: Final = 0.2
 _ONE_LINE: Final = threading.Lock()

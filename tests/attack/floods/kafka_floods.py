@@ -32,6 +32,7 @@ FLOOR_BYTES: Final = 7 << 18
 """A 64th of the default memory for large requests."""
 UNREAD, UNREAD_EACH = 60, 2
 NAMES: Final = 20_000
+PARTITIONS_EACH: Final = 100
 
 
 def _herd(target: Target, size: int, said: bytes) -> Herd:
@@ -72,6 +73,12 @@ def announced_frames_of_all_sizes(target: Target) -> Steps:
 def dripping_frames(target: Target) -> Steps:
     """Frames of 1 KiB of which a byte comes now and then."""
     return _herd(target, 200, struct.pack(">i", 1_024)).kept(lambda link: link.sock.send(b"\0"))
+
+
+def frames_at_a_fair_pace(target: Target) -> Steps:
+    """Frames of 64 KiB that come at 3 kB a second, which is above the pace at which a frame of a user may come."""
+    part = bytes(750)
+    return _herd(target, 30, struct.pack(">i", BEFORE_LOG_IN_BYTES)).kept(lambda link: link.sock.send(part))
 
 
 def frames_of_many_networks(target: Target) -> Steps:
@@ -229,15 +236,29 @@ def client_ids(target: Target) -> Steps:
     return on_links(target, target.kafka_link, act, 4)
 
 
+def partitions(target: Target) -> Steps:
+    """Topics of 100 partitions each, one after the other."""
+    number = count()
+
+    def act(link: Any) -> None:
+        name = f"tenant-made-{time.time_ns()}-{next(number)}"
+        body = struct.pack(">i", 1) + text(name) + struct.pack(">ihiii", PARTITIONS_EACH, 1, 0, 0, 10_000) + b"\0"
+        (code,) = struct.unpack_from(">h", link.ask(CREATE_TOPICS, 2, body), 14 + len(name))
+        target.add("partitions", 0 if code else PARTITIONS_EACH)
+
+    return on_links(target, lambda: target.kafka_link(timeout_s=15.0), act, 2)
+
+
 def fetch_sessions(target: Target) -> Steps:
-    """Incremental fetch sessions (KIP-227), each of 100 partitions that may not be there, and never used again."""
+    """Incremental fetch sessions (KIP-227), each of 100 partitions that may not be there, and never used again. The
+    figure `taken` says how many the node has begun."""
     parts = b"".join(struct.pack(">iqqi", number, 0, -1, 1_000) for number in range(100))
     body = struct.pack(">iiiibii", -1, 0, 0, 1_000, 0, 0, 0) + struct.pack(">i", 1) + text(TENANTS_TOPIC)
     body += struct.pack(">i", 100) + parts + struct.pack(">i", 0)
 
     def act(link: Any) -> None:
-        link.send(FETCH, 7, body)
-        link.receive()
+        (session_id,) = struct.unpack_from(">i", link.ask(FETCH, 7, body), 10)
+        target.add("taken", session_id > 0)
 
     return on_links(target, target.kafka_link, act, 10)
 
@@ -307,6 +328,7 @@ KAFKA_FLOODS: Final = {
         announced_large_frames,
         announced_frames_of_all_sizes,
         dripping_frames,
+        frames_at_a_fair_pace,
         frames_of_many_networks,
         frames_above_the_limit,
         large_frames,
@@ -318,6 +340,7 @@ KAFKA_FLOODS: Final = {
         pipelined,
         refused_requests,
         client_ids,
+        partitions,
         fetch_sessions,
         heartbeats_beside_unread_answers,
         unread_metadata,

@@ -204,10 +204,12 @@ class KafkaLink:
                 break
         return int(code)
 
-    def produce(self, topic: str, batch: bytes) -> None:
-        """One batch to partition 0; the answer is waited for, and not looked at."""
+    def produce(self, topic: str, batch: bytes) -> int:
+        """One batch to partition 0; the error code."""
         body = text(None) + struct.pack(">hii", 1, 10_000, 1) + text(topic) + struct.pack(">ii", 1, 0) + data(batch)
-        self.ask(PRODUCE, 3, body)
+        answer = self.ask(PRODUCE, 3, body)
+        (code,) = struct.unpack_from(">h", answer, 18 + len(topic.encode()))
+        return int(code)
 
     def delete_group(self, group: str) -> None:
         self.ask(DELETE_GROUPS, 0, struct.pack(">i", 1) + text(group))

@@ -26,6 +26,7 @@ from tests.attack.floods.verdict import MISSED, Played
 
 MUCH, MUCH_INT = 1 << 40, 1 << 30
 CONNECTIONS, KAFKA = "broker.connections", "broker.kafka.connection"
+PAGES, REFUSED = "broker.metrics.page", "broker.grpc.refused_calls"
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,51 @@ def _cuts_nobody(self: Any, connected: Any, with_streams: Any, now_ms: int) -> s
 def _is_never_old(self: Any, now_ms: int) -> bool:
     """A frame that gives way to nobody."""
     return False
+
+
+def _takes_all_turns(self: Any, party: str) -> bool:
+    """Turns of parties that all begin at once."""
+    self._at_work[party] += 1
+    self._total += 1
+    return True
+
+
+def _has_no_limits(self: Any, nowait: bool, undecodable: list[str]) -> None:
+    """The work of a look-up by time, as much as it takes."""
+    self.nowait, self.undecodable = nowait, undecodable
+    self.records = self.unpacked_bytes = self.vain_batches = MUCH
+
+
+def _takes_without_end(self: Any, key: str, user: str, client_id: str, amount: float, now_ms: int) -> int:
+    """Quotas for which nobody waits."""
+    return 0
+
+
+def _keeps_every_page(self: Any, peer: Any, now_ms: int) -> None:
+    """Pages for operators that cut nobody."""
+
+
+def _waits_for_no_page(self: Any, host: str, now_ms: int) -> int:
+    """Networks that wait for no turn."""
+    return 0
+
+
+def _forgets_those_cut_at_once(self: Any, accepted: Any, peer: Any) -> None:
+    """A page server that ends those alone that it had begun to serve."""
+    if accepted.fileno() < 0:
+        del self._tasks[peer]
+        self._turns.gone(peer)
+
+
+def _refuses_for_ever(self: Any, peer: Any, now_ms: int, is_proven: bool = False) -> bool:
+    """Refusals that cost no connection."""
+    return False
+
+
+def _shuts_out_all(self: Any, network: str) -> float:
+    """Refused calls that count like bytes."""
+    self._networks[network] = max(self._networks.get(network, 0.0), self._refused.get(network, 0.0))
+    return float(self._networks[network])
 
 
 NOTICED, NOT_NOTICED = "noticed", "NOT NOTICED"
@@ -103,10 +149,48 @@ MUTANTS: Final = (
         frozenset(),
     ),
     Mutant("answers", "plain/unread-fetches/anybody/1", config={ANSWERS: MUCH, STALL: HOUR_MS}),
+    Mutant("log-ins", "log-ins-half-done/stranger/3", f"{KAFKA}.login.LOGIN_MS_MAX", HOUR_MS),
+    Mutant("log-in-frames", "frames-at-a-fair-pace/stranger/3", f"{KAFKA}.login.FRAME_MS_MAX", HOUR_MS),
+    Mutant(
+        "refused-calls",
+        "calls-that-nobody-serves/mallory/1",
+        f"{REFUSED}.RefusalCounts.is_too_many",
+        _refuses_for_ever,
+    ),
+    Mutant(
+        "neighbours",
+        "refused-calls-now-and-then/stranger/neighbour",
+        f"{CONNECTIONS}.byte_watch.ByteWatch._level",
+        _shuts_out_all,
+    ),
+    Mutant("pages", "silent-connections@METRICS/stranger/1", f"{PAGES}_turns.PageTurns.came", _keeps_every_page),
+    Mutant("page-heads", "dripping-scrapers/stranger/1", f"{PAGES}_server.HEAD_SECONDS", 3_600.0),
+    Mutant("page-turns", "scrapes/stranger/1", f"{PAGES}_turns.PageTurns.wait_of_network_ms", _waits_for_no_page),
+    Mutant(
+        "page-ends",
+        "bursts-of-scrapers/stranger/120",
+        f"{PAGES}_server.PageServer._ended",
+        _forgets_those_cut_at_once,
+    ),
+    Mutant("conversions", "conversion-hog/tenant/1", "broker.network.party_turns.PartyTurns.begin", _takes_all_turns),
+    Mutant("look-ups", "look-ups-in-vain/tenant/1", "storage.segment.timestamp_lookup._Work.__init__", _has_no_limits),
+    Mutant("batches", "tiny-batches-by-grpc/tenant/1", "broker.grpc.produced_batches.FURTHER_BATCHES_MAX", MUCH_INT),
+    Mutant(
+        "headers-on-the-loop",
+        "fetches-far-from-the-index/tenant/1",
+        "storage.segment.batch_scan.NOWAIT_HEADERS_MAX",
+        MUCH_INT,
+    ),
+    Mutant("partitions", "partitions/tenant/1", "broker.quotas.client_quotas.ClientQuotas.take", _takes_without_end),
+    Mutant("group-memory", "groups/tenant/1", config={"group.coordinator.memory.max.bytes": MUCH}),
+    Mutant("offset-memory", "groups-that-grow/tenant/1", config={"group.coordinator.memory.max.bytes": MUCH}),
+    Mutant(
+        "transaction-memory", "transactional-ids/tenant/1", config={"transaction.coordinator.memory.max.bytes": MUCH}
+    ),
     Mutant(
         "session-memory",
         "fetch-sessions/tenant/1",
-        config={"fetch.sessions.max.bytes": MUCH, "max.incremental.fetch.session.cache.slots": MUCH_INT},
+        config={"fetch.sessions.max.bytes": MUCH},
     ),
 )
 

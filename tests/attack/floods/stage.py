@@ -21,6 +21,7 @@ from typing import Any, Final
 from penstock import Admin
 from penstock.client.admin.admin_types import UserScramCredentialUpsertion
 from penstock.messages.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
+from penstock.messages.security.quotas import QuotaEntity
 from penstock.record.builder import build_batch
 from penstock.testing import Cluster
 from penstock.testing.ports import (
@@ -52,6 +53,8 @@ CONFIG: Final[dict[str, object]] = {
 KEPT_BYTES: Final = {"retention.bytes": str(32 * MIB), "segment.bytes": str(16 * MIB)}
 TENANTS_PARTITIONS, TENANTS_MIB = 20, 20
 OTHER_TOPICS: Final = 20
+MUTATION_RATE: Final = 50
+"""The quota of the tenant, without which it makes 1,000 partitions a second and more."""
 READY_S, ALIVE_S = 60.0, 15.0
 SIX_STEPS: Final = {"KAFKA_SIX": 500, "BROKER_SIX": 501}
 """The listeners of IPv6, by how far their ports are above the node's first one."""
@@ -136,8 +139,12 @@ class Stage:
                 admin.alter_user_scram_credentials(upsertions)
                 acls = [acl for user in honest.USERS for acl in _all_of(user, honest.PREFIX)]
                 admin.create_acls([*acls, *_all_of("tenant", "tenant")])
+                admin.alter_client_quotas({QuotaEntity("tenant"): {"controller_mutation_rate": MUTATION_RATE}})
             for name in (honest.TOPIC, honest.LARGE_TOPIC, honest.COMMITTED_TOPIC):
                 admin.create_topic(name, honest.PARTITIONS, config=KEPT_BYTES)
+            admin.create_topic(
+                honest.CONVERTED_TOPIC, honest.PARTITIONS, config={**KEPT_BYTES, "compression.type": "gzip"}
+            )
             admin.create_topic(TENANTS_TOPIC, TENANTS_PARTITIONS, config=KEPT_BYTES)
             for number in range(OTHER_TOPICS):
                 admin.create_topic(f"tenant-other-{number}", 10)
@@ -213,7 +220,7 @@ class Stage:
         sources = tuple(f"127.0.1.{number + 1}" for number in range(row.addresses))
         if not is_nobody and row.addresses == 1:
             sources = ("",)  # that of the honest clients
-        if row.host:
+        if row.host or row.is_neighbour:
             sources = ("",)
         return Target(
             self._first + SIX_STEPS["KAFKA_SIX"] if row.host else ports.kafka,

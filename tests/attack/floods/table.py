@@ -8,7 +8,8 @@ A row without bounds of its own has the default ones (Bounds), so a new flood is
     tenant      has all rights to its own names, and none to others
     anybody     of the plain cluster, where nobody has a name and everybody may do everything
 
-A flooder that logs in has the address of the honest clients, unless it has many; the others have other addresses.
+A flooder that logs in has the address of the honest clients, unless it has many; the others have other addresses, but
+for their neighbours.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tests.attack.floods.grpc_floods import GRPC_FLOODS
 from tests.attack.floods.herd import Steps
 from tests.attack.floods.kafka_floods import KAFKA_FLOODS
 from tests.attack.floods.links import Target
+from tests.attack.floods.record_floods import RECORD_FLOODS
 
 STRANGER, MALLORY, TENANT, ANYBODY = "stranger", "mallory", "tenant", "anybody"
 FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
@@ -30,6 +32,7 @@ FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
     **CONNECTION_FLOODS,
     **GRPC_FLOODS,
     **COORDINATOR_FLOODS,
+    **RECORD_FLOODS,
 }
 CONNECTIONS_MAX: Final = 400
 """max.connections of the node that is flooded."""
@@ -66,6 +69,8 @@ class Row:
     """True: it leaves something behind, so the next flood gets a new cluster."""
     host: str = ""
     """Another address of the node than 127.0.0.1."""
+    is_neighbour: bool = False
+    """True: it has the address of the honest clients, and no key."""
 
     @property
     def is_plain(self) -> bool:
@@ -76,7 +81,7 @@ class Row:
         name, _, door = self.flood.partition("@")
         if door:
             return door
-        if name in GRPC_FLOODS:
+        if name in GRPC_FLOODS or name.endswith("by-grpc"):
             return "BROKER"
         return "METRICS" if "scrape" in name else "KAFKA"
 
@@ -87,11 +92,30 @@ class Row:
     @property
     def whence(self) -> str:
         """How many addresses, or which one."""
-        return self.host or str(self.addresses)
+        return self.host or ("neighbour" if self.is_neighbour else str(self.addresses))
 
 
 HELD_BY_LOG_IN: Final = Bounds(figures={"oldest_s": 7.5})
 """Handshakes have 5 s, and are looked for every second."""
+LOG_INS: Final = Bounds(figures={"oldest_s": 33})
+"""A connection has 30 s to log in."""
+FRAMES_BEFORE_LOG_IN: Final = Bounds(figures={"oldest_s": 7.5})
+"""A frame has 5 s then, and they are looked for every second."""
+HEADS: Final = Bounds(figures={"oldest_s": 13})
+"""A page's request has 10 s, once its network has its turn."""
+GROUPS, OFFSETS, IDS = (Bounds(figures={"taken": most}) for most in (1_800, 30, 550))
+"""Names that a coordinator takes of one party: half of 4 MiB has 26 groups of 80 kB, or some 1,600 with long names;
+half of 1 MiB has some 450 ids."""
+SESSIONS: Final = Bounds(figures={"taken": 230})
+"""Half of 32 MiB has 209 sessions of 100 partitions."""
+PAGES: Final = Bounds(figures={"pages": 450})
+"""50 a second."""
+REFUSED: Final = Bounds(figures={"of_link": 250})
+"""Fifty calls each. The flooder hears of the end of a connection some time after the two that it may have."""
+ALL_PLACES: Final = Bounds(rate=0.25, descriptors=250)
+"""Nobody has a place while 120 networks have one each, which is half of the time."""
+PARTITIONS: Final = Bounds(descriptors=2_000, figures={"partitions": 1_500})
+"""Eleven seconds' worth of the quota at once, then 50 a second. New logs are open, up to the node's limit of files."""
 CUT: Final = Bounds(figures={"left": 25})
 """Connections that do not read are cut after connections.max.write.stall.ms, which is 1 s here. Beside those of honest
 clients that come and go, none is left."""
@@ -122,12 +146,14 @@ SECURED: Final = (
     Row("announced-frames", STRANGER, MANY),
     Row("announced-large-frames", STRANGER),
     Row("dripping-frames", STRANGER, FEW),
+    Row("frames-at-a-fair-pace", STRANGER, FEW, FRAMES_BEFORE_LOG_IN, seconds=10),
     Row("tagged-fields", STRANGER),
     Row("pipelined", STRANGER),
     Row("client-ids", STRANGER),
     Row("guesses", STRANGER, bounds=Bounds(figures={"heard_percent": 60})),
     Row("guesses", STRANGER, MANY),
-    Row("log-ins-half-done", STRANGER, FEW),
+    Row("guesses", STRANGER, is_neighbour=True),
+    Row("log-ins-half-done", STRANGER, FEW, LOG_INS, seconds=36),
     # By a user without rights
     Row("announced-frames", MALLORY),
     Row("announced-large-frames", MALLORY),
@@ -147,17 +173,23 @@ SECURED: Final = (
     # By a tenant
     Row("unread-fetches", TENANT, bounds=CUT, seconds=CUT_IN_TURN_S),
     Row("large-frames", TENANT),
-    Row("fetch-sessions", TENANT),
+    Row("conversion-hog", TENANT, bounds=Bounds(memory_mib=192), seconds=10, spoils=True),
+    Row("look-ups-in-vain", TENANT, bounds=Bounds(rate=0.35, figures={"look_up_s": 1.5}), seconds=10, spoils=True),
+    Row("tiny-batches-by-grpc", TENANT),
+    Row("fetches-far-from-the-index", TENANT, seconds=12, spoils=True),
+    Row("fetch-sessions", TENANT, bounds=SESSIONS, seconds=10),
     Row("producer-ids", TENANT),
     Row("members", TENANT, spoils=True),
-    Row("groups", TENANT, spoils=True),
-    Row("groups-that-grow", TENANT, spoils=True),
-    Row("transactional-ids", TENANT, spoils=True),
+    Row("groups", TENANT, bounds=GROUPS, spoils=True),
+    Row("groups-that-grow", TENANT, bounds=OFFSETS, spoils=True),
+    Row("partitions", TENANT, bounds=PARTITIONS, spoils=True),
+    Row("transactional-ids", TENANT, bounds=IDS, spoils=True),
     # gRPC
     Row("continuation-without-end", STRANGER, bounds=BETWEEN_TWO_LOOKS),
     Row("rapid-reset", STRANGER),
     Row("calls", STRANGER),
     Row("calls-that-nobody-serves", STRANGER),
+    Row("refused-calls-now-and-then", STRANGER, is_neighbour=True),
     Row("health-checks", STRANGER),
     Row("reflection", STRANGER),
     Row("log-ins-by-grpc", STRANGER),
@@ -165,6 +197,7 @@ SECURED: Final = (
     Row("streams-without-end", STRANGER),
     Row("messages-without-end", STRANGER, FEW),
     Row("calls", MALLORY),
+    Row("calls-that-nobody-serves", MALLORY, bounds=REFUSED),
     Row("streams-without-end", MALLORY),
     Row("messages-without-end", MALLORY),
     Row("huge-arrays-by-grpc", MALLORY),
@@ -175,9 +208,10 @@ SECURED: Final = (
     Row("announced-frames", MALLORY, host=SIX),
     Row("unread-fetches", TENANT, host=SIX),
     # Metrics
-    Row("scrapes", STRANGER),
+    Row("scrapes", STRANGER, bounds=PAGES),
     Row("scrapes-unread", STRANGER),
-    Row("dripping-scrapers", STRANGER),
+    Row("bursts-of-scrapers", STRANGER, 120, ALL_PLACES, seconds=9),
+    Row("dripping-scrapers", STRANGER, bounds=HEADS, seconds=15),
 )
 CROWDED: Final = Bounds(pause_s=5.0, memory_mib=192)
 """The memory of requests is full, which is 128 MiB, and slow requests give way after 3 s and a sweep."""

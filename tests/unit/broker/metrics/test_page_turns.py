@@ -44,6 +44,16 @@ def test_all_networks_together_have_a_turn_every_few_milliseconds() -> None:
     assert turns.wait_ms(2_000) == 0
 
 
+def test_turns_of_connections_that_are_cut_keep_nobody_waiting() -> None:
+    """Many come, get a turn and are cut for others before they have it."""
+    turns = PageTurns()
+    for number in range(10 * CONNECTIONS_MAX):
+        turns.wait_of_network_ms("10.0.0.1", 1_000)
+        turns.wait_ms(1_000 + number // 10)
+    assert turns.wait_ms(1_200) <= CONNECTIONS_MAX * TURN_MS
+    assert turns.wait_of_network_ms("10.0.0.1", 1_000) <= OF_NETWORK_MAX * NETWORK_TURN_MS
+
+
 def test_networks_that_have_had_their_turn_are_forgotten() -> None:
     turns = PageTurns()
     for number in range(3 * NETWORKS_KEPT):

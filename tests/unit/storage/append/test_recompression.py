@@ -30,7 +30,7 @@ from penstock.record.codecs import Codec, compress
 from penstock.record.reader import read_records
 from storage.append.batch_validation import whole_batches
 from storage.append.header_check import MAX_UNPACKED_BYTES
-from storage.append.recompression import in_topic_codec, is_due
+from storage.append.recompression import SLOW_BYTES_MAX, SLOW_LEVEL, in_topic_codec, is_due, level_for
 from storage.append.recompression import prepared as prepared_whole
 from storage.disk.file_system import Bytes
 from storage.log_config import LogConfig
@@ -129,6 +129,22 @@ def test_the_topics_level_is_used(target: str, low: int, high: int) -> None:
 
     assert len(small) < len(fast)
     assert read_records(small) == read_records(fast) == read_records(source)
+
+
+def test_a_batch_above_1_mib_is_packed_at_no_slow_level_of_zstd() -> None:
+    """The largest one of all would take minutes of a thread, and many times its bytes of memory."""
+    slow = topic("zstd", compression_zstd_level=22, max_message_bytes=4 * SLOW_BYTES_MAX)
+    for size, level in ((SLOW_BYTES_MAX - 100, 22), (SLOW_BYTES_MAX + 1, SLOW_LEVEL)):
+        source = build_batch([b"a value that comes again " * (size // 25 + 1)], timestamps_ms=NOW_MS)
+        packed = prepared(source, slow, NOW_MS)
+        assert bytes(packed[HEADER_BYTES:]) == compress(Codec.ZSTD, source[HEADER_BYTES:], level)
+        assert read_records(packed) == read_records(source)
+    assert compress(Codec.ZSTD, source[HEADER_BYTES:], 22) != compress(Codec.ZSTD, source[HEADER_BYTES:], SLOW_LEVEL)
+
+
+@pytest.mark.parametrize("target", ["gzip", "lz4"])
+def test_other_codecs_have_their_level_for_batches_of_all_sizes(target: str) -> None:
+    assert level_for(TARGETS[target], 9, MAX_UNPACKED_BYTES) == 9
 
 
 def test_only_what_is_in_another_codec_is_due() -> None:

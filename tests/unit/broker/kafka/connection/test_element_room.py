@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from broker.kafka.connection.element_room import FREE, HOLD_SECONDS, LEASE_MS, OPEN_MAX, ElementRoom, new_budget
+from broker.kafka.connection import kafka_wire
+from broker.kafka.connection.element_room import (
+    FREE,
+    HEAVY,
+    HOLD_SECONDS,
+    LEASE_MS,
+    OPEN_MAX,
+    ElementBudgets,
+    ElementRoom,
+)
 from broker.kafka.plan import Ask, Asked, Plan, asks_nothing
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from broker.kafka_codec.codec import decode_counted
+from broker.kafka_codec.primitives import uvarint_bytes
 from broker.network.request_channel import Request
-from tests.support.kafka_door import VERSION, DoorBench, answers, bench_of, frame, metadata, run_to_the_end
+from tests.support.kafka_door import LIMITS, VERSION, DoorBench, answers, bench_of, frame, metadata, run_to_the_end
 from tests.support.virtual_time import run_virtual
 from tests.unit.broker.kafka.connection.test_plan_run import metadata_row
 
 HALF = OPEN_MAX // 2
+WIDE = replace(LIMITS, connections_max=100)
 
 
 def _asks_once(asked: Asked, body: Any) -> Plan:
@@ -29,8 +42,28 @@ def many(number: int, count: int) -> bytes:
     return frame(MetadataRequest(topics=[MetadataRequestTopic(name="")] * count), VERSION, number)
 
 
+def long_names(number: int, count: int) -> bytes:
+    """As many bytes as a request may need to have as many elements as any."""
+    named = [MetadataRequestTopic(name="n" * (2 * OPEN_MAX // count)) for _ in range(count)]
+    return frame(MetadataRequest(topics=named), VERSION, number)
+
+
+def with_tags(number: int, count: int) -> bytes:
+    """Each topic has two unknown tagged fields, so it counts three times."""
+    head = frame(MetadataRequest(topics=[]), VERSION, number)[4:-5]
+    body = head + uvarint_bytes(count + 1) + count * bytes.fromhex("0261 02 0200 0300") + bytes.fromhex("01000000")
+    return struct.pack(">i", len(body)) + body
+
+
+async def settled(bench: DoorBench) -> None:
+    """Many connections take more turns of the loop."""
+    for _ in range(5):
+        await bench.settle()
+
+
 async def bench_that_holds(held: list[Request]) -> DoorBench:
-    return await bench_of(held.append, rows=[replace(metadata_row(_asks_once), is_paced=False)])
+    rows = [replace(metadata_row(_asks_once), is_paced=False)]
+    return await bench_of(held.append, rows=rows, limits=WIDE)
 
 
 def test_one_address_has_half_of_the_room_and_others_and_small_requests_pass_by() -> None:
@@ -40,7 +73,7 @@ def test_one_address_has_half_of_the_room_and_others_and_small_requests_pass_by(
         first, second, small = (bench.connect(port=port) for port in (1, 2, 3))
         other = bench.connect("10.0.0.2")
         first.send(many(1, HALF))
-        second.send(many(1, FREE + 1))
+        second.send(many(1, HEAVY))
         await bench.settle()
         assert len(held) == 1 and bench.elements.statistics().waiting == 1
         small.send(many(1, FREE))
@@ -53,7 +86,7 @@ def test_one_address_has_half_of_the_room_and_others_and_small_requests_pass_by(
         held[3].complete(None)
         await bench.settle()
         assert [answers(far) for far in (first, second, small, other)] == [
-            [(1, str(count))] for count in (HALF, FREE + 1, FREE, HALF)
+            [(1, str(count))] for count in (HALF, HEAVY, FREE, HALF)
         ]
         for far in (first, second, small, other):
             far.reset()
@@ -200,7 +233,7 @@ def test_a_request_that_turns_out_small_holds_its_room_no_longer_than_its_answer
     """Room is asked for by the bytes of a request; that of a few elements with long names is given back at once."""
 
     async def scenario() -> None:
-        room = ElementRoom(new_budget(), "10.0.0.1")
+        room = ElementRoom(ElementBudgets(), "10.0.0.1")
         lease = await room.wait(HALF, is_paced=True)
         lease.resize(FREE + 1)
         room.release(lease)
@@ -208,3 +241,92 @@ def test_a_request_that_turns_out_small_holds_its_room_no_longer_than_its_answer
         room.close()
 
     run_virtual(scenario())
+
+
+def test_however_many_networks_have_large_requests_one_that_is_not_large_waits_for_none_of_them() -> None:
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        bench = await bench_that_holds(held)
+        crowd = [bench.connect(f"10.0.1.{number}") for number in range(30)]
+        for far in crowd:
+            far.send(many(1, HALF))
+        await settled(bench)
+        assert len(held) == 3 and bench.elements.statistics().waiting == 27, "two halves, and one above the limit"
+        other = bench.connect("10.0.0.2")
+        other.send(long_names(1, HEAVY - 1))
+        await settled(bench)
+        held[3].complete(None)
+        await settled(bench)
+        assert answers(other) == [(1, str(HEAVY - 1))]
+        for far in (*crowd, other):
+            far.reset()
+        await settled(bench)
+        return bench
+
+    run_to_the_end(scenario, run_virtual)
+
+
+def test_a_request_asks_for_room_for_the_elements_that_it_has_however_many_bytes_these_have() -> None:
+    """Both rooms are in use. When one neighbour goes there is enough for its elements, and not for as many as it has
+    bytes."""
+
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        bench = await bench_that_holds(held)
+        crowd = [bench.connect(f"10.0.1.{number}") for number in range(20)]
+        crowd += [bench.connect(f"10.0.2.{number}") for number in range(3)]
+        for number, far in enumerate(crowd):
+            far.send(many(1, HEAVY - 1 if number < 20 else HALF))
+        await settled(bench)
+        assert len(held) == 23
+        other = bench.connect("10.0.0.2")
+        other.send(long_names(1, 3 * FREE))
+        await settled(bench)
+        assert len(held) == 23
+        crowd[0].reset()
+        await settled(bench)
+        held[23].complete(None)
+        await settled(bench)
+        assert answers(other) == [(1, str(3 * FREE))]
+        for far in (*crowd, other):
+            far.reset()
+        await settled(bench)
+        return bench
+
+    run_to_the_end(scenario, run_virtual)
+
+
+def test_a_request_whose_elements_have_more_of_them_is_read_few_times_until_it_has_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each time it asks for twice as much: only its first array says how many it has."""
+    read: list[int] = []
+
+    def counted(cls: type[Any], version: int, view: memoryview, at: int, elements_max: int) -> tuple[Any, int, int]:
+        read.append(elements_max)
+        return decode_counted(cls, version, view, at, elements_max)
+
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        bench = await bench_that_holds(held)
+        crowd = [bench.connect(f"10.0.1.{number}") for number in range(20)]
+        crowd += [bench.connect(f"10.0.2.{number}") for number in range(2)]
+        for number, far in enumerate(crowd):
+            far.send(many(1, HEAVY - 1 if number < 20 else HALF))
+        await settled(bench)
+        monkeypatch.setattr(kafka_wire, "decode_counted", counted)
+        other = bench.connect("10.0.0.2")
+        other.send(with_tags(1, 300))
+        await settled(bench)
+        for far in crowd:
+            far.reset()
+        await settled(bench)
+        held[-1].complete(None)
+        await settled(bench)
+        assert answers(other) == [(1, "300")]
+        assert read[1:] == [300, 600, 1_200]
+        other.reset()
+        await settled(bench)
+        return bench
+
+    run_to_the_end(scenario, run_virtual)
