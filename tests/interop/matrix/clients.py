@@ -170,7 +170,7 @@ REFERENCE = "confluent-kafka"
 VERSIONS = (
     *("confluent-kafka@1.9.2", "confluent-kafka@2.3.0", "confluent-kafka@2.16.1"),
     *("kafka-python@2.0.2", "kafka-python@2.3.3", "kafka-python@3.0.11", "kafka-python@3.0.12"),
-    *("aiokafka@0.8.1", "aiokafka@0.12.0", "aiokafka@0.14.0"),
+    *("aiokafka@0.10.0", "aiokafka@0.12.0", "aiokafka@0.14.0"),
     "kcat",
     *("franz-go@1.17.1", "franz-go"),
     *("sarama@1.38.1", "sarama@1.45.0", "sarama"),
