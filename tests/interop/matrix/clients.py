@@ -127,7 +127,7 @@ def java_jars(version: str | None = None) -> tuple[str, Path, str]:
         words += ["dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
         run(words, folder, f"the jars of Kafka {wanted} were not fetched")
 
-    folder = made("java" if version is None else f"java-{version}", f"{wanted}\n{pom.read_text()}", make)
+    folder = made(f"java-{wanted}", f"{wanted}\n{pom.read_text()}", make)
     return tool("java"), folder, wanted
 
 
