@@ -44,6 +44,7 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # BEFORE a test imports 
 
 from penstock.testing import process  # noqa: E402
 from tests.support import grpc_log, nursery  # noqa: E402
+from tests.support.client_summary import client_lines  # noqa: E402
 
 if nursery.is_wanted():
     process.start_process = nursery.start_process
@@ -81,7 +82,11 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The tests that failed, one id a line, for who runs them once more by themselves (`.ci/run`)."""
+    """Which clients of Kafka ran, and the tests that failed, one id a line, for who runs them once more by themselves
+    (`.ci/run`)."""
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    for line in client_lines(report.user_properties for report in reports if isinstance(report, pytest.TestReport)):
+        terminalreporter.write_line(line)
     if place := os.environ.get("PENSTOCK_FAILED_TESTS"):
         stats = terminalreporter.stats
         names = dict.fromkeys(report.nodeid for what in ("failed", "error") for report in stats.get(what, ()))

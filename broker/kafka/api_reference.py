@@ -22,7 +22,7 @@ INTRODUCTION = """# APIs of Kafka's protocol
 Made from `broker/kafka/api_rows.py` by `python -m broker.kafka.api_reference`; do not edit by hand.
 
 The APIs that a listener of the type KAFKA serves ([Kafka's clients](kafka-clients.md)). *Versions* are those that
-ApiVersions tells clients, *Kafka's* those of Apache Kafka 4.3. A request of another API or version ends the connection,
+ApiVersions tells clients, *Kafka's* those of Apache Kafka 4.4. A request of another API or version ends the connection,
 as in Kafka, and the node's log says so; ApiVersions itself answers with UNSUPPORTED_VERSION and this table. Produce
 tells versions that Kafka 4 tells, too, and answers with an error below 3: by these, older clients of librdkafka know
 that they may compress.
@@ -43,6 +43,9 @@ NOT_SERVED = """
 Clients are not told of these, so they do without them or say that the cluster is too old for them.
 
 """
+NEWER_IN_4_4: Final = {18: 5, 28: 6, 42: 3}
+"""The last versions of APIs that Kafka 4.4 has and our schemas, which are those of 4.3, do not."""
+ONLY_IN_4_4: Final = {93: "StreamsGroupTopologyDescriptionUpdate", 94: "UnregisterController"}
 _NODE: Final = {
     "node.id": 0,
     "process.roles": "broker",
@@ -65,13 +68,15 @@ def reference() -> str:
     left = [
         f"{request.__name__.removesuffix('Request')} ({key})" for key, request in REQUESTS.items() if key not in rows
     ]
+    left += [f"{name} ({key})" for key, name in ONLY_IN_4_4.items()]
     served = "".join(_row(rows[key]) for key in sorted(rows))
     return INTRODUCTION + served + NOT_SERVED + ", ".join(sorted(left)) + ".\n"
 
 
 def _row(row: ApiRow) -> str:
-    versions, kafkas = row.advertised or row.versions, facts_of(row.request).versions
-    cells = (str(row.key), row.name, _range(*versions), _range(*kafkas), f"{row.elements_max:,}")
+    versions, (first, last) = row.advertised or row.versions, facts_of(row.request).versions
+    kafkas = _range(first, NEWER_IN_4_4.get(row.key, last))
+    cells = (str(row.key), row.name, _range(*versions), kafkas, f"{row.elements_max:,}")
     return f"| {' | '.join(cells)} |\n"
 
 

@@ -1,7 +1,7 @@
 """Real clients against a cluster: those that are installed with the tests, and kcat where it is.
 
-Each feature of the matrix but the slowest; `python -m tests.interop.matrix` has the other clients, too. A client that
-is not here is skipped, with the reason.
+Each feature of the matrix but the slowest. The clients of other languages are in test_other_clients.py. A client that
+is not here is skipped, with the reason, and the summary of the tests names it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from penstock import Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
 from tests.interop.matrix.checks import SINGLE
-from tests.interop.matrix.clients import MissingError
-from tests.interop.matrix.run import ClientRun
-from tests.interop.matrix.subjects import NODES, Penstock, Subject, penstock
+from tests.interop.matrix.subjects import NODES, Penstock, penstock
+from tests.interop.runs import Note, Runs
 
 CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "kcat")
 KILLS = {("confluent-kafka", "kill-idempotent"), ("aiokafka", "kill-idempotent")}
@@ -68,51 +67,30 @@ def cluster() -> Iterator[Cluster]:
         yield made
 
 
-class Runs:
-    """One run a client, from its first check on."""
-
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-        self._runs: dict[str, ClientRun] = {}
-
-    def __getitem__(self, client: str) -> ClientRun:
-        if client not in self._runs:
-            self._runs[client] = ClientRun(self._subject, client).__enter__()
-        return self._runs[client]
-
-    def close(self) -> None:
-        for run in self._runs.values():
-            run.__exit__()
-
-
 @pytest.fixture(scope="module")
 def runs(cluster: Cluster) -> Iterator[Runs]:
-    made = Runs(Penstock(cluster))
-    yield made
-    made.close()
+    with Runs(Penstock(cluster)) as made:
+        yield made
 
 
 @pytest.mark.parametrize(("client", "feature"), PAIRS)
-def test_a_real_client_gets_what_it_would_get_from_kafka(runs: Runs, client: str, feature: str) -> None:
-    try:
-        run = runs[client]
-    except MissingError as error:
-        pytest.skip(str(error))
-    outcome = run.outcome(feature)
-    assert outcome.state == "ok", str(outcome)
+def test_a_real_client_gets_what_it_would_get_from_kafka(
+    runs: Runs, client: str, feature: str, record_property: Note
+) -> None:
+    runs.require(client, feature, record_property)
 
 
 @pytest.fixture(scope="module")
 def secured_runs() -> Iterator[Runs]:
-    with penstock(secure=True) as subject:
-        made = Runs(subject)
+    with penstock(secure=True) as subject, Runs(subject) as made:
         yield made
-        made.close()
 
 
 @pytest.mark.parametrize(("client", "feature"), SECURED)
-def test_a_real_client_gets_the_same_over_tls_after_a_log_in(secured_runs: Runs, client: str, feature: str) -> None:
-    test_a_real_client_gets_what_it_would_get_from_kafka(secured_runs, client, feature)
+def test_a_real_client_gets_the_same_over_tls_after_a_log_in(
+    secured_runs: Runs, client: str, feature: str, record_property: Note
+) -> None:
+    secured_runs.require(client, feature, record_property)
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -26,7 +26,8 @@ from penstock.wire.consumer_protocol import (
     ConsumerProtocolTopicPartitions,
     encode_consumer_protocol,
 )
-from tests.interop.matrix.clients import MissingError, java_jars
+from tests.interop.matrix.clients import java_jars
+from tests.interop.matrix.installs import MissingError
 from tests.support.group_log import batch_of, in_a_log, written_batches
 from tests.support.kafka_json import told_record
 from tests.support.kafka_messages import drawn

@@ -7,8 +7,8 @@ import sys
 import time
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition, admin
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from tests.interop.drivers import login
@@ -38,12 +38,12 @@ class Driver:
     # -- admin ---------------------------------------------------------------------------------------------------------
 
     async def _admin(self, call: str, *arguments: Any) -> Any:
-        admin = AIOKafkaAdminClient(**self._common)
-        await admin.start()
+        client = AIOKafkaAdminClient(**self._common)
+        await client.start()
         try:
-            return await getattr(admin, call)(*arguments)
+            return await getattr(client, call)(*arguments)
         finally:
-            await admin.close()
+            await client.close()
 
     async def _create(self, topic: str, partitions: int, replicas: int, configs: dict[str, str]) -> None:
         answer = await self._admin("create_topics", [NewTopic(topic, partitions, replicas, topic_configs=configs)])
@@ -82,7 +82,7 @@ class Driver:
         _require_no_error(answer.topic_error_codes)
 
     async def _delete_records(self, topic: str, partition: int, before: int) -> None:
-        await self._admin("delete_records", {TopicPartition(topic, partition): RecordsToDelete(before)})
+        await self._admin("delete_records", {TopicPartition(topic, partition): admin.RecordsToDelete(before)})
 
     async def _offsets(self, topic: str, partition: int, timestamp: int) -> dict[str, Any]:
         at = TopicPartition(topic, partition)

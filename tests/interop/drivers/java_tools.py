@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+import zipfile
+from pathlib import Path
 from typing import Any
 
 from tests.interop.drivers import login
@@ -24,9 +26,18 @@ MEMBERS = {
 ERROR = re.compile(r"(?m)^.*(?:Error|Exception|rror while).*$")
 
 
+def _config_command(jars: Path) -> str:
+    """Its class, which Kafka 4.4 has moved to the other tools."""
+    (tools,) = jars.glob("kafka-tools-[0-9]*.jar")
+    with zipfile.ZipFile(tools) as jar:
+        is_there = f"{TOOLS}ConfigCommand".replace(".", "/") + ".class" in jar.namelist()
+    return f"{TOOLS}ConfigCommand" if is_there else "kafka.admin.ConfigCommand"
+
+
 class Driver:
     def __init__(self, class_path: str, bootstrap: str) -> None:
         self._java = ["java", *MEMORY, "-cp", class_path]
+        self._config_command = _config_command(Path(class_path).parent)
         config = ["--command-config", login.PROPERTIES] if login.PROPERTIES else []
         self._at = ["--bootstrap-server", bootstrap, *config]
 
@@ -81,12 +92,12 @@ class Driver:
         }
 
     def configs(self, topic: str) -> dict[str, Any]:
-        told = self._run("kafka.admin.ConfigCommand", "--describe", "--all", "--topic", topic)
+        told = self._run(self._config_command, "--describe", "--all", "--topic", topic)
         return {"configs": dict(re.findall(r"(?m)^  ([\w.]+)=(\S*) sensitive", told))}
 
     def alter_configs(self, topic: str, configs: dict[str, str]) -> None:
         for name, value in configs.items():
-            self._run("kafka.admin.ConfigCommand", "--alter", "--topic", topic, "--add-config", f"{name}={value}")
+            self._run(self._config_command, "--alter", "--topic", topic, "--add-config", f"{name}={value}")
 
     def add_partitions(self, topic: str, count: int) -> None:
         self._topics("--alter", "--topic", topic, "--partitions", str(count))

@@ -1,4 +1,4 @@
-"""The driver of kafka-python."""
+"""The driver of kafka-python 3, and of 2 but for what its administrator's client does (kafka_python_2.py)."""
 
 from __future__ import annotations
 
@@ -6,33 +6,44 @@ import sys
 import time
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
-from kafka.cluster import ClusterMetadata
-from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-from kafka.coordinator.assignors.range import RangePartitionAssignor
+import kafka
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition, admin, cluster
+from kafka.admin import ConfigResource, NewPartitions, NewTopic
 from kafka.structs import OffsetAndMetadata
 
 from tests.interop.drivers import login
-from tests.interop.drivers.kafka_python_transactions import Transactions
+from tests.interop.drivers.kafka_python_2 import Admin2
+from tests.interop.drivers.kafka_python_transactions import Transactions, idempotence
 from tests.interop.drivers.serve import RESET_TO, WAIT_S, NotOffered, Progress, Shared, answers, paced, serve, tell
 
-_refresh_loop = ClusterMetadata._refresh_loop
+IS_2 = kafka.__version__.startswith("2.")
 
 
-async def _refresh_for_ever(self: ClusterMetadata) -> None:
+def _refresh_for_ever() -> None:
     """kafka-python 3.0.12 asks for metadata never again after a connection that was reset while it asked: its loop ends
     with any error but a KafkaError. The rows with a dead node are to tell of the nodes."""
-    while not self.closed:
-        try:
-            await _refresh_loop(self)
-        except Exception:
-            await self._wakeup(0.1)
+    refresh_loop = cluster.ClusterMetadata._refresh_loop
+
+    async def goes_on(self: Any) -> None:
+        while not self.closed:
+            try:
+                await refresh_loop(self)
+            except Exception:
+                await self._wakeup(0.1)
+
+    cluster.ClusterMetadata._refresh_loop = goes_on
 
 
-ClusterMetadata._refresh_loop = _refresh_for_ever
+def _assignor(how: str) -> Any:
+    if how == "eager":
+        from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-MEMBERS = {"eager": [RangePartitionAssignor], "cooperative": [CooperativeStickyAssignor]}
+        return RangePartitionAssignor
+    if how == "cooperative":
+        from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+
+        return CooperativeStickyAssignor
+    raise NotOffered("it has no consumer protocol")
 
 
 class Driver:
@@ -66,16 +77,17 @@ class Driver:
         return {"cluster_id": found["cluster_id"], "nodes": nodes}
 
     def configs(self, topic: str) -> dict[str, Any]:
-        resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+        resource = ConfigResource(admin.ConfigResourceType.TOPIC, topic)
         found = self._admin.describe_configs([resource], config_filter="all")
         return {
             "configs": {
-                name: entry["value"] for name, entry in found[ConfigResourceType.TOPIC.name.lower()][topic].items()
+                name: entry["value"]
+                for name, entry in found[admin.ConfigResourceType.TOPIC.name.lower()][topic].items()
             }
         }
 
     def alter_configs(self, topic: str, configs: dict[str, str]) -> None:
-        self._admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs)])
+        self._admin.alter_configs([ConfigResource(admin.ConfigResourceType.TOPIC, topic, configs)])
 
     def add_partitions(self, topic: str, count: int) -> None:
         self._admin.create_partitions({topic: NewPartitions(count)})
@@ -95,18 +107,18 @@ class Driver:
         return {**told, "at_timestamp": found.offset}
 
     def operate(self, topic: str) -> dict[str, Any]:
-        admin, at = self._admin, TopicPartition(topic, 0)
-        node = ConfigResource(ConfigResourceType.BROKER, str(admin.describe_cluster()["brokers"][0]["broker_id"]))
+        asked, at = self._admin, TopicPartition(topic, 0)
+        node = ConfigResource(admin.ConfigResourceType.BROKER, str(asked.describe_cluster()["brokers"][0]["broker_id"]))
         return answers(
             {
-                "log dirs": admin.describe_log_dirs,
-                "quorum": admin.describe_metadata_quorum,
-                "features": lambda: admin.describe_features() is not None,
-                "topic partitions": lambda: admin.describe_topic_partitions([topic]),
-                "producers": lambda: admin.describe_producers([at]) is not None,
-                "broker configs": lambda: admin.describe_configs([node], config_filter="all"),
-                "reassignments": lambda: admin.list_partition_reassignments() is not None,
-                "list topics": lambda: topic in admin.list_topics(),
+                "log dirs": asked.describe_log_dirs,
+                "quorum": asked.describe_metadata_quorum,
+                "features": lambda: asked.describe_features() is not None,
+                "topic partitions": lambda: asked.describe_topic_partitions([topic]),
+                "producers": lambda: asked.describe_producers([at]) is not None,
+                "broker configs": lambda: asked.describe_configs([node], config_filter="all"),
+                "reassignments": lambda: asked.list_partition_reassignments() is not None,
+                "list topics": lambda: topic in asked.list_topics(),
             }
         )
 
@@ -154,8 +166,8 @@ class Driver:
             **self._common,
             compression_type=None if codec == "none" else codec,
             acks="all" if acks == "all" else int(acks),
-            enable_idempotence=idempotent,
             linger_ms=linger_ms,
+            **idempotence(idempotent),
         )
 
     # -- consuming -----------------------------------------------------------------------------------------------------
@@ -204,13 +216,11 @@ class Driver:
     # -- groups --------------------------------------------------------------------------------------------------------
 
     def _member(self, topic: str, group: str, how: str) -> KafkaConsumer:
-        if how not in MEMBERS:
-            raise NotOffered("it has no consumer protocol")
         return KafkaConsumer(
             topic,
             **self._common,
             group_id=group,
-            partition_assignment_strategy=MEMBERS[how],
+            partition_assignment_strategy=[_assignor(how)],
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             fetch_max_wait_ms=200,
@@ -244,27 +254,27 @@ class Driver:
         return {"offsets": {at.partition: told.offset for at, told in found.items() if at.topic == topic}}
 
     def administer(self, topic: str, group: str) -> dict[str, Any]:
-        admin, at = self._admin, TopicPartition(topic, 0)
+        asked, at = self._admin, TopicPartition(topic, 0)
 
         def reset() -> bool:
-            admin.alter_group_offsets(group, {at: OffsetAndMetadata(RESET_TO, "", -1)})
+            asked.alter_group_offsets(group, {at: OffsetAndMetadata(RESET_TO, "", -1)})
             return self.committed(topic, group)["offsets"][0] == RESET_TO
 
         def delete_offsets() -> bool:
-            admin.delete_group_offsets(group, [at])
+            asked.delete_group_offsets(group, [at])
             return 0 not in self.committed(topic, group)["offsets"]
 
         def delete() -> bool:
-            admin.delete_groups([group])
+            asked.delete_groups([group])
             return group not in listed()
 
         def listed() -> list[str]:
-            return [one["group_id"] for one in admin.list_groups()]
+            return [one["group_id"] for one in asked.list_groups()]
 
         return answers(
             {
                 "list": lambda: group in listed(),
-                "describe": lambda: admin.describe_groups([group])[group]["group_state"] == "Empty",
+                "describe": lambda: asked.describe_groups([group])[group]["group_state"] == "Empty",
                 "offsets": lambda: self.committed(topic, group)["offsets"][0] > RESET_TO,
                 "reset": reset,
                 "delete offsets": delete_offsets,
@@ -309,4 +319,6 @@ def _bytes(value: str | None) -> bytes | None:
 
 
 if __name__ == "__main__":
-    serve(Driver(sys.argv[1]), Transactions(sys.argv[1]))
+    if not IS_2:
+        _refresh_for_ever()
+    serve(*([Admin2(sys.argv[1])] if IS_2 else []), Driver(sys.argv[1]), Transactions(sys.argv[1]))

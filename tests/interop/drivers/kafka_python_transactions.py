@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import kafka
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
 from tests.interop.drivers import login
-from tests.interop.drivers.serve import RELAYED, WAIT_S
+from tests.interop.drivers.serve import RELAYED, WAIT_S, NotOffered
+
+RETRIES = 100
+IS_2 = kafka.__version__.startswith("2.")
 
 
 class Transactions:
@@ -48,7 +52,8 @@ class Transactions:
             for record in found:
                 producer.send(topic, value=record.value, partition=0)
             at = {TopicPartition(source, 0): OffsetAndMetadata(found[-1].offset + 1, "", -1)}
-            producer.send_offsets_to_transaction(at, consumer.group_metadata())
+            whose = group if IS_2 else consumer.group_metadata()
+            producer.send_offsets_to_transaction(at, whose)
             getattr(producer, f"{end}_transaction")()
             consumer.close()
         producer.close()
@@ -62,13 +67,26 @@ class Transactions:
         return {"values": values}
 
     def _producer(self, id: str) -> KafkaProducer:
+        if "transactional_id" not in KafkaProducer.DEFAULT_CONFIG:
+            raise NotOffered("this version has no transactions")
         producer = KafkaProducer(**self._common, transactional_id=id, linger_ms=5)
         producer.init_transactions()
         return producer
 
     def _consumer(self, isolation: str, **group: str) -> KafkaConsumer:
         how = {"enable_auto_commit": False, "auto_offset_reset": "earliest", "fetch_max_wait_ms": 200}
+        if "isolation_level" not in KafkaConsumer.DEFAULT_CONFIG:
+            raise NotOffered("this version has no isolation level")
         return KafkaConsumer(**self._common, **how, **group, isolation_level=isolation)
+
+
+def idempotence(wanted: bool) -> dict[str, Any]:
+    """The producer's option. Versions before 2.1 do not have it, and send a batch once unless they are told."""
+    if "enable_idempotence" in KafkaProducer.DEFAULT_CONFIG:
+        return {"enable_idempotence": wanted}
+    if wanted:
+        raise NotOffered("this version has no idempotent producer")
+    return {"retries": RETRIES}
 
 
 def _taken(consumer: KafkaConsumer, count: int) -> list[Any]:

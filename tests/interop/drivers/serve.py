@@ -37,12 +37,17 @@ driver in another language speaks the same. Keys and values are text or null; a 
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
+
+NAME = re.compile(r"cannot import name '(\w+)'")
 
 LAST = "last"
 """The value of the last record of a partition that members share."""
@@ -57,6 +62,27 @@ _ANSWERS = [1]
 
 class NotOffered(Exception):
     """The client has no such thing; the text says so in a few words."""
+
+
+def lacks(error: BaseException) -> str | None:
+    """A name that the driver took from the client's library and that this version does not have, or none.
+
+    An error below the driver's own lines is the library's, and says nothing of the kind.
+    """
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    if at is None or Path(at.tb_frame.f_code.co_filename).parent != Path(__file__).parent:
+        return None
+    if isinstance(error, ImportError):
+        return f"{error.name}.{found[1]}" if (found := NAME.search(str(error))) else error.name
+    return error.name if isinstance(error, AttributeError) and not _is_drivers(error.obj) else None
+
+
+def _is_drivers(value: Any) -> bool:
+    """Its type is one of the drivers' own, or of Python's: a mistake of a driver is no gap of a client."""
+    module = value.__name__ if inspect.ismodule(value) else type(value).__module__
+    return module == "__main__" or module.partition(".")[0] in {"tests", *sys.stdlib_module_names}
 
 
 def tell(answer: dict[str, Any]) -> None:
@@ -79,7 +105,10 @@ def serve(*drivers: Any) -> None:
         except NotOffered as error:
             tell({"not_offered": str(error)})
         except Exception as error:
-            tell({"error": f"{type(error).__name__}: {error}"})
+            if (name := lacks(error)) is not None:
+                tell({"not_offered": f"this version has no {name}"})
+            else:
+                tell({"error": f"{type(error).__name__}: {error}"})
     os._exit(0)  # clients whose threads wait for a broker would keep the process
 
 
@@ -92,13 +121,17 @@ def paced(count: int, seconds: float) -> Iterator[int]:
 
 
 def answers(asked: dict[str, Callable[[], Any]]) -> dict[str, Any]:
-    """For `operate`: true for each question that has a true answer, or what was wrong."""
+    """For `operate`: true for each question that has a true answer, or what was wrong. Questions that this version of
+    the client does not have are left out."""
     told: dict[str, Any] = {}
     for name, ask in asked.items():
         try:
             told[name] = bool(ask()) or "empty"
         except Exception as error:
-            told[name] = f"{type(error).__name__}: {error}"
+            if lacks(error) is None:
+                told[name] = f"{type(error).__name__}: {error}"
+    if not told:
+        raise NotOffered(f"this version has none of: {', '.join(asked)}")
     return told
 
 

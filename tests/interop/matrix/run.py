@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 
 from tests.interop.matrix.checks import SINGLE, Stage
-from tests.interop.matrix.clients import CLIENTS, REFERENCE, WITH_LOGIN, Command, MissingError
+from tests.interop.matrix.clients import REFERENCE, WITH_LOGIN, command_of, name_of
 from tests.interop.matrix.group_checks import GROUPS
+from tests.interop.matrix.installs import Command, MissingError
 from tests.interop.matrix.process import ClientError, DriverProcess, NotOfferedError
 from tests.interop.matrix.subjects import Subject
 from tests.interop.matrix.table import Outcome
@@ -16,6 +17,8 @@ from tests.interop.matrix.transaction_checks import TRANSACTIONS
 
 CHECKS: dict[str, Callable[[Stage], None]] = {**SINGLE, **GROUPS, **TRANSACTIONS}
 """Every feature of the matrix, in the order of its rows."""
+IN_TOPICS = str.maketrans("@", "-")
+"""A topic's name has no @."""
 
 
 def start(command: Command, subject: Subject) -> DriverProcess:
@@ -23,17 +26,18 @@ def start(command: Command, subject: Subject) -> DriverProcess:
 
 
 class ClientRun:
-    """Used by `with`. After a check that failed the next one has new processes of both clients, because the old ones
-    are in its midst, and a whole cluster, whatever the check has left of it."""
+    """One client, by NAME or NAME@VERSION. Used by `with`. After a check that failed the next one has new processes of
+    both clients, because the old ones are in its midst, and a whole cluster, whatever the check has left of it."""
 
     def __init__(self, subject: Subject, name: str) -> None:
-        if subject.login and name not in WITH_LOGIN:
+        if subject.login and name_of(name) not in WITH_LOGIN:
             raise MissingError("its driver does not log in")
-        self._command = CLIENTS[name]()
+        self._command = command_of(name)
         self._another_client = functools.partial(start, self._command, subject)
-        self._another_reference = functools.partial(start, CLIENTS[REFERENCE](), subject)
+        self._another_reference = functools.partial(start, command_of(REFERENCE), subject)
         self._subject = subject
         self._name = name
+        self.version = self._command.version
 
     def __enter__(self) -> ClientRun:
         self._client, self._reference = self._another_client(), self._another_reference()
@@ -45,7 +49,7 @@ class ClientRun:
 
     def outcome(self, feature: str) -> Outcome:
         """The check's, within it all that the client said."""
-        prefix, began = f"{self._name}-{feature}", time.monotonic()
+        prefix, began = f"{self._name.translate(IN_TOPICS)}-{feature}", time.monotonic()
         another = (self._another_client, self._another_reference)
         state, why = "ok", ""
         try:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.interop.matrix import run
 from tests.interop.matrix.checks import Stage
-from tests.interop.matrix.clients import Command
+from tests.interop.matrix.installs import Command
 
 
 class Subject:
@@ -66,7 +66,7 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
 
     Client.made = 0
     monkeypatch.setattr(run, "CHECKS", {"kill": kill, "next": lambda stage: note("next", stage)})
-    monkeypatch.setattr(run, "CLIENTS", {name: lambda: Command(["true"], "1") for name in ("one", run.REFERENCE)})
+    monkeypatch.setattr(run, "command_of", lambda _asked: Command(["true"], "1"))
     monkeypatch.setattr(run, "start", Client)
     return found
 

@@ -13,11 +13,9 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.GroupListing;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
-import org.apache.kafka.common.GroupState;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -97,17 +95,12 @@ class Groups {
         return offsets;
     }
 
-    static boolean isListed(Admin admin, String group) throws Exception {
-        return Driver.get(admin.listGroups().all()).stream().map(GroupListing::groupId).anyMatch(group::equals);
-    }
-
     /** Each answer is true, or what was wrong. */
     static Map<String, ?> administer(Admin admin, String topic, String group) throws Exception {
         Map<String, Object> told = new LinkedHashMap<>();
         TopicPartition at = new TopicPartition(topic, 0);
-        Driver.say(told, "list", () -> isListed(admin, group));
-        Driver.say(told, "describe", () -> Driver.get(admin.describeConsumerGroups(List.of(group)).all())
-            .get(group).groupState() == GroupState.EMPTY);
+        Driver.say(told, "list", () -> GroupCalls.isListed(admin, group));
+        Driver.say(told, "describe", () -> GroupCalls.isEmpty(admin, group));
         Driver.say(told, "offsets", () -> committed(admin, topic, group).get(0) > RESET_TO);
         Driver.say(told, "reset", () -> {
             Driver.get(admin.alterConsumerGroupOffsets(group, Map.of(at, new OffsetAndMetadata(RESET_TO))).all());
@@ -119,7 +112,7 @@ class Groups {
         });
         Driver.say(told, "delete", () -> {
             Driver.get(admin.deleteConsumerGroups(List.of(group)).all());
-            return !isListed(admin, group);
+            return !GroupCalls.isListed(admin, group);
         });
         return told;
     }

@@ -6,9 +6,10 @@ const zlib = require('node:zlib')
 const kafkajs = require('kafkajs')
 const lz4 = require('lz4-napi')
 const snappy = require('snappy')
-const { WAIT_MS, Stream, deadline, paced, serve, sleep, tell, text } = require('./serve')
+const { WAIT_MS, NotOffered, Stream, deadline, described, paced, serve, sleep, tell, text } = require('./serve')
 
 const { Kafka, CompressionTypes, CompressionCodecs, ConfigResourceTypes, logLevel } = kafkajs
+const IS_1 = require('kafkajs/package.json').version.startsWith('1.')
 const XERIAL = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0x00])
 const TYPES = {
   none: CompressionTypes.None,
@@ -115,7 +116,8 @@ async function produce ({ topic, partition, records, codec, acks, idempotent }) 
   await producer.connect()
   const messages = records.map(({ key, value, headers, timestamp }) => {
     const together = {}
-    for (const [name, text] of headers ?? []) together[name] = [...together[name] ?? [], text]
+    for (const [name, text] of headers ?? []) together[name] = name in together ? [together[name], text].flat() : text
+    if (IS_1 && Object.values(together).some(Array.isArray)) throw new NotOffered('this version has no repeated headers')
     return { key, value, partition, headers: together, timestamp: timestamp && String(timestamp) }
   })
   const [told] = await producer.send({ topic, messages, acks: acks === 'all' ? -1 : Number(acks), compression: TYPES[codec] })
@@ -141,7 +143,7 @@ async function stream ({ topic, partitions, count, seconds, idempotent }) {
         const [{ baseOffset }] = await producer.send({ topic, messages, acks: -1 })
         numbers.forEach((number, index) => told.done(partition, Number(baseOffset) + index, String(number)))
       } catch (error) {
-        told.failed.push(error.message)
+        told.failed.push(described(error))
       }
     }
   }

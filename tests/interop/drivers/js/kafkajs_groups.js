@@ -4,6 +4,8 @@
 const { WAIT_MS, NotOffered, text } = require('./serve')
 const { RESET_TO, Shared } = require('./shared')
 
+const IS_1 = require('kafkajs/package.json').version.startsWith('1.') // one topic in a call, and not a list of them
+
 module.exports = kafka => {
   // Hears of records until `over`, then commits what came and leaves.
   async function asMember ({ topic, group, how }, shared, over) {
@@ -11,7 +13,7 @@ module.exports = kafka => {
     const consumer = kafka.consumer({ groupId: group, maxWaitTimeInMs: 200 })
     consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => shared.assign(payload.memberAssignment[topic] ?? []))
     await consumer.connect()
-    await consumer.subscribe({ topics: [topic], fromBeginning: true })
+    await consumer.subscribe({ ...IS_1 ? { topic } : { topics: [topic] }, fromBeginning: true })
     await consumer.run({
       autoCommit: false,
       eachMessage: async ({ partition, message }) => shared.add(partition, Number(message.offset), text(message.value))
@@ -50,8 +52,8 @@ module.exports = kafka => {
   }
 
   async function committed (admin, topic, groupId) {
-    const [found] = await admin.fetchOffsets({ groupId, topics: [topic] })
-    return Number(found.partitions.find(one => one.partition === 0)?.offset ?? -1)
+    const found = await admin.fetchOffsets({ groupId, ...IS_1 ? { topic } : { topics: [topic] } })
+    return Number((IS_1 ? found : found[0].partitions).find(one => one.partition === 0)?.offset ?? -1)
   }
 
   // Does what an administrator can do to a group; each answer is true, or what was wrong.

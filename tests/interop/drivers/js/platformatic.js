@@ -2,7 +2,7 @@
 'use strict'
 
 const { Admin, Consumer, Producer, ConfigResourceTypes, ListOffsetTimestamps } = require('@platformatic/kafka')
-const { WAIT_MS, Stream, deadline, paced, serve, sleep, tell, text } = require('./serve')
+const { WAIT_MS, Stream, deadline, described, paced, serve, sleep, tell, text } = require('./serve')
 
 const SET = 0
 const common = { clientId: 'interop', bootstrapBrokers: process.argv[2].split(','), retries: 60, retryDelay: 250 }
@@ -105,7 +105,7 @@ async function stream ({ topic, partitions, count, seconds, idempotent }) {
             own.forEach((number, index) => told.done(partition, Number(offset) + index, String(number)))
           }
         } catch (error) {
-          told.failed.push(error.message)
+          told.failed.push(described(error))
         }
       }
     })()

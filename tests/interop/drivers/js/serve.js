@@ -9,6 +9,9 @@ const WAIT_MS = 20000
 
 class NotOffered extends Error {}
 
+// The error of a call that this version of the client does not have.
+const LACKS = /^(?:admin|producer|consumer)\.(\w+) is not a function$/
+
 function tell (answer) {
   const plain = (_, value) => typeof value === 'bigint' ? Number(value) : value
   fs.writeSync(1, JSON.stringify(answer, plain) + '\n')
@@ -21,7 +24,9 @@ async function serve (verbs) {
       if (!verbs[question.do]) throw new NotOffered('the client has no such call')
       tell(await verbs[question.do](question) ?? {})
     } catch (error) {
+      const lacks = error instanceof TypeError && LACKS.exec(error.message)
       if (error instanceof NotOffered) tell({ not_offered: error.message })
+      else if (lacks) tell({ not_offered: `this version has no ${lacks[1]}` })
       else tell({ error: described(error) })
     }
   }
@@ -62,4 +67,4 @@ class Stream {
 const text = value => value == null ? null : value.toString()
 const deadline = () => Date.now() + WAIT_MS
 
-module.exports = { WAIT_MS, NotOffered, Stream, deadline, paced, serve, sleep, tell, text }
+module.exports = { WAIT_MS, NotOffered, Stream, deadline, described, paced, serve, sleep, tell, text }

@@ -21,7 +21,12 @@ func member(question serve.Question, more ...kgo.Opt) (*kgo.Client, error) {
 	case "cooperative":
 		options = append(options, kgo.Balancers(kgo.CooperativeStickyBalancer()))
 	default:
-		options = append(options, kgo.Balancers(kgo.RangeBalancer()), kgo.ServerSideBalancer())
+		options = append(options, kgo.Balancers(kgo.RangeBalancer()))
+		more, err := serverSide()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, more)
 	}
 	return client(options...)
 }

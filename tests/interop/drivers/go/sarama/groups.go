@@ -53,7 +53,7 @@ func asMember(question serve.Question, changed func(added, removed []int32), isL
 	how := config()
 	how.Consumer.Offsets.Initial = sarama.OffsetOldest
 	how.Consumer.Offsets.AutoCommit.Enable = false
-	how.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategyRange()}
+	how.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{rangeStrategy()}
 	group, err := sarama.NewConsumerGroup(bootstrap, question.Group, how)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"sort"
 	"strconv"
@@ -185,6 +186,10 @@ func produce(question serve.Question) (serve.Answer, error) {
 		messages = append(messages, message)
 	}
 	err = producer.SendMessages(messages)
+	var failed sarama.ProducerErrors
+	if errors.As(err, &failed) {
+		err = failed[0].Err // the others have the same; the list says only how many
+	}
 	told := []any{}
 	for _, message := range messages {
 		if question.Acks == "0" {

@@ -53,6 +53,7 @@ type Question struct {
 	Seconds    float64           `json:"seconds"`
 	Group      string            `json:"group"`
 	How        string            `json:"how"`
+	Isolation  string            `json:"isolation"`
 }
 
 // Start is where consuming begins: Time if it is by time, or else Offset, which is -2 for the earliest.

@@ -1,0 +1,44 @@
+"""Real clients in Go, JavaScript and Java against a cluster: some features of each, in the version that is pinned.
+
+Each is installed from its registry at its first test, and kept outside the repository (matrix/installs.py). A client
+that cannot be installed is skipped with the reason, and the summary of the tests names it. All features, and other
+versions, are `python -m tests.interop.matrix`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.interop.matrix.subjects import penstock
+from tests.interop.runs import Note, Runs
+
+COMMON = (
+    *("cluster", "create", "describe", "configs", "offsets", "produce-zstd", "nulls-headers", "timestamps"),
+    *("consume-gzip", "from-time", "tail", "resume-eager"),
+)
+FEATURES = {
+    "franz-go": (*COMMON, "idempotent", "resume-consumer"),
+    "sarama": (*COMMON, "idempotent"),
+    "kafka-go": COMMON,
+    "kafkajs": (*COMMON, "idempotent"),
+    "platformatic": (*COMMON, "idempotent"),
+    "java": (*COMMON, "idempotent", "share-consumer", "groups", "transactions-commit", "transactions-offsets"),
+    "java-tools": ("create", "configs", "groups"),
+}
+"""The slow ones are left to the whole matrix: each command of Kafka's tools starts a JVM."""
+PAIRS = [(client, feature) for client, features in FEATURES.items() for feature in features]
+
+
+@pytest.fixture(scope="module")
+def runs() -> Iterator[Runs]:
+    with penstock() as subject, Runs(subject) as made:
+        yield made
+
+
+@pytest.mark.parametrize(("client", "feature"), PAIRS)
+def test_a_client_of_another_language_gets_what_it_would_get_from_kafka(
+    runs: Runs, client: str, feature: str, record_property: Note
+) -> None:
+    runs.require(client, feature, record_property)
