@@ -47,8 +47,10 @@ do not edit by hand.
 asyncio. The first argument is the bootstrap address, `"host:port[,host:port]"` or a list of them; options are keyword
 arguments, Kafka's names with underscores: `Producer("127.0.0.1:9192", acks="all", linger_ms=20)`. `help(Producer)`
 shows them, and type checkers know them: mypy refuses `liger_ms=20`. For options that are only known at run time, pass
-a `dict[str, Any]` as `**options`; every value is checked when the client is made. For annotations there are
-`penstock.RecordFuture`, which `send` returns, `BulkFuture` of `send_many`, `RecordMetadata` and `ConsumerRecord`.
+a `dict[str, Any]` as `**options`; every value is checked when the client is made. Every type that a call takes or gives
+can be imported: from `penstock` those of producers, consumers and processing (`penstock.RecordFuture`, which `send`
+returns, `RecordMetadata`, `ConsumerRecord`), from `penstock.admin` what `Admin` tells of topics, brokers, groups and
+transactions, and from `penstock.security` ACLs, users and quotas ([an example](security.md#roles)).
 [What users of other clients write](from-other-clients.md) has a page of its own, and so have
 [consumer groups](consumer-groups.md), [transactions](transactions.md), [going on after a restart](resuming.md),
 [tables of Arrow and pandas](arrow.md) and [servers that fork](forking.md).

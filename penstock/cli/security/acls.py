@@ -283,11 +283,11 @@ class _Named:
             AclBinding(
                 kind,
                 name,
-                PatternType.LITERAL if kind is ResourceType.CLUSTER else pattern,
                 principal,
-                host,
                 operation,
                 permission,
+                host,
+                PatternType.LITERAL if kind is ResourceType.CLUSTER else pattern,
             )
             for kind, name in resources
             for operation in operations

@@ -70,7 +70,7 @@ def acl(
     host: str = "*",
     principal: str = ANNA,
 ) -> AclBinding:
-    return AclBinding(kind, name, pattern, principal, host, operation, permission)
+    return AclBinding(kind, name, principal, operation, permission, host, pattern)
 
 
 def test_every_pair_of_an_operation_and_a_resource_is_an_acl(
