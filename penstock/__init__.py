@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from penstock.client.consumer.consumer_record import ConsumerRecord as ConsumerRecord
     from penstock.client.consumer.groups.member_report import GroupStatistics as GroupStatistics
     from penstock.client.consumer.raw.raw_buffer import RawBuffer as RawBuffer
+    from penstock.client.metrics.client_metric import ClientMetric as ClientMetric
+    from penstock.client.metrics.metrics_collector import HasMetrics as HasMetrics
+    from penstock.client.metrics.metrics_collector import MetricsCollector as MetricsCollector
     from penstock.client.options.typed_options import AdminOptions as AdminOptions
     from penstock.client.options.typed_options import ConsumerOptions as ConsumerOptions
     from penstock.client.options.typed_options import ProducerOptions as ProducerOptions
@@ -76,6 +79,7 @@ _HOMES = {
     "AtomicBatches": "penstock.client.producer.transactions.atomic_batches",
     "AtomicWriter": "penstock.client.producer.transactions.atomic_batches",
     "BulkFuture": "penstock.client.producer.future",
+    "ClientMetric": "penstock.client.metrics.client_metric",
     "Committed": "penstock.client.producer.transactions.atomic_calls",
     "CommittedOffset": "penstock.types",
     "CommittingMember": "penstock.client.cluster.group_positions",
@@ -86,7 +90,9 @@ _HOMES = {
     "FetchStatistics": "penstock.client.consumer.consumer_metrics",
     "GroupPositions": "penstock.client.cluster.group_positions",
     "GroupStatistics": "penstock.client.consumer.groups.member_report",
+    "HasMetrics": "penstock.client.metrics.metrics_collector",
     "MetadataOffset": "penstock.types",
+    "MetricsCollector": "penstock.client.metrics.metrics_collector",
     "OffsetCommitPartition": "penstock.messages.groups.offsets",
     "Output": "penstock.client.processing.output",
     "PenstockError": "penstock.errors",
@@ -113,6 +119,7 @@ _HOMES = {
 }
 _MODULES = ("admin", "errors", "security")
 _MODULES = ("admin", "errors", "security")
+_MODULES = ("admin", "errors", "security")
 
 __all__ = [
     "AckedRange",
@@ -128,6 +135,7 @@ __all__ = [
     "AtomicBatches",
     "AtomicWriter",
     "BulkFuture",
+    "ClientMetric",
     "Committed",
     "CommittedOffset",
     "CommittingMember",
@@ -138,7 +146,9 @@ __all__ = [
     "FetchStatistics",
     "GroupPositions",
     "GroupStatistics",
+    "HasMetrics",
     "MetadataOffset",
+    "MetricsCollector",
     "OffsetCommitPartition",
     "Output",
     "PenstockError",

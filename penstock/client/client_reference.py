@@ -7,10 +7,15 @@ this, so that neither an option nor an error can be added without its line.
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 from typing import Any
 
+from penstock.client.admin.admin_types import AdminStatistics, admin_metrics
+from penstock.client.consumer.consumer_metrics import ConsumerStatistics, FetchStatistics, consumer_metrics
+from penstock.client.metrics.client_metric import ClientMetric
 from penstock.client.options.config import AdminConfig, ConsumerConfig, ProducerConfig
 from penstock.client.options.option_text import range_words
+from penstock.client.producer.producer_statistics import ProducerStatistics, producer_metrics
 from penstock.config_keys import ConfigKey, keys_of
 from penstock.errors import (
     ERRORS,
@@ -37,6 +42,7 @@ from penstock.errors import (
     TransactionStateError,
     UndecodableBatchError,
 )
+from penstock.types import TopicPartition
 
 INTRODUCTION = """# The Python clients
 
@@ -65,6 +71,29 @@ its event loop cancels those of its async clients too: they say so in the log, g
 In a cluster with ACLs a user needs `penstock acls add User:NAME --producer --topic T` to produce, `--consumer --topic T
 --group G` to consume, and one of the [roles](security.md#roles) for what operators do with `Admin`. A call that lacks a
 right fails at once with an `AuthorizationFailedError`, which names it.
+"""
+
+METRICS_HEAD = """
+## Metrics
+`metrics()` of each client gives its numbers, each with a name, a value, labels and a meaning. `MetricsCollector`
+shows those of all clients of a program to Prometheus:
+
+```python
+from prometheus_client import REGISTRY, start_http_server
+from penstock import MetricsCollector
+
+collector = MetricsCollector(producer, consumer)  # and collector.add(client) for one that is made later
+REGISTRY.register(collector)
+start_http_server(9400)
+```
+
+There `record-send-total` of a producer is `penstock_producer_record_send_total`. Every number has the label
+`client_id`: give each client of a program one of its own. Those of producers also have `transactional_id`, those of
+consumers `group_id`, and `records-lag` has `topic` and `partition`. A processor has [its own](processing.md#options-and-metrics).
+Names are Kafka's where Kafka's client has a metric with that meaning; a name that ends with `-total` only grows.
+
+| client | metric | meaning |
+| --- | --- | --- |
 """
 
 ERRORS_HEAD = """
@@ -117,11 +146,23 @@ def reference() -> str:
     for client, config in (("Producer", ProducerConfig), ("Consumer", ConsumerConfig), ("Admin", AdminConfig)):
         own = keys_of(config).keys() - common
         parts.append(_options(f"Options of `{client}`", config, own))
+    parts.append(METRICS_HEAD)
+    parts += [f"| {one.group} | `{one.name}` | {one.meaning} |\n" for one in _every_metric()]
     parts.append(ERRORS_HEAD)
     parts += [f"| `{error.__name__}` | {_meaning(error)} |\n" for error in CLIENT_ERRORS]
     parts.append(WIRE_HEAD)
     parts += [_wire_row(ERRORS[code]) for code in sorted(ERRORS)]
     return "".join(parts)
+
+
+def _every_metric() -> tuple[ClientMetric, ...]:
+    partition: Any = SimpleNamespace(lag=0, paused=False)
+    counts = ConsumerStatistics(0, 0, 0, FetchStatistics())
+    return (
+        *producer_metrics(ProducerStatistics(), {}, 0),
+        *consumer_metrics({TopicPartition("orders", 0): partition}, counts, {}, 0),
+        *admin_metrics(AdminStatistics(), {}, 0),
+    )
 
 
 def _options(title: str, config: Any, names: set[str]) -> str:

@@ -21,6 +21,7 @@ from penstock.client.admin.admin_types import (
     ElectionResult,
     OffsetInfo,
     TopicDescription,
+    admin_metrics,
 )
 from penstock.client.admin.delete_records import checked_deletions, delete_records
 from penstock.client.admin.groups.group_calls import GroupCalls
@@ -39,6 +40,7 @@ from penstock.client.cluster.known_producers import KnownProducersOf, ask_known_
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.faces import awaited, face
+from penstock.client.metrics.client_metric import ClientMetric
 from penstock.client.options.config import AdminConfig
 from penstock.client.options.foreign_words import ADMIN_METHODS
 from penstock.client.options.typed_options import AdminOptions
@@ -280,6 +282,11 @@ class AsyncAdmin:
         person; a call may wait for them."""
         connections = self._cluster.connections
         return (*connections.unreachable(), *connections.throttled())
+
+    def metrics(self) -> tuple[ClientMetric, ...]:
+        """The counts for a monitoring system, with labels; `penstock.MetricsCollector` shows them to Prometheus. Asks
+        nobody; in any thread."""
+        return admin_metrics(self.statistics(), {"client_id": self._core.client_id}, self._cluster.connections.count)
 
     def statistics(self) -> AdminStatistics:
         """Counts since the client was made."""
