@@ -134,7 +134,10 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the commands, as 
 
 @app.command()
 def install(config: ConfigFile, dry_run: DryRun = False) -> None:
-    """Make a systemd service penstock@NAME of /etc/penstock/NAME.toml: user, unit and directories; enable it."""
+    """Make a systemd service penstock@NAME of /etc/penstock/NAME.toml: user, unit and directories; enable it.
+
+    With --dry-run the file may still be elsewhere.
+    """
     _become(node_command("install", "--config", config, *(["--dry-run"] if dry_run else [])))
 
 

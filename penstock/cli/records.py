@@ -139,7 +139,7 @@ def producers(
                 one.producer_id,
                 one.producer_epoch,
                 count(one.last_sequence),
-                when(one.last_append_ms),
+                when(one.last_append_ms).text,
                 "-" if one.coordinator_epoch is None else count(one.coordinator_epoch),
                 "-" if one.transaction_start_offset is None else count(one.transaction_start_offset),
             )

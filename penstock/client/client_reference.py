@@ -89,7 +89,8 @@ start_http_server(9400)
 
 There `record-send-total` of a producer is `penstock_producer_record_send_total`. Every number has the label
 `client_id`: give each client of a program one of its own. Those of producers also have `transactional_id`, those of
-consumers `group_id`, and `records-lag` has `topic` and `partition`. A processor has [its own](processing.md#options-and-metrics).
+consumers `group_id`, and `records-lag` has `topic` and `partition`. A processor has
+[its own](processing.md#options-and-metrics).
 Names are Kafka's where Kafka's client has a metric with that meaning; a name that ends with `-total` only grows.
 
 | client | metric | meaning |

@@ -20,6 +20,7 @@ from broker.node.install.plan import (
     check,
     install_steps,
     instance,
+    is_in_place,
     next_commands,
     uninstall_steps,
 )
@@ -32,7 +33,9 @@ UNIT = Path(__file__).resolve().parents[3] / "ops" / "systemd" / "penstock@.serv
 
 def main(action: str, config_path: str, dry_run: bool) -> int:
     """Install or uninstall; the exit code. ConfigError and PenstockError say why not."""
-    name = instance(config_path)
+    name = instance(config_path, dry_run=dry_run)
+    if not is_in_place(config_path):
+        _say(f"{config_path}: the service reads {ETC}/{name}.toml; move the file there before the installation")
     machine = this_machine(name)
     if action == "uninstall":
         _do(uninstall_steps(name, machine), dry_run)

@@ -180,7 +180,7 @@ def find_hanging(
                 count(one.start_offset),
                 one.producer_id,
                 one.producer_epoch,
-                when(one.last_append_ms),
+                when(one.last_append_ms).text,
                 one.transactional_id or NOTHING,
             )
             for one in found
@@ -200,7 +200,7 @@ def _show(one: TransactionDetails) -> None:
             "producer_id": one.producer_id,
             "producer_epoch": one.producer_epoch,
             "timeout_ms": count(one.timeout_ms),
-            "open_since": NOTHING if one.start_ms < 0 else when(one.start_ms),
+            "open_since": NOTHING if one.start_ms < 0 else when(one.start_ms).text,
             "partitions": ",".join(map(str, one.partitions)) or NOTHING,
             "coordinator": one.coordinator_id,
         }

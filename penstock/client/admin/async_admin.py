@@ -92,14 +92,16 @@ class AsyncAdmin:
         config: Mapping[str, Any] | None = None,
         *,
         assignments: Sequence[Sequence[int]] | None = None,
+        exist_ok: bool = False,
     ) -> TopicDescription:
         """Creates a topic and waits until every broker in service knows a leader of each partition.
 
         `assignments` are the brokers of each partition, the preferred leader first; then the two numbers can be left
-        out. Without them a topic has one partition, and the cluster's default of replicas.
+        out. Without them a topic has one partition, and the cluster's default of replicas. With `exist_ok` a topic that
+        has the name already is returned as it is, whatever its partitions and configs are.
         """
         topic = new_topic(name, partitions, replication_factor, config, assignments)
-        return await self._topics.create(topic, await self._begin())
+        return await self._topics.create(topic, await self._begin(), exist_ok=exist_ok)
 
     async def create_partitions(
         self, name: str, total: int, assignments: Sequence[Sequence[int]] | None = None, *, validate_only: bool = False
@@ -116,10 +118,10 @@ class AsyncAdmin:
         deadline_ms = await self._begin()
         return await self._topics.add_partitions(name, total, by_hand, deadline_ms, validate_only=validate_only)
 
-    async def delete_topic(self, name: str) -> None:
+    async def delete_topic(self, name: str, *, missing_ok: bool = False) -> None:
         """Deletes the topic that has the name now, and waits until no broker in service knows it any more. A topic that
-        is made anew under the name meanwhile stays."""
-        await self._topics.delete(arguments.checked_topic(name), await self._begin())
+        is made anew under the name meanwhile stays. With `missing_ok` it is no error that there is no such topic."""
+        await self._topics.delete(arguments.checked_topic(name), await self._begin(), missing_ok=missing_ok)
 
     async def list_topics(self) -> list[str]:
         """The names of all topics, sorted."""

@@ -10,7 +10,6 @@ those of a processor (processing/processing_metrics.py).
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import Final, Protocol
@@ -35,7 +34,6 @@ class MetricsCollector:
     """
 
     def __init__(self, *clients: HasMetrics) -> None:
-        self._lock = threading.Lock()
         self._clients: list[weakref.ref[HasMetrics]] = []
         for client in clients:
             self.add(client)
@@ -43,27 +41,26 @@ class MetricsCollector:
     def add(self, client: HasMetrics) -> None:
         """One more client. ValueError if one of its kind with the same labels is here: nobody could tell them apart."""
         who = _identity(client)
-        with self._lock:
-            here = [(one, ref) for ref in self._clients if (one := ref()) is not None]
-            if any(_identity(one) == who for one, _ in here):
-                kind, labels = who
-                named = ", ".join(f"{name}={value!r}" for name, value in labels if value)
-                raise ValueError(
-                    f"{kind}: one with {named} is there already; give each client a client_id of its own, or `remove`"
-                    " the one before"
-                )
-            self._clients = [*(ref for _, ref in here), weakref.ref(client)]
+        here = self._alive()
+        if any(_identity(one) == who for one in here):
+            kind, labels = who
+            named = ", ".join(f"{name}={value!r}" for name, value in labels if value)
+            raise ValueError(
+                f"{kind}: one with {named} is there already; give each client a client_id of its own, or `remove` the"
+                " one before"
+            )
+        self._clients = [weakref.ref(one) for one in (*here, client)]  # a scrape meanwhile reads the list of before
 
     def remove(self, client: HasMetrics) -> None:
         """A client that is closed may be left out from now on. Nothing for one that is not here."""
-        with self._lock:
-            self._clients = [ref for ref in self._clients if ref() not in (None, client)]
+        self._clients = [weakref.ref(one) for one in self._alive() if one is not client]
+
+    def _alive(self) -> list[HasMetrics]:
+        return [client for ref in self._clients if (client := ref()) is not None]
 
     def collect(self) -> Iterator[Metric]:
-        with self._lock:
-            clients = [one for ref in self._clients if (one := ref()) is not None]
         families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
-        for metric in (metric for client in clients for metric in client.metrics()):
+        for metric in (metric for client in self._alive() for metric in client.metrics()):
             name = prometheus_name(metric)
             family = families.get(name)
             if family is None:
