@@ -93,14 +93,18 @@ class AsyncAdmin:
         *,
         assignments: Sequence[Sequence[int]] | None = None,
         exist_ok: bool = False,
+        validate_only: bool = False,
     ) -> TopicDescription:
         """Creates a topic and waits until every broker in service knows a leader of each partition.
 
         `assignments` are the brokers of each partition, the preferred leader first; then the two numbers can be left
         out. Without them a topic has one partition, and the cluster's default of replicas. With `exist_ok` a topic that
-        has the name already is returned as it is, whatever its partitions and configs are.
+        has the name already is returned as it is, whatever its partitions and configs are. With `validate_only` nothing
+        is created, and the description has neither an id nor partitions.
         """
         topic = new_topic(name, partitions, replication_factor, config, assignments)
+        if validate_only:
+            return await self._topics.check(topic, await self._begin(), exist_ok=exist_ok)
         return await self._topics.create(topic, await self._begin(), exist_ok=exist_ok)
 
     async def create_partitions(

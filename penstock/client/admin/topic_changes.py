@@ -82,6 +82,17 @@ class TopicChanges:
             return await self._already_there(topic.name, deadline_ms)
         return await self._wait_visible(topic.name, topic_id, deadline_ms)
 
+    async def check(self, topic: NewTopic, deadline_ms: int, *, exist_ok: bool) -> TopicDescription:
+        """Raises where the topic would be refused."""
+        request = CreateTopicsRequest((topic,), validate_only=True)
+        try:
+            await change(self._cluster, CREATE_TOPICS, request, deadline_ms, only_done)
+        except TopicExistsError:
+            if not exist_ok:
+                raise
+            return await self._already_there(topic.name, deadline_ms)
+        return TopicDescription(topic.name, "", (), dict(topic.config))
+
     async def _already_there(self, name: str, deadline_ms: int) -> TopicDescription:
         """A topic that the controller has: a broker may hear of it a moment later."""
         while True:

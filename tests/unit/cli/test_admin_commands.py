@@ -33,12 +33,17 @@ BAD_CHANGES: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_change_that_says_nothing_or_two_things_is_refused(row: str) -> None:
     options, says = BAD_CHANGES[row]
     with pytest.raises(ConfigError, match=says):
-        alter("t", **options)
+        alter(["t"], **options)
 
 
 @pytest.mark.parametrize(
     "target",
-    [{}, {"topic": "t", "broker": 1}, {"broker": 1, "broker_default": True}, {"topic": "t", "broker_default": True}],
+    [
+        {},
+        {"topics": ["t"], "broker": 1},
+        {"broker": 1, "broker_default": True},
+        {"topics": ["t"], "broker_default": True},
+    ],
 )
 def test_a_configuration_is_that_of_one_thing(target: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="give one of TOPIC, --broker ID and --broker-default"):
@@ -59,7 +64,7 @@ def test_brokers_are_altered_and_described_by_id_or_all_at_once(
     changes: dict[str, Any] = {"to_set": ["log.retention.ms=5"], "to_unset": ["log.roll.ms"]}
     alter(broker=2, **changes, bootstrap=cluster.bootstrap)
     alter(broker_default=True, **changes, bootstrap=cluster.bootstrap, as_json=True)
-    alter(broker=2, **changes, bootstrap=cluster.bootstrap, validate_only=True)
+    alter(broker=2, **changes, bootstrap=cluster.bootstrap, dry_run=True)
     said = capsys.readouterr().out.splitlines()
     assert [said[0], said[-1]] == [
         "altered broker 2: log.retention.ms, log.roll.ms",
@@ -95,7 +100,7 @@ BAD_DELETIONS: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_deletion_says_what_goes_in_one_way(row: str) -> None:
     options, says = BAD_DELETIONS[row]
     with pytest.raises(ConfigError, match=says):
-        delete_records("t", **options)
+        delete_records(["t"], **options)
 
 
 def test_a_time_is_a_number_or_iso_8601() -> None:
@@ -107,7 +112,7 @@ def test_a_time_is_a_number_or_iso_8601() -> None:
         with pytest.raises(ConfigError, match="--time"):
             parse_time_ms(bad)
     with pytest.raises(ConfigError, match="max-timestamp"):
-        offsets("t", time="newest")
+        offsets(["t"], time="newest")
 
 
 BAD_ELECTIONS: dict[str, tuple[dict[str, Any], str]] = {
@@ -131,16 +136,16 @@ def test_producers_are_a_line_each(cluster: FakeCluster, capsys: pytest.CaptureF
     state = ProducerState(7, 1, 41, 1_700_000_000_000, 3, 39)
     without_any = replace(state, coordinator_epoch=None, transaction_start_offset=None)
     cluster.known_producers = {TopicPartition("t", 1): [state], TopicPartition("t", 0): [without_any]}
-    producers("t", bootstrap=cluster.bootstrap)
+    producers(["t"], bootstrap=cluster.bootstrap)
     header, without, line = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     names = ["partition", "producer_id", "epoch", "last_sequence", "last_append", "coordinator_epoch", "open_from"]
     assert header == names
     assert (line[:4], line[5:]) == (["1", "7", "1", "41"], ["3", "39"])
     assert without[5:] == ["-", "-"]
-    producers("t", [1], bootstrap=cluster.bootstrap, as_json=True)
+    producers(["t"], [1], bootstrap=cluster.bootstrap, as_json=True)
     fields = {"producer_id": 7, "producer_epoch": 1, "last_sequence": 41, "last_append_ms": 1_700_000_000_000}
     fields |= {"coordinator_epoch": 3, "transaction_start_offset": 39}
-    assert json.loads(capsys.readouterr().out) == [{"partition": 1, **fields}]
+    assert json.loads(capsys.readouterr().out) == [{"topic": "t", "partition": 1, **fields}]
     cluster.known_producers = {}
-    producers("t", [0], bootstrap=cluster.bootstrap, as_json=True)
+    producers(["t"], [0], bootstrap=cluster.bootstrap, as_json=True)
     assert json.loads(capsys.readouterr().out) == []

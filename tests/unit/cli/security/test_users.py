@@ -87,7 +87,7 @@ def test_a_user_is_added_once_and_can_log_in_by_both_mechanisms(
 ) -> None:
     users.add("anna", new_password_file=secret)
     assert admin.users == {"anna": {SHA_256: "first line", SHA_512: "first line"}}
-    with pytest.raises(DuplicateResourceError, match="set-password"):
+    with pytest.raises(DuplicateResourceError, match="penstock users alter"):
         users.add("anna", new_password_file=secret)
     users.add("bob", [SHA_512], 8192, secret, as_json=True)
     assert admin.users["bob"] == {SHA_512: "first line"}
