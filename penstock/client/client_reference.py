@@ -68,9 +68,9 @@ advertises an address that does not exist at the client, errors and `waiting_for
 `ClientClosedError` when another thread, task or signal handler closes its client. A program that cancels all tasks of
 its event loop cancels those of its async clients too: they say so in the log, go on at their next use, and close.
 
-In a cluster with ACLs a user needs `penstock acls add User:NAME --producer --topic T` to produce, `--consumer --topic T
---group G` to consume, and one of the [roles](security.md#roles) for what operators do with `Admin`. A call that lacks a
-right fails at once with an `AuthorizationFailedError`, which names it.
+In a cluster with ACLs a user needs `penstock acls create User:NAME --producer --topic T` to produce, `--consumer
+--topic T --group G` to consume, and one of the [roles](security.md#roles) for what operators do with `Admin`. A call
+that lacks a right fails at once with an `AuthorizationFailedError`, which names it.
 """
 
 METRICS_HEAD = """

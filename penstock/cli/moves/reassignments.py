@@ -128,7 +128,7 @@ def cancel(
 
 
 def _planned(admin: Admin, wanted: Mapping[TopicPartition, tuple[int, ...]]) -> list[tuple[object, ...]]:
-    """What would move, by what is there now; UnknownTopicOrPartitionError where there is no such topic."""
+    """The moves, by what is there now; UnknownTopicOrPartitionError where there is no such topic."""
     topics = {name: admin.describe_topic(name).partitions for name in sorted({tp.topic for tp in wanted})}
     now = {(name, one.partition): one.replicas for name, parts in topics.items() for one in parts}
     rows: list[tuple[object, ...]] = []
