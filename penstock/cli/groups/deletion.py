@@ -36,7 +36,7 @@ def delete(
         with patient_admin(bootstrap) as admin:
             plan = _plan_of_groups(admin, groups)
         if dry_run:
-            print_rows(("group", "state", "members", "offsets"), plan, as_json)
+            print_rows(("group_id", "state", "members", "offsets"), plan, as_json)
             return
         told = [f"{name}: {state}, {members} members, {offsets} offsets" for name, state, members, offsets in plan]
         agree(told, f"Delete {', '.join(groups)} and what they have committed?", yes=yes)
