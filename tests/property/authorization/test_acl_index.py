@@ -20,11 +20,11 @@ ACLS = st.builds(
     AclBinding,
     st.sampled_from(RESOURCES),
     st.sampled_from(NAMES),
-    st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED)),
     st.sampled_from(PRINCIPALS),
-    st.sampled_from(HOSTS),
     st.sampled_from(OPERATIONS),
     st.sampled_from((Permission.ALLOW, Permission.DENY)),
+    st.sampled_from(HOSTS),
+    st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED)),
 )
 IMPLIED = {
     Operation.DESCRIBE: {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER},
