@@ -1,6 +1,6 @@
-"""Every command of docs/command-line.md, of docs/transactions.md, and of the pages about groups and transactions for
-operators, is parsed: its options are there, with values that they accept. Commands within sentences of all pages are
-looked up, too, and every command has examples in its help."""
+"""Every command of docs/command-line.md, and of the pages about transactions, groups and Kafka, is parsed: its options
+are there, with values that they accept. Commands within sentences of all pages are looked up, too, and every command
+has examples in its help."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from penstock.cli.main import app
 TOP = Path(__file__).resolve().parents[3]
 PAGES = (
     TOP / "docs" / "command-line.md",
+    TOP / "docs" / "from-kafka.md",
     TOP / "docs" / "transactions.md",
     TOP / "ops" / "procedures" / "look-after-groups.md",
     TOP / "ops" / "procedures" / "look-after-transactions.md",
