@@ -93,7 +93,7 @@ LISTS: dict[str, Callable[[Admin], Any]] = {
 """The calls that leave out what their user may not see."""
 NEEDY: dict[str, Callable[[Admin], Any]] = {**CHANGES, **QUESTIONS}
 LOOKS: dict[str, Callable[[Admin], Any]] = {**QUESTIONS, **LISTS}
-OF_THE_CLIENT = {"close", "statistics", "waiting_for"}
+OF_THE_CLIENT = {"close", "metrics", "statistics", "waiting_for"}
 
 
 @pytest.fixture(scope="module")

@@ -155,7 +155,7 @@ def _chosen(admin: Admin, places: Places) -> list[TopicPartition]:
     if missing:
         meant = parse_partition(missing[0])
         if meant is not None and meant.topic in known:
-            raise ConfigError(f"{missing[0]}: write the partition as {meant.topic}:{meant.partition}")
+            raise ConfigError(f"{missing[0]} is no topic; write the partition as {meant.topic}:{meant.partition}")
         raise ConfigError(f"topic {missing[0]!r} does not exist; `penstock topics list` names those that do")
     chosen = [tp for tp in admin.list_partition_reassignments() if not places or tp.topic in whole]
     for topic in sorted(whole - {tp.topic for tp in chosen}):
