@@ -46,7 +46,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "configs describe": ("penstock configs describe orders --all", "penstock configs describe --broker 2"),
     "consume": (
         "penstock consume orders --from-beginning --exit-at-end",
-        "penstock consume orders -p 0 -o 41 -n 1 --json",
+        "penstock consume orders:0 -o 41 -n 1 --json",
         "penstock consume orders --group shop",
     ),
     "demo": ("penstock demo --max-mb 16 --no-spark",),
