@@ -28,7 +28,7 @@ ASKED = 5_000
 
 
 def acl(name: str, pattern: PatternType, principal: str) -> AclBinding:
-    return AclBinding(ResourceType.TOPIC, name, pattern, principal, "*", Operation.READ, Permission.ALLOW)
+    return AclBinding(ResourceType.TOPIC, name, principal, Operation.READ, Permission.ALLOW, "*", pattern)
 
 
 def made(count: int) -> dict[str, AclBinding]:

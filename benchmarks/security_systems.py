@@ -18,8 +18,6 @@ from penstock.certs.authority import CA_FILE, Authority
 from penstock.client.admin.admin_types import (
     AclBinding,
     Operation,
-    PatternType,
-    Permission,
     ResourceType,
     UserScramCredentialUpsertion,
 )
@@ -75,7 +73,7 @@ def _rights(principal: str) -> Iterator[list[AclBinding]]:
     """First the right to give the others, then those, among many of somebody else."""
 
     def acl(kind: ResourceType, name: str, who: str = principal) -> AclBinding:
-        return AclBinding(kind, name, PatternType.LITERAL, who, "*", Operation.ALL, Permission.ALLOW)
+        return AclBinding(kind, name, who, Operation.ALL)
 
     yield [acl(ResourceType.CLUSTER, CLUSTER_NAME)]
     yield [acl(ResourceType.TOPIC, "*"), acl(ResourceType.GROUP, "*"), acl(ResourceType.TRANSACTIONAL_ID, "*")]

@@ -125,11 +125,11 @@ def acl_of(record: AccessControlEntryRecord) -> AclBinding:
         return AclBinding(
             ResourceType[record.resource_type],
             record.resource_name,
-            PatternType[record.pattern_type],
             record.principal,
-            record.host,
             Operation[record.operation],
             Permission[record.permission_type],
+            record.host,
+            PatternType[record.pattern_type],
         )
     except KeyError as error:
         raise InvariantViolation(f"{record}: {error} is not known; this node is older than the cluster") from None

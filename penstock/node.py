@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.plain_text import one_line
+from penstock.plain_text import json_line, one_line
 
 PARENT_VARIABLE = "PENSTOCK_PARENT_PID"
 """Set by a process whose nodes shall not outlive it."""
@@ -71,22 +71,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return exit_code
     except (ConfigError, MetaPropertiesError) as error:
-        _complain(str(error))
-        return EXIT_REFUSED
+        return _complain(error, str(error), EXIT_REFUSED, options.json)
     except CorruptFileError as error:  # of a start; the next one would find the same file
-        _complain(str(error))
-        return EXIT_FAILED if options.action in (*LOG_ACTIONS, *METADATA_ACTIONS) else EXIT_REFUSED
+        is_tool = options.action in (*LOG_ACTIONS, *METADATA_ACTIONS)
+        return _complain(error, str(error), EXIT_FAILED if is_tool else EXIT_REFUSED, options.json)
     except PenstockError as error:
-        _complain(str(error))
-        return EXIT_FAILED
+        return _complain(error, str(error), EXIT_FAILED, options.json)
     except KeyboardInterrupt:  # while its code is loaded, or its logs are recovered: a node that runs has a handler
         return EXIT_INTERRUPTED
     except OSError as error:
         if options.action == "start":
             raise
         what = error.filename if error.filename is not None else "standard output, or a file"
-        _complain(f"{what}: {error.strerror or error}")
-        return EXIT_FAILED
+        return _complain(error, f"{what}: {error.strerror or error}", EXIT_FAILED, options.json)
     finally:
         give_up_unwritten()
 
@@ -106,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--secure", action="store_true", help="format: certificate, keys of security, first user")
     parser.add_argument("--ca", default="", help="format --secure: the directory of the certificates")
     parser.add_argument("--dry-run", action="store_true", help="install, uninstall, recover-quorum: only say it")
+    parser.add_argument("--json", action="store_true", help="all but start: say it for scripts")
     parser.add_argument("--from", dest="survivor", default="", help="recover-quorum: a metadata log dir that is left")
     parser.add_argument("--lost-voters", default="", help="recover-quorum: the ids of the voters that are gone")
     parser.add_argument("--request", default="{}", help="log-…, metadata-…: what to look at, as the command line asks")
@@ -124,12 +122,12 @@ def _run(options: argparse.Namespace) -> int:
         raise ConfigError(f"{options.action}: no configuration file; give one with --config FILE")
     if options.action in ("install", "uninstall"):
         command = importlib.import_module("broker.node.install.command")
-        return int(command.main(options.action, options.config, options.dry_run))
+        return int(command.main(options.action, options.config, options.dry_run, options.json))
     if options.action == "check":
-        return int(importlib.import_module("broker.node.commands.check").main(options.config))
+        return int(importlib.import_module("broker.node.commands.check").main(options.config, options.json))
     if options.action == "recover-quorum":
         command = importlib.import_module("broker.node.commands.recover_quorum")
-        return int(command.main(options.config, options.survivor, options.lost_voters, options.dry_run))
+        return int(command.main(options.config, options.survivor, options.lost_voters, options.dry_run, options.json))
     if options.action == "start":
         preflight = _loaded("broker.node.process.preflight")
         lost = preflight.parse_lost_log_dirs(options.lost_log_dirs)
@@ -142,7 +140,7 @@ def _run(options: argparse.Namespace) -> int:
         command = importlib.import_module("broker.node.commands.secure")
         return int(command.main(options.config, options.cluster_id, options.rejoin, options.add_scram, options.ca))
     command = importlib.import_module("broker.node.commands.format")
-    return int(command.main(options.config, options.cluster_id, options.rejoin, options.add_scram))
+    return int(command.main(options.config, options.cluster_id, options.rejoin, options.add_scram, options.json))
 
 
 def _loaded(name: str) -> Any:
@@ -180,9 +178,16 @@ def _watch_parent(parent: str) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _complain(text: str) -> None:
+def _complain(error: Exception, text: str, exit_code: int, as_json: bool) -> int:
+    """Tells a failure in one line, as a document of the form that every command has where scripts read it; its exit
+    code."""
+    line = "penstock: " + one_line(" ".join(text.splitlines())) + "\n"
+    if as_json:
+        told = {"name": type(error).__name__, "message": " ".join(text.splitlines()), "exit_code": exit_code}
+        line = json_line({"error": told})
     with contextlib.suppress(OSError):
-        sys.stderr.write("penstock: " + one_line(" ".join(text.splitlines())) + "\n")
+        sys.stderr.write(line)
+    return exit_code
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ The command line, the node's log and the audit log use these functions and no ot
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
 
@@ -33,6 +34,11 @@ def plain_lines(text: str) -> str:
 def plain_json(document: str) -> str:
     """A JSON document that means the same. `json.dumps` has escaped C0 in strings, and the others are escaped here."""
     return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
+
+
+def json_line(value: object) -> str:
+    """The value as a JSON document, and the end of its line; with escapes for letters that an encoding may lack."""
+    return plain_json(json.dumps(value)) + "\n"
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -83,7 +83,7 @@ class Judge:
             implied_by = IMPLIED_BY.get(need.resource_type) if need.operation is Operation.DESCRIBE else None
             hint = f" ({implied_by} implies it)" if implied_by else ""
             error = self._errors[need] = ERRORS[need.resource_type](
-                f"{self.rights.principal} may not {shown}{hint}; an administrator can allow it: `penstock acls add`"
+                f"{self.rights.principal} may not {shown}{hint}; an administrator can allow it: `penstock acls create`"
             )
         return error
 

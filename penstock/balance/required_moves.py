@@ -63,6 +63,6 @@ def _checked(layout: ReplicaLayout, place: int, source: int) -> tuple[int, ...]:
             f"broker {source} cannot be drained: {layout.partitions[place].name} has the replicas"
             f" {list(layout.partitions[place].replicas)}, and none of the brokers in service, {list(layout.takers)},"
             " can take its place; start another broker first, or give the partition fewer replicas with"
-            " `penstock reassignments start`"
+            " `penstock reassignments create`"
         )
     return targets

@@ -6,20 +6,24 @@ Exit code 1 if a partition was refused, or the broker still has replicas in the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.balance.planner import make_plan
+from penstock.cli.edge.asking import DryRun as BrokerDryRun
+from penstock.cli.edge.asking import Yes, agree
 from penstock.cli.edge.numbers import INT32_MAX
+from penstock.cli.edge.several import only_or_all, telling_what_was_done
 from penstock.cli.moves.balance import DryRun, finish
 from penstock.cli.moves.cluster_reading import read_cluster
 from penstock.cli.moves.draining import drain_broker
 from penstock.cli.moves.plan_output import show_plan
 from penstock.cli.moves.throttling import Throttle, throttled
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import print_json, print_table, say
+from penstock.cli.output import print_json, print_rows, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import BrokerIdNotRegisteredError
 
@@ -69,9 +73,12 @@ def drain(
 
 
 def _check_registered(state: ClusterState, broker_id: int) -> None:
-    known = sorted(broker.broker_id for broker in state.brokers)
+    _check_known([broker.broker_id for broker in state.brokers], broker_id)
+
+
+def _check_known(known: Collection[int], broker_id: int) -> None:
     if broker_id not in known:
-        names = ", ".join(map(str, known))
+        names = ", ".join(map(str, sorted(known)))
         raise BrokerIdNotRegisteredError(f"broker {broker_id} is not registered; these are: {names}")
 
 
@@ -89,20 +96,36 @@ def list_brokers(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = Fal
 
 @app.command()
 def unregister(
-    broker_id: Annotated[int, typer.Argument(metavar="ID", min=0, max=INT32_MAX, help="The broker's id.")],
+    broker_ids: Annotated[list[int], typer.Argument(metavar="ID...", min=0, max=INT32_MAX, help="The brokers' ids.")],
+    dry_run: BrokerDryRun = False,
+    yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Forget a broker that is gone for good. It must be stopped, and have no replica any more.
+    """Forget brokers that are gone for good. They must be stopped, and have no replica any more.
 
-    If a process with its id comes back later, it is a new broker. A node that is a voter of the quorum stays one.
+    If a process with its id comes back later, it is a new broker. A node that is a voter of the quorum stays one. At a
+    terminal it asks.
     """
-    with patient_admin(bootstrap) as admin:
-        admin.unregister_broker(broker_id)
+    if dry_run or (sys.stdin.isatty() and not yes):
+        with patient_admin(bootstrap) as admin:
+            known = {one.broker.node_id: one for one in admin.describe_brokers()}
+        for broker_id in broker_ids:
+            _check_known(known, broker_id)
+        rows = [_row(known[broker_id]) for broker_id in broker_ids]
+        if dry_run:
+            print_rows(COLUMNS, rows, as_json)
+            return
+        plan = [f"broker {number}, {state}: {replicas} replicas" for number, _, _, state, replicas, _ in rows]
+        agree(plan, f"Forget {', '.join(map(str, broker_ids))}?", yes=yes)
+    with patient_admin(bootstrap) as admin, telling_what_was_done() as done:
+        for broker_id in dict.fromkeys(broker_ids):
+            admin.unregister_broker(broker_id)
+            done.append(f"unregistered {broker_id}")
+            if not as_json:
+                say(f"unregistered {broker_id}")
     if as_json:
-        print_json({"broker": broker_id, "unregistered": True})
-    else:
-        say(f"unregistered {broker_id}")
+        print_json(only_or_all([{"broker": broker_id, "unregistered": True} for broker_id in broker_ids]))
 
 
 def _row(described: BrokerDescription) -> tuple[object, ...]:

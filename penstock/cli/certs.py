@@ -44,6 +44,7 @@ def make_ca(
         ),
     ] = "",
     days: Days = _TEN_YEARS,
+    as_json: AsJson = False,
 ) -> None:
     """Make the CA of a cluster: ca.pem, which every node and client trusts, and ca.key.
 
@@ -52,6 +53,10 @@ def make_ca(
     from penstock.certs.authority import CA_FILE, CA_KEY_FILE, Authority
 
     made = Authority.create(directory, cluster_id, days)
+    if as_json:
+        files = {"ca": str(made.directory / CA_FILE), "ca_key": str(made.directory / CA_KEY_FILE)}
+        print_json({"cluster_id": made.cluster_id, **files})
+        return
     say(made.cluster_id)
     note(f"{made.directory / CA_FILE} is for every node and client; let nobody read {made.directory / CA_KEY_FILE}")
     note(f"format the nodes with --cluster-id {made.cluster_id}")
@@ -70,11 +75,12 @@ def make_node(
     ],
     directory: Directory = DEFAULT_DIRECTORY,
     days: Days = _YEAR,
+    as_json: AsJson = False,
 ) -> None:
     """Make the key and certificate of a node, in one file: its ssl.keystore.location."""
     from penstock.certs.authority import Authority
 
-    say(Authority.open(directory).node(node_id, hosts, days))
+    _tell_made(Authority.open(directory).node(node_id, hosts, days), as_json)
 
 
 @app.command("client")
@@ -82,11 +88,19 @@ def make_client(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its principal is User:CN=NAME, if no rule says more.")],
     directory: Directory = DEFAULT_DIRECTORY,
     days: Days = _YEAR,
+    as_json: AsJson = False,
 ) -> None:
     """Make the key and certificate of a client, in one file, for listeners with ssl.client.auth."""
     from penstock.certs.authority import Authority
 
-    say(Authority.open(directory).client(name, days))
+    _tell_made(Authority.open(directory).client(name, days), as_json)
+
+
+def _tell_made(path: Path, as_json: bool) -> None:
+    if as_json:
+        print_json({"file": str(path)})
+    else:
+        say(path)
 
 
 @app.command()
@@ -96,6 +110,7 @@ def renew(
     ] = None,
     directory: Directory = DEFAULT_DIRECTORY,
     days: Days = _YEAR,
+    as_json: AsJson = False,
 ) -> None:
     """Write certificates anew: a new key, the same names. A node that has the file takes it within some seconds.
 
@@ -104,9 +119,14 @@ def renew(
     from penstock.certs.authority import Authority
 
     authority = Authority.open(directory)
+    renewed = []
     for path in map(Path, files) if files else authority.certificates():
         ends = authority.renew(path, days)
-        say(path, f"{ends:%Y-%m-%d}")
+        renewed.append({"file": str(path), "ends": f"{ends:%Y-%m-%d}"})
+        if not as_json:
+            say(path, f"{ends:%Y-%m-%d}")
+    if as_json:
+        print_json(renewed)
 
 
 @app.command()

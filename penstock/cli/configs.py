@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.edge.numbers import INT32_MAX
-from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, parse_pairs
+from penstock.cli.edge.several import only_or_all, telling_what_was_done
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic, parse_pairs
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Describe and change the configuration of topics and of running brokers.", no_args_is_help=True)
 
-Topic = Annotated[str | None, typer.Argument(metavar="TOPIC", help="The topic.")]
+Topics = Annotated[
+    list[str] | None, typer.Argument(metavar="[TOPIC]...", help="The topics.", autocompletion=complete_topic)
+]
 Broker = Annotated[
     int | None, typer.Option("--broker", metavar="ID", min=0, max=INT32_MAX, help="Instead of a topic: this broker.")
 ]
@@ -35,10 +38,11 @@ class _Target:
     broker: int | None
 
     @staticmethod
-    def of(topic: str | None, broker: int | None, broker_default: bool) -> _Target:
-        if (topic is not None) + (broker is not None) + broker_default != 1:
+    def of(topics: Sequence[str] | None, broker: int | None, broker_default: bool) -> list[_Target]:
+        """Several topics, or one of the others."""
+        if bool(topics) + (broker is not None) + broker_default != 1:
             raise ConfigError("give one of TOPIC, --broker ID and --broker-default")
-        return _Target(topic, broker)
+        return [_Target(topic, None) for topic in dict.fromkeys(topics or ())] or [_Target(None, broker)]
 
     def __str__(self) -> str:
         return self.topic or ("all brokers" if self.broker is None else f"broker {self.broker}")
@@ -50,7 +54,7 @@ class _Target:
 
 @app.command()
 def describe(
-    topic: Topic = None,
+    topics: Topics = None,
     broker: Broker = None,
     broker_default: BrokerDefault = False,
     everything: Annotated[bool, typer.Option("--all", help="Also keys that it does not set itself.")] = False,
@@ -62,14 +66,25 @@ def describe(
     Of a broker: the keys that it has from its file or that were changed while it ran. A key that is read-only changes
     in the file, by a restart. Of all brokers: what `alter --broker-default` has set.
     """
-    target = _Target.of(topic, broker, broker_default)
+    targets = _Target.of(topics, broker, broker_default)
     with patient_admin(bootstrap) as admin:
-        if target.topic is not None:
-            entries = admin.describe_topic_config(target.topic)
-            _print(entries, as_json, lambda entry: everything or entry.source == "DYNAMIC_TOPIC_CONFIG")
-        else:
-            entries = admin.describe_broker_config(target.broker)
-            _print(entries, as_json, lambda entry: everything or not entry.is_default, of_broker=True)
+        found = {
+            target: _wanted(admin.describe_topic_config(target.topic), everything, "DYNAMIC_TOPIC_CONFIG")
+            if target.topic is not None
+            else _wanted(admin.describe_broker_config(target.broker), everything, None)
+            for target in targets
+        }
+    if as_json:
+        shown = {target: {name: _json(entry) for name, entry in keys.items()} for target, keys in found.items()}
+        print_json(shown[targets[0]] if len(targets) == 1 else {str(target): keys for target, keys in shown.items()})
+    elif targets[0].topic is None:
+        rows = [(e.name, e.value, e.source, "yes" if e.is_read_only else "no") for e in found[targets[0]].values()]
+        print_table(["key", "value", "source", "read-only"], rows)
+    elif len(targets) == 1:
+        print_table(["key", "value", "source"], [(e.name, e.value, e.source) for e in found[targets[0]].values()])
+    else:
+        each = [(t, e.name, e.value, e.source) for t, keys in found.items() for e in keys.values()]
+        print_table(["topic", "key", "value", "source"], each)
 
 
 @app.command("describe-broker", hidden=True)
@@ -85,28 +100,30 @@ def describe_broker(
 
 @app.command()
 def alter(
-    topic: Topic = None,
+    topics: Topics = None,
     broker: Broker = None,
     broker_default: BrokerDefault = False,
     to_set: Annotated[Pairs, typer.Option("--set", metavar="KEY=VALUE", help="Set a key.")] = None,
     to_unset: Annotated[
-        Pairs, typer.Option("--unset", "--delete", metavar="KEY", help="Return a key to what it is without this.")
+        Pairs, typer.Option("--unset", metavar="KEY", help="Return a key to what it is without this.")
     ] = None,
     to_append: Annotated[Pairs, typer.Option("--append", metavar="KEY=ITEM", help="Add an item to a list.")] = None,
     to_subtract: Annotated[
         Pairs, typer.Option("--subtract", metavar="KEY=ITEM", help="Remove an item from a list.")
     ] = None,
-    validate_only: Annotated[bool, typer.Option("--validate-only", help="Check; change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say whether it could be done; change nothing.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
+    validate_only: Annotated[bool, typer.Option("--validate-only", hidden=True)] = False,
+    to_delete: Annotated[Pairs, typer.Option("--delete", metavar="KEY", hidden=True)] = None,
 ) -> None:
-    """Change keys of a topic, of a broker that runs, or of all brokers: all of the given changes or none.
+    """Change keys of topics, of a broker that runs, or of all brokers: of each all of the given changes, or none.
 
     Other keys stay as they are. A broker's own value wins over that of all brokers, and that over the broker's file;
     docs/configuration.md says which keys of a broker can change while it runs.
     """
-    target = _Target.of(topic, broker, broker_default)
-    pairs, unset = parse_pairs(to_set or [], "--set"), to_unset or []
+    targets, dry_run = _Target.of(topics, broker, broker_default), dry_run or validate_only
+    pairs, unset = parse_pairs(to_set or [], "--set"), [*(to_unset or ()), *(to_delete or ())]
     lists = {
         "append": parse_pairs(to_append or [], "--append"),
         "subtract": parse_pairs(to_subtract or [], "--subtract"),
@@ -114,15 +131,19 @@ def alter(
     named = [*pairs, *unset, *lists["append"], *lists["subtract"]]
     _check_named(named, unset)
     values: dict[str, str | None] = {**pairs, **dict.fromkeys(unset)}
-    with patient_admin(bootstrap) as admin:
-        if target.topic is not None:
-            admin.alter_topic_config(target.topic, values, **lists, validate_only=validate_only)
-        else:
-            admin.alter_broker_config(target.broker, values, **lists, validate_only=validate_only)
+    with patient_admin(bootstrap) as admin, telling_what_was_done() as done:
+        for target in targets:
+            if target.topic is not None:
+                admin.alter_topic_config(target.topic, values, **lists, validate_only=dry_run)
+            else:
+                admin.alter_broker_config(target.broker, values, **lists, validate_only=dry_run)
+            done += [] if dry_run else [f"altered {target}"]
+            if not as_json:
+                say(f"{'would alter' if dry_run else 'altered'} {target}: {', '.join(sorted(named))}")
     if as_json:
-        print_json({**target.as_json(), "keys": sorted(named), "altered": not validate_only})
-    else:
-        say(f"{'would alter' if validate_only else 'altered'} {target}: {', '.join(sorted(named))}")
+        print_json(
+            only_or_all([{**target.as_json(), "keys": sorted(named), "altered": not dry_run} for target in targets])
+        )
 
 
 def _check_named(named: list[str], unset: list[str]) -> None:
@@ -136,21 +157,13 @@ def _check_named(named: list[str], unset: list[str]) -> None:
         raise ConfigError(f"{', '.join(twice)}: named more than once; change a key in one way at a time")
 
 
-def _print(
-    entries: Mapping[str, ConfigEntry],
-    as_json: bool,
-    wanted: Callable[[ConfigEntry], bool],
-    *,
-    of_broker: bool = False,
-) -> None:
-    shown = {name: entry for name, entry in sorted(entries.items()) if wanted(entry)}
-    if as_json:
-        print_json({name: _json(entry) for name, entry in shown.items()})
-    elif of_broker:
-        rows = [(e.name, e.value, e.source, "yes" if e.is_read_only else "no") for e in shown.values()]
-        print_table(["key", "value", "source", "read-only"], rows)
-    else:
-        print_table(["key", "value", "source"], [(e.name, e.value, e.source) for e in shown.values()])
+def _wanted(entries: Mapping[str, ConfigEntry], everything: bool, source: str | None) -> dict[str, ConfigEntry]:
+    """The entries to show: all, those of the source, or without one all but the defaults."""
+    return {
+        name: entry
+        for name, entry in sorted(entries.items())
+        if everything or (entry.source == source if source is not None else not entry.is_default)
+    }
 
 
 def _json(entry: ConfigEntry) -> dict[str, Any]:

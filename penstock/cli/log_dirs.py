@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.edge.numbers import INT32_MAX, parse_number
+from penstock.cli.edge.asking import DryRun
+from penstock.cli.edge.numbers import INT32_MAX
+from penstock.cli.edge.places import parse_partition
 from penstock.cli.moves.move_progress import SAY_SECONDS, CopyPace
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
-from penstock.cli.output import count, note, print_json, print_table, raise_common_refusal
+from penstock.cli.output import count, note, print_json, print_rows, print_table, raise_common_refusal
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError, PenstockError
 
@@ -149,8 +151,8 @@ def move(
     moves: Annotated[
         list[str],
         typer.Argument(
-            metavar="TOPIC-PARTITION=PATH...",
-            help="The log dir that should have a replica, as `log-dirs describe` shows it: orders-0=/data/b.",
+            metavar="TOPIC:PARTITION=PATH...",
+            help="The log dir that should have a replica, as `log-dirs describe` shows it: orders:0=/data/b.",
         ),
     ],
     broker: Annotated[
@@ -158,6 +160,7 @@ def move(
         typer.Option("--broker", metavar="ID", min=0, max=INT32_MAX, help="The broker that has the replicas."),
     ],
     wait: Annotated[bool, typer.Option("--wait", help="Until every replica is there.")] = False,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
@@ -166,6 +169,15 @@ def move(
     A move goes on by itself, also after a restart. Ask for the log dir where a replica is to end its move.
     """
     wanted = parse_log_dir_moves(moves)
+    if dry_run:
+        with patient_admin(bootstrap) as admin:
+            found = admin.describe_log_dirs([broker], sorted({tp.topic for tp in wanted}))[broker]
+        if found.error is not None:
+            raise found.error
+        here = {tp: log_dir.path for log_dir in found.log_dirs for tp in log_dir.replicas}
+        rows = [(*tp, here.get(tp, "-"), path) for tp, path in sorted(wanted.items())]
+        print_rows(("topic", "partition", "log_dir", "wanted"), rows, as_json)
+        return
     with patient_admin(bootstrap) as admin:
         results = admin.alter_replica_log_dirs(broker, wanted)
         begun = {tp: path for tp, path in wanted.items() if results[tp] is None}
@@ -176,16 +188,12 @@ def move(
 
 def parse_log_dir_moves(moves: list[str]) -> dict[TopicPartition, str]:
     """From the command line; ConfigError says what is wrong, and how it should look."""
-    from penstock import TopicPartition
-
     found: dict[TopicPartition, str] = {}
     for one in moves:
         name, _, path = one.partition("=")
-        topic, _, number = name.rpartition("-")
-        partition = parse_number(number, INT32_MAX)
-        if not topic or not path or partition is None:
-            raise ConfigError(f"{one}: must be a partition and a log dir, like orders-0=/data/b")
-        tp = TopicPartition(topic, partition)
+        tp = parse_partition(name)
+        if tp is None or not path:
+            raise ConfigError(f"{one}: must be a partition and a log dir, like orders:0=/data/b")
         if tp in found:
             raise ConfigError(f"{tp} is given twice")
         found[tp] = path

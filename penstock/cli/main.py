@@ -32,6 +32,7 @@ from penstock.cli.console import consume, produce
 from penstock.cli.demo import command as demo
 from penstock.cli.edge.connecting import add_connecting_options
 from penstock.cli.edge.run import run_command
+from penstock.cli.examples import add_examples
 from penstock.cli.files import log, metadata
 from penstock.cli.groups import command as groups
 from penstock.cli.moves import balance, reassignments
@@ -45,30 +46,33 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(topics.app, name="topics")
-app.add_typer(groups.app, name="groups")
-app.add_typer(transactions.app, name="transactions")
-app.add_typer(reassignments.app, name="reassignments")
-app.add_typer(log_dirs.app, name="log-dirs")
-app.add_typer(configs.app, name="configs")
-app.add_typer(cluster.cluster_app, name="cluster")
+RECORDS, TOPICS, CLUSTER = "Records", "Topics and groups", "The cluster"
+SECURITY, NODE, TRY = "Security", "A node and its files", "Try it, measure it"
+app.command("produce", rich_help_panel=RECORDS)(produce.produce)
+app.command("consume", rich_help_panel=RECORDS)(consume.consume)
+app.add_typer(pipeline.app, name="pipeline", rich_help_panel=RECORDS)
+app.add_typer(topics.app, name="topics", rich_help_panel=TOPICS)
+app.add_typer(configs.app, name="configs", rich_help_panel=TOPICS)
+app.add_typer(groups.app, name="groups", rich_help_panel=TOPICS)
+app.add_typer(transactions.app, name="transactions", rich_help_panel=TOPICS)
+app.add_typer(cluster.cluster_app, name="cluster", rich_help_panel=CLUSTER)
 cluster.cluster_app.command("balance")(balance.balance)
-app.add_typer(brokers.app, name="brokers")
-app.add_typer(users.app, name="users")
-app.add_typer(acls.app, name="acls")
-app.add_typer(quotas.app, name="quotas")
-app.add_typer(cluster.quorum_app, name="quorum")
-app.add_typer(node.app, name="node")
-app.add_typer(certs.app, name="certs")
-app.add_typer(log.app, name="log")
-app.add_typer(metadata.app, name="metadata")
-app.add_typer(bench.app, name="bench")
-app.add_typer(pipeline.app, name="pipeline")
-app.command("dev")(dev.dev)
-app.command("demo")(demo.demo)
-app.command("produce")(produce.produce)
-app.command("consume")(consume.consume)
-app.command("elect-leaders")(elect_leaders.elect_leaders)
+app.add_typer(brokers.app, name="brokers", rich_help_panel=CLUSTER)
+app.add_typer(cluster.quorum_app, name="quorum", rich_help_panel=CLUSTER)
+app.add_typer(reassignments.app, name="reassignments", rich_help_panel=CLUSTER)
+app.command("elect-leaders", rich_help_panel=CLUSTER)(elect_leaders.elect_leaders)
+app.add_typer(log_dirs.app, name="log-dirs", rich_help_panel=CLUSTER)
+app.add_typer(users.app, name="users", rich_help_panel=SECURITY)
+app.add_typer(acls.app, name="acls", rich_help_panel=SECURITY)
+app.add_typer(quotas.app, name="quotas", rich_help_panel=SECURITY)
+app.add_typer(certs.app, name="certs", rich_help_panel=SECURITY)
+app.add_typer(node.app, name="node", rich_help_panel=NODE)
+app.add_typer(log.app, name="log", rich_help_panel=NODE)
+app.add_typer(metadata.app, name="metadata", rich_help_panel=NODE)
+app.command("dev", rich_help_panel=TRY)(dev.dev)
+app.command("demo", rich_help_panel=TRY)(demo.demo)
+app.add_typer(bench.app, name="bench", rich_help_panel=TRY)
+add_examples(app)
 add_connecting_options(app)
 
 

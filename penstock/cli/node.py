@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.options import AsJson
 from penstock.node import node_command
 
 app = typer.Typer(help="Format and run one node of a cluster.", no_args_is_help=True)
@@ -56,15 +57,18 @@ def format_node(
             show_default="penstock-certs",
         ),
     ] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Prepare the log dirs of a new node, once. Refuses directories that are not empty."""
     if ca and not secure:
         raise typer.BadParameter("it is for --secure; give both", param_hint="--ca")
+    if secure and as_json:
+        raise typer.BadParameter("it is not for --secure, which says which files it has made", param_hint="--json")
     options = [*(["--cluster-id", cluster_id] if cluster_id else []), *(["--rejoin"] if rejoin else [])]
     options += [*(["--secure"] if secure else []), *(["--ca", ca] if ca else [])]
     for user in add_scram or ():
         options += ["--add-scram", user]
-    _become(node_command("format", "--config", config, *options))
+    _become(node_command("format", "--config", config, *options, *_json(as_json)))
 
 
 @app.command()
@@ -97,13 +101,13 @@ def start(
 
 
 @app.command()
-def check(config: ConfigFile) -> None:
+def check(config: ConfigFile, as_json: AsJson = False) -> None:
     """Check all that a start checks before it opens a log, and start nothing: keys, ports, log dirs, voters.
 
     Exit codes: 0 the node could start, or only lacks `penstock node format`, with warnings on stdout; 2 it would be
     refused, for the reason given.
     """
-    _become(node_command("check", "--config", config))
+    _become(node_command("check", "--config", config, *_json(as_json)))
 
 
 @app.command("recover-quorum")
@@ -119,6 +123,7 @@ def recover_quorum(
         str, typer.Option(metavar="ID,…", help="The node ids of all controllers that are gone for good.")
     ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the steps; change nothing.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Prepare the new log dirs of a lost controller, where a majority of the controllers is gone for good.
 
@@ -126,22 +131,29 @@ def recover_quorum(
     THE LOST CONTROLLERS HAD COMMITTED IS LOST. After an interruption, run it again. It prints how the node is started.
     """
     more = ["--from", survivor, "--lost-voters", lost_voters, *(["--dry-run"] if dry_run else [])]
-    _become(node_command("recover-quorum", "--config", config, *more))
+    _become(node_command("recover-quorum", "--config", config, *more, *_json(as_json)))
 
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the commands, as a script, and run none.")]
 
 
 @app.command()
-def install(config: ConfigFile, dry_run: DryRun = False) -> None:
-    """Make a systemd service penstock@NAME of /etc/penstock/NAME.toml: user, unit and directories; enable it."""
-    _become(node_command("install", "--config", config, *(["--dry-run"] if dry_run else [])))
+def install(config: ConfigFile, dry_run: DryRun = False, as_json: AsJson = False) -> None:
+    """Make a systemd service penstock@NAME of /etc/penstock/NAME.toml: user, unit and directories; enable it.
+
+    With --dry-run the file may still be elsewhere.
+    """
+    _become(node_command("install", "--config", config, *(["--dry-run"] if dry_run else []), *_json(as_json)))
 
 
 @app.command()
-def uninstall(config: ConfigFile, dry_run: DryRun = False) -> None:
+def uninstall(config: ConfigFile, dry_run: DryRun = False, as_json: AsJson = False) -> None:
     """Stop the service penstock@NAME and take its unit away. The configuration and the data stay."""
-    _become(node_command("uninstall", "--config", config, *(["--dry-run"] if dry_run else [])))
+    _become(node_command("uninstall", "--config", config, *(["--dry-run"] if dry_run else []), *_json(as_json)))
+
+
+def _json(as_json: bool) -> list[str]:
+    return ["--json"] if as_json else []
 
 
 def _become(command: list[str]) -> None:

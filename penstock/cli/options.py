@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 import typer
 
 from penstock.cli.edge.connecting import connection_variables
-from penstock.cli.edge.numbers import INT32_MAX
 from penstock.errors import ConfigError, PenstockError
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9192"
@@ -44,33 +43,6 @@ def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
             return [name for name in admin.list_topics() if name.startswith(incomplete)]
     except PenstockError:
         return []
-
-
-TopicName = Annotated[str, typer.Argument(metavar="NAME", help="The topic.", autocompletion=complete_topic)]
-TopicNames = Annotated[
-    list[str] | None, typer.Argument(metavar="[TOPIC]...", help="The topics.", autocompletion=complete_topic)
-]
-OnlyPartitions = Annotated[
-    list[int] | None,
-    typer.Option(
-        "-p",
-        "--partition",
-        metavar="N",
-        min=0,
-        max=INT32_MAX,
-        help="Only this partition of the one topic; may be repeated.",
-    ),
-]
-
-
-def topics_or_all(names: list[str] | None, partitions: list[int] | None, everything: bool) -> list[str]:
-    """The topics that a command is about, each once; none for `--all`. ConfigError where it does not say which."""
-    topics = list(dict.fromkeys(names or ()))
-    if everything == bool(topics):
-        raise ConfigError("give either topics or --all")
-    if partitions and len(topics) != 1:
-        raise ConfigError("-p needs exactly one topic, because partitions are its own")
-    return topics
 
 
 def parse_pairs(pairs: Iterable[str], option: str = "-c") -> dict[str, str]:

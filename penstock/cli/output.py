@@ -89,6 +89,14 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     Console().print(table)
 
 
+def print_rows(columns: Sequence[str], rows: Sequence[Sequence[object]], as_json: bool) -> None:
+    """The rows as a table, or as a list of objects."""
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        print_table(columns, rows)
+
+
 def _is_number(cell: object) -> bool:
     return str(cell).replace(",", "").replace(".", "").removeprefix("-").isdigit()
 

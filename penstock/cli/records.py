@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX, parse_number
-from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName
-from penstock.cli.output import Human, count, print_json, print_table, when
+from penstock.cli.edge.asking import DryRun, Yes, agree
+from penstock.cli.edge.numbers import INT64_MAX, parse_number
+from penstock.cli.edge.places import OnlyPartitions, parse_places, partitions_of
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
+from penstock.cli.output import Human, count, print_json, print_rows, print_table, when
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 
@@ -21,15 +24,19 @@ if TYPE_CHECKING:
 SPECS = ("earliest", "latest", "max-timestamp")
 EVERYTHING = -1
 
-Partitions = Annotated[
-    list[int] | None,
-    typer.Option("-p", "--partition", metavar="N", min=0, max=INT32_MAX, help="Only this partition; may be repeated."),
+Places = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TOPIC[:P,…]...",
+        help="Topics, or only some partitions of them: orders payments:0,2.",
+        autocompletion=complete_topic,
+    ),
 ]
 
 
 def offsets(
-    name: TopicName,
-    partition: Partitions = None,
+    names: Places,
+    partition: OnlyPartitions = None,
     time: Annotated[
         str,
         typer.Option(
@@ -43,14 +50,15 @@ def offsets(
     as_json: AsJson = False,
 ) -> None:
     """Show one offset of each partition; '-' means that there is no such record."""
-    spec = time if time in SPECS else parse_time_ms(time)
+    places, spec = parse_places(names, "", partition), time if time in SPECS else parse_time_ms(time)
     with patient_admin(bootstrap) as admin:
-        wanted: dict[TopicPartition, int | str] = dict.fromkeys(_partitions(admin, name, partition), spec)
+        wanted: dict[TopicPartition, int | str] = dict.fromkeys(partitions_of(admin, places), spec)
         found = sorted(admin.list_offsets(wanted).items())
     if as_json:
         print_json(
             [
                 {
+                    "topic": tp.topic,
                     "partition": tp.partition,
                     "offset": info.offset,
                     "timestamp_ms": info.timestamp_ms,
@@ -60,15 +68,13 @@ def offsets(
             ]
         )
         return
-    print_table(
-        ["partition", "offset", "timestamp_ms"],
-        [(tp.partition, _shown(info.offset, count), _shown(info.timestamp_ms, when)) for tp, info in found],
-    )
+    rows = [(tp, _shown(info.offset, count), _shown(info.timestamp_ms, when)) for tp, info in found]
+    _print_partitions(places, ("offset", "timestamp_ms"), rows)
 
 
 def delete_records(
-    name: TopicName,
-    partition: Partitions = None,
+    names: Places,
+    partition: OnlyPartitions = None,
     before_offset: Annotated[
         int | None,
         typer.Option(
@@ -76,33 +82,65 @@ def delete_records(
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Delete everything that can be read now.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Delete the oldest records of a topic for good, and show where each partition begins now.
+    """Delete the oldest records of topics for good, and show where each partition begins now.
 
-    The records cannot be read any more; retention deletes their files.
+    The records cannot be read any more; retention deletes their files. At a terminal it shows what goes, and asks.
     """
     if everything == (before_offset is not None):
         raise ConfigError("give either --before-offset N or --all")
+    places = parse_places(names, "", partition)
     with patient_admin(bootstrap) as admin:
-        partitions = _partitions(admin, name, partition)
-        if before_offset is not None and not partition and len(partitions) > 1:
+        partitions = partitions_of(admin, places)
+        if before_offset is not None and len(partitions) > 1 and not all(places.values()):
             raise ConfigError(
-                f"--before-offset {before_offset}: {name} has {len(partitions)} partitions, and each has its own"
-                " offsets; choose one with -p N"
+                f"--before-offset {before_offset}: that is {len(partitions)} partitions, and each has its own"
+                " offsets; choose one, like orders:0"
             )
         offset = EVERYTHING if before_offset is None else before_offset
+        if dry_run or (sys.stdin.isatty() and not yes):
+            plan = _plan_of_deletion(admin, partitions, offset)
+            if dry_run:
+                print_rows(Goes._fields, plan, as_json)
+                return
+            agree([str(one) for one in plan], f"Delete these records of {', '.join(places)}?", yes=yes)
         low_watermarks = sorted(admin.delete_records(dict.fromkeys(partitions, offset)).items())
     if as_json:
-        print_json([{"partition": tp.partition, "low_watermark": low} for tp, low in low_watermarks])
+        print_json([{"topic": tp.topic, "partition": tp.partition, "low_watermark": low} for tp, low in low_watermarks])
     else:
-        print_table(["partition", "low_watermark"], [(tp.partition, count(low)) for tp, low in low_watermarks])
+        _print_partitions(places, ("low_watermark",), [(tp, count(low)) for tp, low in low_watermarks])
+
+
+class Goes(NamedTuple):
+    """The records of a partition that a deletion would take: those from `begins_at` to before `before`."""
+
+    topic: str
+    partition: int
+    begins_at: int
+    before: int
+    records: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}:{self.partition}: {self.records:,} records, the offsets {self.begins_at} to {self.before}"
+
+
+def _plan_of_deletion(admin: Admin, partitions: list[TopicPartition], before: int) -> list[Goes]:
+    begins, ends = (admin.list_offsets(dict.fromkeys(partitions, spec)) for spec in ("earliest", "latest"))
+    plan = []
+    for tp in sorted(partitions):
+        begins_at, end = begins[tp].offset, ends[tp].offset
+        to = end if before == EVERYTHING else min(before, end)
+        plan.append(Goes(*tp, begins_at, to, max(0, to - begins_at)))
+    return plan
 
 
 def producers(
-    name: TopicName,
-    partition: Partitions = None,
+    names: Places,
+    partition: OnlyPartitions = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
@@ -112,14 +150,16 @@ def producers(
     sequence behind the last one (OUT_OF_ORDER_SEQUENCE_NUMBER). `open_from` is the first offset of a transaction that
     is not decided: readers of committed records (isolation.level) get nothing from there on.
     """
+    places = parse_places(names, "", partition)
     with patient_admin(bootstrap) as admin:
-        found = sorted(admin.describe_producers(_partitions(admin, name, partition)).items())
-    rows = [(tp.partition, one) for tp, known in found for one in known]
+        found = sorted(admin.describe_producers(partitions_of(admin, places)).items())
+    rows = [(tp, one) for tp, known in found for one in known]
     if as_json:
         print_json(
             [
                 {
-                    "partition": number,
+                    "topic": tp.topic,
+                    "partition": tp.partition,
                     "producer_id": one.producer_id,
                     "producer_epoch": one.producer_epoch,
                     "last_sequence": one.last_sequence,
@@ -127,23 +167,24 @@ def producers(
                     "coordinator_epoch": one.coordinator_epoch,
                     "transaction_start_offset": one.transaction_start_offset,
                 }
-                for number, one in rows
+                for tp, one in rows
             ]
         )
         return
-    print_table(
-        ["partition", "producer_id", "epoch", "last_sequence", "last_append", "coordinator_epoch", "open_from"],
+    _print_partitions(
+        places,
+        ("producer_id", "epoch", "last_sequence", "last_append", "coordinator_epoch", "open_from"),
         [
             (
-                number,
+                tp,
                 one.producer_id,
                 one.producer_epoch,
                 count(one.last_sequence),
-                when(one.last_append_ms),
+                when(one.last_append_ms).text,
                 "-" if one.coordinator_epoch is None else count(one.coordinator_epoch),
                 "-" if one.transaction_start_offset is None else count(one.transaction_start_offset),
             )
-            for number, one in rows
+            for tp, one in rows
         ],
     )
 
@@ -162,12 +203,14 @@ def parse_time_ms(text: str) -> int:
         ) from None
 
 
-def _partitions(admin: Admin, name: str, chosen: list[int] | None) -> list[TopicPartition]:
-    from penstock import TopicPartition
-
-    if chosen:
-        return [TopicPartition(name, number) for number in chosen]
-    return [TopicPartition(name, info.partition) for info in admin.describe_topic(name).partitions]
+def _print_partitions(
+    places: Mapping[str, object], columns: Sequence[str], rows: Sequence[tuple[TopicPartition, *tuple[object, ...]]]
+) -> None:
+    """A row for each; the topic is a column where there are several."""
+    if len(places) == 1:
+        print_table(["partition", *columns], [(tp.partition, *more) for tp, *more in rows])
+    else:
+        print_table(["topic", "partition", *columns], [(*tp, *more) for tp, *more in rows])
 
 
 def _shown(number: int, form: Callable[[int], Human]) -> Human | str:

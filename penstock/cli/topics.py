@@ -1,19 +1,19 @@
-"""`penstock topics create|alter|list|describe|delete`; `offsets` and `delete-records` are in records.py."""
+"""`penstock topics`: list and describe. The changes are in topic_changes.py; what is about records is in records.py."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.edge.numbers import INT32_MAX, parse_number
-from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, TopicName, complete_topic, parse_pairs
+from penstock.cli.edge.patterns import Pattern, matching
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
 from penstock.cli.output import count, note, print_fields, print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.cli.records import delete_records, offsets, producers
-from penstock.errors import ConfigError
+from penstock.cli.topic_changes import alter, create, delete, topic_json
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin_types import PartitionInfo, TopicDescription
@@ -23,95 +23,11 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-CLUSTER_DEFAULT = -1
 PARTITION_COLUMNS = ("partition", "leader", "epoch", "replicas", "isr", "elr")
 NOT_ASSIGNED = "?"
 """Stands for a log dir. The broker has not yet told the controller where the replica is."""
-ReplicaAssignment = Annotated[
-    str,
-    typer.Option(
-        metavar="B:B:…,…",
-        help="The brokers of each partition, the preferred leader first; partitions have commas between them, like"
-        " 1:2:3,2:3:1. Without it the cluster chooses, and keeps racks apart.",
-    ),
-]
 METADATA_OLD_MS = 3_000
 """A broker hears from the quorum several times a second; an election takes less than this."""
-
-
-@app.command()
-def create(
-    name: TopicName,
-    partitions: Annotated[
-        int, typer.Option("-p", "--partitions", min=-1, max=INT32_MAX, help="-1: the cluster's default.")
-    ] = CLUSTER_DEFAULT,
-    replicas: Annotated[
-        int, typer.Option("-r", "--replicas", min=-1, max=INT32_MAX, help="-1: the cluster's default.")
-    ] = CLUSTER_DEFAULT,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-c",
-            "--config",
-            metavar="KEY=VALUE",
-            help="A topic config, like retention.ms=86400000; `penstock configs describe TOPIC --all` lists them."
-            " May be repeated.",
-        ),
-    ] = None,
-    replica_assignment: ReplicaAssignment = "",
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    as_json: AsJson = False,
-) -> None:
-    """Create a topic."""
-    pairs, by_hand = parse_pairs(config or []), parse_assignment(replica_assignment)
-    with patient_admin(bootstrap) as admin:
-        topic = admin.create_topic(name, partitions, replicas, pairs, assignments=by_hand)
-    if as_json:
-        print_json(_topic_json(topic))
-    else:
-        counts = f"{topic.partition_count} partitions, {topic.replication_factor} replicas"
-        say(f"created {name}: {counts}, id {topic.topic_id}")
-
-
-@app.command()
-def alter(
-    name: TopicName,
-    partitions: Annotated[
-        int,
-        typer.Option(
-            "-p", "--partitions", min=1, max=INT32_MAX, help="How many it is to have, with those that are there."
-        ),
-    ],
-    replica_assignment: ReplicaAssignment = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say whether it could be done; change nothing.")] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    as_json: AsJson = False,
-) -> None:
-    """Add partitions to a topic. They cannot be removed, and a key may go to another partition than before."""
-    by_hand = parse_assignment(replica_assignment)
-    with patient_admin(bootstrap) as admin:
-        topic = admin.create_partitions(name, partitions, by_hand, validate_only=dry_run)
-    if as_json:
-        print_json({**_topic_json(topic), "dry_run": dry_run})
-    elif dry_run:
-        say(f"{name} could have {partitions} partitions; it has {topic.partition_count}, and nothing was changed")
-    else:
-        say(f"altered {name}: {topic.partition_count} partitions")
-
-
-def parse_assignment(text: str) -> list[list[int]] | None:
-    """The brokers of each partition, of Kafka's text for them; None of an empty one. ConfigError for any other text."""
-    if not text:
-        return None
-    partitions: list[list[int]] = []
-    for partition in text.split(","):
-        ids = [parse_number(broker, INT32_MAX) for broker in partition.split(":")]
-        partitions.append([broker for broker in ids if broker is not None])
-        if None in ids:
-            raise ConfigError(
-                f"--replica-assignment {text}: must be the ids of brokers, like 1:2:3,2:3:1 for two partitions"
-            )
-    return partitions
 
 
 @app.command("list")
@@ -119,14 +35,16 @@ def list_topics(
     names: Annotated[bool, typer.Option("--names", help="Names only, one a line, as in a pipe.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
+    pattern: Pattern = "",
 ) -> None:
-    """List all topics: on a terminal with their partitions and replicas; in a pipe and with --json their names."""
+    """List topics: on a terminal with their partitions and replicas; in a pipe and with --json their names."""
+    is_wanted = matching(pattern)
     with patient_admin(bootstrap) as admin:
         if sys.stdout.isatty() and not (names or as_json):
-            rows = [_list_row(topic) for topic in admin.describe_topics()]
+            rows = [_list_row(topic) for topic in admin.describe_topics() if is_wanted(topic.name)]
             print_table(["topic", "partitions", "replicas", "in trouble"], rows)
             return
-        found = admin.list_topics()
+        found = [name for name in admin.list_topics() if is_wanted(name)]
     if as_json:
         print_json(found)
     else:
@@ -142,9 +60,10 @@ def _list_row(topic: TopicDescription) -> tuple[object, ...]:
 
 @app.command()
 def describe(
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="The topic; without it, all.", autocompletion=complete_topic)
-    ] = "",
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TOPIC]...", help="The topics; without one, all.", autocompletion=complete_topic),
+    ] = None,
     under_replicated: Annotated[
         bool, typer.Option("--under-replicated", help="Only partitions with a replica that is not in sync.")
     ] = False,
@@ -165,15 +84,17 @@ def describe(
     columns = (*PARTITION_COLUMNS, "log dirs") if log_dirs else PARTITION_COLUMNS
     wanted = PartitionChoice(under_replicated, unavailable)
     with patient_admin(bootstrap) as admin:
-        topics = [admin.describe_topic(name)] if name else admin.describe_topics()
+        named = [admin.describe_topic(name) for name in dict.fromkeys(names or ())]
+        topics = named or admin.describe_topics()
+    only = named[0].name if len(named) == 1 else ""
     topics = [wanted.part_of(topic) for topic in topics]
     if as_json:
-        shown = [_topic_json(topic) for topic in topics if topic.partitions or not wanted.is_picky]
-        print_json(_topic_json(topics[0]) if name else shown)
+        shown = [topic_json(topic) for topic in topics if topic.partitions or not wanted.is_picky]
+        print_json(topic_json(topics[0]) if only else shown)
         return
-    if name:
+    if only:
         configs = " ".join(f"{key}={value}" for key, value in sorted(topics[0].config.items()))
-        print_fields({"topic": name, "id": topics[0].topic_id, "configs": configs or "(defaults)"})
+        print_fields({"topic": only, "id": topics[0].topic_id, "configs": configs or "(defaults)"})
         print_table(columns, [partition_row(p)[: len(columns)] for p in topics[0].partitions])
     else:
         rows = [(topic.name, *partition_row(p)[: len(columns)]) for topic in topics for p in topic.partitions]
@@ -184,7 +105,7 @@ def describe(
     for topic in topics:
         for partition in topic.partitions:
             if partition.error is not None:
-                note(f"{'partition ' if name else f'{topic.name}-'}{partition.partition}: {partition.error}")
+                note(f"{'partition ' if only else f'{topic.name}-'}{partition.partition}: {partition.error}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,17 +129,9 @@ class PartitionChoice:
         return (self.under_replicated and is_short) or (self.unavailable and is_down)
 
 
-@app.command()
-def delete(name: TopicName, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
-    """Delete a topic and its data."""
-    with patient_admin(bootstrap) as admin:
-        admin.delete_topic(name)
-    if as_json:
-        print_json({"deleted": name})
-    else:
-        say(f"deleted {name}")
-
-
+app.command("create")(create)
+app.command("alter")(alter)
+app.command("delete")(delete)
 app.command("offsets")(offsets)
 app.command("delete-records")(delete_records)
 app.command("producers")(producers)
@@ -233,25 +146,3 @@ def partition_row(p: PartitionInfo) -> tuple[object, ...]:
 
 def _ids(ids: tuple[int, ...]) -> str:
     return ",".join(map(str, ids))
-
-
-def _topic_json(topic: TopicDescription) -> dict[str, Any]:
-    return {
-        "name": topic.name,
-        "topic_id": topic.topic_id,
-        "config": dict(topic.config),
-        "metadata_age_ms": topic.metadata_age_ms,
-        "partitions": [
-            {
-                "partition": p.partition,
-                "leader_id": p.leader_id,
-                "leader_epoch": p.leader_epoch,
-                "replicas": list(p.replicas),
-                "isr": list(p.isr),
-                "elr": list(p.elr),
-                "log_dirs": list(p.log_dirs),
-                "error": None if p.error is None else str(p.error),
-            }
-            for p in topic.partitions
-        ],
-    }

@@ -57,7 +57,8 @@ class CommitFailedError(PenstockError):
 
 
 class SubscriptionError(PenstockError):
-    """A call does not fit how the consumer gets its partitions: by `subscribe`, or by `assign`, and not by both."""
+    """A call does not fit how the consumer gets its partitions: by `subscribe`, or by `assign`, and not by both; a
+    consumer with a group polls after one of them."""
 
     __module__ = "penstock.errors"
 

@@ -11,7 +11,7 @@ from broker.kafka.schemas.security import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from penstock.client.admin.admin_types import AclBinding, Operation, PatternType, Permission, ResourceType
+from penstock.client.admin.admin_types import AclBinding, Operation, Permission, ResourceType
 from penstock.errors import AuthorizationFailedError
 from tests.alerts_fire.stage import FaultError, Stage, again_and_again
 from tests.support.kafka_socket import KafkaSocket
@@ -41,8 +41,7 @@ def guessed_passwords(stage: Stage) -> Iterator[None]:
 def program_without_its_acl(stage: Stage) -> Iterator[None]:
     """It asks for a topic that it may not see, again and again."""
     topic = stage.topic("secret")
-    resource = ResourceType.TOPIC, topic, PatternType.LITERAL
-    stage.admin.create_acls([AclBinding(*resource, "User:*", "*", Operation.DESCRIBE, Permission.DENY)])
+    stage.admin.create_acls([AclBinding(ResourceType.TOPIC, topic, "User:*", Operation.DESCRIBE, Permission.DENY)])
 
     def ask() -> None:
         with suppress(AuthorizationFailedError):

@@ -15,7 +15,7 @@ from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.certs.authority import Authority
 from penstock.client.admin.admin_types import UserScramCredentialUpsertion
 from penstock.ids import system_ids
-from penstock.messages.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
+from penstock.messages.security.acls import AclBinding, Operation, ResourceType
 from penstock.testing import Cluster
 from penstock.testing.ports import HOST, NodePorts
 from tests.attack import honest
@@ -108,25 +108,17 @@ class Stage:
                     AclBinding(
                         ResourceType.TOPIC,
                         TOPIC,
-                        PatternType.LITERAL,
                         "User:zebra",
-                        "*",
                         Operation.READ,
-                        Permission.ALLOW,
                     ),
                     AclBinding(
                         ResourceType.GROUP,
                         "sesame-group",
-                        PatternType.LITERAL,
                         "User:zebra",
-                        "*",
                         Operation.READ,
-                        Permission.ALLOW,
                     ),
                     *(
-                        AclBinding(
-                            kind, name, PatternType.LITERAL, f"User:{MEMBER}", "*", Operation.ALL, Permission.ALLOW
-                        )
+                        AclBinding(kind, name, f"User:{MEMBER}", Operation.ALL)
                         for kind, name in (
                             (ResourceType.GROUP, OWN_GROUP),
                             (ResourceType.TRANSACTIONAL_ID, OWN_ID),

@@ -23,8 +23,6 @@ from penstock.certs.authority import Authority
 from penstock.client.admin.admin_types import (
     AclBinding,
     Operation,
-    PatternType,
-    Permission,
     ResourceType,
     UserScramCredentialUpsertion,
 )
@@ -123,10 +121,7 @@ def _rights() -> list[AclBinding]:
         (ResourceType.GROUP, "*"),
         (ResourceType.CLUSTER, CLUSTER_NAME),
     )
-    return [
-        AclBinding(kind, name, PatternType.LITERAL, f"User:{WORKER}", "*", Operation.ALL, Permission.ALLOW)
-        for kind, name in resources
-    ]
+    return [AclBinding(kind, name, f"User:{WORKER}", Operation.ALL) for kind, name in resources]
 
 
 def _variables(options: Mapping[str, str]) -> dict[str, str]:

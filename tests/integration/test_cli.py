@@ -208,7 +208,7 @@ def test_offsets_are_looked_up_and_records_deleted(penstock: Run) -> None:
     assert ok(penstock("topics", "offsets", "trimmed")) == b"partition\toffset\ttimestamp_ms\n0\t3\t-\n"
     assert ok(penstock("topics", "offsets", "trimmed", "--time", "2100-01-01")).endswith(b"\n0\t-\t-\n")
     assert as_json(penstock("topics", "delete-records", "trimmed", "--before-offset", "2", "--json")) == [
-        {"partition": 0, "low_watermark": 2}
+        {"topic": "trimmed", "partition": 0, "low_watermark": 2}
     ]
     (earliest,) = as_json(penstock("topics", "offsets", "trimmed", "--time", "earliest", "--json"))
     assert earliest["offset"] == 2

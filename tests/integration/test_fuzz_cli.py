@@ -52,7 +52,7 @@ def test_the_fuzz_reaches_every_command_and_sees_a_traceback(place: Place, monke
     def broken(*_: object) -> None:
         raise KeyError("of a test")
 
-    monkeypatch.setattr("penstock.cli.topics.parse_pairs", broken)
+    monkeypatch.setattr("penstock.cli.topic_changes.parse_pairs", broken)
     trouble = run(Case(("topics", "create"), "", ("x",)), place)
     assert trouble.startswith("this is a bug of Penstock")
 

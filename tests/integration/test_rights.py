@@ -1,6 +1,6 @@
 """Each role's tools work with exactly its rights, and without one that they need say at once which it is.
 
-The roles are those of `penstock acls add --role`. Spark's are in tests/integration/spark/test_rights.py; the whole
+The roles are those of `penstock acls create --role`. Spark's are in tests/integration/spark/test_rights.py; the whole
 table, with each right taken from each tool, is `python -m tests.rights --spark`.
 """
 

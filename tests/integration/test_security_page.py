@@ -101,6 +101,7 @@ def test_the_page_is_followed_to_its_end(followed: Followed) -> None:
     assert "followed to its end" in followed.said
     assert "b'one more'" in followed.said, "the program read what it had written"
     assert followed.said.count("\none more\n") == 1, "bill has read it by a token"
+    assert "allow User:team from every host: All on topic prefix 'team-'" in followed.said
     assert "TOPIC_AUTHORIZATION_FAILED: User:shop may not Delete on topic 'orders'" in followed.said
 
 

@@ -104,7 +104,7 @@ def outcomes(stage: Stage, role: str, tools: Sequence[Tool], *, quick: bool = Fa
 
 
 def acls_of(right: RoleRight, who: Who) -> list[AclBinding]:
-    """The ACLs that `penstock acls add --role` makes of one right."""
+    """The ACLs that `penstock acls create --role` makes of one right."""
     names = {} if right.every else NAMES
     alone = Role("", "", (right,))
     return role_acls(alone, who.principal, names, pattern=PatternType.PREFIXED)

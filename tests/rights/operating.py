@@ -118,7 +118,7 @@ def _delete_user(stage: Stage, who: Who) -> None:
 
 
 USER_ADMIN: Final = (
-    Tool("penstock users add", _add_user, ALTERS),
+    Tool("penstock users create", _add_user, ALTERS),
     Tool("penstock users delete", _delete_user, ALTERS),
     command(ALTERS, "users", "list"),
     command(ALTERS, "acls", "add", "User:u", "--producer", "--topic", "t"),

@@ -287,7 +287,7 @@ class FakeNode:
                 )
             elif topic.name in self._cluster.topics:
                 result.error.code, result.error.message = 36, f"topic {topic.name} exists"
-            else:
+            elif not request.validate_only:
                 count = max(topic.partitions, len(topic.assignment), 1)
                 self._cluster.create_topic(topic.name, count, dict(topic.config))
                 self._cluster.assign(topic.name, topic.assignment)

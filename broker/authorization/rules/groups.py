@@ -138,7 +138,7 @@ def _described(judge: Judge, one: listing.DescribedGroup) -> listing.DescribedGr
         if error is not None:
             nameless = type(error)(
                 f"{judge.rights.principal} may not Describe every topic of the members of group"
-                f" {one.group_id[:NAME_SHOWN]!r}; an administrator can allow it: `penstock acls add`"
+                f" {one.group_id[:NAME_SHOWN]!r}; an administrator can allow it: `penstock acls create`"
             )
             return listing.DescribedGroup(one.group_id, nameless, one.group_type)
     return one

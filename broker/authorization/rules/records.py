@@ -42,7 +42,7 @@ def _init_producer_id(judge: Judge, body: produce.InitProducerIdRequest) -> Ruli
     ):
         raise ClusterAuthorizationFailedError(
             f"{judge.rights.principal} may not Write on any topic, nor IdempotentWrite on the cluster, so it gets no"
-            " producer id; an administrator can allow it: `penstock acls add`"
+            " producer id; an administrator can allow it: `penstock acls create`"
         )
     return Ruling(body)
 

@@ -135,11 +135,11 @@ def _binding(one: AclCreation) -> ours.AclBinding:
     return ours.AclBinding(
         _word(_RESOURCES, one.resource_type),
         one.resource_name,
-        _word(_PATTERNS, one.resource_pattern_type),
         one.principal,
-        one.host,
         _word(_OPERATIONS, one.operation),
         _word(_PERMISSIONS, one.permission_type),
+        one.host,
+        _word(_PATTERNS, one.resource_pattern_type),
     )
 
 

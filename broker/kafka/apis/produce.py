@@ -239,7 +239,7 @@ class _Produced:
         except TopicAuthorizationFailedError:
             raise TopicAuthorizationFailedError(
                 f"{caller.principal} may not Write on the topic with the id {topic_id}; an administrator can allow it: "
-                "`penstock acls add`"
+                "`penstock acls create`"
             ) from None
         return topic
 

@@ -28,13 +28,13 @@ from broker.quorum.metadata_log import METADATA_PARTITION, QuorumStateFile
 from broker.quorum.voter_memory import VoterMemory
 from penstock.clock import SystemClock
 from penstock.errors import MetaPropertiesError
-from penstock.plain_text import one_line
+from penstock.plain_text import json_line, one_line
 from storage.disk.file_names import partition_directory
 from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log_dirs.meta_properties import require_empty, verify_log_dirs
 
 
-def main(config_path: str) -> int:
+def main(config_path: str, as_json: bool = False) -> int:
     """The command; ConfigError, MetaPropertiesError or CorruptFileError where the node would not start."""
     config = load_config(config_path)
     fs = OsFileSystem()
@@ -53,6 +53,10 @@ def main(config_path: str) -> int:
         state = "could start" if is_formatted(config, fs) else "could start once its log dirs are formatted"
     except MetaPropertiesError:
         state = "runs, and could start again"
+    if as_json:
+        found = {"listeners": list(listener_lines(config)), "warnings": list(map(one_line, warnings))}
+        sys.stdout.write(json_line({"config": config_path, "node_id": config.node_id, "state": state, **found}))
+        return 0
     for line in listener_lines(config):
         sys.stdout.write(f"{line}\n")
     for warning in warnings:

@@ -26,7 +26,7 @@ from broker.quorum.voter_memory import VoterMemory
 from metadata.records import UserScramCredentialRecord
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import Ids, system_ids
-from penstock.plain_text import one_line
+from penstock.plain_text import json_line, one_line
 from storage.disk.file_names import partition_directory
 from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log_dirs.meta_properties import MetaProperties, format_directory, read_meta_properties, require_empty
@@ -35,18 +35,30 @@ _CLUSTER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}")
 """As `penstock.ids` makes it. Any text would be taken for a cluster that the other nodes refuse at the start only."""
 
 
-def main(config_path: str, cluster_id: str, rejoin: bool = False, add_scram: Sequence[str] = ()) -> int:
+def main(
+    config_path: str, cluster_id: str, rejoin: bool = False, add_scram: Sequence[str] = (), as_json: bool = False
+) -> int:
     """The command; prints what was formatted."""
     config = load_config(config_path)
-    format_and_tell(config, cluster_id, rejoin, users_of(config, add_scram, system_ids()))
+    format_and_tell(config, cluster_id, rejoin, users_of(config, add_scram, system_ids()), as_json)
     return 0
 
 
 def format_and_tell(
-    config: NodeConfig, cluster_id: str, rejoin: bool, users: Sequence[UserScramCredentialRecord]
+    config: NodeConfig,
+    cluster_id: str,
+    rejoin: bool,
+    users: Sequence[UserScramCredentialRecord],
+    as_json: bool = False,
 ) -> None:
     """Format this machine's dirs, and print it."""
     formatted, cluster_id = format_node(config, cluster_id, OsFileSystem(), system_ids(), rejoin, users)
+    if as_json:
+        told = {"cluster_id": cluster_id, "formatted": formatted, "users": [user.name for user in users]}
+        sys.stdout.write(json_line({"node_id": config.node_id, **told}))
+        if note := without_kafka(config):
+            sys.stderr.write(f"penstock: {one_line(note)}\n")
+        return
     for directory in formatted:
         sys.stdout.write(f"formatted {directory} for node {config.node_id} of cluster {cluster_id}\n")
     for user in dict.fromkeys(user.name for user in users):
@@ -121,7 +133,7 @@ def format_node(
     if users and config.metadata_log_dir not in new:
         raise MetaPropertiesError(
             f"{config.metadata_log_dir} is formatted already, so its cluster has begun: leave {OPTION} out, and add"
-            " users with `penstock users add`"
+            " users with `penstock users create`"
         )
     for directory in new:
         format_directory(fs, directory, chosen, config.node_id, ids.new_id())

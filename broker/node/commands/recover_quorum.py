@@ -30,6 +30,7 @@ from broker.quorum.metadata_reader import read_metadata
 from broker.quorum.voter_memory import VOTER_FILE
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import Ids, system_ids
+from penstock.plain_text import json_line
 from raft.quorum_state import ElectionState
 from storage.disk.file_names import LOCK, TMP_SUFFIX, partition_directory
 from storage.disk.file_system import FileSystem, OsFileSystem, remove_tree
@@ -63,7 +64,7 @@ class RecoveryStep:
     do: Callable[[], None]
 
 
-def main(config_path: str, survivor_dir: str, lost_voters: str, dry_run: bool) -> int:
+def main(config_path: str, survivor_dir: str, lost_voters: str, dry_run: bool, as_json: bool = False) -> int:
     """The command; prints each step, and how the node is started afterwards."""
     config = load_config(config_path)
     lost = parse_voters(lost_voters)
@@ -74,12 +75,19 @@ def main(config_path: str, survivor_dir: str, lost_voters: str, dry_run: bool) -
         if not dry_run:
             make_names_durable(fs, config)
         for step in steps:
-            sys.stdout.write(f"{'done before' if step.is_done else 'would' if dry_run else 'now'}: {step.what}\n")
+            state = "done before" if step.is_done else "would" if dry_run else "now"
+            if as_json:
+                sys.stdout.write(json_line({"state": state, "step": step.what}))
+            else:
+                sys.stdout.write(f"{state}: {step.what}\n")
             sys.stdout.flush()
             if not (step.is_done or dry_run):
                 step.do()
     lost_dirs = still_lost(config, survivor, fs)
     ids = f" --lost-log-dirs {','.join(lost_dirs)}" if lost_dirs else ""
+    if as_json:
+        sys.stdout.write(json_line({"state": "next", "step": f"penstock node start --config {config_path}{ids}"}))
+        return 0
     sys.stdout.write(f"then start it once like this: penstock node start --config {config_path}{ids}\n")
     return 0
 

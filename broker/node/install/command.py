@@ -20,28 +20,31 @@ from broker.node.install.plan import (
     check,
     install_steps,
     instance,
+    is_in_place,
     next_commands,
     uninstall_steps,
 )
 from penstock.errors import ConfigError, PenstockError
-from penstock.plain_text import one_line
+from penstock.plain_text import json_line, one_line
 
 UNIT = Path(__file__).resolve().parents[3] / "ops" / "systemd" / "penstock@.service"
 """In a checkout and in the private folder of a wheel alike."""
 
 
-def main(action: str, config_path: str, dry_run: bool) -> int:
+def main(action: str, config_path: str, dry_run: bool, as_json: bool = False) -> int:
     """Install or uninstall; the exit code. ConfigError and PenstockError say why not."""
-    name = instance(config_path)
+    name = instance(config_path, dry_run=dry_run)
+    if not is_in_place(config_path):
+        _say(f"{config_path}: the service reads {ETC}/{name}.toml; move the file there before the installation")
     machine = this_machine(name)
     if action == "uninstall":
-        _do(uninstall_steps(name, machine), dry_run)
+        _do(uninstall_steps(name, machine), dry_run, as_json)
         _say(f"{ETC}/{name}.toml, the log dirs and the user {USER} stay; remove them by hand")
         return 0
     config = load_config(config_path)
     for note in check(config, machine):
         _say(note)
-    _do(install_steps(name, config, machine), dry_run)
+    _do(install_steps(name, config, machine), dry_run, as_json)
     sys.stderr.write(next_commands(name, config, machine))
     return 0
 
@@ -102,12 +105,15 @@ def _has_user() -> bool:
     return True
 
 
-def _do(steps: list[Step], dry_run: bool) -> None:
-    if dry_run:
-        sys.stdout.write("set -e\n" + "".join(step.script() for step in steps))
-    elif os.geteuid() != 0:
+def _do(steps: list[Step], dry_run: bool, as_json: bool) -> None:
+    if not dry_run and os.geteuid() != 0:
         raise ConfigError("to change services needs root: use sudo, or --dry-run to see what would be done")
-    else:
+    if as_json:
+        told = [{"command": list(step.command), "stdin": step.stdin} for step in steps]
+        sys.stdout.write(json_line({"steps": told, "dry_run": dry_run}))
+    elif dry_run:
+        sys.stdout.write("set -e\n" + "".join(step.script() for step in steps))
+    if not dry_run:
         run_steps(steps)
 
 

@@ -56,13 +56,19 @@ class ServiceHost:
     it."""
 
 
-def instance(config_path: str) -> str:
-    """The name after the @: 1 for /etc/penstock/1.toml."""
+def instance(config_path: str, *, dry_run: bool = False) -> str:
+    """The name after the @: 1 for /etc/penstock/1.toml. A dry run takes a file that is still elsewhere."""
     path = os.path.abspath(config_path)
     name, ending = os.path.splitext(os.path.basename(path))
-    if os.path.dirname(path) != ETC or ending != ".toml" or not name.replace("-", "").replace("_", "").isalnum():
+    is_name = ending == ".toml" and name.replace("-", "").replace("_", "").isalnum()
+    if not is_name or not (dry_run or is_in_place(config_path)):
         raise ConfigError(f"{config_path}: the service penstock@NAME reads {ETC}/NAME.toml; move the file there")
     return name
+
+
+def is_in_place(config_path: str) -> bool:
+    """The file is where the service reads it."""
+    return os.path.dirname(os.path.abspath(config_path)) == ETC
 
 
 def check(config: NodeConfig, host: ServiceHost) -> Iterator[str]:

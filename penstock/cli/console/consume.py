@@ -22,6 +22,7 @@ from penstock.cli.console.consume_range import TIME_FORMS, parse_range
 from penstock.cli.console.record_format import compile_format, header_text
 from penstock.cli.console.record_json import json_line
 from penstock.cli.edge.numbers import INT32_MAX, INT64_MAX
+from penstock.cli.edge.places import parse_places
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, complete_topic
 from penstock.cli.patience.waits import ConsumeWait
 from penstock.cli.patience.watch import patience
@@ -35,7 +36,12 @@ if TYPE_CHECKING:
 KEY_SEPARATOR = b"\t"
 
 Topics = Annotated[
-    list[str], typer.Argument(metavar="TOPIC", help="The topics to read.", autocompletion=complete_topic)
+    list[str],
+    typer.Argument(
+        metavar="TOPIC[:P,…]...",
+        help="The topics to read, or only some partitions of them: orders payments:0,2.",
+        autocompletion=complete_topic,
+    ),
 ]
 FromBeginning = Annotated[bool, typer.Option("--from-beginning", help="Start at the first record, not at the end.")]
 Offset = Annotated[
@@ -118,10 +124,14 @@ def consume(
     clock = SystemClock()
     span = parse_range(offset, from_time, until_time, clock.wall_ms(), from_beginning=from_beginning)
     lines_of = _printer(format, os.fsencode(null_marker), Columns(as_json, print_key, print_headers))
+    places = parse_places(topics)
+    if partition and any(places.values()):
+        raise ConfigError("--partition: the topics name partitions already, like orders:0; leave one out")
     if group is not None:
-        alone = {"--partition": partition, "--offset": offset, "--from-time": from_time, "--until-time": until_time}
+        named = partition or [number for numbers in places.values() for number in numbers]
+        alone = {"--partition": named, "--offset": offset, "--from-time": from_time, "--until-time": until_time}
         refuse_beside_group(alone)
-        names = tuple(dict.fromkeys(topics))
+        names = tuple(places)
         reading = GroupReading(group, names, from_beginning, skip_undecodable, count, isolation_level, exit_at_end)
         reading.print_to(lambda records: _print(lines_of(records)), bootstrap)
         return
@@ -129,7 +139,7 @@ def consume(
 
     reader = Consumer(bootstrap, auto_offset_reset=span.offset_reset, isolation_level=isolation_level)
     with reader as consumer, Admin(bootstrap) as admin:
-        leaders = Leaders(lambda: [admin.describe_topic(topic) for topic in dict.fromkeys(topics)], clock, partition)
+        leaders = Leaders(lambda: [admin.describe_topic(topic) for topic in places], clock, partition, places)
         wait = ConsumeWait(consumer, bootstrap)
         with patience(wait.standing, wait.reason):
             partitions = leaders.look()

@@ -27,16 +27,18 @@ PATIENCE_MS = 30_000
 
 
 class Leaders:
-    """Knows which partitions of some topics have no leader, and why; of all partitions, or of those with `numbers`."""
+    """Knows which partitions of some topics have no leader, and why; of all partitions, of those with `numbers`, or of
+    those that `places` has for a topic."""
 
     def __init__(
         self,
         describe: Callable[[], Sequence[TopicDescription]],
         clock: Clock,
         numbers: Collection[int] | None = None,
+        places: Mapping[str, Collection[int]] | None = None,
     ) -> None:
         self._describe = describe
-        self._numbers = numbers
+        self._numbers, self._places = numbers, places or {}
         self._clock = clock
         self._looked_ms = 0
         self._told: set[TopicPartition] = set()
@@ -58,13 +60,15 @@ class Leaders:
         return list(found)
 
     def _chosen(self, topic: TopicDescription) -> Sequence[PartitionInfo]:
-        if not self._numbers:
+        numbers = self._places.get(topic.name) or self._numbers
+        if not numbers:
             return topic.partitions
-        missing = set(self._numbers) - {info.partition for info in topic.partitions}
+        missing = set(numbers) - {info.partition for info in topic.partitions}
         if missing:
             last = topic.partition_count - 1
-            raise ConfigError(f"--partition {min(missing)}: {topic.name} has the partitions 0 to {last}")
-        return [info for info in topic.partitions if info.partition in self._numbers]
+            given = f"{topic.name}:{min(missing)}" if self._places.get(topic.name) else f"--partition {min(missing)}"
+            raise ConfigError(f"{given}: {topic.name} has the partitions 0 to {last}")
+        return [info for info in topic.partitions if info.partition in numbers]
 
     def maybe_look(self) -> list[TopicPartition]:
         """Looks again when the last look is LOOK_MS old; the partitions to read, or none if there was no look. If no

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.edge.patterns import Pattern, matching
 from penstock.cli.groups.deletion import delete, delete_offsets
 from penstock.cli.groups.group_options import complete_group
 from penstock.cli.groups.reset import reset_offsets
@@ -52,6 +53,7 @@ def list_groups(
         list[str] | None,
         typer.Option("--type", metavar="TYPE", help="Only groups of this protocol: classic or consumer."),
     ] = None,
+    pattern: Pattern = "",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
@@ -59,10 +61,11 @@ def list_groups(
     from penstock.client.admin.groups.group_calls import GROUP_STATES
     from penstock.client.cluster.arguments import checked_words
 
+    is_wanted = matching(pattern)
     states = checked_words("--state", state or (), GROUP_STATES)
     kinds = checked_words("--type", kind or (), tuple(GroupType))
     with patient_admin(bootstrap) as admin:
-        found = admin.list_groups(states=states, types=kinds)
+        found = [one for one in admin.list_groups(states=states, types=kinds) if is_wanted(one.group_id)]
     if as_json:
         print_json(
             [

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
-from penstock.cli.groups.group_options import GroupId, GroupIds, GroupTopics, parse_topics
+from penstock.cli.edge.asking import DryRun, Yes, agree
+from penstock.cli.edge.places import parse_places
+from penstock.cli.groups.group_options import GroupId, GroupIds, GroupTopics
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import note, print_json, print_table, raise_common_refusal, say
+from penstock.cli.output import note, print_json, print_rows, print_table, raise_common_refusal, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
+    from penstock.client.admin.admin import Admin
     from penstock.errors import ApiError
 
 
-def delete(groups: GroupIds, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
-    """Delete groups and their committed offsets. A group that has members is refused."""
+def delete(
+    groups: GroupIds,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
+) -> None:
+    """Delete groups and their committed offsets. A group that has members is refused.
+
+    At a terminal it shows what goes, and asks.
+    """
+    if dry_run or (sys.stdin.isatty() and not yes):
+        with patient_admin(bootstrap) as admin:
+            plan = _plan_of_groups(admin, groups)
+        if dry_run:
+            print_rows(("group_id", "state", "members", "offsets"), plan, as_json)
+            return
+        told = [f"{name}: {state}, {members} members, {offsets} offsets" for name, state, members, offsets in plan]
+        agree(told, f"Delete {', '.join(groups)} and what they have committed?", yes=yes)
     with patient_admin(bootstrap) as admin:
         results = admin.delete_groups(groups)
     failed = {group_id: error for group_id, error in results.items() if error is not None}
@@ -40,14 +62,29 @@ def delete(groups: GroupIds, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: 
         raise typer.Exit(1)
 
 
+def _plan_of_groups(admin: Admin, groups: Sequence[str]) -> list[tuple[str, str, int, int]]:
+    """Each group as it is now: id, state, members and offsets. One that is not there raises its error."""
+    plan = []
+    for group_id, group in admin.describe_groups(list(dict.fromkeys(groups))).items():
+        if group.error is not None:
+            raise group.error
+        plan.append((group_id, group.state, len(group.members), len(admin.group_offsets(group_id))))
+    return plan
+
+
 def delete_offsets(
-    group: GroupId, topic: GroupTopics = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False
+    group: GroupId,
+    topic: GroupTopics = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
 ) -> None:
     """Delete committed offsets of a group, of topics that no member of it reads.
 
     A topic without partitions means all that the group has committed of it, be the topic deleted or not.
     """
-    topics = parse_topics(topic or ())
+    topics = parse_places(topic or (), "--topic")
     if not topics:
         raise ConfigError("give the topics, like --topic orders, or --topic orders:0,2")
     with patient_admin(bootstrap) as admin:
@@ -55,11 +92,17 @@ def delete_offsets(
         wanted = [
             tp for tp in committed if tp.topic in topics and tp.partition in (topics[tp.topic] or (tp.partition,))
         ]
-        results = admin.delete_group_offsets(group, wanted) if wanted else {}
     if not wanted:
         raise ConfigError(
             f"group {group!r} has committed nothing of {', '.join(topics)}; see `penstock groups describe`"
         )
+    plan = [(*tp, committed[tp].offset) for tp in wanted]
+    if dry_run:
+        print_rows(("topic", "partition", "offset"), plan, as_json)
+        return
+    agree([f"{topic}:{number}: {offset}" for topic, number, offset in plan], f"Delete these of {group}?", yes=yes)
+    with patient_admin(bootstrap) as admin:
+        results = admin.delete_group_offsets(group, wanted)
     raise_common_refusal(list(results.values()))
     if as_json:
         print_json(

@@ -14,7 +14,8 @@ import typer
 
 from penstock.cli.console.consume_range import parse_moment_ms
 from penstock.cli.edge.numbers import INT64_MAX
-from penstock.cli.groups.group_options import GroupId, GroupTopics, parse_topics, partitions_of
+from penstock.cli.edge.places import parse_places, partitions_of
+from penstock.cli.groups.group_options import GroupId, GroupTopics
 from penstock.cli.groups.offsets_file import read_offsets
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import count, note, print_json, print_table, raise_common_refusal, say
@@ -124,7 +125,7 @@ def reset_offsets(
 
     An offset that a partition does not have becomes the nearest end of its log. A group that does not exist is made.
     """
-    topics = parse_topics(topic or ())
+    topics = parse_places(topic or (), "--topic")
     target = parse_target(
         {
             "--to-earliest": "earliest" if to_earliest else None,

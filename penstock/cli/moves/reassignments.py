@@ -1,4 +1,4 @@
-"""`penstock reassignments start|list|cancel`: moves replicas to other brokers while clients go on (KIP-455).
+"""`penstock reassignments create|list|delete`: moves replicas to other brokers while clients go on (KIP-455).
 
 Exit code 1 if a partition was refused, or does not have the replicas that were asked for at the end of --wait. Not
 here: what is allowed (the controller).
@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.edge.asking import DryRun
 from penstock.cli.edge.numbers import INT32_MAX, parse_number
+from penstock.cli.edge.places import OnlyPartitions, PlaceNames, Places, parse_partition, places_or_all
 from penstock.cli.moves.move_progress import CopyPace, left_bytes
 from penstock.cli.moves.throttling import Throttle, throttled
 from penstock.cli.moves.waiting import wait_for
-from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap, OnlyPartitions, TopicNames, topics_or_all
-from penstock.cli.output import count, note, print_json, print_table
+from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
+from penstock.cli.output import count, note, print_json, print_rows, print_table
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 
@@ -34,16 +37,17 @@ app = typer.Typer(
 
 PACE_SECONDS = 1.0
 PLAN_BYTES_MAX = 64 << 20
+PLAN_COLUMNS = ("topic", "partition", "replicas", "wanted", "copied_to")
 COLUMNS = ("topic", "partition", "replicas", "adding", "removing", "isr", "size_bytes", "left_bytes")
 
 
-@app.command()
+@app.command("create")
 def start(
     moves: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TOPIC-PARTITION=ID,ID,…]...",
-            help="The brokers that should have replicas of a partition, the preferred leader first: orders-0=4,5,1.",
+            metavar="[TOPIC:PARTITION=ID,ID,…]...",
+            help="The brokers that should have replicas of a partition, the preferred leader first: orders:0=4,5,1.",
         ),
     ] = None,
     plan: Annotated[
@@ -54,6 +58,7 @@ def start(
     ] = None,
     throttle: Throttle = None,
     wait: Annotated[bool, typer.Option("--wait", help="Until every replica that comes is in sync.")] = False,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
@@ -65,9 +70,13 @@ def start(
                 raise ConfigError(f"{tp} is in {plan} and on the command line")
             wanted[tp] = replicas
     if not wanted:
-        raise ConfigError("give partitions with their new replicas, like orders-0=4,5,1, or --plan FILE")
+        raise ConfigError("give partitions with their new replicas, like orders:0=4,5,1, or --plan FILE")
     if throttle is not None and not wait:
         raise ConfigError("--throttle ends with the command; give --wait, too")
+    if dry_run:
+        with patient_admin(bootstrap) as admin:
+            print_rows(PLAN_COLUMNS, _planned(admin, wanted), as_json)
+        return
     with patient_admin(bootstrap) as admin, throttled(admin, throttle):
         results = admin.alter_partition_reassignments(wanted)
         others = _waited_for(admin, wanted, results) if wait else {}
@@ -98,55 +107,73 @@ def list_reassignments(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson
         note(pace.told())
 
 
-@app.command()
+@app.command("delete")
 def cancel(
-    names: TopicNames = None,
+    names: PlaceNames = None,
     partition: OnlyPartitions = None,
     everything: Annotated[bool, typer.Option("--all", help="Every move that goes on.")] = False,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
     """Cancel moves: the partitions have their earlier replicas again, and what was copied is deleted."""
-    topics = set(topics_or_all(names, partition, everything))
+    places = places_or_all(names, partition, everything)
     with patient_admin(bootstrap) as admin:
-        chosen = _chosen(admin, topics, partition)
+        chosen = _chosen(admin, places)
+        if dry_run:
+            print_rows(("topic", "partition"), chosen, as_json)
+            return
         results = admin.alter_partition_reassignments(dict.fromkeys(chosen)) if chosen else {}
     _show(results, "cancelled", as_json)
 
 
-def _chosen(admin: Admin, topics: set[str], partitions: list[int] | None) -> list[TopicPartition]:
+def _planned(admin: Admin, wanted: Mapping[TopicPartition, tuple[int, ...]]) -> list[tuple[object, ...]]:
+    """The moves, by what is there now; UnknownTopicOrPartitionError where there is no such topic."""
+    topics = {name: admin.describe_topic(name).partitions for name in sorted({tp.topic for tp in wanted})}
+    now = {(name, one.partition): one.replicas for name, parts in topics.items() for one in parts}
+    rows: list[tuple[object, ...]] = []
+    for tp, replicas in sorted(wanted.items()):
+        before = now.get(tp, ())
+        copied = [one for one in replicas if one not in before]
+        rows.append((*tp, _ids(before), _ids(replicas), _ids(copied)))
+    return rows
+
+
+def _ids(ids: Iterable[int]) -> str:
+    return ",".join(map(str, ids))
+
+
+def _chosen(admin: Admin, places: Places) -> list[TopicPartition]:
     from penstock import TopicPartition
 
-    if partitions:
-        return [TopicPartition(topic, number) for topic in topics for number in dict.fromkeys(partitions)]
-    known = admin.list_topics() if topics else ()
-    missing = sorted(topic for topic in topics if topic not in known)
+    whole = {topic for topic, numbers in places.items() if not numbers}
+    named = [TopicPartition(topic, number) for topic, numbers in places.items() for number in numbers]
+    if places and not whole:
+        return named
+    known = admin.list_topics() if whole else ()
+    missing = sorted(topic for topic in whole if topic not in known)
     if missing:
-        name, _, number = missing[0].rpartition("-")
-        if name in known and number.isdecimal():
-            raise ConfigError(f"{missing[0]}: give the topic, and its partition with -p: {name} -p {number}")
+        meant = parse_partition(missing[0])
+        if meant is not None and meant.topic in known:
+            raise ConfigError(f"{missing[0]} is no topic; write the partition as {meant.topic}:{meant.partition}")
         raise ConfigError(f"topic {missing[0]!r} does not exist; `penstock topics list` names those that do")
-    chosen = [tp for tp in admin.list_partition_reassignments() if not topics or tp.topic in topics]
-    for topic in sorted(topics - {tp.topic for tp in chosen}):
+    chosen = [tp for tp in admin.list_partition_reassignments() if not places or tp.topic in whole]
+    for topic in sorted(whole - {tp.topic for tp in chosen}):
         note(f"{topic}: no partition is being reassigned; there is nothing to cancel")
-    if not topics and not chosen:
+    if not places and not chosen:
         note("no partition is being reassigned; there is nothing to cancel")
-    return chosen
+    return [*named, *chosen]
 
 
 def parse_moves(moves: list[str]) -> dict[TopicPartition, tuple[int, ...]]:
     """From the command line; ConfigError says what is wrong, and how it should look."""
-    from penstock import TopicPartition
-
     found: dict[TopicPartition, tuple[int, ...]] = {}
     for move in moves:
         name, has_replicas, replicas = move.partition("=")
-        topic, _, number = name.rpartition("-")
-        partition = parse_number(number, INT32_MAX)
+        tp = parse_partition(name)
         ids = [parse_number(replica, INT32_MAX) for replica in replicas.split(",")]
-        if not topic or not has_replicas or partition is None or None in ids:
-            raise ConfigError(f"{move}: must be a partition and its brokers, like orders-0=4,5,1")
-        tp = TopicPartition(topic, partition)
+        if tp is None or not has_replicas or None in ids:
+            raise ConfigError(f"{move}: must be a partition and its brokers, like orders:0=4,5,1")
         if tp in found:
             raise ConfigError(f"{tp} is given twice")
         found[tp] = tuple(replica for replica in ids if replica is not None)
@@ -248,3 +275,7 @@ def _move_json(tp: TopicPartition, move: ReassignmentProgress) -> dict[str, Any]
         "left_bytes": move.left_bytes,
         "left_bytes_by_replica": {str(replica): left for replica, left in move.left.items()},
     }
+
+
+app.command("start", hidden=True)(start)
+app.command("cancel", hidden=True)(cancel)

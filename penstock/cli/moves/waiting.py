@@ -117,4 +117,4 @@ def check_can_end(admin: Admin, moving: Mapping[TopicPartition, ReassignmentProg
 
 
 def _cancel(tp: TopicPartition) -> str:
-    return f"`penstock reassignments cancel {tp.topic} -p {tp.partition}`"
+    return f"`penstock reassignments delete {tp.topic} -p {tp.partition}`"

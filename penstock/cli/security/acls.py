@@ -1,4 +1,4 @@
-"""`penstock acls add|list|remove|test`: who may do what (KIP-11, KIP-290).
+"""`penstock acls create|list|delete|test`: who may do what (KIP-11, KIP-290).
 
 Each ACL names a principal, an operation, a resource and a host; a command makes or removes one for every pair of an
 operation and a resource that it names. A role stands for the operations that a kind of program needs. Not here: the
@@ -7,11 +7,13 @@ roles (penstock/client/admin/security/roles.py), and the judgement of `test` (pe
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from penstock.cli.edge.asking import DryRun, Yes, agree
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from penstock import Admin
     from penstock.client.admin.security.roles import Role, RoleRight
 
-app = typer.Typer(help="Who may do what: add, show, remove and try ACLs.", no_args_is_help=True)
+app = typer.Typer(help="Who may do what: create, show, delete and try ACLs.", no_args_is_help=True)
 
 OPERATIONS: Final = {one.value.lower(): one for one in Operation if one not in (Operation.UNKNOWN, Operation.ANY)}
 COLUMNS: Final = ("principal", "permission", "operation", "resource", "pattern", "name", "host")
@@ -83,7 +85,7 @@ AsConsumer = Annotated[
 ]
 
 
-@app.command()
+@app.command("create")
 def add(
     principal: Principal,
     operations: Operations = None,
@@ -97,16 +99,20 @@ def add(
     consumer: AsConsumer = False,
     host: Host = WILDCARD,
     deny: Deny = False,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Allow a principal to do something, or deny it: penstock acls add User:anna -o read --topic orders.
+    """Allow a principal to do something, or deny it: penstock acls create User:anna -o read --topic orders.
 
     A name of * is every resource of its kind. An ACL that there is already stays. A --role has all that its programs
-    need: penstock acls add User:lake --role spark-sink --topic orders.
+    need: penstock acls create User:lake --role spark-sink --topic orders.
     """
     named = _Named(topics, groups, transactional_ids, cluster, prefixed)
     acls = named.acls(principal, host, deny, _operations(operations), _roles(roles, producer, consumer))
+    if dry_run:
+        _show("would be added", acls, as_json)
+        return
     with patient_admin(bootstrap) as admin:
         results = admin.create_acls(acls)
     for error in results.values():
@@ -140,7 +146,7 @@ def list_acls(
         print_table(COLUMNS, [_row(acl) for acl in found])
 
 
-@app.command()
+@app.command("delete")
 def remove(
     principal: Principal,
     operations: Operations = None,
@@ -157,10 +163,15 @@ def remove(
     everything: Annotated[
         bool, typer.Option("--all", help="Every ACL of the principal, and nothing else named.")
     ] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Remove ACLs, named as for `add`; one that there is not is passed over. Or --all of a principal."""
+    """Delete ACLs, named as for `create`; one that there is not is passed over. Or --all of a principal.
+
+    At a terminal it shows what goes, and asks.
+    """
     filters = [AclFilter(principal=principal)]
     named = _Named(topics, groups, transactional_ids, cluster, prefixed)
     wanted = _roles(roles, producer, consumer)
@@ -172,6 +183,14 @@ def remove(
             AclFilter(a.resource_type, a.resource_name, a.pattern_type, a.principal, a.host, a.operation, a.permission)
             for a in acls
         ]
+    if dry_run or (sys.stdin.isatty() and not yes):
+        with patient_admin(bootstrap) as admin:
+            found = list(dict.fromkeys(acl for one in filters for acl in admin.describe_acls(one)))
+        if dry_run:
+            _show("would be removed", found, as_json)
+            return
+        if found:
+            agree(list(map(str, found)), f"Remove these {len(found)} ACLs of {principal}?", yes=yes)
     with patient_admin(bootstrap) as admin:
         gone = admin.delete_acls(filters)
     _show("removed", gone, as_json)
@@ -283,11 +302,11 @@ class _Named:
             AclBinding(
                 kind,
                 name,
-                PatternType.LITERAL if kind is ResourceType.CLUSTER else pattern,
                 principal,
-                host,
                 operation,
                 permission,
+                host,
+                PatternType.LITERAL if kind is ResourceType.CLUSTER else pattern,
             )
             for kind, name in resources
             for operation in operations
@@ -359,3 +378,7 @@ def _show(done: str, acls: Sequence[AclBinding], as_json: bool) -> None:
         say(f"{done}: {acl}")
     if not acls:
         say(f"{done}: none")
+
+
+app.command("add", hidden=True)(add)
+app.command("remove", hidden=True)(remove)

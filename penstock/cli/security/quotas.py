@@ -1,4 +1,4 @@
-"""`penstock quotas set|list|remove`: how much of each broker users, clients and addresses may have (KIP-546)."""
+"""`penstock quotas alter|list|delete`: how much of each broker users, clients and addresses may have (KIP-546)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.edge.asking import DryRun
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
@@ -74,7 +75,7 @@ Changes = Annotated[
 ]
 
 
-@app.command("set")
+@app.command("alter")
 def set_quotas(
     user: User = None,
     client_id: Client = None,
@@ -84,6 +85,7 @@ def set_quotas(
     request_percentage: Percent = None,
     controller_mutation_rate: Changes = None,
     connection_creation_rate: Connections = None,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
@@ -103,9 +105,10 @@ def set_quotas(
     values = {key: value for key, value in named.items() if value is not None}
     if not values:
         raise ConfigError("give one of " + ", ".join(f"--{key.replace('_', '-')}" for key in named))
-    with patient_admin(bootstrap) as admin:
-        _alter(admin, entity, values)
-    _tell(entity, "set", as_json)
+    if not dry_run:
+        with patient_admin(bootstrap) as admin:
+            _alter(admin, entity, values)
+    _tell(entity, "set", as_json, dry_run)
 
 
 @app.command("list")
@@ -125,15 +128,16 @@ def list_quotas(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = Fals
     print_table([*ENTITY_TYPES, "quota", "value"], rows)
 
 
-@app.command()
+@app.command("delete")
 def remove(
     user: User = None,
     client_id: Client = None,
     ip: Address = None,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Remove all quotas of a user, a client, a user's client, or an address.
+    """Delete all quotas of a user, a client, a user's client, or an address.
 
     The next nearest ones count for it from then on.
     """
@@ -142,8 +146,9 @@ def remove(
         found = admin.describe_client_quotas()
         if entity not in found:
             raise ResourceNotFoundError(f"there are no quotas of {entity}; `penstock quotas list` shows all")
-        _alter(admin, entity, dict.fromkeys(found[entity]))
-    _tell(entity, "removed", as_json)
+        if not dry_run:
+            _alter(admin, entity, dict.fromkeys(found[entity]))
+    _tell(entity, "removed", as_json, dry_run)
 
 
 def _entity(user: str | None, client_id: str | None, ip: str | None) -> QuotaEntity:
@@ -171,8 +176,13 @@ def _alter(admin: Admin, entity: QuotaEntity, values: Mapping[str, float | None]
             raise error
 
 
-def _tell(entity: QuotaEntity, done: str, as_json: bool) -> None:
+def _tell(entity: QuotaEntity, done: str, as_json: bool, dry_run: bool) -> None:
     if as_json:
-        print_json({**_named(entity), done: True})
+        dry = {"dry_run": True} if dry_run else {}
+        print_json({**_named(entity), done: not dry_run, **dry})
     else:
-        say(f"{done} the quotas of {entity}")
+        say(f"would have {done} the quotas of {entity}" if dry_run else f"{done} the quotas of {entity}")
+
+
+app.command("set", hidden=True)(set_quotas)
+app.command("remove", hidden=True)(remove)

@@ -1,4 +1,4 @@
-"""`penstock users add|set-password|list|delete`: who may log in with a password (KIP-554).
+"""`penstock users create|alter|list|delete`: who may log in with a password (KIP-554).
 
 A user's password is kept for one or more mechanisms; each could have another one, so these commands change all that the
 user has together. Not here: what the password is read from (new_password.py), and what a user may do.
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.edge.asking import DryRun, Yes, agree
+from penstock.cli.edge.several import only_or_all
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Users that log in with a password: add, change, show and delete them.", no_args_is_help=True)
 
 BOTH = tuple(one.sasl_name for one in ScramMechanism)
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="The users' names.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.")]
 Mechanisms = Annotated[
     list[str] | None,
@@ -42,34 +45,37 @@ Iterations = Annotated[
 ]
 
 
-@app.command()
+@app.command("create")
 def add(
     name: Name,
     mechanisms: Mechanisms = None,
     iterations: Iterations = ITERATIONS_MIN,
     new_password_file: NewPasswordFile = None,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Add a user with a password. It may log in by both mechanisms, or only by those that are given.
+    """Create a user with a password. It may log in by both mechanisms, or only by those that are given.
 
     The password is asked for at the terminal, or comes from a file or standard input; never from the command line.
     """
     wanted = _checked(mechanisms) or BOTH
-    password = new_password(new_password_file)
+    password = "" if dry_run else new_password(new_password_file)
     with patient_admin(bootstrap) as admin:
         if admin.describe_user_scram_credentials([name]):
-            raise DuplicateResourceError(f"user {name!r} exists; `penstock users set-password` changes its password")
-        _set(admin, name, password, wanted, iterations, ())
-    _tell(name, "added", as_json)
+            raise DuplicateResourceError(f"user {name!r} exists; `penstock users alter` changes its password")
+        if not dry_run:
+            _set(admin, name, password, wanted, iterations, ())
+    _tell([name], "added", as_json, dry_run)
 
 
-@app.command("set-password")
+@app.command("alter")
 def set_password(
     name: Name,
     mechanisms: Mechanisms = None,
     iterations: Iterations = ITERATIONS_MIN,
     new_password_file: NewPasswordFile = None,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
@@ -79,12 +85,13 @@ def set_password(
     or must log in again (connections.max.reauth.ms).
     """
     given = _checked(mechanisms)
-    password = new_password(new_password_file)
+    password = "" if dry_run else new_password(new_password_file)
     with patient_admin(bootstrap) as admin:
         has = _mechanisms_of(admin, name)
         wanted = given or has
-        _set(admin, name, password, wanted, iterations, [one for one in has if one not in wanted])
-    _tell(name, "changed", as_json)
+        if not dry_run:
+            _set(admin, name, password, wanted, iterations, [one for one in has if one not in wanted])
+    _tell([name], "changed", as_json, dry_run)
 
 
 @app.command("list")
@@ -101,22 +108,28 @@ def list_users(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False
 
 @app.command()
 def delete(
-    name: Name,
+    names: Names,
     mechanisms: Mechanisms = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a user, or with --mechanism only this way to log in. Its ACLs and its certificates stay.
+    """Delete users, or with --mechanism only this way to log in. Their ACLs and their certificates stay.
 
-    Connections that are logged in stay, until they end or must log in again (connections.max.reauth.ms).
+    Connections that are logged in stay, until they end or must log in again (connections.max.reauth.ms). At a terminal
+    it asks.
     """
     from penstock.client.admin.admin_types import UserScramCredentialDeletion
 
-    given = _checked(mechanisms)
+    given, names = _checked(mechanisms), list(dict.fromkeys(names))
     with patient_admin(bootstrap) as admin:
-        has = given or _mechanisms_of(admin, name)
-        _alter(admin, [UserScramCredentialDeletion(name, one) for one in has])
-    _tell(name, "deleted", as_json)
+        has = {name: given or _mechanisms_of(admin, name) for name in names}
+    if not dry_run:
+        agree([f"{name}: {', '.join(ways)}" for name, ways in has.items()], f"Delete {', '.join(names)}?", yes=yes)
+        with patient_admin(bootstrap) as admin:
+            _alter(admin, [UserScramCredentialDeletion(name, one) for name, ways in has.items() for one in ways])
+    _tell(names, "deleted", as_json, dry_run)
 
 
 def _checked(mechanisms: list[str] | None) -> tuple[str, ...]:
@@ -149,8 +162,14 @@ def _alter(admin: Admin, alterations: Sequence[UserScramCredentialAlteration]) -
             raise error
 
 
-def _tell(name: str, done: str, as_json: bool) -> None:
+def _tell(names: Sequence[str], done: str, as_json: bool, dry_run: bool) -> None:
     if as_json:
-        print_json({"user": name, done: True})
-    else:
-        say(f"{done} {name}")
+        dry = {"dry_run": True} if dry_run else {}
+        print_json(only_or_all([{"user": name, done: not dry_run, **dry} for name in names]))
+        return
+    for name in names:
+        say(f"would be {done}: {name}" if dry_run else f"{done} {name}")
+
+
+app.command("add", hidden=True)(add)
+app.command("set-password", hidden=True)(set_password)

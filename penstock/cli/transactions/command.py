@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.edge.asking import DryRun
 from penstock.cli.edge.numbers import INT64_MAX
-from penstock.cli.groups.group_options import parse_topics, partitions_of
+from penstock.cli.edge.places import parse_partition, parse_places, partitions_of
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import count, note, print_fields, print_json, print_table, say, when
+from penstock.cli.output import count, note, print_fields, print_json, print_rows, print_table, say, when
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 from penstock.messages.transactions.atomic_batches import application_of_writer
@@ -17,6 +18,7 @@ from penstock.messages.transactions.listing import TransactionState
 
 if TYPE_CHECKING:
     from penstock.client.admin.transactions.transaction_types import HangingTransaction, TransactionDetails
+    from penstock.types import TopicPartition
 
 app = typer.Typer(
     help="List and describe transactions, abort one, find those that hold up readers.", no_args_is_help=True
@@ -115,6 +117,7 @@ def abort(
             "--start-offset", metavar="N", min=0, max=INT64_MAX, help="Its first offset, as find-hanging shows it."
         ),
     ] = None,
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
@@ -124,20 +127,22 @@ def abort(
     whole version that is open is aborted. With --partition the transaction must have no coordinator any more: it is
     aborted in this partition alone.
     """
-    places = parse_topics([partition]) if partition else {}
-    if bool(transactional_id) == bool(places) or (start_offset is None) == bool(places):
+    place = parse_partition(partition) if partition else None
+    if partition and place is None:
+        raise ConfigError(f"--partition {partition}: must be one partition, like orders:0")
+    if bool(transactional_id) == bool(place) or (start_offset is None) == bool(place):
         raise ConfigError("give a transactional id, or --partition TOPIC:P and --start-offset N")
+    if dry_run:
+        _show_what_is_open(bootstrap, transactional_id, place, as_json)
+        return
     with patient_admin(bootstrap) as admin:
-        if not places:
+        if place is None:
             admin.fence_producer(transactional_id)
             told: dict[str, Any] = {"transactional_id": transactional_id, "fenced": True}
             text = f"{transactional_id} has no open transaction any more, and its producer is fenced"
             if (application := application_of_writer(transactional_id)) is not None:
                 text = f"no writer of application {application} has an open transaction any more"
         else:
-            if [len(numbers) for numbers in places.values()] != [1]:
-                raise ConfigError(f"--partition {partition}: must be one partition, like orders:0")
-            (place,) = partitions_of(admin, places)
             one = admin.abort_hanging_transaction(place, start_offset or 0)
             told = _hanging_json(one)
             text = f"aborted the transaction of producer id {one.producer_id} in {place} from offset {one.start_offset}"
@@ -145,6 +150,21 @@ def abort(
         print_json(told)
     else:
         say(text)
+
+
+def _show_what_is_open(bootstrap: str, transactional_id: str, place: TopicPartition | None, as_json: bool) -> None:
+    """The transaction that an abort would end; of a partition its producers with open transactions."""
+    if place is None:
+        describe([transactional_id], bootstrap, as_json)
+        return
+    with patient_admin(bootstrap) as admin:
+        known = admin.describe_producers([place])[place]
+    rows = [(*place, one.transaction_start_offset, one.producer_id, one.producer_epoch) for one in known]
+    print_rows(
+        ("topic", "partition", "start_offset", "producer_id", "epoch"),
+        [row for row in rows if row[2] is not None],
+        as_json,
+    )
 
 
 @app.command("find-hanging")
@@ -168,7 +188,7 @@ def find_hanging(
     Exit code 1 if there are any. `penstock transactions abort --partition TOPIC:P --start-offset N` ends one.
     """
     with patient_admin(bootstrap) as admin:
-        partitions = partitions_of(admin, parse_topics(topic or admin.list_topics()))
+        partitions = partitions_of(admin, parse_places(topic or admin.list_topics(), "--topic"))
         found = admin.find_hanging_transactions(partitions, older_than_ms=older_than * MINUTE_MS)
     if as_json:
         print_json([_hanging_json(one) for one in found])
@@ -180,7 +200,7 @@ def find_hanging(
                 count(one.start_offset),
                 one.producer_id,
                 one.producer_epoch,
-                when(one.last_append_ms),
+                when(one.last_append_ms).text,
                 one.transactional_id or NOTHING,
             )
             for one in found
@@ -200,7 +220,7 @@ def _show(one: TransactionDetails) -> None:
             "producer_id": one.producer_id,
             "producer_epoch": one.producer_epoch,
             "timeout_ms": count(one.timeout_ms),
-            "open_since": NOTHING if one.start_ms < 0 else when(one.start_ms),
+            "open_since": NOTHING if one.start_ms < 0 else when(one.start_ms).text,
             "partitions": ",".join(map(str, one.partitions)) or NOTHING,
             "coordinator": one.coordinator_id,
         }

@@ -16,7 +16,7 @@ from penstock.client.admin.security.quota_calls import QuotaCalls
 from penstock.client.admin.security.user_calls import UserCalls
 from penstock.client.admin.transactions.transaction_admin_calls import TransactionAdminCalls
 from penstock.client.environment import ClientEnvironment, given_or_system
-from penstock.client.faces import blocking, blocking_awaited, face
+from penstock.client.faces import at_once, blocking, blocking_awaited, face
 from penstock.client.options.config import AdminConfig
 from penstock.client.options.foreign_words import ADMIN_METHODS
 from penstock.client.options.typed_options import AdminOptions
@@ -105,6 +105,8 @@ class Admin:
             return self._calls.waiting_for()
 
         return self._background.run(on_loop())
+
+    metrics = at_once(AsyncAdmin.metrics)
 
     def statistics(self) -> AdminStatistics:
         """Counts since the client was made. May be called in any thread."""

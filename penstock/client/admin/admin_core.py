@@ -27,7 +27,7 @@ class AdminCore:
         self, bootstrap: str | Sequence[str], options: Mapping[str, Any], environment: ClientEnvironment
     ) -> None:
         config = admin_config(options)
-        self._timeout_ms = config.default_api_timeout_ms
+        self.client_id, self._timeout_ms = config.client_id, config.default_api_timeout_ms
         self._clock, self._random = environment.clock, environment.random
         config = replace(config, bootstrap_timeout_ms=min(config.bootstrap_timeout_ms, self._timeout_ms))
         self.cluster = ClusterClient(parse_bootstrap(bootstrap, "Admin"), config, environment)

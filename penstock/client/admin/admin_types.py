@@ -14,6 +14,7 @@ from penstock.client.admin.security.users import (
     UserScramCredentialUpsertion,
 )
 from penstock.client.cluster.offsets import OffsetInfo
+from penstock.client.metrics.client_metric import ClientMetric, Row, metrics_of
 from penstock.messages.cluster import (
     CertificateStanding,
     ClusterInfo,
@@ -71,6 +72,16 @@ class AdminStatistics:
 
     throttle_time_ms: int = 0
     throttle_time_max_ms: int = 0
+
+
+def admin_metrics(counts: AdminStatistics, labels: Mapping[str, str], connections: int) -> tuple[ClientMetric, ...]:
+    """The counts by names of the kind that Kafka's clients have."""
+    rows = (
+        Row("throttle-time-total", counts.throttle_time_ms, "Milliseconds of quota waits."),
+        Row("throttle-time-max", counts.throttle_time_max_ms, "Milliseconds of the longest quota wait."),
+        Row("connection-count", connections, "Brokers to which the client has a connection."),
+    )
+    return metrics_of("admin", labels, rows)
 
 
 __all__ = [

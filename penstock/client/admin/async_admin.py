@@ -21,6 +21,7 @@ from penstock.client.admin.admin_types import (
     ElectionResult,
     OffsetInfo,
     TopicDescription,
+    admin_metrics,
 )
 from penstock.client.admin.delete_records import checked_deletions, delete_records
 from penstock.client.admin.groups.group_calls import GroupCalls
@@ -39,6 +40,7 @@ from penstock.client.cluster.known_producers import KnownProducersOf, ask_known_
 from penstock.client.cluster.offsets import list_offsets
 from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.faces import awaited, face
+from penstock.client.metrics.client_metric import ClientMetric
 from penstock.client.options.config import AdminConfig
 from penstock.client.options.foreign_words import ADMIN_METHODS
 from penstock.client.options.typed_options import AdminOptions
@@ -90,14 +92,20 @@ class AsyncAdmin:
         config: Mapping[str, Any] | None = None,
         *,
         assignments: Sequence[Sequence[int]] | None = None,
+        exist_ok: bool = False,
+        validate_only: bool = False,
     ) -> TopicDescription:
         """Creates a topic and waits until every broker in service knows a leader of each partition.
 
         `assignments` are the brokers of each partition, the preferred leader first; then the two numbers can be left
-        out. Without them a topic has one partition, and the cluster's default of replicas.
+        out. Without them a topic has one partition, and the cluster's default of replicas. With `exist_ok` a topic that
+        has the name already is returned as it is, whatever its partitions and configs are. With `validate_only` nothing
+        is created, and the description has neither an id nor partitions.
         """
         topic = new_topic(name, partitions, replication_factor, config, assignments)
-        return await self._topics.create(topic, await self._begin())
+        if validate_only:
+            return await self._topics.check(topic, await self._begin(), exist_ok=exist_ok)
+        return await self._topics.create(topic, await self._begin(), exist_ok=exist_ok)
 
     async def create_partitions(
         self, name: str, total: int, assignments: Sequence[Sequence[int]] | None = None, *, validate_only: bool = False
@@ -114,10 +122,10 @@ class AsyncAdmin:
         deadline_ms = await self._begin()
         return await self._topics.add_partitions(name, total, by_hand, deadline_ms, validate_only=validate_only)
 
-    async def delete_topic(self, name: str) -> None:
+    async def delete_topic(self, name: str, *, missing_ok: bool = False) -> None:
         """Deletes the topic that has the name now, and waits until no broker in service knows it any more. A topic that
-        is made anew under the name meanwhile stays."""
-        await self._topics.delete(arguments.checked_topic(name), await self._begin())
+        is made anew under the name meanwhile stays. With `missing_ok` it is no error that there is no such topic."""
+        await self._topics.delete(arguments.checked_topic(name), await self._begin(), missing_ok=missing_ok)
 
     async def list_topics(self) -> list[str]:
         """The names of all topics, sorted."""
@@ -280,6 +288,11 @@ class AsyncAdmin:
         person; a call may wait for them."""
         connections = self._cluster.connections
         return (*connections.unreachable(), *connections.throttled())
+
+    def metrics(self) -> tuple[ClientMetric, ...]:
+        """The counts for a monitoring system, with labels; `penstock.MetricsCollector` shows them to Prometheus. Asks
+        nobody; in any thread."""
+        return admin_metrics(self.statistics(), {"client_id": self._core.client_id}, self._cluster.connections.count)
 
     def statistics(self) -> AdminStatistics:
         """Counts since the client was made."""

@@ -18,7 +18,7 @@ from penstock.client.admin.changes import change
 from penstock.client.admin.configs import IN_VAIN_MS, VISIBLE_POLL_MS
 from penstock.client.admin.portions import PARTITIONS_MAX, after_others
 from penstock.client.admin.topic_answers import description, existing, has_leaders, only_done, only_outcome
-from penstock.client.admin.topic_views import ask_brokers, find
+from penstock.client.admin.topic_views import ask_brokers, describe_one, find
 from penstock.client.cluster.arguments import (
     MAX_INT32,
     checked_assignments,
@@ -28,10 +28,7 @@ from penstock.client.cluster.arguments import (
 )
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.config_keys import config_text
-from penstock.errors import (
-    TimedOutError,
-    UnknownTopicIdError,
-)
+from penstock.errors import TimedOutError, TopicExistsError, UnknownTopicIdError, UnknownTopicOrPartitionError
 from penstock.messages.client_apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from penstock.messages.metadata import TopicInfo
 from penstock.messages.topics import (
@@ -74,9 +71,37 @@ class TopicChanges:
 
     # -- create --------------------------------------------------------------------------------------------------------
 
-    async def create(self, topic: NewTopic, deadline_ms: int) -> TopicDescription:
-        """The topic, once every partition has a leader that every broker knows."""
-        return await self._wait_visible(topic.name, await self._create(topic, deadline_ms), deadline_ms)
+    async def create(self, topic: NewTopic, deadline_ms: int, *, exist_ok: bool = False) -> TopicDescription:
+        """The topic, once every partition has a leader that every broker knows; with `exist_ok` also one that has the
+        name already, as it is."""
+        try:
+            topic_id = await self._create(topic, deadline_ms)
+        except TopicExistsError:
+            if not exist_ok:
+                raise
+            return await self._already_there(topic.name, deadline_ms)
+        return await self._wait_visible(topic.name, topic_id, deadline_ms)
+
+    async def check(self, topic: NewTopic, deadline_ms: int, *, exist_ok: bool) -> TopicDescription:
+        """Raises where the topic would be refused."""
+        request = CreateTopicsRequest((topic,), validate_only=True)
+        try:
+            await change(self._cluster, CREATE_TOPICS, request, deadline_ms, only_done)
+        except TopicExistsError:
+            if not exist_ok:
+                raise
+            return await self._already_there(topic.name, deadline_ms)
+        return TopicDescription(topic.name, "", (), dict(topic.config))
+
+    async def _already_there(self, name: str, deadline_ms: int) -> TopicDescription:
+        """A topic that the controller has: a broker may hear of it a moment later."""
+        while True:
+            try:
+                return await describe_one(self._cluster, name, deadline_ms)
+            except UnknownTopicOrPartitionError:
+                if self._is_over(deadline_ms):
+                    raise
+            await asyncio.sleep(VISIBLE_POLL_MS / 1000)
 
     async def _create(self, topic: NewTopic, deadline_ms: int) -> str:
         answer = await change(self._cluster, CREATE_TOPICS, CreateTopicsRequest((topic,)), deadline_ms, only_done)
@@ -151,10 +176,15 @@ class TopicChanges:
 
     # -- delete --------------------------------------------------------------------------------------------------------
 
-    async def delete(self, name: str, deadline_ms: int) -> None:
+    async def delete(self, name: str, deadline_ms: int, *, missing_ok: bool = False) -> None:
         """Deletes the topic that has the name now; over when no broker in service knows it any more."""
-        topic_id = (await find(self._cluster, name, deadline_ms)).topic_id
-        await self._delete_by_id(name, topic_id, deadline_ms)
+        try:
+            topic_id = (await find(self._cluster, name, deadline_ms)).topic_id
+            await self._delete_by_id(name, topic_id, deadline_ms)
+        except (UnknownTopicOrPartitionError, UnknownTopicIdError):
+            if missing_ok:
+                return
+            raise
         self._cluster.tracked.discard(name)
         await self._wait_gone(name, topic_id, deadline_ms)
 

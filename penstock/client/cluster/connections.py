@@ -76,6 +76,11 @@ class ClientConnections:
         """Each address whose broker wants no call of this client now, and until when."""
         return tuple(words for connection in tuple(self._made.values()) if (words := connection.throttle.wait_words))
 
+    @property
+    def count(self) -> int:
+        """The addresses that have a connection; may be asked in any thread."""
+        return len(self._made)
+
     def throttle_times_ms(self) -> tuple[int, int]:
         """The waits that brokers told, in all and at most after one call; may be called in any thread."""
         throttles = [connection.throttle for connection in tuple(self._made.values())]

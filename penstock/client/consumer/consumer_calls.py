@@ -30,6 +30,7 @@ from penstock.client.consumer.groups.joined_group import JoinedGroup
 from penstock.client.consumer.groups.member_report import member_waits, not_assigned
 from penstock.client.consumer.groups.steps import OnCommitted
 from penstock.client.consumer.groups.subscription import Mode, checked_subscription
+from penstock.client.metrics.client_metric import ClientMetric
 from penstock.errors import SubscriptionError, TimedOutError, TopicRecreatedError, UnknownTopicOrPartitionError
 from penstock.position import Position
 from penstock.types import (
@@ -287,10 +288,12 @@ class ConsumerCalls:
         group = self._core.group
         return self._fetcher.waiting_for() + (member_waits(group.member) if group is not None else ())
 
-    def metrics(self) -> dict[str, int]:
-        """Numbers for a monitoring system, by the names that Kafka's consumer has: `records-consumed-total`,
-        `records-lag-max`, and of each partition `orders-0.records-lag`. Asks nobody; in any thread."""
-        return consumer_metrics(self._positions.states, self.statistics())
+    def metrics(self) -> tuple[ClientMetric, ...]:
+        """The counts for a monitoring system, by Kafka's names, with labels: `records-lag` of each partition has
+        `topic` and `partition`. `penstock.MetricsCollector` shows them to Prometheus. Asks nobody; in any thread."""
+        config = self._core.config
+        labels = {"client_id": config.client_id, "group_id": config.group_id or ""}
+        return consumer_metrics(self._positions.states, self.statistics(), labels, self._cluster.connections.count)
 
     def statistics(self) -> ConsumerStatistics:
         """Counts since the consumer was made."""

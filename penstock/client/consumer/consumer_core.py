@@ -29,7 +29,7 @@ from penstock.client.environment import ClientEnvironment
 from penstock.client.options.config import ConsumerConfig, consumer_config
 from penstock.client.options.options import parse_bootstrap
 from penstock.client.wire.large_buffers import reuse_large_buffers
-from penstock.errors import ClientClosedError, OffsetOutOfRangeError
+from penstock.errors import ClientClosedError, OffsetOutOfRangeError, SubscriptionError
 from penstock.ids import RandomIds
 from penstock.record.reader import RecordColumns, read_columns
 from penstock.types import NO_OFFSET
@@ -126,6 +126,7 @@ class ConsumerCore:
     def check_poll(self) -> None:
         """Raises where polling can never return anything."""
         self.check_open()
+        self._check_subscribed()
         for state in self.positions.states.values():
             if state.position == NO_OFFSET and state.reset_timestamp is None and not state.halted:
                 raise OffsetOutOfRangeError(
@@ -135,9 +136,16 @@ class ConsumerCore:
     def check_iteration(self) -> None:
         """Raises where a loop over the records would never get one."""
         self.check_open()
-        if not self.positions.states and (self.group is None or self.group.mode is Mode.NONE):
-            raise ValueError(
-                "nothing is assigned, so no record comes; assign(partitions_for(topic)) first, or subscribe"
+        self._check_subscribed()
+        if not self.positions.states and self.group is None:
+            raise ValueError("nothing is assigned, so no record comes; assign(partitions_for(topic)) first")
+
+    def _check_subscribed(self) -> None:
+        """Raises for a consumer of a group that is not to be assigned anything."""
+        if self.group is not None and self.group.mode is Mode.NONE:
+            raise SubscriptionError(
+                f"this consumer of group {self.config.group_id!r} reads nothing; subscribe(['orders']) or assign"
+                " partitions before it polls"
             )
 
     def take_records(self, max_records: int | None) -> list[ConsumerRecord]:

@@ -1,4 +1,4 @@
-"""A consumer's numbers, and the names that Kafka's consumer has for them. Pure. Not here: who counts (fetcher.py)."""
+"""A consumer's counts, and its numbers for monitoring systems. Pure. Not here: who counts (fetcher.py)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from penstock.client.consumer.fetching.partition_state import PartitionState
 from penstock.client.consumer.groups.member_report import GroupStatistics
+from penstock.client.metrics.client_metric import ClientMetric, Row, metrics_of
 from penstock.types import TopicPartition
 
 
@@ -39,28 +40,39 @@ class ConsumerStatistics:
     group: GroupStatistics | None = None
 
 
-def consumer_metrics(states: Mapping[TopicPartition, PartitionState], counts: ConsumerStatistics) -> dict[str, int]:
-    """Totals, and the lag of each partition as far as it is known."""
-    known = {tp: lag for tp, state in states.items() if (lag := state.lag) is not None}
-    group = counts.group
-    return {
-        "records-consumed-total": counts.records,
-        "bytes-consumed-total": counts.fetch.bytes_fetched,
-        "fetch-total": counts.fetch.requests,
-        "fetch-throttle-time-avg": counts.fetch.throttle_time_ms // max(counts.fetch.requests, 1),
-        "fetch-throttle-time-max": counts.fetch.throttle_time_max_ms,
-        "assigned-partitions": len(states),
-        "paused-partitions": sum(state.paused for state in states.values()),
-        "buffered-bytes": counts.buffered_bytes,
-        **(
-            {
-                "heartbeat-total": group.heartbeats,
-                "rebalance-total": group.rebalances,
-                "commit-total": group.commits,
-            }
-            if group is not None
-            else {}
-        ),
-        **({"records-lag-max": max(known.values())} if known else {}),
-        **{f"{tp}.records-lag": lag for tp, lag in known.items()},
-    }
+def consumer_metrics(
+    states: Mapping[TopicPartition, PartitionState],
+    counts: ConsumerStatistics,
+    labels: Mapping[str, str],
+    connections: int,
+) -> tuple[ClientMetric, ...]:
+    """Totals, and the lag of each partition as far as it is known. In any thread: what is read changes meanwhile."""
+    seen = tuple(states.items())
+    known = {tp: lag for tp, state in seen if (lag := state.lag) is not None}
+    fetch, group = counts.fetch, counts.group or GroupStatistics()
+    average_ms = fetch.throttle_time_ms / max(fetch.requests, 1)
+    rows = [
+        Row("records-consumed-total", counts.records, "Records that polls have given."),
+        Row("bytes-consumed-total", fetch.bytes_fetched, "Bytes of batches that were fetched."),
+        Row("fetch-total", fetch.requests, "Fetch requests that were sent."),
+        Row("fetch-throttle-time-avg", average_ms, "Milliseconds of quota waits, for each fetch."),
+        Row("fetch-throttle-time-max", fetch.throttle_time_max_ms, "Milliseconds of the longest quota wait."),
+        Row("assigned-partitions", len(seen), "Partitions that the consumer reads."),
+        Row("paused-partitions", sum(state.paused for _, state in seen), "Partitions that are paused."),
+        Row("buffered-bytes", counts.buffered_bytes, "Bytes that were fetched, and that no poll has given yet."),
+        Row("heartbeat-total", group.heartbeats, "Heartbeats to the group's coordinator."),
+        Row("rebalance-total", group.rebalances, "Changes of what the group assigns to this consumer."),
+        Row("commit-total", group.commits, "Commits of offsets."),
+        Row("connection-count", connections, "Brokers to which the client has a connection."),
+    ]
+    if known:
+        rows.append(Row("records-lag-max", max(known.values()), "The largest known lag of a partition."))
+    meaning = "Records of a partition that polls have not given yet; left out where it is not known."
+    of_partitions = (
+        ClientMetric("records-lag", lag, {**labels, **_labels_of(tp)}, "consumer", meaning) for tp, lag in known.items()
+    )
+    return (*metrics_of("consumer", labels, rows), *of_partitions)
+
+
+def _labels_of(tp: TopicPartition) -> dict[str, str]:
+    return {"topic": tp.topic, "partition": str(tp.partition)}

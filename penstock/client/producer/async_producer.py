@@ -51,6 +51,7 @@ class AsyncProducer:
         self._loop = loop
 
     partitions_for = awaited(ProducerCore.partitions_for)
+    metrics = at_once(ProducerCore.metrics)
     statistics = at_once(ProducerCore.statistics)
 
     async def start(self) -> None:

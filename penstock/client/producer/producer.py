@@ -78,6 +78,7 @@ class Producer:
         return self._background.run(self._core.cluster.waiting_calls.until_closed(call, *args, **more))
 
     partitions_for = blocking(ProducerCore.partitions_for)
+    metrics = at_once(ProducerCore.metrics)
     statistics = at_once(ProducerCore.statistics)
 
     def send(

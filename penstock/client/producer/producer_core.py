@@ -17,6 +17,7 @@ from penstock.client.cluster.by_leader import check_partition
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import ClientEnvironment
+from penstock.client.metrics.client_metric import ClientMetric
 from penstock.client.options.config import ProducerConfig, producer_config
 from penstock.client.options.options import parse_bootstrap
 from penstock.client.producer.accumulator import Accumulator
@@ -27,7 +28,7 @@ from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.partition_queues import AccumulatorConfig
 from penstock.client.producer.partitioner import partition_for_key
 from penstock.client.producer.pending_record import NotAppended, PendingRecord, as_bytes, as_headers, as_timestamp
-from penstock.client.producer.producer_statistics import ProducerStatistics
+from penstock.client.producer.producer_statistics import ProducerStatistics, producer_metrics
 from penstock.client.producer.sending.dispatcher import BatchDispatcher
 from penstock.client.producer.sending.failed_batches import DispatchLimits
 from penstock.client.producer.sending.sender import Sender
@@ -273,6 +274,12 @@ class ProducerCore:
     def statistics(self) -> ProducerStatistics:
         """Counts since the producer was made."""
         return self.sender.statistics()
+
+    def metrics(self) -> tuple[ClientMetric, ...]:
+        """The counts for a monitoring system, by Kafka's names, with labels; `penstock.MetricsCollector` shows them to
+        Prometheus. Asks nobody; in any thread."""
+        labels = {"client_id": self.config.client_id, "transactional_id": self.config.transactional_id or ""}
+        return producer_metrics(self.statistics(), labels, self.cluster.connections.count)
 
 
 def _is_beyond(info: TopicInfo, partition: Any) -> bool:

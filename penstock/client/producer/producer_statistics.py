@@ -1,8 +1,12 @@
-"""The counts of one producer, as its users read them. Not here: who counts (sender.py, dispatcher.py)."""
+"""The counts of one producer, as its users and monitoring systems read them. Not here: who counts (sender.py,
+dispatcher.py)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from penstock.client.metrics.client_metric import ClientMetric, Row, metrics_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +40,27 @@ class ProducerStatistics:
     def throttle_time_avg_ms(self) -> float:
         """The wait after a request on average (Kafka's `produce-throttle-time-avg`, since the producer was made)."""
         return self.throttle_time_ms / max(self.requests_sent, 1)
+
+
+def producer_metrics(
+    counts: ProducerStatistics, labels: Mapping[str, str], connections: int
+) -> tuple[ClientMetric, ...]:
+    """The counts by the names that Kafka's producer has for them, and its others by names of the same kind."""
+    rows = (
+        Row("record-send-total", counts.records_acked, "Records that were acked."),
+        Row("record-error-total", counts.records_failed, "Records that failed."),
+        Row("record-retry-total", counts.records_retried, "Records that were sent once more."),
+        Row("batch-send-total", counts.batches_acked, "Batches that were acked."),
+        Row("batch-retry-total", counts.batches_retried, "Batches that were sent once more."),
+        Row("possible-duplicates-total", counts.possible_duplicates, "Records that may be in the log once more."),
+        Row("outgoing-byte-total", counts.bytes_sent, "Bytes of batches that were sent."),
+        Row("request-total", counts.requests_sent, "Produce requests that were sent."),
+        Row("requests-in-flight", counts.requests_in_flight, "Produce requests without an answer yet."),
+        Row("buffered-bytes", counts.buffered_bytes, "Memory of records that are not acked yet."),
+        Row("txn-commit-total", counts.transactions_committed, "Transactions that were committed."),
+        Row("txn-abort-total", counts.transactions_aborted, "Transactions that were aborted."),
+        Row("produce-throttle-time-avg", counts.throttle_time_avg_ms, "Milliseconds of quota waits, for each request."),
+        Row("produce-throttle-time-max", counts.throttle_time_max_ms, "Milliseconds of the longest quota wait."),
+        Row("connection-count", connections, "Brokers to which the client has a connection."),
+    )
+    return metrics_of("producer", labels, rows)

@@ -7,6 +7,7 @@ what follows from many of them (`broker/authorization/`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -93,15 +94,24 @@ class Need(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AclBinding:
-    """One ACL. `host` is an address, or `*`."""
+    """One ACL. `principal` is `User:NAME`, or `User:*` for everybody; `host` is an address, or `*` for every one.
+
+    The resource of the type CLUSTER has the name `CLUSTER_NAME`. TypeError for a word of another kind in a place.
+    """
 
     resource_type: ResourceType
     resource_name: str
-    pattern_type: PatternType
     principal: str
-    host: str
     operation: Operation
-    permission: Permission
+    permission: Permission = Permission.ALLOW
+    host: str = WILDCARD
+    pattern_type: PatternType = PatternType.LITERAL
+
+    def __post_init__(self) -> None:
+        for name, kind in _KINDS.items():
+            if not isinstance(value := getattr(self, name), kind):
+                article = "an" if kind.__name__[0] in "AO" else "a"
+                raise TypeError(f"{name} must be {article} {kind.__name__}, not {value!r}")
 
     @property
     def counted_host(self) -> str:
@@ -121,6 +131,17 @@ class AclBinding:
             f"{self.permission.value} {self.principal} from {where}: {self.operation.value} on"
             f" {prefix}{self.resource_type.value}{pattern}{name}"
         )
+
+
+_KINDS: Final[Mapping[str, type]] = {
+    "resource_type": ResourceType,
+    "resource_name": str,
+    "principal": str,
+    "operation": Operation,
+    "permission": Permission,
+    "host": str,
+    "pattern_type": PatternType,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +164,7 @@ class AclFilter:
             return None
         if any(word.name == "ANY" for word in (self.resource_type, self.pattern_type, self.operation, self.permission)):
             return None
-        return AclBinding(self.resource_type, name, self.pattern_type, principal, host, self.operation, self.permission)
+        return AclBinding(self.resource_type, name, principal, self.operation, self.permission, host, self.pattern_type)
 
     def finds(self, acl: AclBinding) -> bool:
         return (

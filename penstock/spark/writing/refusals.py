@@ -130,7 +130,7 @@ def _remedy(error: BaseException, key: BatchKey, options: SinkOptions) -> str:
     if isinstance(error, TransactionalIdAuthorizationFailedError):
         return (
             f"the atomic batches of Spark need Write on transactional ids that begin with {BATCH_PREFIX!r}:"
-            f" `penstock acls add … --role spark-sink --topic {options.topic or 'TOPIC'}`"
+            f" `penstock acls create … --role spark-sink --topic {options.topic or 'TOPIC'}`"
         )
     if isinstance(error, UnsupportedVersionError):
         return f"brokers of this version have no atomic batches: update them, or set semantics={AT_LEAST_ONCE}"

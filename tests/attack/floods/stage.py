@@ -64,7 +64,7 @@ RIGHTS: Final = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIO
 
 def _all_of(user: str, prefix: str) -> list[AclBinding]:
     return [
-        AclBinding(kind, prefix, PatternType.PREFIXED, f"User:{user}", "*", Operation.ALL, Permission.ALLOW)
+        AclBinding(kind, prefix, f"User:{user}", Operation.ALL, Permission.ALLOW, "*", PatternType.PREFIXED)
         for kind in RIGHTS
     ]
 

@@ -20,11 +20,11 @@ ACLS = st.builds(
     AclBinding,
     st.sampled_from(RESOURCES),
     st.sampled_from(NAMES),
-    st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED)),
     st.sampled_from(PRINCIPALS),
-    st.sampled_from(HOSTS),
     st.sampled_from(OPERATIONS),
     st.sampled_from((Permission.ALLOW, Permission.DENY)),
+    st.sampled_from(HOSTS),
+    st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED)),
 )
 IMPLIED = {
     Operation.DESCRIBE: {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER},
@@ -139,8 +139,6 @@ def test_a_super_user_may_do_everything_and_nobody_else_does() -> None:
 
 
 def test_an_address_of_a_dual_stack_socket_is_the_plain_one() -> None:
-    acl = AclBinding(
-        ResourceType.TOPIC, "t", PatternType.LITERAL, "User:a", "10.0.0.1", Operation.READ, Permission.ALLOW
-    )
+    acl = AclBinding(ResourceType.TOPIC, "t", "User:a", Operation.READ, Permission.ALLOW, "10.0.0.1")
     rights = Authorizer(lambda: {"1": acl}).rights_of("User:a", "::ffff:10.0.0.1")
     assert rights.allows(Operation.READ, ResourceType.TOPIC, "t")

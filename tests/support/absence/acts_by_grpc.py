@@ -9,8 +9,6 @@ from penstock.client.admin.admin_types import (
     AclBinding,
     AclFilter,
     Operation,
-    PatternType,
-    Permission,
     QuotaEntity,
     ResourceType,
     UserScramCredentialUpsertion,
@@ -157,8 +155,7 @@ async def set_user(stage: Stage) -> None:
 
 
 async def set_acl(stage: Stage) -> None:
-    who = ("User:g", "*", Operation.READ, Permission.ALLOW)
-    acl = AclBinding(ResourceType.TOPIC, "before", PatternType.LITERAL, *who)
+    acl = AclBinding(ResourceType.TOPIC, "before", "User:g", Operation.READ)
     _raise(list((await stage.admin.create_acls([acl])).values()))
     assert acl in await stage.admin.describe_acls()
     assert await stage.admin.delete_acls([AclFilter(principal="User:g")]) == (acl,)

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from penstock.cli.configs import alter, describe
+from penstock.cli.edge.places import parse_partition, parse_places
 from penstock.cli.elect_leaders import elect_leaders
 from penstock.cli.records import delete_records, offsets, parse_time_ms, producers
 from penstock.errors import ConfigError
 from penstock.messages.produce import ProducerState
+from penstock.record.builder import build_batch
 from penstock.types import TopicPartition
 from tests.support.fake_broker import FakeCluster
 
@@ -33,12 +35,17 @@ BAD_CHANGES: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_change_that_says_nothing_or_two_things_is_refused(row: str) -> None:
     options, says = BAD_CHANGES[row]
     with pytest.raises(ConfigError, match=says):
-        alter("t", **options)
+        alter(["t"], **options)
 
 
 @pytest.mark.parametrize(
     "target",
-    [{}, {"topic": "t", "broker": 1}, {"broker": 1, "broker_default": True}, {"topic": "t", "broker_default": True}],
+    [
+        {},
+        {"topics": ["t"], "broker": 1},
+        {"broker": 1, "broker_default": True},
+        {"topics": ["t"], "broker_default": True},
+    ],
 )
 def test_a_configuration_is_that_of_one_thing(target: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="give one of TOPIC, --broker ID and --broker-default"):
@@ -59,7 +66,7 @@ def test_brokers_are_altered_and_described_by_id_or_all_at_once(
     changes: dict[str, Any] = {"to_set": ["log.retention.ms=5"], "to_unset": ["log.roll.ms"]}
     alter(broker=2, **changes, bootstrap=cluster.bootstrap)
     alter(broker_default=True, **changes, bootstrap=cluster.bootstrap, as_json=True)
-    alter(broker=2, **changes, bootstrap=cluster.bootstrap, validate_only=True)
+    alter(broker=2, **changes, bootstrap=cluster.bootstrap, dry_run=True)
     said = capsys.readouterr().out.splitlines()
     assert [said[0], said[-1]] == [
         "altered broker 2: log.retention.ms, log.roll.ms",
@@ -95,7 +102,7 @@ BAD_DELETIONS: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_deletion_says_what_goes_in_one_way(row: str) -> None:
     options, says = BAD_DELETIONS[row]
     with pytest.raises(ConfigError, match=says):
-        delete_records("t", **options)
+        delete_records(["t"], **options)
 
 
 def test_a_time_is_a_number_or_iso_8601() -> None:
@@ -107,7 +114,7 @@ def test_a_time_is_a_number_or_iso_8601() -> None:
         with pytest.raises(ConfigError, match="--time"):
             parse_time_ms(bad)
     with pytest.raises(ConfigError, match="max-timestamp"):
-        offsets("t", time="newest")
+        offsets(["t"], time="newest")
 
 
 BAD_ELECTIONS: dict[str, tuple[dict[str, Any], str]] = {
@@ -131,16 +138,76 @@ def test_producers_are_a_line_each(cluster: FakeCluster, capsys: pytest.CaptureF
     state = ProducerState(7, 1, 41, 1_700_000_000_000, 3, 39)
     without_any = replace(state, coordinator_epoch=None, transaction_start_offset=None)
     cluster.known_producers = {TopicPartition("t", 1): [state], TopicPartition("t", 0): [without_any]}
-    producers("t", bootstrap=cluster.bootstrap)
+    producers(["t"], bootstrap=cluster.bootstrap)
     header, without, line = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     names = ["partition", "producer_id", "epoch", "last_sequence", "last_append", "coordinator_epoch", "open_from"]
     assert header == names
     assert (line[:4], line[5:]) == (["1", "7", "1", "41"], ["3", "39"])
     assert without[5:] == ["-", "-"]
-    producers("t", [1], bootstrap=cluster.bootstrap, as_json=True)
+    producers(["t"], [1], bootstrap=cluster.bootstrap, as_json=True)
     fields = {"producer_id": 7, "producer_epoch": 1, "last_sequence": 41, "last_append_ms": 1_700_000_000_000}
     fields |= {"coordinator_epoch": 3, "transaction_start_offset": 39}
-    assert json.loads(capsys.readouterr().out) == [{"partition": 1, **fields}]
+    assert json.loads(capsys.readouterr().out) == [{"topic": "t", "partition": 1, **fields}]
     cluster.known_producers = {}
-    producers("t", [0], bootstrap=cluster.bootstrap, as_json=True)
+    producers(["t"], [0], bootstrap=cluster.bootstrap, as_json=True)
     assert json.loads(capsys.readouterr().out) == []
+
+
+def test_records_of_several_topics_are_looked_at_and_deleted_in_one_command(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for topic in ("t", "u"):
+        cluster.create_topic(topic, 2)
+        cluster.append(topic, 0, build_batch([b"v"] * 3, timestamps_ms=0))
+    offsets(["t:0", "u"], bootstrap=cluster.bootstrap)
+    rows = [line.split("\t")[:3] for line in capsys.readouterr().out.splitlines()]
+    assert rows == [["topic", "partition", "offset"], ["t", "0", "3"], ["u", "0", "3"], ["u", "1", "0"]]
+    delete_records(["t", "u:0"], everything=True, dry_run=True, bootstrap=cluster.bootstrap, as_json=True)
+    plan = json.loads(capsys.readouterr().out)
+    assert [(one["topic"], one["partition"], one["records"]) for one in plan] == [("t", 0, 3), ("t", 1, 0), ("u", 0, 3)]
+    delete_records(["t:0", "u:0"], before_offset=2, bootstrap=cluster.bootstrap)
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert rows == [["topic", "partition", "low_watermark"], ["t", "0", "2"], ["u", "0", "2"]]
+    with pytest.raises(ConfigError, match="each has its own offsets; choose one, like orders:0"):
+        delete_records(["t"], before_offset=2, bootstrap=cluster.bootstrap)
+
+
+def test_configs_of_several_topics_are_altered_and_described(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for topic in ("t", "u"):
+        cluster.create_topic(topic, 1)
+    alter(["t", "u"], to_set=["retention.ms=5"], bootstrap=cluster.bootstrap)
+    assert capsys.readouterr().out == "altered t: retention.ms\naltered u: retention.ms\n"
+    describe(["t", "u"], bootstrap=cluster.bootstrap)
+    rows = [line.split("\t")[:3] for line in capsys.readouterr().out.splitlines()]
+    assert rows == [["topic", "key", "value"], ["t", "retention.ms", "5"], ["u", "retention.ms", "5"]]
+    alter(["t"], to_delete=["retention.ms"], validate_only=True, bootstrap=cluster.bootstrap)
+    assert capsys.readouterr().out == "would alter t: retention.ms\n", "the words of before"
+
+
+def test_a_dry_run_of_an_election_names_the_partitions_that_need_one(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.create_topic("t", 1)
+    elect_leaders(["t"], dry_run=True, bootstrap=cluster.bootstrap)
+    assert capsys.readouterr().out == "topic\tpartition\tleader\telected\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("orders:0", ("orders", 0)), ("orders-0", ("orders", 0)), ("a-b-12", ("a-b", 12)), ("a-1:2", ("a-1", 2))]
+    + [(text, None) for text in ("orders", "orders:", "orders-", ":0", "-0", "a:b:1", "a:1,2", "orders:x")],
+)
+def test_a_partition_is_written_with_a_colon_or_a_dash(text: str, found: tuple[str, int] | None) -> None:
+    assert parse_partition(text) == found
+
+
+def test_places_are_topics_with_or_without_partitions_and_each_is_named_once() -> None:
+    assert parse_places(["orders", "payments:0,2", "old-0"]) == {"orders": (), "payments": (0, 2), "old-0": ()}
+    assert parse_places(["orders"], partitions=[1, 1]) == {"orders": (1,)}
+    for texts, says in ((["a:"], "like orders:0,2"), (["a:0", "a:1"], "given twice"), (["a:0", "a"], "given twice")):
+        with pytest.raises(ConfigError, match=says):
+            parse_places(texts)
+    with pytest.raises(ConfigError, match="-p needs exactly one topic"):
+        parse_places(["a:0"], partitions=[1])

@@ -66,13 +66,13 @@ def given(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[FakeAdmin]]:
 
 
 def test_a_move_names_a_partition_and_a_log_dir() -> None:
-    found = parse_log_dir_moves(["orders-0=/data/b", "a-b-12=/data/c=d"])
+    found = parse_log_dir_moves(["orders:0=/data/b", "a-b-12=/data/c=d"])
     assert found == {TP: "/data/b", TopicPartition("a-b", 12): "/data/c=d"}
 
 
 @pytest.mark.parametrize("move", ["orders", "orders-0", "orders=/b", "-0=/b", "orders-x=/b", "orders-0=", "-=/b", ""])
 def test_what_is_no_move_is_refused_with_an_example(move: str) -> None:
-    with pytest.raises(ConfigError, match="like orders-0=/data/b"):
+    with pytest.raises(ConfigError, match="like orders:0=/data/b"):
         parse_log_dir_moves([move])
     with pytest.raises(ConfigError, match="orders-0 is given twice"):
         parse_log_dir_moves(["orders-0=/a", "orders-0=/b"])

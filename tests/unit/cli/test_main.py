@@ -37,7 +37,7 @@ def test_help_and_version_exit_0() -> None:
     [
         (("nope",), "nope", ""),
         (("topics", "nope"), "nope", " topics"),
-        (("topics", "create"), "NAME", " topics create"),
+        (("topics", "create"), "TOPIC", " topics create"),
         (("topics", "create", "x", "--what"), "--what", " topics create"),
         (("topics", "create", "x", "-p", "many"), "many", " topics create"),
         (("dev", "--nodes", "10"), "10", " dev"),

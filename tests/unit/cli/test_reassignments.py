@@ -13,21 +13,34 @@ from penstock.errors import ConfigError
 
 
 def test_a_move_names_a_partition_and_its_brokers() -> None:
-    found = parse_moves(["orders-0=4,5,1", "a-b-12=3"])
+    found = parse_moves(["orders:0=4,5,1", "a-b-12=3"])
     assert found == {TopicPartition("orders", 0): (4, 5, 1), TopicPartition("a-b", 12): (3,)}
 
 
 @pytest.mark.parametrize(
-    "move", ["orders", "orders-0", "orders=1", "-0=1", "orders-x=1", "orders-0=", "orders-0=1,,2", "orders-0=a", "-=1"]
+    "move",
+    [
+        "orders",
+        "orders-0",
+        "orders=1",
+        "-0=1",
+        "orders-x=1",
+        "orders-0=",
+        "orders-0=1,,2",
+        "orders-0=a",
+        "-=1",
+        ":0=1",
+        "a:b:1=1",
+    ],
 )
 def test_what_is_no_move_is_refused_with_an_example(move: str) -> None:
-    with pytest.raises(ConfigError, match="like orders-0=4,5,1"):
+    with pytest.raises(ConfigError, match="like orders:0=4,5,1"):
         parse_moves([move])
 
 
 def test_a_partition_that_is_given_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="orders-0 is given twice"):
-        parse_moves(["orders-0=1", "orders-0=2"])
+        parse_moves(["orders-0=1", "orders:0=2"])
     row = {"topic": "orders", "partition": 0, "replicas": [1]}
     with pytest.raises(ConfigError, match="names orders-0 twice"):
         parse_plan(json.dumps({"partitions": [row, row]}), "plan")

@@ -9,7 +9,7 @@ from broker.connections.accepted_sockets import peer_of
 from broker.kafka.connection.bound_sockets import endpoint_of
 from broker.quotas.quota_limits import address_limits_of
 from penstock.addresses import as_connected
-from penstock.messages.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
+from penstock.messages.security.acls import AclBinding, Operation, Permission, ResourceType
 from penstock.messages.security.quotas import CONNECTION_CREATION_RATE, QuotaEntity
 from penstock.types import Endpoint
 
@@ -48,7 +48,7 @@ def test_both_doors_know_one_client_by_the_same_address(grpc: str, socket: tuple
 
 
 def acl(host: str, permission: Permission) -> AclBinding:
-    return AclBinding(ResourceType.TOPIC, "t", PatternType.LITERAL, "User:bob", host, Operation.READ, permission)
+    return AclBinding(ResourceType.TOPIC, "t", "User:bob", Operation.READ, permission, host)
 
 
 def may_read(at: str, *acls: AclBinding) -> bool:

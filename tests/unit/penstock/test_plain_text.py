@@ -130,7 +130,7 @@ PLACES: dict[str, Callable[[str], str]] = {
     "a document": lambda text: printed(lambda: output.print_json({text: [text]})),
     "a note": lambda text: printed(lambda: output.note(f"waiting for {text}")),
     "a record as JSON": consumed,
-    "a node that does not start": lambda text: printed(lambda: _complain(text)),
+    "a node that does not start": lambda text: printed(lambda: _complain(ValueError(), text, 1, False)),
     "an installation": lambda text: printed(lambda: _say(text)),
     "a line of the log": lambda text: TextLines().format(record(text)),
     "a traceback in the log": lambda text: TextLines().format(failed(text)),

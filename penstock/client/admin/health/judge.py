@@ -246,7 +246,8 @@ def _log_dirs(views: ClusterViews) -> HealthCheck:
         "log dirs",
         DEGRADED,
         "some replicas or log dirs are out of use",
-        "the node's log says why; replace the disk, then start the node again",
+        "the node's log says why. A passing error: repair it, and restart the node. A dead disk: stop the node, mount a"
+        " new one, `penstock node format`, then start it once with `penstock node start --lost-log-dirs ID`",
         tuple(found),
     )
 

@@ -191,7 +191,7 @@ def missing_rights(views: ClusterViews, *, is_quorum_seen: bool) -> HealthCheck:
         "rights",
         WARNING,
         f"this user does not see {'; '.join(hidden)}",
-        "give it DESCRIBE on the cluster: `penstock acls add User:NAME --operation describe --cluster`",
+        "give it DESCRIBE on the cluster: `penstock acls create User:NAME --operation describe --cluster`",
     )
 
 

@@ -163,7 +163,7 @@ def role_acls(
     if is_for_topics and not any(names.get(right.resource_type) for right in role.rights):
         raise ConfigError(f"the role {role.name} is about topics: name one")
     return [
-        AclBinding(right.resource_type, name, named_by, principal, host, right.operation, permission)
+        AclBinding(right.resource_type, name, principal, right.operation, permission, host, named_by)
         for right in role.rights
         for name, named_by in resources(right, names, pattern)
     ]

@@ -51,10 +51,7 @@ def rights_of_workers(principal: str) -> list[AclBinding]:
         (ResourceType.TRANSACTIONAL_ID, WILDCARD),
         (ResourceType.CLUSTER, CLUSTER_NAME),
     )
-    return [
-        AclBinding(kind, name, PatternType.LITERAL, principal, WILDCARD, Operation.ALL, Permission.ALLOW)
-        for kind, name in resources
-    ]
+    return [AclBinding(kind, name, principal, Operation.ALL) for kind, name in resources]
 
 
 class Registrar:
@@ -134,7 +131,7 @@ class Registrar:
             principal = EVERY_USER
         host = draw.choice(("10.0.0.9", GUEST_HOST)) if draw.random() < 2 * OTHER_HOST_SHARE else WILDCARD
         permission = Permission.DENY if is_denied else Permission.ALLOW
-        return AclBinding(ResourceType.TOPIC, name, pattern, principal, host, draw.choice(OPERATIONS), permission)
+        return AclBinding(ResourceType.TOPIC, name, principal, draw.choice(OPERATIONS), permission, host, pattern)
 
     # -- users ---------------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ def acl(
     host: str = "*",
     principal: str = ANNA,
 ) -> AclBinding:
-    return AclBinding(ResourceType.TOPIC, name, pattern, principal, host, operation, permission)
+    return AclBinding(ResourceType.TOPIC, name, principal, operation, permission, host, pattern)
 
 
 def image(*acls: AclBinding, password: str = "") -> MetadataImage:

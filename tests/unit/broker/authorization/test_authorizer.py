@@ -8,7 +8,7 @@ from broker.authorization import authorizer as module
 from broker.authorization.authorizer import Authorizer
 from penstock.messages.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
 
-READS = AclBinding(ResourceType.TOPIC, "a", PatternType.PREFIXED, "User:anna", "*", Operation.READ, Permission.ALLOW)
+READS = AclBinding(ResourceType.TOPIC, "a", "User:anna", Operation.READ, Permission.ALLOW, "*", PatternType.PREFIXED)
 
 
 def test_a_caller_that_names_many_topics_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:

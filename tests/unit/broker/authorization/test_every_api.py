@@ -42,7 +42,7 @@ from penstock.messages.groups import offsets as group_offsets
 from penstock.messages.nodes import brokers
 from penstock.messages.quorum import DescribeMetadataRequest, DescribeQuorumRequest
 from penstock.messages.security import acls, quotas
-from penstock.messages.security.acls import AclBinding, Need, Operation, PatternType, Permission, ResourceType
+from penstock.messages.security.acls import AclBinding, Need, Operation, Permission, ResourceType
 from penstock.messages.security.authentication import SaslAuthenticateRequest
 from penstock.messages.security.users import AlterUserScramCredentialsRequest, DescribeUserScramCredentialsRequest
 from penstock.messages.transactions import atomic_batches as batches
@@ -250,7 +250,7 @@ TABLE: dict[str, Row] = {
 
 def gatekeeper(*needs: Need, super_users: tuple[str, ...] = (), image: MetadataImage = IMAGE) -> Gatekeeper:
     found = {
-        str(n): AclBinding(kind, name, PatternType.LITERAL, ANNA, HOST, operation, Permission.ALLOW)
+        str(n): AclBinding(kind, name, ANNA, operation, Permission.ALLOW, HOST)
         for n, (operation, kind, name) in enumerate(needs)
     }
     return Gatekeeper(Authorizer(lambda: found, super_users), lambda: image, "INTERNAL", AuditLog(lambda: 0))

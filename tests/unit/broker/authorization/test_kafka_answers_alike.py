@@ -20,7 +20,7 @@ from broker.kafka_codec.structs import facts_of
 from broker.network.request_channel import Request
 from penstock.errors import CoordinatorNotAvailableError
 from penstock.messages.fetch import FetchPartition
-from penstock.messages.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
+from penstock.messages.security.acls import AclBinding, Operation, ResourceType
 from penstock.types import TopicPartition
 from tests.support.filled_requests import Named, filled, placed
 from tests.unit.broker.authorization.test_every_kafka_api import (
@@ -41,7 +41,7 @@ LIMITS = range(1, 12)
 
 
 def right(kind: ResourceType, name: str) -> AclBinding:
-    return AclBinding(kind, name, PatternType.LITERAL, NOBODY.principal, "*", Operation.ALL, Permission.ALLOW)
+    return AclBinding(kind, name, NOBODY.principal, Operation.ALL)
 
 
 ACLS: Mapping[str, Mapping[str, AclBinding]] = {

@@ -14,7 +14,7 @@ from penstock.errors import GroupAuthorizationFailedError, TopicAuthorizationFai
 from penstock.messages import offsets
 from penstock.messages.groups import classic_protocol as classic
 from penstock.messages.groups import listing
-from penstock.messages.security.acls import AclBinding, Need, Operation, PatternType, Permission, ResourceType
+from penstock.messages.security.acls import AclBinding, Need, Operation, Permission, ResourceType
 from tests.unit.broker.authorization.test_every_api import ANNA, HOST, IMAGE, SEEN, TABLE, TOPIC_ID, asked
 
 READS_GROUP = Need(Operation.READ, ResourceType.GROUP, "g")
@@ -31,9 +31,7 @@ class Acls:
 
     def set(self, *needs: Need) -> None:
         self.now = {
-            str(need): AclBinding(
-                need.resource_type, need.name, PatternType.LITERAL, ANNA, HOST, need.operation, Permission.ALLOW
-            )
+            str(need): AclBinding(need.resource_type, need.name, ANNA, need.operation, Permission.ALLOW, HOST)
             for need in needs
         }
 

@@ -20,6 +20,7 @@ from broker.node.install.plan import (
     check,
     install_steps,
     instance,
+    is_in_place,
     next_commands,
     uninstall_steps,
 )
@@ -40,6 +41,15 @@ def config(number: int = 1, **given: object) -> NodeConfig:
             **given,
         }
     )
+
+
+def test_a_dry_run_takes_a_file_that_is_not_in_its_place_yet() -> None:
+    assert instance("/home/me/shop-1.toml", dry_run=True) == "shop-1"
+    assert is_in_place("/etc/penstock/shop-1.toml") and not is_in_place("/home/me/shop-1.toml")
+    with pytest.raises(ConfigError, match="move the file there"):
+        instance("/home/me/shop-1.toml")
+    with pytest.raises(ConfigError, match=r"reads /etc/penstock/NAME\.toml"):
+        instance("/home/me/shop-1.conf", dry_run=True)
 
 
 def machine(executable: str = "/opt/p/bin/penstock", has_user: bool = False, **others: NodeConfig) -> ServiceHost:

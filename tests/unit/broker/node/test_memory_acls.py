@@ -61,7 +61,7 @@ def acl(
     permission: Permission = Permission.ALLOW,
     pattern: PatternType = PatternType.LITERAL,
 ) -> AclBinding:
-    return AclBinding(kind, name, pattern, principal, "*", operation, permission)
+    return AclBinding(kind, name, principal, operation, permission, "*", pattern)
 
 
 async def refused(call: Coroutine[Any, Any, Any], kind: type[Exception]) -> str:
@@ -193,10 +193,8 @@ def test_an_acl_that_would_never_count_is_refused_with_the_remedy(who: Who) -> N
                 acl(ANNA, Operation.READ, "kafka-cluster", ResourceType.CLUSTER),
                 acl(ANNA, Operation.ALTER, "cluster", ResourceType.CLUSTER),
                 acl(ANNA, Operation.READ, ""),
-                AclBinding(
-                    ResourceType.TOPIC, "t", PatternType.LITERAL, ANNA, "host", Operation.READ, Permission.ALLOW
-                ),
-                AclBinding(ResourceType.TOPIC, "t", PatternType.MATCH, ANNA, "*", Operation.READ, Permission.ALLOW),
+                AclBinding(ResourceType.TOPIC, "t", ANNA, Operation.READ, Permission.ALLOW, "host"),
+                AclBinding(ResourceType.TOPIC, "t", ANNA, Operation.READ, Permission.ALLOW, "*", PatternType.MATCH),
             ]
             good = acl(ANNA, Operation.READ)
             results = await admin.create_acls([*bad, good])

@@ -39,8 +39,6 @@ from penstock.messages.security.acls import (
     CreateAclsRequest,
     DeleteAclsRequest,
     Operation,
-    PatternType,
-    Permission,
     ResourceType,
 )
 from penstock.messages.security.quotas import AlterClientQuotasRequest, QuotaAlteration, QuotaChange, QuotaEntity
@@ -63,7 +61,7 @@ from tests.support.memory_cluster import MemoryCluster, run_in_memory
 CANARY = "canary8d1fe07a"
 KEY = CANARY.encode().ljust(32, b"!")
 ORDERS, NO_ID = TopicPartition("orders", 0), "A" * 22
-ACL = AclBinding(ResourceType.TOPIC, "orders", PatternType.LITERAL, "User:anna", "*", Operation.READ, Permission.ALLOW)
+ACL = AclBinding(ResourceType.TOPIC, "orders", "User:anna", Operation.READ)
 SET, APPEND = 0, 2
 EVERYBODY = {"authorizer.class.name": "StandardAuthorizer", "super.users": "User:ANONYMOUS"}
 """With an authorizer, without which there are no ACLs."""

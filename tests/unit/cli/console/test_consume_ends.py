@@ -151,6 +151,9 @@ def test_a_limit_before_the_end_is_the_end() -> None:
 def test_some_partitions_are_chosen_and_one_that_is_not_there_is_named() -> None:
     topic = FakeTopic()
     assert Leaders(topic.describe, ManualClock(), [1]).look() == [B]
+    assert Leaders(topic.describe, ManualClock(), None, {B.topic: (1,), "another": (7,)}).look() == [B]
+    with pytest.raises(ConfigError, match=f"^{B.topic}:7: {B.topic} has the partitions 0 to "):
+        Leaders(topic.describe, ManualClock(), None, {B.topic: (0, 7)}).look()
     with pytest.raises(ConfigError, match="--partition 7: t has the partitions 0 to 1"):
         Leaders(topic.describe, ManualClock(), [0, 7]).look()
 

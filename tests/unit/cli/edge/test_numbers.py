@@ -18,7 +18,7 @@ from penstock.cli.main import app
 from penstock.cli.moves.reassignments import parse_moves, parse_plan
 from penstock.cli.output import when
 from penstock.cli.records import parse_time_ms
-from penstock.cli.topics import parse_assignment
+from penstock.cli.topic_changes import parse_assignment
 from penstock.errors import ConfigError
 
 

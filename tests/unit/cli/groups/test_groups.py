@@ -234,3 +234,19 @@ def test_committed_offsets_are_deleted(cluster: FakeCluster) -> None:
     cluster.groups.refusals["OffsetDelete"].append(GroupSubscribedToTopicError("anna reads it"))
     code, _, err = run(cluster, "delete-offsets", "shop", "--topic", "orders")
     assert (code, err) == (1, "penstock: GROUP_SUBSCRIBED_TO_TOPIC: anna reads it\n")
+
+
+def test_a_dry_run_of_a_deletion_shows_what_would_go_and_deletes_nothing(cluster: FakeCluster) -> None:
+    assert loaded(cluster, "delete", "idle", "--dry-run") == (
+        0,
+        [{"group_id": "idle", "state": "Empty", "members": 0, "offsets": 2}],
+    )
+    assert loaded(cluster, "delete-offsets", "idle", "--topic", "orders:1", "--dry-run") == (
+        0,
+        [{"topic": "orders", "partition": 1, "offset": 10}],
+    )
+    assert len(cluster.groups.offsets["idle"]) == 2
+
+
+def test_groups_are_listed_by_a_pattern(cluster: FakeCluster) -> None:
+    assert [one["group_id"] for one in loaded(cluster, "list", "--pattern", "i.*")[1]] == ["idle"]

@@ -199,7 +199,7 @@ def test_a_plan_ends_where_a_broker_that_gets_replicas_goes_out_of_service(
     cluster.on_look = lambda: cluster.fence(3)
     with pytest.raises(waiting.MoveStuckError, match=r"t-\d+ is being moved to broker 3, which is out of") as stuck:
         balance.balance()
-    assert "`penstock reassignments cancel t -p " in str(stuck.value) and len(cluster.begun) == 2
+    assert "`penstock reassignments delete t -p " in str(stuck.value) and len(cluster.begun) == 2
 
 
 def test_a_plan_waits_for_slow_copies_though_a_broker_is_out_of_service(

@@ -70,7 +70,7 @@ def test_a_drain_waits_for_what_somebody_else_moves_off_the_broker(
     brokers.drain(1)
     told = capsys.readouterr().err
     assert "somebody else moves" in told and cluster.counts()[1] == 0
-    assert "1 partitions still move, one is t-0" in told and "`penstock reassignments cancel t -p 0`" in told
+    assert "1 partitions still move, one is t-0" in told and "`penstock reassignments delete t -p 0`" in told
 
 
 @pytest.mark.parametrize("fenced", [[1], []])
@@ -122,7 +122,7 @@ def test_a_drain_ends_where_a_move_waits_for_a_broker_that_is_out_of_service(
     made.begin(FIRST, (4, 2), looks=FOREVER)
     with pytest.raises(waiting.MoveStuckError, match=r"t-0 is being moved to broker 4, which is out of") as stuck:
         brokers.drain(1)
-    assert "`penstock reassignments cancel t -p 0`" in str(stuck.value) and "for 60 s" in str(stuck.value)
+    assert "`penstock reassignments delete t -p 0`" in str(stuck.value) and "for 60 s" in str(stuck.value)
     told = capsys.readouterr().err
     assert 10 <= told.count("the cluster: out of service: broker 4") <= 12, "every five seconds for a minute"
     assert made.counts()[1] == 1, "the others have moved"

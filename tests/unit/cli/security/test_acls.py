@@ -70,7 +70,7 @@ def acl(
     host: str = "*",
     principal: str = ANNA,
 ) -> AclBinding:
-    return AclBinding(kind, name, pattern, principal, host, operation, permission)
+    return AclBinding(kind, name, principal, operation, permission, host, pattern)
 
 
 def test_every_pair_of_an_operation_and_a_resource_is_an_acl(
@@ -244,3 +244,12 @@ def test_a_denial_is_the_reason_even_behind_a_permission() -> None:
     denied = acl(ResourceType.TOPIC, "*", Operation.ALL, permission=Permission.DENY, principal="User:*")
     found = judge_right([allowed, denied], ANNA, Operation.READ, ResourceType.TOPIC, "t", "10.0.0.1")
     assert not found.is_allowed and found.because_of == denied
+
+
+def test_a_dry_run_shows_the_acls_and_changes_none(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    command.add("User:anna", ["read"], ["orders"], dry_run=True)
+    assert capsys.readouterr().out == "would be added: allow User:anna from every host: Read on topic 'orders'\n"
+    assert not admin.acls
+    command.add("User:anna", ["read"], ["orders"])
+    command.remove("User:anna", everything=True, dry_run=True)
+    assert "would be removed: allow User:anna" in capsys.readouterr().out and len(admin.acls) == 1

@@ -91,3 +91,8 @@ def test_what_is_wrong_is_said_with_its_remedy(admin: FakeAdmin) -> None:
         quotas.remove("anna")
     with pytest.raises(InvalidRequestError):
         quotas.set_quotas("refused", producer_byte_rate=1)
+
+
+def test_a_dry_run_changes_no_quota(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    quotas.set_quotas(user="anna", producer_byte_rate=5, dry_run=True)
+    assert capsys.readouterr().out == "would have set the quotas of user 'anna'\n" and not admin.quotas

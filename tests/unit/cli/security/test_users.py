@@ -87,7 +87,7 @@ def test_a_user_is_added_once_and_can_log_in_by_both_mechanisms(
 ) -> None:
     users.add("anna", new_password_file=secret)
     assert admin.users == {"anna": {SHA_256: "first line", SHA_512: "first line"}}
-    with pytest.raises(DuplicateResourceError, match="set-password"):
+    with pytest.raises(DuplicateResourceError, match="penstock users alter"):
         users.add("anna", new_password_file=secret)
     users.add("bob", [SHA_512], 8192, secret, as_json=True)
     assert admin.users["bob"] == {SHA_512: "first line"}
@@ -163,3 +163,18 @@ def test_a_file_without_a_password_is_refused(tmp_path: Path, content: bytes | N
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=says):
         new_password(str(path))
+
+
+def test_several_users_are_deleted_and_a_dry_run_changes_nothing(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    admin.users = {"anna": {SHA_256: "x"}, "bob": {SHA_512: "x"}}
+    users.add("carl", dry_run=True)
+    users.set_password("anna", dry_run=True)
+    users.delete(["anna", "bob"], dry_run=True)
+    assert admin.users == {"anna": {SHA_256: "x"}, "bob": {SHA_512: "x"}}
+    said = ["would be added: carl", "would be changed: anna", "would be deleted: anna", "would be deleted: bob"]
+    assert capsys.readouterr().out.splitlines() == said
+    users.delete(["anna", "bob"], as_json=True)
+    assert not admin.users
+    assert json.loads(capsys.readouterr().out) == [{"user": name, "deleted": True} for name in ("anna", "bob")]

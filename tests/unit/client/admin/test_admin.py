@@ -43,8 +43,12 @@ def test_a_topic_lives_and_dies(cluster: FakeCluster) -> None:
         assert admin.describe_topic("t") == made and admin.describe_topics() == [made]
         with pytest.raises(TopicExistsError):
             admin.create_topic("t")
+        assert admin.create_topic("t", partitions=5, exist_ok=True) == made, "it stays as it is"
         admin.delete_topic("t")
         assert admin.list_topics() == []
+        admin.delete_topic("t", missing_ok=True)
+        with pytest.raises(UnknownTopicOrPartitionError):
+            admin.delete_topic("t")
         with pytest.raises(UnknownTopicOrPartitionError, match="'t' does not exist; `penstock topics list`"):
             admin.describe_topic("t")
 

@@ -77,8 +77,8 @@ def test_the_command_shows_brokers_and_forgets_one(cluster: FakeCluster, capsys:
     list_brokers(cluster.bootstrap, True)
     last = json.loads(capsys.readouterr().out)[-1]
     assert last == {"broker": 9, "address": "gone:9192", "rack": "r", "state": "fenced", "replicas": 0, "leaders": 0}
-    unregister(GONE, cluster.bootstrap, False)
+    unregister([GONE], bootstrap=cluster.bootstrap)
     assert capsys.readouterr().out == "unregistered 8\n"
     cluster.extra_brokers[GONE] = True
-    unregister(GONE, cluster.bootstrap, True)
+    unregister([GONE], bootstrap=cluster.bootstrap, as_json=True)
     assert json.loads(capsys.readouterr().out) == {"broker": 8, "unregistered": True}

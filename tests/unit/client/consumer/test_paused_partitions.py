@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -220,17 +219,21 @@ def test_the_lag_is_what_is_not_read_yet_also_before_the_first_fetch_and_of_a_pa
     played(story)
 
 
-def test_metrics_have_kafkas_names_and_the_lag_of_each_partition() -> None:
+def test_metrics_have_kafkas_names_and_the_lag_of_each_partition_by_labels() -> None:
     async def story(stage: Stage) -> None:
         consumer = stage.consumer
-        assert consumer.metrics()["assigned-partitions"] == 0 and "records-lag-max" not in consumer.metrics()
+        before = {metric.name: metric.value for metric in consumer.metrics()}
+        assert before["assigned-partitions"] == 0 and "records-lag-max" not in before
         await consumer.assign([A, B])
         consumer.pause([B])
         assert len(await stage.places(max_records=4)) == 4
-        numbers: dict[str, Any] = consumer.metrics()
-        assert (numbers["records-consumed-total"], numbers["records-lag-max"], numbers["t-0.records-lag"]) == (4, 6, 6)
+        *others, lag = consumer.metrics()
+        numbers = {metric.name: metric.value for metric in others}
+        assert (numbers["records-consumed-total"], numbers["records-lag-max"]) == (4, 6)
         assert (numbers["assigned-partitions"], numbers["paused-partitions"]) == (2, 1)
-        assert numbers["fetch-total"] >= 1 and numbers["bytes-consumed-total"] > 0 and "t-1.records-lag" not in numbers
+        assert numbers["fetch-total"] >= 1 and numbers["bytes-consumed-total"] > 0 and "records-lag" not in numbers
+        assert (lag.name, lag.value, lag.group) == ("records-lag", 6, "consumer")
+        assert lag.labels == {"client_id": "penstock", "group_id": "", "topic": "t", "partition": "0"}
 
     played(story)
 
@@ -245,7 +248,8 @@ def test_the_plain_face_does_the_same_and_counts_what_a_table_has() -> None:
             consumer.pause([A])
             assert consumer.paused() == [A] and consumer.lag(A) == 3
             assert consumer.poll_arrow(timeout_ms=5_000).num_rows == 3
-            assert consumer.metrics()["records-consumed-total"] == 3 == consumer.statistics().records
+            (given,) = (one.value for one in consumer.metrics() if one.name == "records-consumed-total")
+            assert given == 3 == consumer.statistics().records
             consumer.resume([A])
             assert [r.partition for r in consumer.poll(timeout_ms=5_000)] == [0, 0, 0]
             assert consumer.lag(A) == 0

@@ -16,9 +16,7 @@ from penstock.errors import InvalidRequestError, InvariantViolation, PolicyViola
 from penstock.messages.security.acls import AclBinding, AclFilter, Operation, PatternType, Permission, ResourceType
 from tests.unit.metadata.harness import CLUSTER_ID, EPOCH, Cluster
 
-READS = AclBinding(
-    ResourceType.TOPIC, "orders", PatternType.LITERAL, "User:anna", "*", Operation.READ, Permission.ALLOW
-)
+READS = AclBinding(ResourceType.TOPIC, "orders", "User:anna", Operation.READ)
 ALL = replace(READS, resource_name="*", operation=Operation.ALL)
 PREFIX = replace(READS, resource_name="ord", pattern_type=PatternType.PREFIXED, permission=Permission.DENY)
 GROUP = replace(READS, resource_type=ResourceType.GROUP, resource_name="g", principal="User:bob", host="10.0.0.1")

@@ -28,13 +28,11 @@ from tests.support.machine import NOW_NS
 from tests.support.sinks import CALLER, Sink
 
 SECURITY_DISABLED, INVALID_REQUEST, CLUSTER_AUTHORIZATION_FAILED = 54, 42, 31
-READS = AclBinding(ResourceType.TOPIC, "orders", PatternType.PREFIXED, "User:a", "*", Operation.READ, Permission.ALLOW)
+READS = AclBinding(ResourceType.TOPIC, "orders", "User:a", Operation.READ, Permission.ALLOW, "*", PatternType.PREFIXED)
 WRITES = AclBinding(
-    ResourceType.TOPIC, "orders", PatternType.PREFIXED, "User:b", "10.0.0.1", Operation.WRITE, Permission.DENY
+    ResourceType.TOPIC, "orders", "User:b", Operation.WRITE, Permission.DENY, "10.0.0.1", PatternType.PREFIXED
 )
-CLUSTER = AclBinding(
-    ResourceType.CLUSTER, "kafka-cluster", PatternType.LITERAL, "User:a", "*", Operation.ALL, Permission.ALLOW
-)
+CLUSTER = AclBinding(ResourceType.CLUSTER, "kafka-cluster", "User:a", Operation.ALL)
 ROWS = {row.key: row for row in producer_rows(parts_of())}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from penstock.messages.admin_apis import DESCRIBE_CLUSTER
 from penstock.messages.cluster import ClusterInfo, NodeStanding
 from penstock.messages.metadata import BrokerInfo
 from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo
+from penstock.node import main as launch
 from penstock.testing.cluster import TEST_CONFIG
 from penstock.testing.layout import Layout, new_layout
 from penstock.wire.message_codec import response_codec
@@ -50,6 +52,17 @@ def test_a_new_node_could_start_once_it_is_formatted(layout: Layout, capsys: pyt
     format_node(load_config(str(layout.config_path(0))), CLUSTER, OsFileSystem(), system_ids())
     assert main(str(layout.config_path(0))) == 0
     assert capsys.readouterr().out.endswith("node 0 could start; no warnings\n")
+
+
+def test_for_scripts_it_is_one_document(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(layout.config_path(0))
+    assert main(path, as_json=True) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["config"], found["node_id"], len(found["warnings"])) == (path, 0, 1)
+    assert found["state"].startswith("could start once") and len(found["listeners"]) >= 3
+    assert launch(["check", "--config", path + ".not", "--json"]) == 2
+    error = json.loads(capsys.readouterr().err)["error"]
+    assert (error["name"], error["exit_code"]) == ("ConfigError", 2) and "no such configuration" in error["message"]
 
 
 def test_a_node_that_runs_is_said_to_run(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:

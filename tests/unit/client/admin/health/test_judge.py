@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +42,14 @@ def standing(node: int, change: Callable[[NodeStanding], NodeStanding]) -> Clust
     """The view of a broker that says something else of itself."""
     found = view(node)
     return replace(found, standing=change(found.standing))
+
+
+def test_the_remedy_of_a_failed_log_dir_is_that_of_its_runbook() -> None:
+    failed = standing(0, lambda own: replace(own, failed_log_dirs=("/data/1",)))
+    remedy = check(judge(views(failed, view(1), view(2)), QUORUM), "log dirs").remedy
+    runbook = (Path(__file__).resolve().parents[5] / "ops" / "runbooks" / "PenstockFailedLogDir.md").read_text()
+    for step in ("penstock node format", "penstock node start", "--lost-log-dirs"):
+        assert step in remedy and step in runbook
 
 
 def test_a_cluster_without_a_fault_is_healthy_in_every_check() -> None:

@@ -138,7 +138,7 @@ def test_without_the_right_each_part_says_that_it_is_not_seen_and_one_line_which
     rights = check(health, "rights")
     assert health.status == "healthy" and rights.status == "warning"
     assert "does not see the quorum; certificates, versions, settings" in rights.summary
-    assert "penstock acls add User:NAME --operation describe --cluster" in rights.remedy
+    assert "penstock acls create User:NAME --operation describe --cluster" in rights.remedy
     for name in ("quorum", "certificates", "versions", "settings", "disk use", "disks", "log dirs"):
         assert check(health, name).summary == "not seen: a right is missing (see rights)"
     assert "of those that this user may describe" in check(health, "groups").summary

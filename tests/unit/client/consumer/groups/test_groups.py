@@ -666,3 +666,20 @@ def test_a_failed_automatic_commit_is_in_the_log(caplog: pytest.LogCaptureFixtur
         assert "group g: a commit:" in caplog.text
 
     played(story)
+
+
+@pytest.mark.parametrize("call", ["poll", "__anext__"])
+def test_a_consumer_of_a_group_that_reads_nothing_says_so_at_once(call: str) -> None:
+    """It would poll nothing for ever; Kafka's raises IllegalStateException."""
+
+    async def story(stage: GroupStage) -> None:
+        async with stage.consumer() as consumer:
+            with pytest.raises(SubscriptionError, match=r"reads nothing; subscribe\(\['orders'\]\) or assign"):
+                await getattr(consumer, call)()
+            await consumer.assign([T[0]])
+            await getattr(consumer, call)()
+            await consumer.unsubscribe()
+            with pytest.raises(SubscriptionError, match="reads nothing"):
+                await getattr(consumer, call)()
+
+    played(story)
