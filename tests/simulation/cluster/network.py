@@ -256,7 +256,7 @@ class Network:
         self._give_up_later(lambda e: e in lost)
 
     def power_back(self, machine: str) -> None:
-        """What was sent to it meanwhile is sent again by the peer's system, and answered by a reset."""
+        """The systems of its peers send again what it did not hear, and get a reset."""
         self.without_power.discard(machine)
         for exchange in [e for e in self._live if machine in e.route[0]]:
             is_of_the_dead = exchange.server is not None and not exchange.server.is_alive

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -315,6 +316,7 @@ def test_batches_that_no_look_up_can_decode_write_one_line_for_a_partition_now_a
     async def main() -> None:
         broker = ColdBroker("/d")
         (made,) = broker.partitions.values()
+        made.log.update_config(replace(made.log.config, record_validation="headers"))
         junk = pack_batch(read_header(build_batch([b"v"], timestamps_ms=T + 100)), b"\xff" * 30)
         for _ in range(40):
             made.append_as_leader(junk, 1, 0, T)
