@@ -13,6 +13,7 @@ from broker.coordination.held_memory import ShardMemory
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, TopicFacts, Turn
+from broker.coordination.watched_time import WatchedTimeKey, WatchedTimeValue
 from broker.groups.group_config import GroupConfig
 from broker.groups.offsets.committed_offsets import CommittedOffsets
 from broker.groups.offsets.offset_groups import OffsetExpiry
@@ -131,6 +132,8 @@ class OffsetsShard:
         self.epochs: dict[int, int] = {}
         """The last one of each producer that wrote."""
         self.portions = 0
+        self._mark: tuple[WatchedTimeKey, WatchedTimeValue] | None = None
+        """The last record of watched time that was due, which the shard's log has in front of a turn's records."""
         self._new()
 
     def _new(self) -> None:
@@ -159,12 +162,15 @@ class OffsetsShard:
         if compacted:
             self.log = compacted_log(self.log)
         self._new()
+        if self._mark is not None:
+            self.offsets.watched.replay(*self._mark)
         for one in self.log:
             if isinstance(one, Marker):
                 self.offsets.state.replay_end(one.producer_id, one.is_committed)
             else:
                 self._replay_bytes(*one)
         self.offsets.loaded(self.turn())
+        self._keep_mark(is_written=False)
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
@@ -184,9 +190,14 @@ class OffsetsShard:
         while (due_ms := self.timers.next_ms) is not None and due_ms <= end_ms:
             self.now_ms = max(self.now_ms, due_ms)
             for action in self.timers.take_due(self.now_ms):
+                before = len(self.log)
                 action(self.turn())
+                self._keep_mark(is_written=len(self.log) > before)
                 self.portions += 1
         self.now_ms = end_ms
+
+    def _keep_mark(self, *, is_written: bool) -> None:
+        self._mark = self.offsets.watched.mark(is_written=is_written) or self._mark
 
     def topics_changed(self, *names: str) -> None:
         self.offsets.image_changed(self.turn(), names)
@@ -203,6 +214,7 @@ class OffsetsShard:
             assert len(self.log) == before
             assert turn.answers == []
             raise
+        self._keep_mark(is_written=len(self.log) > before)
         ((ticket, answer),) = turn.answers
         assert ticket == "ticket"
         return answer

@@ -189,7 +189,8 @@ class ShareInvariants:
             "fetch sessions": watched(broker.session_memory),
         }
         if machine.config.kafka_listeners and machine.kafka is not None:
-            self._all["elements"] = watched(machine.kafka.elements)
+            elements = machine.kafka.elements
+            self._all |= {"few elements": watched(elements.light), "many elements": watched(elements.heavy)}
         self._connections = machine.kafka_connections
         self._waiting: dict[int, tuple[Any, float]] = {}
         """Waiters by identity, and since when."""

@@ -46,7 +46,7 @@ def a_log_has_rolled_and_a_name_is_not_durable(scene: Scene) -> None:
     machine, partition = scene.follower
     log = partition.log
     log.roll()
-    machine.disk.directory_at(log.directory).durable.pop(f"{log.segments[0].base_offset:020d}.log")
+    machine.disk.directory_at(log.directory).durable.pop(f"{log.segments[0].base_offset:020d}.log", None)
 
 
 def _refuse(scene: Scene, content: bytes, *, is_taken_back: bool) -> None:
@@ -107,11 +107,12 @@ def a_leader_counts_a_fetch_in_an_earlier_epoch(scene: Scene) -> None:
 def one_joins_that_has_not_fetched(scene: Scene) -> None:
     partition, known = scene.leader[1], scene.registration
     assert partition.leading is not None
-    follower = next(iter(partition.leading.followers))
-    partition.leading.isr -= {follower}
+    follower, before = next(iter(partition.leading.followers)), partition.leading.isr
+    partition.leading.isr = before - {follower}
     members = (IsrMember(follower, 1_000_000),)
     data = AlterPartitionData(known.topic_id, 0, known.leader_epoch, known.partition_epoch, members)
     scene.invariants.claims.wanted(partition, data)
+    partition.leading.isr = before
 
 
 def a_producer_waits_where_nobody_leads(scene: Scene) -> None:

@@ -44,5 +44,5 @@ def test_the_groups_of_a_seed_leave_the_rest_of_its_plan_as_it_is() -> None:
     assert 20 <= len(grouped) <= 40 and {len(group.members) for plan in grouped for group in plan.groups} >= set(
         range(1, 7)
     )
-    others = [plan for plan in plans if not (plan.groups or plan.processings or plan.sinks)]
+    others = [plan for plan in plans if not (plan.groups or plan.processings or plan.sinks or plan.calendars)]
     assert others and not {key for plan in others for key in plan.config} & set(CONFIG)

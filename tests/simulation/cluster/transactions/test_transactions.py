@@ -62,6 +62,6 @@ def test_the_transactions_of_a_seed_leave_the_rest_of_its_plan_as_it_is() -> Non
     assert {(each.is_committed, each.by_ranges) for plan in found for each in plan.stable_readers} == {
         (is_committed, by_ranges) for is_committed in (False, True) for by_ranges in (False, True)
     }
-    others = [plan for plan in plans if not (plan.transactors or plan.processings or plan.sinks)]
+    others = [p for p in plans if not (p.transactors or p.processings or p.sinks or p.calendars)]
     keys = {key for plan in others for key in plan.config}
     assert not any(key.startswith("transaction.") for key in keys)
