@@ -43,10 +43,15 @@ def a_recovery_point_above_the_disk(scene: Scene) -> None:
 
 
 def a_log_has_rolled_and_a_name_is_not_durable(scene: Scene) -> None:
-    machine, partition = scene.follower
-    log = partition.log
-    log.roll()
-    machine.disk.directory_at(log.directory).durable.pop(f"{log.segments[0].base_offset:020d}.log", None)
+    """A little later than other lies: with this step a look at all disks is due, which would find it first."""
+
+    def tell() -> None:
+        machine, partition = scene.follower
+        log = partition.log
+        log.roll()
+        machine.disk.directory_at(log.directory).durable.pop(f"{log.segments[0].base_offset:020d}.log")
+
+    scene.world.at(scene.world.scheduler.now_s + 0.01, tell)
 
 
 def _refuse(scene: Scene, content: bytes, *, is_taken_back: bool) -> None:
