@@ -8,7 +8,8 @@ suspended machine is no jump: the time since boot includes it.
 A clock that is wrong from the start never jumps. So a broker tells its calendar to the controller, which compares it
 with those of the other brokers (`metadata/controller/calendars.py`). Nothing is deleted by age before its first
 verdict, nor while the verdict is that this calendar is apart. A clock that has jumped and now agrees with other brokers
-is right. Where there is no other broker, only jumps are seen.
+is right. Where there is no other broker, only jumps are seen; the first broker of a cluster waits again once there are
+others.
 
 A leader stamps, too: markers, and the records of a topic with LogAppendTime; and it holds producers' times against its
 own. A stamp of 1970 would make new records old for every broker. So `StampClock` goes on from the calendar of most
@@ -65,7 +66,7 @@ class WallClockGuard:
         self.off_ms = 0
         """By so much this calendar is ahead of the middle one of the brokers."""
         self._has_jumped = self._is_apart = False
-        self._waits = is_compared
+        self._waits, self._was_alone = is_compared, False
         self._told_offset_ms = self._offset_ms
         """From the time since boot to the calendar that the controller was told last. The clock may jump BEFORE the
         verdict comes, which is not over the calendar of then."""
@@ -98,7 +99,9 @@ class WallClockGuard:
         """The controller has compared this calendar with those of the other brokers."""
         self.off_ms = off_ms
         if verdict is CalendarVerdict.UNSETTLED:
+            self._waits = self._waits or self._was_alone  # there are others by now, who have not told theirs
             return
+        self._was_alone = verdict is CalendarVerdict.ALONE
         self._note_most(verdict, off_ms)
         was_believed, self._waits = self.is_believed, False
         self._is_apart = verdict is CalendarVerdict.APART

@@ -162,6 +162,8 @@ def run(goes_on: Callable[[int], bool], directory: Path, seed: int, say: Callabl
         loop.drain()
         clocks.all_right()
         wrong = loop.wrong + kept.ends()
+        starts = watcher.beginning_offsets(PLACES)
+        wrong += [f"{place}: the log begins at {start}" for place, start in starts.items() if start]
         copied = Counter(int(value) for value in values_of(cluster.bootstrap, "out"))
         wrong += [f"output {number}: {copied[number]} times" for number in range(loop.fed) if copied[number] != 1]
         wrong += [f"output {number} is strange" for number in copied if not 0 <= number < loop.fed]

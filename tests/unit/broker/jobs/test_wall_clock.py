@@ -174,6 +174,17 @@ def test_most_brokers_that_are_set_back_are_followed() -> None:
     assert guard.stamps.wall_ms() == clock.wall_ms()
 
 
+def test_the_first_broker_of_a_cluster_waits_again_until_the_others_have_told_their_calendars() -> None:
+    guard, clock = compared()
+    judge(guard, Verdict.ALONE, 0)
+    assert believed(guard, clock)
+    judge(guard, Verdict.UNSETTLED, 0)
+    assert guard.believed_wall_ms() is None
+    judge(guard, Verdict.AGREES, 0)
+    judge(guard, Verdict.UNSETTLED, 0)
+    assert believed(guard, clock)
+
+
 @pytest.mark.parametrize("verdict", [Verdict.ALONE, Verdict.UNSPECIFIED])
 def test_a_broker_without_others_to_compare_with_stamps_by_its_own_calendar(verdict: Verdict) -> None:
     guard, clock = compared()
