@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -13,6 +14,7 @@ from penstock.errors import (
     GroupMaxSizeReachedError,
     InvalidRegularExpressionError,
     InvalidTopicError,
+    NetworkError,
     TimedOutError,
     UnknownTopicOrPartitionError,
 )
@@ -45,6 +47,20 @@ def test_a_refusal_is_raised_by_polls_and_joining_is_tried_again() -> None:
         assert await stage.settle(a) == [40]
 
     played(story)
+
+
+def test_a_silence_of_the_coordinator_is_told_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(stage: GroupStage) -> None:
+        a = await stage.member()
+        assert await stage.settle(a) == [40]
+        stage.coordinator.fail("ConsumerGroupHeartbeat", *[NetworkError("refused")] * 60)
+        await a.poll(timeout_ms=120_000)
+
+    with caplog.at_level(logging.INFO, "penstock.client.consumer.groups.heartbeat_sender"):
+        played(story)
+    silent, again = caplog.messages
+    assert silent.startswith("group g: no heartbeat is answered for ") and "refused" in silent
+    assert again == "group g: the coordinator answers again"
 
 
 @pytest.mark.parametrize("polls_again", [True, False])
