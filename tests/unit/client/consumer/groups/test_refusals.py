@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from penstock import TopicPartition
+from penstock import AsyncConsumer, TopicPartition
 from penstock.errors import (
     CoordinatorNotAvailableError,
     FencedInstanceIdError,
@@ -61,6 +61,25 @@ def test_a_silence_of_the_coordinator_is_told_once_and_so_is_its_end(caplog: pyt
     silent, again = caplog.messages
     assert silent.startswith("group g: no heartbeat is answered for ") and "refused" in silent
     assert again == "group g: the coordinator answers again"
+
+
+def test_brokers_that_are_away_are_no_connections_until_they_answer_again() -> None:
+    async def story(stage: GroupStage) -> None:
+        def connections(a: AsyncConsumer) -> float:
+            return next(metric.value for metric in a.metrics() if metric.name == "connection-count")
+
+        a = await stage.member()
+        assert await stage.settle(a) == [40] and connections(a) == 2
+        for node_id in stage.cluster.node_ids:
+            stage.cluster.stop_node(node_id)
+        await a.poll(timeout_ms=30_000)
+        assert connections(a) == 0
+        for node_id in stage.cluster.node_ids:
+            stage.cluster.start_node(node_id)
+        await a.poll(timeout_ms=30_000)
+        assert connections(a) == 2
+
+    played(story)
 
 
 @pytest.mark.parametrize("polls_again", [True, False])
