@@ -123,12 +123,13 @@ class GroupReading:
         level = self.isolation_level
         member = Consumer(bootstrap, group_id=self.group, auto_offset_reset=reset, isolation_level=level)
         with leaves_first(), member as consumer:
-            wait = ConsumeWait(consumer, bootstrap, NO_PARTITION)
+            wait = ConsumeWait(consumer, bootstrap)
             with patience(wait.standing, wait.reason):
                 with Admin(bootstrap) as admin:
                     for topic in self.topics:
                         admin.describe_topic(topic)
                 consumer.subscribe(self.topics)
+                wait.otherwise = NO_PARTITION
                 ends = GroupEnds(consumer) if self.exit_at_end else None
                 while (not self.count or wait.printed < self.count) and not (ends and ends.are_reached()):
                     left = self.count - wait.printed if self.count else None

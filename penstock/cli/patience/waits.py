@@ -39,7 +39,7 @@ class ConsumeWait:
         self, consumer: Consumer, bootstrap: str, otherwise: str = "no broker has described the topics yet"
     ) -> None:
         """`otherwise`: why it has no partitions."""
-        self._consumer, self._otherwise = consumer, otherwise
+        self._consumer, self.otherwise = consumer, otherwise
         self._reasons = Reasons(bootstrap)
         self._has_told_end = False
         self.is_printing = False
@@ -51,7 +51,7 @@ class ConsumeWait:
     def reason(self) -> str:
         waits, count = self._consumer.waiting_for(), len(self._consumer.assignment())
         if waits or not count:
-            return self._reasons.of(waits, self._otherwise)
+            return self._reasons.of(waits, self.otherwise)
         if not self._has_told_end:
             self._has_told_end = True
             note(f"penstock: {count} partitions are read to their ends; waiting for new records")

@@ -78,8 +78,8 @@ class ClientConnections:
 
     @property
     def count(self) -> int:
-        """The addresses that have a connection; may be asked in any thread."""
-        return len(self._made)
+        """The addresses to which there is a connection now; may be asked in any thread."""
+        return sum(connection.is_connected for connection in tuple(self._made.values()))
 
     def throttle_times_ms(self) -> tuple[int, int]:
         """The waits that brokers told, in all and at most after one call; may be called in any thread."""

@@ -40,6 +40,9 @@ def process(
     (TypeError, NameError, a wrong return): HandlerError ends the call at once. Any other: it is tried again `retries`
     times, and then ProcessingError ends the call. Whatever ends it, no record is lost.
 
+    Options: batch_records=None, dead_letters=None, dead_letter_errors=(ValueError, LookupError, ArithmeticError),
+    retries=9, backoff_ms=100, backoff_max_ms=10000, delay_ms=0 (docs/processing.md explains them).
+
     `batch_records` bounds a transaction. With `delay_ms`, a record is processed no sooner than so long after its
     timestamp. It returns once `stop`, a `threading.Event`, is set, after the transaction under way; Ctrl-C aborts that
     one. With `metrics_port`, Prometheus finds its counts at that port of 127.0.0.1 while it runs. A `RecordProcessor`

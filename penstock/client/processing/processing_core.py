@@ -43,10 +43,13 @@ from penstock.errors import (
     ConfigError,
     FatalProducerError,
     HandlerError,
+    InvalidTopicError,
+    MessageTooLargeError,
     PenstockError,
     TimedOutError,
     TransactionAbortedError,
     TransactionStateError,
+    UnknownTopicOrPartitionError,
 )
 from penstock.types import TopicPartition
 
@@ -60,6 +63,8 @@ SHORT_MS: Final = 1_000
 
 OUTAGES: Final = (TimedOutError, BootstrapError, BufferExhaustedError)
 """The brokers do not answer: the batch is tried again, as one whose handler's world is away."""
+REFUSALS: Final = (AuthorizationFailedError, InvalidTopicError, MessageTooLargeError, UnknownTopicOrPartitionError)
+"""Errors of a send that are about the one record."""
 
 _log = logging.getLogger(__name__)
 
@@ -281,6 +286,10 @@ class ProcessingCore:
             await self.clients.send(outputs)
         except (TypeError, ValueError) as error:
             raise HandlerError(f"{place_of(record)}: what the handler returned cannot be sent: {error}") from error
+        except REFUSALS as error:
+            topics = ", ".join(sorted({output.topic for output in outputs}))
+            error.add_note(f"{place_of(record)}: what was to be sent for this record to {topics} is refused")
+            raise
 
     # -- the end of a transaction --------------------------------------------------------------------------------------
 

@@ -101,11 +101,13 @@ class Verdicts:
                 return Bury(config.dead_letters)
             return _end(ProcessingError(f"{raised}; dead_letters='TOPIC' puts such records aside"), error)
         if fault is Fault.PROGRAM:
-            text = f"{place_of(record)}: {error}" if isinstance(error, HandlerError) else raised
+            wrong = "the program is wrong, and nothing of the batch is written"
+            if isinstance(error, HandlerError):
+                return _end(HandlerError(f"{place_of(record)}: {error}: {wrong}"), error)
             return _end(
                 HandlerError(
-                    f"{text}: the program is wrong, and nothing of the batch is written. Where a record can cause this"
-                    f" error, name {type(error).__name__} in dead_letter_errors"
+                    f"{raised}: {wrong}. Where a record can cause this error, name {type(error).__name__} in"
+                    " dead_letter_errors"
                 ),
                 error,
             )

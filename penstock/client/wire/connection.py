@@ -140,6 +140,11 @@ class Connection:
         self.reach = Reachability(origin)
         self._channel = channel
 
+    @property
+    def is_connected(self) -> bool:
+        """True while the transport has a connection, as far as it has heard; may be asked in any thread."""
+        return self._channel.is_connected
+
     async def call(self, api: Api[Q, A], request: Q, timeout_ms: int) -> A:
         """The answer of one call, which is made when the broker wants calls of this client again."""
         left_ms = await self.throttle.wait(timeout_ms, is_change=api.changes_partitions)

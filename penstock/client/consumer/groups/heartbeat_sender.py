@@ -22,6 +22,9 @@ from penstock.tasks import watch
 ATTEMPT_MS = 10_000
 """One heartbeat is given up after so long, well within a session (45 s by default), and begun anew."""
 
+UNANSWERED_MS = 5_000
+"""The log tells of a coordinator that has not answered for so long, once."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -57,6 +60,9 @@ class HeartbeatSender:
         self.polled_ms = clock.now_ms()
         self.in_poll = False  # a poll that waits for records is a sign of life
         self.sent = 0
+        self._unanswered_ms: int | None = None
+        """The time of the first heartbeat that nobody has answered."""
+        self._is_told = False
         self._running: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
         self._ended = asyncio.Event()
@@ -98,14 +104,31 @@ class HeartbeatSender:
 
     async def _send(self, request: ConsumerGroupHeartbeatRequest) -> None:
         self.sent += 1
+        sent_ms = self._clock.now_ms()
         try:
             answer = await self._service.heartbeat(request, self._clock.now_ms() + self._attempt_ms)
         except ApiError as error:
             _log.debug("group %s: heartbeat: %s", request.group_id, error)
+            self._maybe_tell(request.group_id, error, sent_ms)
             self._member.on_error(error, self._clock.now_ms())
         else:
+            if self._is_told:
+                _log.info("group %s: the coordinator answers again", request.group_id)
+            self._unanswered_ms, self._is_told = None, False
             self._member.on_answer(answer, self._clock.now_ms())
         self._owner.on_changed()
+
+    def _maybe_tell(self, group_id: str, error: ApiError, sent_ms: int) -> None:
+        """A consumer without brokers gets no records, which looks as if there were none: the log tells them apart."""
+        if not isinstance(error, RequestTimedOutError):
+            self._unanswered_ms, self._is_told = None, False
+            return
+        if self._unanswered_ms is None:
+            self._unanswered_ms = sent_ms
+        silent_ms = self._clock.now_ms() - self._unanswered_ms
+        if silent_ms >= UNANSWERED_MS and not self._is_told:
+            self._is_told = True
+            _log.warning("group %s: no heartbeat is answered for %d s: %s", group_id, silent_ms // 1000, error)
 
     def _leave_unpolled(self) -> None:
         before = self._member.state

@@ -20,12 +20,14 @@ from penstock.client.processing.processing_statistics import ProcessingStatistic
 from penstock.errors import (
     ConfigError,
     HandlerError,
+    MessageTooLargeError,
     ProcessingError,
     ProducerFencedError,
     RetryLater,
     TimedOutError,
     TopicAuthorizationFailedError,
     TransactionAbortedError,
+    UnknownTopicOrPartitionError,
 )
 from tests.support.client_environment import still_environment
 from tests.support.processing_world import AsyncFace, World, WorldConsumer, WorldProducer
@@ -351,6 +353,17 @@ def test_a_wrong_return_ends_the_run_at_once_and_buries_nothing(runner: MakeRunn
     with pytest.raises(HandlerError, match="a handler returns an Output") as raised:
         runner(world, lambda record: returned, dead_letters="dead").run()
     assert isinstance(raised.value, TypeError) and isinstance(raised.value, ProcessingError)
+    assert "dead_letter_errors" not in str(raised.value), "to name HandlerError would bury what a mistake has returned"
+    assert not world.written and not world.committed
+
+
+@pytest.mark.parametrize("kind", [MessageTooLargeError, UnknownTopicOrPartitionError])
+def test_an_output_that_is_refused_names_the_record_it_was_made_of(runner: MakeRunner, kind: type[Exception]) -> None:
+    world = world_of(b"1")
+    world.fail("send", kind("no"))
+    with pytest.raises(kind) as raised:
+        runner(world, dead_letters="dead").run()
+    assert raised.value.__notes__ == ["in-0, offset 0: what was to be sent for this record to out is refused"]
     assert not world.written and not world.committed
 
 

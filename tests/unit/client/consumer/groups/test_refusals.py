@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
-from penstock import TopicPartition
+from penstock import AsyncConsumer, TopicPartition
 from penstock.errors import (
     CoordinatorNotAvailableError,
     FencedInstanceIdError,
     GroupMaxSizeReachedError,
     InvalidRegularExpressionError,
     InvalidTopicError,
+    NetworkError,
     TimedOutError,
     UnknownTopicOrPartitionError,
 )
@@ -43,6 +45,39 @@ def test_a_refusal_is_raised_by_polls_and_joining_is_tried_again() -> None:
             with pytest.raises(GroupMaxSizeReachedError, match="it has 2 members"):
                 await a.poll(timeout_ms=5_000)
         assert await stage.settle(a) == [40]
+
+    played(story)
+
+
+def test_a_silence_of_the_coordinator_is_told_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(stage: GroupStage) -> None:
+        a = await stage.member()
+        assert await stage.settle(a) == [40]
+        stage.coordinator.fail("ConsumerGroupHeartbeat", *[NetworkError("refused")] * 60)
+        await a.poll(timeout_ms=120_000)
+
+    with caplog.at_level(logging.INFO, "penstock.client.consumer.groups.heartbeat_sender"):
+        played(story)
+    silent, again = caplog.messages
+    assert silent.startswith("group g: no heartbeat is answered for ") and "refused" in silent
+    assert again == "group g: the coordinator answers again"
+
+
+def test_brokers_that_are_away_are_no_connections_until_they_answer_again() -> None:
+    async def story(stage: GroupStage) -> None:
+        def connections(a: AsyncConsumer) -> float:
+            return next(metric.value for metric in a.metrics() if metric.name == "connection-count")
+
+        a = await stage.member()
+        assert await stage.settle(a) == [40] and connections(a) == 2
+        for node_id in stage.cluster.node_ids:
+            stage.cluster.stop_node(node_id)
+        await a.poll(timeout_ms=30_000)
+        assert connections(a) == 0
+        for node_id in stage.cluster.node_ids:
+            stage.cluster.start_node(node_id)
+        await a.poll(timeout_ms=30_000)
+        assert connections(a) == 2
 
     played(story)
 
