@@ -44,6 +44,8 @@ from storage.log_config import LogConfig
 
 _log = logging.getLogger(__name__)
 
+LOOK_NS = 1_000_000
+"""The event loop looks at the records of one request for so long, whatever its partitions; then a thread does."""
 THREADS_MAX = 8
 """Each may hold a few times MAX_UNPACKED_BYTES."""
 
@@ -105,7 +107,7 @@ class ProduceConverter:
         body = request.body
         if not isinstance(body, ProduceRequest):
             return None
-        work, now_ms = [], self._clock.wall_ms()
+        work, now_ms, until_ns = [], self._clock.wall_ms(), self._clock.now_ns() + LOOK_NS
         for index, (key, topic_id, records) in enumerate(body.partitions):
             config = self._config_of(key, topic_id)
             if config is None or (self._may_write is not None and not self._may_write(request, key.topic)):
@@ -117,7 +119,7 @@ class ProduceConverter:
                 if measured is not records:
                     records = bytes(measured)
                     body.partitions[index] = body.partitions[index]._replace(records=records)
-            seen = None if is_measured else seen_at_once(records, config)
+            seen = None if is_measured or self._clock.now_ns() >= until_ns else seen_at_once(records, config)
             if seen is not None:
                 records = seen
                 body.partitions[index] = body.partitions[index]._replace(records=records)
