@@ -1,7 +1,8 @@
 """Holds answers until the log is committed up to where it ended when they were decided, or until their time is up.
 
 One waiter of the partition for all answers of a tick. If the commit fails, or takes longer than `timeout_ms`, they get
-an error instead, and nobody knows whether their records will be committed. They get one, too, if this broker may be
+an error instead, and nobody knows whether their records will be committed. So do errors, which were decided on what may
+never be committed: who is told to be fenced ends for good. They get one, too, if this broker may be
 deposed by then: the lease is looked at last, AFTER the commit. Not here: the appends (led_shard.py).
 """
 
@@ -44,12 +45,8 @@ class _Held:
 
     def _told(self, error: ApiError | None) -> None:
         answers, self.answers = self.answers, []
-        if error is not None:
-            why = not_committed(error)
-            answer_all([(ticket, answer if isinstance(answer, ApiError) else why) for ticket, answer in answers])
-            return
-        deposed = self.deposed()
-        answer_unless(answers, None if deposed is None else not_committed(deposed))
+        why = error or self.deposed()
+        answer_unless(answers, None if why is None else not_committed(why))
 
 
 class CommitBarrier:

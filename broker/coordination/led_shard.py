@@ -227,8 +227,8 @@ class LedShard:
         core, until_ns = self.core, clock.now_ns() + BUDGET_NS
         for action in core.timers.take_due(clock.now_ms()):
             self._take_turn(action)
-            if self.core is not core or clock.now_ns() >= until_ns:
-                break
+            if self.core is not core or clock.now_ns() >= until_ns or self.log.refusal() is not None:
+                break  # a timer that is taken and may not write would be lost
         self._arm()
 
     # -- load, throw away, close ---------------------------------------------------------------------------------------

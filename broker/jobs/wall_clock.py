@@ -96,7 +96,10 @@ class WallClockGuard:
         return wall_ms
 
     def judged(self, verdict: CalendarVerdict, off_ms: int) -> None:
-        """The controller has compared this calendar with those of the other brokers."""
+        """The controller has compared this calendar with those of the other brokers. One of an older release compares
+        none; so what a newer one has found stays."""
+        if verdict is CalendarVerdict.UNSPECIFIED and self._most_offset_ms is not None:
+            return
         self.off_ms = off_ms
         if verdict is CalendarVerdict.UNSETTLED:
             self._waits = self._waits or self._was_alone  # there are others by now, who have not told theirs

@@ -30,6 +30,10 @@ MARGIN: Final = 50
 """Clocks may differ by one part in so many; those of real machines differ by one in some thousands."""
 
 
+WAITING_MAX: Final = 64
+"""Grants that are kept until their metadata is acted on; a session has a few heartbeats."""
+
+
 class Grant(NamedTuple):
     """One answer of the controller. `silent_ms`: it had not heard from a majority for so long."""
 
@@ -47,25 +51,32 @@ class LeadLease:
         """`read_offset`: the metadata up to it is acted on here. `boot_ms` is the machine's clock (clock.py)."""
         self._length_ms, self.now_ms, self._read_offset = length_ms, boot_ms, read_offset
         self._until_ms = 0
-        self._waiting: tuple[int, int] | None = None
-        """A lease until then, once the metadata up to that offset is acted on. The one before is good meanwhile."""
+        self._waiting: list[tuple[int, int]] = []
+        """A lease until then, once the metadata up to that offset is acted on. The one before is good meanwhile. All
+        are kept: while leaderships go one after the other, the newest one is never reached by a broker that is slow."""
 
     def is_held(self) -> bool:
         """True while this broker may answer for what it leads."""
-        if self._waiting is not None and self._read_offset() >= self._waiting[1]:
-            self._until_ms, self._waiting = max(self._until_ms, self._waiting[0]), None
+        if self._waiting:
+            read_offset = self._read_offset()
+            ready = [until_ms for until_ms, must_have_read in self._waiting if read_offset >= must_have_read]
+            if ready:
+                self._until_ms = max(self._until_ms, *ready)
+                self._waiting = [one for one in self._waiting if read_offset < one[1]]
         return self.now_ms() < self._until_ms
 
     def granted(self, grant: Grant) -> None:
         """The controller has answered a heartbeat, and lets this broker serve."""
         length_ms = min(self._length_ms, grant.session_timeout_ms or self._length_ms)
         until_ms = grant.sent_ms - grant.silent_ms + length_ms - length_ms // MARGIN
-        self.is_held()  # takes what has waited until now
-        self._waiting = until_ms, grant.must_have_read
+        now_ms = self.now_ms()
+        self._waiting = [one for one in self._waiting if one[0] > now_ms][: WAITING_MAX - 1]
+        self._waiting.append((until_ms, grant.must_have_read))
+        self.is_held()  # takes what waits no more
 
     def give_up(self) -> None:
         """BEFORE this broker asks for anything by which others may lead at once."""
-        self._until_ms, self._waiting = 0, None
+        self._until_ms, self._waiting = 0, []
 
     def __repr__(self) -> str:
         return f"LeadLease(until {self._until_ms} ms, waiting {self._waiting})"

@@ -23,6 +23,8 @@ from penstock.messages.nodes.brokers import CalendarVerdict
 CALENDARS_APART_MS: Final = 60 * 60 * 1000
 """More than a time service ever corrects at once, less than any retention that a person sets; brokers count as much as
 a jump of their own clock (JUMP_MS_MAX)."""
+CALENDAR_MS_MAX: Final = 1 << 61
+"""A calendar that is further off counts as this, so that the difference of any two has 64 bits."""
 
 
 class BrokerCalendars:
@@ -34,7 +36,8 @@ class BrokerCalendars:
 
     def told(self, broker_id: int, calendar_ms: int, now_ms: int) -> None:
         """Keeps the calendar of a heartbeat; 0: the broker tells none."""
-        self._offsets_ms[broker_id] = calendar_ms - now_ms if calendar_ms else None
+        bounded_ms = min(max(calendar_ms, -CALENDAR_MS_MAX), CALENDAR_MS_MAX)
+        self._offsets_ms[broker_id] = bounded_ms - now_ms if calendar_ms else None
 
     def judge(self, broker_id: int, live: Iterable[int], registered: Iterable[int]) -> tuple[CalendarVerdict, int]:
         """The verdict over one of the live brokers, and by how much its calendar is ahead of the middle one."""

@@ -20,7 +20,7 @@ from itertools import chain, pairwise
 
 from penstock.errors import CorruptMessageError, MessageTooLargeError, UnsupportedCompressionTypeError
 from penstock.record.equal_run import MIN_RUN_RECORDS, EqualRun, deltas_of, take_equal_run
-from penstock.record.varint import decode_varint, decode_zigzag
+from penstock.record.varint import MAX_VARLONG_BYTES, decode_varint, decode_zigzag
 from penstock.record.verifier import room_fault
 
 HeaderTuple = tuple[tuple[str, bytes | None], ...]
@@ -175,16 +175,16 @@ def _check_null(zigzag: int) -> None:
         raise CorruptMessageError(f"a key or value has the negative length {zigzag >> 1 ^ -1}")
 
 
-def decode_headers(data: bytes, at: int) -> tuple[HeaderTuple, int]:
-    """The headers at `at` (their count first), and the position after them."""
-    count, at = decode_varint(data, at)
+def decode_headers(data: bytes, at: int, length_bytes_max: int = MAX_VARLONG_BYTES) -> tuple[HeaderTuple, int]:
+    """The headers at `at` (their count first), and the position after them. No length may have more bytes."""
+    count, at = decode_varint(data, at, length_bytes_max)
     if not 0 <= count <= (len(data) - at) // 2:
         raise CorruptMessageError(f"a record says that it has {count} headers")
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
-        name_len, at = decode_varint(data, at)
+        name_len, at = decode_varint(data, at, length_bytes_max)
         name, at = _field(data, at, name_len)
-        value_len, at = decode_varint(data, at)
+        value_len, at = decode_varint(data, at, length_bytes_max)
         value: bytes | None = None
         if value_len != -1:
             value, at = _field(data, at, value_len)

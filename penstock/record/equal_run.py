@@ -16,7 +16,7 @@ from struct import iter_unpack
 from typing import NamedTuple
 
 from penstock.errors import CorruptMessageError
-from penstock.record.varint import TABLE_LIMIT, VARINTS, WIDTH_LIMITS, decode_varint, decode_zigzag
+from penstock.record.varint import MAX_VARINT_BYTES, TABLE_LIMIT, VARINTS, WIDTH_LIMITS, decode_varint, decode_zigzag
 
 MIN_RUN_RECORDS = 16
 """A shorter equal run is cheaper in the loop."""
@@ -56,6 +56,12 @@ class _Shape:
     value_len: int
     stride: int
 
+    @property
+    def has_short_lengths(self) -> bool:
+        """True if no length and no offset delta has more bytes than 32 bits need."""
+        places = (self.time_at - 1, 0), (self.key_length_at, self.offset_at), (self.key_at, self.key_length_at)
+        return all(stop - at <= MAX_VARINT_BYTES for stop, at in (*places, (self.value_at, self.value_length_at)))
+
 
 def take_equal_run(data: bytes, at: int, end: int, count: int) -> EqualRun | None:
     """The leading ones of the `count` records at `at` that have the first one's shape; None if they are few."""
@@ -75,9 +81,10 @@ def take_equal_run(data: bytes, at: int, end: int, count: int) -> EqualRun | Non
 
 def leading_equal_records(data: bytes, at: int, end: int, count: int, first_delta: int) -> tuple[int, int]:
     """How many of the `count` records at `at` have the first one's shape and offset deltas that count up from
-    `first_delta`, and the position behind them; (0, at) where they are few. Nothing is cut out."""
+    `first_delta`, and the position behind them; (0, at) where they are few, or a length has more than five bytes.
+    Nothing is cut out."""
     shape = _shape(data, at, end)
-    if shape is None or shape.offset_at - shape.time_at > MAX_TIME_WIDTH:
+    if shape is None or shape.offset_at - shape.time_at > MAX_TIME_WIDTH or not shape.has_short_lengths:
         return 0, at
     run = _of_one_shape(data, at, min(count, (end - at) // shape.stride, MAX_RUN_RECORDS), shape)
     if run >= MIN_RUN_RECORDS:

@@ -44,10 +44,18 @@ def lz4_output_bound(data: Buffer) -> int:
     return _output_bound(data, "lz4", LZ4_MAGIC, _lz4_frame)
 
 
-def has_linked_blocks(data: Buffer, at: int) -> bool:
-    """True if the lz4 frame at `at` says that its blocks need the ones before (KIP-57), False for a frame to skip."""
-    is_frame = int.from_bytes(data[at : at + MAGIC_BYTES], "little") == LZ4_MAGIC
-    return is_frame and not data[at + MAGIC_BYTES] & LZ4_INDEPENDENT_BIT
+def lz4_fault(data: Buffer, at: int, end: int) -> str | None:
+    """Why Java's readers refuse the lz4 stream `data[at:end]` though it can be unpacked, as the end of a sentence. They
+    read one frame, of independent blocks (KIP-57), and know neither dictionaries nor frames to skip."""
+    if _integer(data, at, MAGIC_BYTES) != LZ4_MAGIC:
+        return "begins with a frame to skip"
+    flags = _integer(data, at + MAGIC_BYTES, 1)
+    if not flags & LZ4_INDEPENDENT_BIT:
+        return "has lz4 blocks that need the ones before (KIP-57): compress each alone"
+    if flags & LZ4_DICTIONARY_BIT:
+        return "names a dictionary"
+    _, after = _lz4_frame(data, at + MAGIC_BYTES)
+    return None if after == end else f"has {end - after} bytes behind its first lz4 frame: write one"
 
 
 def zstd_output_bound(data: Buffer) -> int:

@@ -12,6 +12,8 @@ from penstock.errors import CorruptMessageError
 
 MAX_VARLONG_BYTES = 10
 """64 bits at seven a byte. A longer one is damage, never a number."""
+MAX_VARINT_BYTES = 5
+"""The same for 32 bits. Java's readers refuse lengths and offset deltas in more bytes, whatever their value."""
 WIDTH_LIMITS = tuple(1 << (7 * width - 1) for width in range(1, MAX_VARLONG_BYTES + 1))
 """`WIDTH_LIMITS[w - 1]` is the least number, not negative, that needs more than `w` bytes: 64, 8192, 1048576, …"""
 TABLE_LIMIT = WIDTH_LIMITS[1]
@@ -36,18 +38,22 @@ def encode_unsigned(number: int) -> bytes:
     return bytes(out)
 
 
-def decode_varint(buffer: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
+def decode_varint(
+    buffer: bytes | bytearray | memoryview, at: int, max_bytes: int = MAX_VARLONG_BYTES
+) -> tuple[int, int]:
     """The signed number at `at`, and the position after it."""
-    zigzag, after = decode_zigzag(buffer, at)
+    zigzag, after = decode_zigzag(buffer, at, max_bytes)
     return zigzag >> 1 ^ -(zigzag & 1), after
 
 
-def decode_zigzag(buffer: bytes | bytearray | memoryview, at: int) -> tuple[int, int]:
+def decode_zigzag(
+    buffer: bytes | bytearray | memoryview, at: int, max_bytes: int = MAX_VARLONG_BYTES
+) -> tuple[int, int]:
     """The number at `at` before its sign is unfolded, and the position after it."""
     if at < len(buffer) and (first := buffer[at]) < 0x80:
         return first, at + 1
     zigzag = 0
-    for index, byte in enumerate(buffer[at : at + MAX_VARLONG_BYTES]):
+    for index, byte in enumerate(buffer[at : at + max_bytes]):
         zigzag |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             if zigzag >> 64:

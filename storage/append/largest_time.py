@@ -34,6 +34,7 @@ from storage.append.key_validation import takes_long
 from storage.disk.file_system import Bytes
 
 _TIMESTAMP, _CRC = Struct(">q"), Struct(">I")
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 def measuring_takes_long(records: Bytes) -> bool:
@@ -56,7 +57,7 @@ def with_largest_times(records: Bytes, max_unpacked_bytes: int) -> tuple[Bytes, 
             data, at, end = batch_body(bytes(records), position, header, max_unpacked_bytes - unpacked_bytes)
             unpacked_bytes += len(data) if header.attributes & CODEC_MASK else 0
             largest_ms = header.base_timestamp_ms + largest_delta(data, at, end, header.record_count)
-            if largest_ms != header.max_timestamp_ms:
+            if largest_ms != header.max_timestamp_ms and _INT64_MIN <= largest_ms <= _INT64_MAX:
                 found.append((position, header, largest_ms))
     except (ApiError, IndexError):
         return records, unpacked_bytes

@@ -5,7 +5,7 @@ Kafka's leader looks at every record, too, and unpacks what is compressed. A bat
 and the answer names the record. With `record.validation=headers` a leader believes its producers.
 
 Most batches are looked at on the event loop: it takes 0.4 µs for a record without headers, and less for equal ones.
-Where it could take a millisecond, a thread does it, before the append (broker/apis/producing/produce_conversion.py).
+Where it could take milliseconds, a thread does it, before the append (broker/apis/producing/produce_conversion.py).
 `ReadableRecords` are bytes that have passed, and are not looked at again. Checksums are verified BEFORE a batch is
 refused, so one with a fault was written so by its producer. Pure. Not here: the rules for one record
 (penstock/record/record_check.py).
@@ -19,16 +19,16 @@ from typing import Final
 from penstock.errors import CorruptMessageError, InvalidRecordError, MessageTooLargeError, RecordError
 from penstock.record.batch import HEADER_BYTES, BatchHeader
 from penstock.record.codecs import Codec
-from penstock.record.frames import has_linked_blocks
+from penstock.record.frames import lz4_fault
 from penstock.record.reader import batch_body
-from penstock.record.record_check import OF_THE_BATCH, are_quickly_read, records_fault
+from penstock.record.record_check import OF_THE_BATCH, quickly_read, records_fault
 from storage.append.header_check import MAX_UNPACKED_BYTES
 from storage.disk.file_system import Bytes
 
 LOOP_RECORDS_MAX: Final = 1_000
 """The event loop looks at so many records of an append one by one."""
-LOOP_PACKED_BYTES_MAX, LOOP_UNPACKED_BYTES_MAX = 32 * 1024, 256 * 1024
-"""…and unpacks so much: gzip, the slowest, takes a quarter of a millisecond."""
+LOOP_PACKED_BYTES_MAX, LOOP_UNPACKED_BYTES_MAX = 16 * 1024, 256 * 1024
+"""…and unpacks so much: gzip, the slowest, takes half a millisecond; blocks of one byte take two."""
 
 
 class ReadableRecords(bytes):
@@ -43,17 +43,18 @@ def readable_at_once(records: Bytes, batches: Iterable[tuple[int, BatchHeader]])
         is_packed = header.codec != Codec.NONE
         if is_packed and header.size_bytes > LOOP_PACKED_BYTES_MAX:
             return None
-        if header.codec == Codec.LZ4 and has_linked_blocks(data, position + HEADER_BYTES):
-            return None
         try:
             body, at, end = batch_body(data, position, header, left_bytes)
+            if _stream_fault(data, position, header) is not None:
+                return None
         except (CorruptMessageError, MessageTooLargeError):
             return None
         if is_packed:
             left_bytes -= len(body)
-        if not are_quickly_read(body, at, end, header.record_count, left_records):
+        cost = quickly_read(body, at, end, header.record_count, header.base_timestamp_ms, left_records)
+        if cost is None:
             return None
-        left_records -= min(header.record_count, left_records)
+        left_records -= cost
     return data
 
 
@@ -67,18 +68,16 @@ def check_readable(
     data, left_bytes = bytes(records), max_unpacked_bytes
     for position, header in batches:
         what = f"the batch at byte {position}"
-        if header.codec == Codec.LZ4 and has_linked_blocks(data, position + HEADER_BYTES):
-            raise InvalidRecordError(
-                f"{what} has lz4 blocks that need the ones before, which Java's readers refuse (KIP-57): compress"
-                " each alone"
-            )
         try:
             body, at, end = batch_body(data, position, header, left_bytes)
+            stream_fault = _stream_fault(data, position, header)
         except CorruptMessageError as error:
             raise InvalidRecordError(f"{what} cannot be unpacked, so nobody could read it: {error}") from error
+        if stream_fault is not None:
+            raise InvalidRecordError(f"Java's readers would refuse {what}, which {stream_fault}")
         if header.codec != Codec.NONE:
             left_bytes -= len(body)
-        fault = records_fault(body, at, end, header.record_count)
+        fault = records_fault(body, at, end, header.record_count, header.base_timestamp_ms)
         if fault is None:
             continue
         if fault.place == OF_THE_BATCH:
@@ -87,3 +86,10 @@ def check_readable(
         if position == 0 and header.size_bytes == len(data):
             refusal.record_errors = (RecordError(fault.place, f"the record {fault.text}"),)
         raise refusal
+
+
+def _stream_fault(data: bytes, position: int, header: BatchHeader) -> str | None:
+    """Why the readers of other clients could not unpack the batch, which ours can."""
+    if header.codec != Codec.LZ4:
+        return None
+    return lz4_fault(data, position + HEADER_BYTES, position + header.size_bytes)

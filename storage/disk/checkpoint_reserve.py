@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 RESERVE_BYTES = 64 * 1024
 """The lines of about a thousand partitions. Where a checkpoint is larger, the reserve grows to twice its size."""
 _CHUNK_BYTES = 64 * 1024
+_NOT_OURS = FileNotFoundError, PermissionError, IsADirectoryError
+"""The reserve is gone, or somebody else has put something in its place: the disk is full, and not broken."""
 
 
 class CheckpointReserve:
@@ -65,14 +67,14 @@ class CheckpointReserve:
             try:
                 self._write_over(content)
             except OSError as error:
-                if not is_disk_full(error) and not isinstance(error, FileNotFoundError):
+                if not is_disk_full(error) and not isinstance(error, _NOT_OURS):
                     raise
             else:
                 with self._step() as may_be_named:
                     if may_be_named:
                         self._fs.rename(self.path, path)
                 return
-        with self._step() as may_be_named, contextlib.suppress(FileNotFoundError):
+        with self._step() as may_be_named, contextlib.suppress(*_NOT_OURS):
             if may_be_named:
                 self._fs.unlink(self.path)
         write_atomically(self._fs, path, content, sync_directory=False, step=self._step)

@@ -35,7 +35,7 @@ from penstock.record.batch import Buffer
 from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
 from storage.append.header_check import MAX_UNPACKED_BYTES
-from storage.append.key_validation import KeyedRecords
+from storage.append.key_validation import LOOP_BYTES_MAX, KeyedRecords
 from storage.append.largest_time import measuring_takes_long, with_largest_times
 from storage.append.recompression import is_due, prepared, seen_at_once
 from storage.append.record_validation import ReadableRecords
@@ -44,6 +44,8 @@ from storage.log_config import LogConfig
 
 _log = logging.getLogger(__name__)
 
+LOOK_NS = 1_000_000
+"""The event loop looks at the records of one request for so long, whatever its partitions; then a thread does."""
 THREADS_MAX = 8
 """Each may hold a few times MAX_UNPACKED_BYTES."""
 
@@ -105,23 +107,25 @@ class ProduceConverter:
         body = request.body
         if not isinstance(body, ProduceRequest):
             return None
-        work, now_ms = [], self._clock.wall_ms()
+        work, now_ms, until_ns, keyed_bytes = [], self._clock.wall_ms(), self._clock.now_ns() + LOOK_NS, 0
         for index, (key, topic_id, records) in enumerate(body.partitions):
             config = self._config_of(key, topic_id)
             if config is None or (self._may_write is not None and not self._may_write(request, key.topic)):
                 continue
-            is_measured = not body.computes_largest_times
-            if is_measured and not measuring_takes_long(records):
+            is_measured, has_time = not body.computes_largest_times, self._clock.now_ns() < until_ns
+            if is_measured and has_time and not measuring_takes_long(records):
                 measured, _ = with_largest_times(records, 0)
                 is_measured = False
                 if measured is not records:
                     records = bytes(measured)
                     body.partitions[index] = body.partitions[index]._replace(records=records)
-            seen = None if is_measured else seen_at_once(records, config)
+            seen = seen_at_once(records, config) if has_time and not is_measured else None
             if seen is not None:
                 records = seen
                 body.partitions[index] = body.partitions[index]._replace(records=records)
-            if is_measured or is_due(records, config) or has_bad_times(records, config, now_ms):
+            keyed_bytes += len(records) if config.is_compacted else 0
+            has_many_keys = config.is_compacted and keyed_bytes > LOOP_BYTES_MAX
+            if is_measured or has_many_keys or is_due(records, config) or has_bad_times(records, config, now_ms):
                 work.append(_Work(index, records, config, is_measured))
         return self._convert(request, body, work) if work else None
 

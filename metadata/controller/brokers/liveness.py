@@ -58,21 +58,19 @@ def heartbeat(
         is_fenced=after in _FENCED_STATES,
         should_shut_down=after is BrokerState.SHUTDOWN_NOW,
         offline_log_dirs=broker.offline_log_dirs,
-        silent_ms=silent_ms,
-        must_have_read=_must_have_read(context, broker.broker_id, now_ms, committed_offset),
+        silent_ms=_silent_ms(context, broker.broker_id, now_ms, silent_ms),
+        must_have_read=context.state.lost_leadership_at(broker.broker_id),
         session_timeout_ms=context.sessions.timeout_ms,
         **_calendar(context, broker.broker_id, now_ms),
     )
     return ControllerResult(_records(context, broker, after, moves), response)
 
 
-def _must_have_read(context: DecisionContext, broker_id: int, now_ms: int, committed_offset: int) -> int:
-    """The metadata without which the broker may not answer for what it leads. A leadership that was taken from it; and
-    everything, one session BEFORE it is fenced because its metadata stands still: leases are over by then."""
-    lost_at = context.state.lost_leadership_at(broker_id)
-    if context.sessions.stands_still(broker_id, now_ms, sessions=STANDSTILL_SESSIONS - 1):
-        return max(lost_at, committed_offset)
-    return lost_at
+def _silent_ms(context: DecisionContext, broker_id: int, now_ms: int, silent_ms: int) -> int:
+    """No lease from one session BEFORE the broker is fenced because its metadata stands still: those before are over by
+    then. It may read on at any moment, and stand still again before it has read that it was fenced."""
+    is_near = context.sessions.stands_still(broker_id, now_ms, sessions=STANDSTILL_SESSIONS - 1)
+    return context.sessions.timeout_ms if is_near else silent_ms
 
 
 def _calendar(context: DecisionContext, broker_id: int, now_ms: int) -> dict[str, Any]:

@@ -79,13 +79,13 @@ LEASES = (
     Mutant(
         "a broker that has not read of its loss has a lease",
         "seam: a deposed coordinator tells nothing",
-        (Edit(LeadLease.is_held, "self._read_offset() >= self._waiting[1]", "True"),),
+        (Edit(LeadLease.is_held, "read_offset >= must_have_read", "True"),),
         stories=STANDSTILLS,
     ),
     Mutant(
         "a broker whose metadata stands still has leases until it is fenced",
         "seam: a deposed coordinator tells nothing",
-        (Edit(liveness._must_have_read, "sessions=STANDSTILL_SESSIONS - 1", "sessions=STANDSTILL_SESSIONS"),),
+        (Edit(liveness._silent_ms, "sessions=STANDSTILL_SESSIONS - 1", "sessions=STANDSTILL_SESSIONS"),),
         stories=STANDSTILLS,
     ),
     Mutant(

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
 from broker.coordination.joined_answers import JoinedList
 from broker.coordination.led_shard import ShardState
 from broker.coordination.turn import Ticket, Turn
@@ -83,6 +85,27 @@ def test_an_error_that_was_decided_on_old_state_is_not_told(tmp_path: Path) -> N
     run(tmp_path, scenario)
 
 
+@pytest.mark.parametrize("ends", ["another leads", "no commit in time"])
+def test_an_error_that_was_decided_on_what_is_never_committed_is_not_told(tmp_path: Path, ends: str) -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.put("a", 1)
+        await turn_of_loop()
+
+        def refuse(turn: Turn, ticket: Ticket) -> None:
+            raise InvalidGroupIdError(f"a is {stage.numbers['a']}")
+
+        stage.ask("refused", refuse)
+        await turn_of_loop()
+        if ends == "another leads":
+            stage.another_leads(6)
+            stage.shard.close()
+        else:
+            await asyncio.sleep(60)
+        assert isinstance(stage.answers["refused"], CoordinatorNotAvailableError)
+
+    run(tmp_path, scenario)
+
+
 def test_a_shard_that_loads_does_not_keep_clients_waiting_where_it_may_be_deposed(tmp_path: Path) -> None:
     async def scenario(stage: Stage) -> None:
         stage.shard.close()
@@ -114,6 +137,23 @@ def test_timers_and_news_wait_for_the_lease_and_go_on_with_it(tmp_path: Path) ->
         stage.commit()
         stage.get("timer")
         assert stage.answers["get timer"] == 1
+
+    run(tmp_path, scenario)
+
+
+def test_a_lease_that_ends_among_timers_that_are_due_loses_none(tmp_path: Path) -> None:
+    async def scenario(stage: Stage) -> None:
+        def ends_the_lease(turn: Turn) -> None:
+            stage.holds_lease = False
+
+        stage.shard.core.timers.set("first", 0, ends_the_lease)
+        stage.shard.core.timers.set("second", 0, lambda turn: write(turn, "second", 1))
+        stage.get("a", "arms")
+        await asyncio.sleep(3)
+        assert not stage.holds_lease and stage.numbers == {}
+        stage.holds_lease = True
+        await asyncio.sleep(1)
+        assert stage.numbers == {"second": 1}
 
     run(tmp_path, scenario)
 

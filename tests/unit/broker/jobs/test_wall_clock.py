@@ -193,6 +193,18 @@ def test_a_broker_without_others_to_compare_with_stamps_by_its_own_calendar(verd
     assert guard.stamps.wall_ms() == clock.wall_ms()
 
 
+@pytest.mark.parametrize("off_ms", [TO_2106_MS, TO_1970_MS])
+def test_a_controller_of_an_older_release_does_not_make_a_wrong_calendar_right(off_ms: int) -> None:
+    guard, clock = compared()
+    judge(guard, Verdict.AGREES)
+    right_ms = clock.wall_ms()
+    clock.jump_wall(off_ms)
+    judge(guard, Verdict.APART, off_ms)
+    judge(guard, Verdict.UNSPECIFIED)
+    assert guard.believed_wall_ms() is None and not guard.is_believed
+    assert guard.stamps.wall_ms() >= right_ms, "no record is stamped as old"
+
+
 def test_a_correction_within_an_hour_is_stamped() -> None:
     guard, clock = compared()
     judge(guard, Verdict.AGREES)

@@ -70,6 +70,27 @@ def test_a_broker_that_has_not_read_that_it_lost_a_leadership_has_no_new_lease()
     assert bench.left_ms() == SURE_MS
 
 
+def test_a_slow_broker_that_loses_one_leadership_after_the_other_keeps_its_lease() -> None:
+    """Its metadata is 3 s behind, and each heartbeat finds one leadership less."""
+    bench, losses = Bench(), {}
+    for at_ms in range(0, 60_000, 1_000):
+        if at_ms % 2_000 == 0:
+            losses[at_ms] = 51 + at_ms
+            bench.grant(sent_ms=bench.now_ms, must_have_read=losses[at_ms])
+        bench.read = losses.get(at_ms - 3_000, bench.read)
+        assert bench.lease.is_held() == (at_ms >= 3_000), at_ms
+        bench.now_ms += 1_000
+
+
+def test_grants_that_wait_are_few() -> None:
+    bench = Bench()
+    for offset in range(1_000):
+        bench.grant(sent_ms=bench.now_ms, must_have_read=51 + offset)
+    assert len(repr(bench.lease)) < 3_000
+    bench.read = 2_000
+    assert bench.lease.is_held()
+
+
 def test_an_answer_that_comes_late_does_not_shorten_a_lease() -> None:
     bench = Bench()
     bench.grant(sent_ms=bench.now_ms)

@@ -89,3 +89,13 @@ def test_a_heartbeat_that_tells_of_a_failed_log_dir_is_answered_with_the_verdict
         cluster.heartbeat(broker_id, calendar_ms=NOW_MS)
     answer = cluster.heartbeat(2, offline=("a-2",), calendar_ms=NOW_MS + DAY_MS)
     assert (answer.calendar, answer.calendar_off_ms) == (APART, DAY_MS)
+
+
+@pytest.mark.parametrize("told_ms", [-(1 << 63), (1 << 63) - 1])
+def test_a_calendar_beyond_all_leaves_the_answers_of_the_others_their_64_bits(told_ms: int) -> None:
+    calendars = BrokerCalendars()
+    calendars.told(0, NOW_MS, 77)
+    calendars.told(1, told_ms, 77)
+    for broker_id in (0, 1):
+        verdict, off_ms = calendars.judge(broker_id, (0, 1), (0, 1))
+        assert verdict is APART and -(1 << 63) <= off_ms < 1 << 63

@@ -78,3 +78,10 @@ def test_what_cannot_be_read_is_left_to_the_append(codec: Codec) -> None:
 def test_a_large_or_compressed_batch_is_for_a_thread() -> None:
     assert measuring_takes_long(CASES["compressed"].batch()) and measuring_takes_long(CASES["many"].batch())
     assert not measuring_takes_long(CASES["one"].batch()) and not measuring_takes_long(b"x" * 100)
+
+
+def test_a_time_beyond_64_bits_leaves_the_batch_to_the_append() -> None:
+    header = read_header(CASES["one"].batch())
+    far = b"\xfe" + b"\xff" * 8 + b"\x01"
+    batch = pack_batch(header, b"\x20\0" + far + b"\0\x01\x02v\0")
+    assert with_largest_times(batch, UNPACKED_MAX)[0] is batch

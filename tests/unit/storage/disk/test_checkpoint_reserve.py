@@ -53,6 +53,36 @@ def test_a_checkpoint_that_finds_no_room_is_written_from_the_reserve(kind: type[
     assert read_offsets(fs.after_crash(), PATH) == {TP: 7}
 
 
+class Foreign(FillingFileSystem):
+    """From some time on, the reserve is a file that this process may not write, or no file at all."""
+
+    error: type[OSError] | None = None
+
+    def open(self, path: str, *, create: bool = False) -> int:
+        self._must_be_ours(path)
+        return super().open(path, create=create)
+
+    def unlink(self, path: str) -> None:
+        self._must_be_ours(path)
+        super().unlink(path)
+
+    def _must_be_ours(self, path: str) -> None:
+        if path == RESERVE and self.error is not None:
+            raise self.error(errno.EACCES, path)
+
+
+@pytest.mark.parametrize("error", [PermissionError, IsADirectoryError])
+def test_a_reserve_that_cannot_be_used_is_a_full_disk_and_no_broken_one(error: type[OSError]) -> None:
+    fs = Foreign()
+    directory = directory_on(fs)
+    put(directory, 5)
+    fs.error = error
+    fs.fill()
+    with pytest.raises(OSError) as raised:
+        put(directory, 7)
+    assert raised.value.errno == errno.ENOSPC, "any other error would end the service of the log dir"
+
+
 def test_checkpoints_go_on_while_the_disk_stays_full() -> None:
     """The room of the checkpoint that was replaced is the next reserve."""
     fs = FillingFileSystem()

@@ -65,6 +65,8 @@ CUT = compress(Codec.GZIP, plain(b"v" * 500)[HEADER_BYTES:])[:-4] + bytes(4)
 _LZ4 = cramjam.lz4.Compressor(level=1, content_checksum=False, block_linked=True)
 _LZ4.compress(plain(b"v" * 500)[HEADER_BYTES:])
 LINKED = bytes(_LZ4.finish())
+LZ4 = compress(Codec.LZ4, plain()[HEADER_BYTES:])
+SKIPPED = bytes.fromhex("502a4d18 01000000 00")
 
 ROWS = {
     "a batch too large": Row(plain(b"x" * 2_000), 10, "max.message.bytes = 1000", SMALL_BATCHES),
@@ -93,6 +95,18 @@ ROWS = {
     "a wrong offset delta": Row(changed(body=b"\x0e\0\0\x0a\x01\x02v\0"), 87, "offset delta 5"),
     "a stream that is cut off": Row(changed(plain(codec=Codec.GZIP), CUT, attributes=Codec.GZIP), 87, "unpacked"),
     "lz4 with linked blocks": Row(changed(body=LINKED, attributes=Codec.LZ4), 87, "KIP-57"),
+    "two lz4 frames": Row(
+        changed(
+            body=compress(Codec.LZ4, plain()[HEADER_BYTES:][:3]) + compress(Codec.LZ4, plain()[HEADER_BYTES:][3:]),
+            attributes=Codec.LZ4,
+        ),
+        87,
+        "behind its first lz4 frame",
+    ),
+    "a frame to skip before lz4": Row(changed(body=SKIPPED + LZ4, attributes=Codec.LZ4), 87, "a frame to skip"),
+    "a time beyond 64 bits": Row(
+        changed(body=b"\x20\0\xfe" + b"\xff" * 8 + b"\x01\0\x01\x02v\0"), 87, "exceeds 64 bits"
+    ),
     "a record of a packed batch": Row(
         changed(body=compress(Codec.ZSTD, plain()[HEADER_BYTES:] + b"zz"), attributes=Codec.ZSTD), 87, "2 bytes behind"
     ),
