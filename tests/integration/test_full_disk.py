@@ -51,7 +51,7 @@ def one_node(directory: Path, **config: object) -> Iterator[tuple[Cluster, Path]
             with Admin(cluster.bootstrap) as admin:
                 admin.create_topic("small", 1)
                 admin.create_topic("other", 1)
-            assert (disk / "log" / "small-0").is_dir()
+            wait_until((disk / "log" / "small-0").is_dir)
             yield cluster, disk
 
 

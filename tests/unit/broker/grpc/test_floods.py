@@ -43,20 +43,24 @@ def literal(name: bytes, value: bytes) -> bytes:
     return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
-def flood(port: int, connected: Callable[[Endpoint], object]) -> int:
-    """How many bytes of one header block are taken. What its network sends is dropped then, so nobody tells it more."""
+def flood(port: int, connected: Callable[[Endpoint], object], is_cut: Callable[[], bool]) -> int:
+    """How many bytes of one header block are taken until the connection is cut. What its network sends is dropped then,
+    so the flooder itself may hear nothing more."""
     head = literal(b":method", b"POST") + literal(b":path", b"/penstock.v1.Broker/Metadata")
     more = frame(CONTINUATION, 1, literal(b"x", b"v" * 50) * 100)
-    sent = 0
+    sent, quiet = 0, 0
     with socket.create_connection(("127.0.0.1", port), QUIET_SECONDS, (ELSEWHERE, 0)) as one:
         connected(Endpoint(*one.getsockname()))
         one.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, b"") + frame(HEADERS, 1, head))
-        try:
-            while sent < BYTES_MAX:
-                one.sendall(more)
-                sent += len(more)
-        except OSError:
-            return sent
+        while sent < BYTES_MAX and quiet < SECONDS_MAX:
+            try:
+                sent += one.send(more[sent % len(more) :])
+            except TimeoutError:
+                if is_cut():
+                    break
+                quiet += QUIET_SECONDS
+            except OSError:
+                break
     return sent
 
 
@@ -79,8 +83,11 @@ def test_a_header_block_without_an_end_is_cut_and_others_are_served(is_logged_in
                 if is_logged_in:
                     sessions.begin(CallerPlace("OUT", peer), "User:anna", 0, CLOCK.now_ms())
 
-            sent = await asyncio.to_thread(flood, here.port, connected)
-            assert sent < BYTES_MAX and server.connections.statistics().closed_for_bytes == 1
+            def is_cut() -> bool:
+                return server.connections.statistics().closed_for_bytes == 1
+
+            sent = await asyncio.to_thread(flood, here.port, connected, is_cut)
+            assert sent < BYTES_MAX and is_cut()
             async with grpc.aio.insecure_channel(str(here)) as channel:
                 asked = health_pb2_grpc.HealthStub(channel).Check
                 await asked(health_pb2.HealthCheckRequest(), timeout=SECONDS_MAX)
@@ -100,8 +107,12 @@ def test_where_nobody_logs_in_a_header_block_without_an_end_is_cut_as_before_a_l
         server = broker_server(served, CLOCK, THREADS)
         await server.start()
         try:
-            sent = await asyncio.to_thread(flood, here.port, lambda peer: None)
-            assert sent < BYTES_MAX and server.connections.statistics().closed_for_bytes == 1
+
+            def is_cut() -> bool:
+                return server.connections.statistics().closed_for_bytes == 1
+
+            sent = await asyncio.to_thread(flood, here.port, lambda peer: None, is_cut)
+            assert sent < BYTES_MAX and is_cut()
         finally:
             await server.stop()
 
