@@ -92,11 +92,17 @@ class Need(NamedTuple):
         return f"{self.operation.value} on {self.resource_type.value} {self.name!r}"
 
 
+_IN_KAFKAS_ORDER: Final = ("principal", "operation", "permission", "host", "pattern_type")
+"""The fields that the last five of seven values in Kafka's order fill."""
+
+
 @dataclass(frozen=True, slots=True)
 class AclBinding:
     """One ACL. `principal` is `User:NAME`, or `User:*` for everybody; `host` is an address, or `*` for every one.
 
-    The resource of the type CLUSTER has the name `CLUSTER_NAME`. TypeError for a word of another kind in a place.
+    The resource of the type CLUSTER has the name `CLUSTER_NAME`. TypeError for a word of another kind in a place. Seven
+    values in the order of Kafka's two classes are taken as well, which programs for release 0.1 have: type, name,
+    pattern, principal, host, operation, permission.
     """
 
     resource_type: ResourceType
@@ -108,6 +114,12 @@ class AclBinding:
     pattern_type: PatternType = PatternType.LITERAL
 
     def __post_init__(self) -> None:
+        given = [getattr(self, name) for name in _IN_KAFKAS_ORDER]
+        if isinstance(given[0], PatternType) and isinstance(given[-1], Permission):
+            for name, value in zip(
+                ("pattern_type", "principal", "host", "operation", "permission"), given, strict=True
+            ):
+                object.__setattr__(self, name, value)
         for name, kind in _KINDS.items():
             if not isinstance(value := getattr(self, name), kind):
                 article = "an" if kind.__name__[0] in "AO" else "a"

@@ -118,3 +118,11 @@ def test_an_acl_with_its_words_in_another_order_is_refused() -> None:
     swapped: Any = (ResourceType.TOPIC, "orders", PatternType.LITERAL, "User:shop", "*", Operation.READ)
     with pytest.raises(TypeError, match="operation must be an Operation, not 'User:shop'"):
         AclBinding(*swapped)
+
+
+def test_an_acl_is_taken_in_the_order_of_release_0_1_as_well() -> None:
+    place: Any = (ResourceType.TOPIC, "orders", PatternType.PREFIXED)
+    old: Any = ("User:shop", "10.0.0.1", Operation.READ, Permission.DENY)
+    assert AclBinding(*place, *old) == AclBinding(
+        ResourceType.TOPIC, "orders", "User:shop", Operation.READ, Permission.DENY, "10.0.0.1", PatternType.PREFIXED
+    )
