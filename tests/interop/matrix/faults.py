@@ -27,7 +27,6 @@ FAULTS: dict[tuple[str, str, str], str] = {
     ),
     ("platformatic", "1.*", "kill*"): "it asks the dead leader 61 times, and does not ask for the new one.",
     ("platformatic", "1.*", "share-eager"): "the cause is not known; it passed in two later runs.",
-    ("aiokafka", "0.10.*", "kill-idempotent"): "its consumer cancels itself where it is closed between two fetches.",
     ("kafka-go", "*", "transactions-read"): (
         "it reads the list of aborted transactions of an answer, and gives their records to the reader all the same."
     ),
