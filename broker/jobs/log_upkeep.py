@@ -247,11 +247,9 @@ class LogUpkeep:
             return False
 
     async def expire_producers(self, log_dir: str) -> None:
-        """Forget the idempotent producers that were silent for too long. No file changes."""
-        now_ms = self._log_manager.producer_ids.expiry_ms()
-        if now_ms is not None:
-            for partition in self._in_use(log_dir):
-                partition.log.producers.expire(now_ms)
+        """Forgets the idempotent producers that were silent for too long. No file changes."""
+        for partition in self._in_use(log_dir):
+            partition.log.producers.forget_silent()
 
     def _in_use(self, log_dir: str) -> list[Partition]:
         hosted = self._hosted.all()

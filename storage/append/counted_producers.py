@@ -31,7 +31,8 @@ class CountedProducers:
             known.begin_append()
 
     def keep_bounds(self, ids: ProducerIds) -> None:
-        """One more is known than before."""
+        """Forgets the longest silent ones above the bound of the log, and above the node's those that are surely
+        silent."""
         known, count = self._known, len(self._known)
         while len(known) > ids.config.max_per_partition and known.forget_oldest():
             pass
@@ -57,17 +58,26 @@ class CountedProducers:
         self._on_forgotten()
         self.recount()
 
-    def expire(self, now_ms: int) -> None:
-        """Forget the producers that were silent for `producer.id.expiration.ms` at `ProducerIds.expiry_ms`."""
+    def forget_silent(self) -> None:
+        """Forgets the producers that were silent for `producer.id.expiration.ms`, once this process has watched for so
+        long, and above the bound of the node those that may make room: a start may have found more than that."""
         ids = self._ids
-        if ids is not None and self._known:
-            silent = self._known.silent_before(now_ms - ids.config.expiration_ms)
+        if ids is None or not self._known:
+            return
+        until_ms = ids.expiry_ms()
+        if until_ms is not None:
+            silent = self._known.silent_before(until_ms - ids.config.expiration_ms)
             self._known.forget(silent)
-            self._known.count_as_appended(now_ms)
             if silent:
                 self._on_forgotten()
             ids.counts.expired += len(silent)
-            self.recount()
+        self._known.count_as_appended(ids.clock.wall_ms())
+        self.recount()
+        for _ in range(min(ids.above_bound, len(self._known))):
+            if not ids.is_silent(self._known.surely_silent_since_ms):
+                break
+            self.forget_oldest()
+            ids.counts.evicted += 1
 
     def recount(self) -> None:
         """Tell the node how many there are now."""

@@ -3,11 +3,13 @@
 A producer is counted in each log that it writes to. It is forgotten after `producer.id.expiration.ms` without a batch,
 by a regular job, and not before the node has watched it for so long. At a bound, the producer that was silent longest
 makes room for a new one, if it was silent for longer than a client retries (`SILENT_MS`): so no batch of it can come
-again. Otherwise the new one is refused, and may try again. At the bound of the node several make room together, because
-it takes a look at every log to find out who was silent longest. Batches from a leader are never refused: a follower
-above the bound of one log forgets the longest silent one, which its leader has forgotten too. Above the bound of the
-node, a log that reads batches forgets its own that are surely silent: by the file's time, not by that of their records.
-A producer of old records writes now.
+again. Otherwise the new one is refused, and may try again. Nobody makes room before this process has watched for
+`SILENT_MS`: the stamps that an earlier one left may be of another calendar. At the bound of the node several make room
+together, because it takes a look at every log to find out who was silent longest.
+
+Batches from a leader are never refused: a follower above the bound of one log forgets the longest silent one, which its
+leader has forgotten too. Above the bound of the node, a log that reads batches, and the regular job, forget those that
+are surely silent: by the file's time, not by that of their records. A producer of old records writes now.
 
 The count is changed on the loop and by the threads that open logs; everything else is used on the loop.
 """
@@ -126,20 +128,26 @@ class ProducerIds:
         return self.clock.wall_ms() if self.clock.watched_ms >= self.config.expiration_ms else None
 
     def is_silent(self, since_ms: int | None) -> bool:
-        """True if a producer that last appended then may make room."""
-        return _is_silent(since_ms, self.clock.wall_ms())
+        """True if a producer that last appended then may make room. False until this process has watched for
+        `SILENT_MS`: the stamp may be an earlier one's, by a calendar that was behind this one."""
+        return self._is_sure and _is_silent(since_ms, self.clock.wall_ms())
+
+    @property
+    def _is_sure(self) -> bool:
+        return self.clock.watched_ms >= SILENT_MS
 
     def make_room(self, known: int, silent_since_ms: int | None) -> None:
         """For one more producer of a log that knows `known`; ResourceExhaustedError if there is none."""
-        config, now_ms = self.config, self.clock.wall_ms()
+        config = self.config
         if known >= config.max_per_partition:
-            if not _is_silent(silent_since_ms, now_ms):
+            if not self.is_silent(silent_since_ms):
                 raise self._exhausted(f"the partition knows {known}", "producer.id.max.per.partition")
         elif self._total >= config.max_per_node:
-            self._make_room_in_node(now_ms)
+            self._make_room_in_node()
 
-    def _make_room_in_node(self, now_ms: int) -> None:
-        if not 0 < self._full_until_ms - now_ms <= SILENT_MS:
+    def _make_room_in_node(self) -> None:
+        now_ms = self.clock.wall_ms()
+        if self._is_sure and not 0 < self._full_until_ms - now_ms <= SILENT_MS:
             evicted, next_ms = self._forget_longest_silent(now_ms)
             if evicted:
                 self.counts.evicted += evicted
@@ -170,8 +178,8 @@ class ProducerIds:
     def _exhausted(self, found: str, key: str) -> ResourceExhaustedError:
         self.counts.refused_full += 1
         return ResourceExhaustedError(
-            f"{found} producers that wrote within the last {SILENT_MS // 60_000} minutes, as many as {key} allows; "
-            "raise it, or use fewer producers: one for each process, not one for each record"
+            f"{found} producers that may have written within the last {SILENT_MS // 60_000} minutes, as many as {key}"
+            " allows; raise it, or use fewer producers: one for each process, not one for each record"
         )
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ otherwise, somebody removed the file, and all headers are read.
 
 The time of a replayed append is not known. It was not after the last write to its segment, or to a later one; a
 snapshot has its own times. No producer expires here, because a wall clock that is wrong at a start must not forget one:
-the regular job does that (`ProducerLog.expire`).
+the regular job does that (`ProducerLog.forget_silent`).
 
 Snapshots above the log end, damaged ones and those of another history are removed, durably.
 

@@ -281,9 +281,9 @@ class ProducerLog:
 
     # -- silence, and the end ------------------------------------------------------------------------------------------
 
-    def expire(self, now_ms: int) -> None:
-        """Forget the producers that were silent for `producer.id.expiration.ms` at `ProducerIds.expiry_ms`."""
-        self._counted.expire(now_ms)
+    def forget_silent(self) -> None:
+        """Forgets expired producers, and silent ones above the bound of the node; see `CountedProducers`."""
+        self._counted.forget_silent()
 
     def _some_forgotten(self) -> None:
         self.is_changed, self._is_saved = True, False

@@ -298,7 +298,7 @@ def test_a_producer_with_an_open_transaction_is_never_forgotten() -> None:
     node = Node(max_per_partition=2)
     write(node, 0)
     node.clock.advance(DAY_MS + 1)
-    node.log.producers.expire(node.clock.wall_ms())
+    node.log.producers.forget_silent()
     assert node.log.transactions.open_of(ME) == 0
     for producer_id in (8, 9, 10):
         node.clock.advance(DAY_MS)
@@ -307,5 +307,5 @@ def test_a_producer_with_an_open_transaction_is_never_forgotten() -> None:
     assert list(node.log.producers.known) == [ME, 10]
     end(node, marker_of())
     node.clock.advance(DAY_MS + 1)
-    node.log.producers.expire(node.clock.wall_ms())
+    node.log.producers.forget_silent()
     assert list(node.log.producers.known) == []

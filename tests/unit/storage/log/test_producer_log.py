@@ -477,7 +477,7 @@ def test_a_silent_producer_expires() -> None:
     node.clock.advance(900)
     node.send(0, producer_id=8)
     node.clock.advance(200)
-    node.log.producers.expire(node.clock.wall_ms())
+    node.log.producers.forget_silent()
 
     assert node.known() == [] and node.known(8) == [(0, 1)]
     assert len(node.manager.producer_ids) == 1 and node.manager.producer_ids.counts.expired == 1
@@ -492,7 +492,7 @@ def test_after_a_clock_that_was_ahead_producers_are_silent_again(bound: str) -> 
     node.send(0, producer_id=1)
     node.send(0, producer_id=2)
     node.clock.jump_wall(-DAY_MS)
-    node.log.producers.expire(NOW_MS)
+    node.log.producers.forget_silent()
     node.clock.advance(SILENT_MS)
 
     node.send(0, producer_id=3)
