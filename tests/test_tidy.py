@@ -53,7 +53,7 @@ KAFKAS_MESSAGES = "broker/kafka/schemas/"
 NAMESPACES = ("penstock/cli/", "broker/kafka/apis/")
 """Modules whose functions are called through them: commands are named for what users type, and
 plans for Kafka's APIs."""
-OUTSIDE = (r"\.\./shared", r"\bdesign(?:\.md)? §", r"\bfeatures row", r"project's card", r"\bstyle\.md")
+OUTSIDE = (r"\.\./shared", r"\b(?:design|reliability)(?:\.md)? §", r"\bfeatures row", r"project's card", r"\bstyle\.md")
 
 
 def modules(*folders: str) -> list[Path]:
