@@ -37,6 +37,8 @@ IMPURE = {
     "time",
 }
 PYTHONS_OWN = {"json/decoder.py"}
+OF_USERS = {"peers.py"}
+"""It stands in a folder that a benchmark is given."""
 HEADER_COLUMNS = 120
 NAMED_TWICE = {
     "boolean": "a kind of configuration key, and of field in Kafka's messages",
@@ -178,6 +180,29 @@ def test_every_file_that_is_named_is_there() -> None:
         named = set(re.findall(r"(?<![\w./-])((?:\w+/)+\w+\.py)\b", text_of(path)))
         lost = [one for one in sorted(named - PYTHONS_OWN) if not any(file.endswith(f"/{one}") for file in here)]
         gone += [f"{name(path)} names {one}" for one in lost]
+    assert not gone
+
+
+def test_every_neighbour_that_a_docstring_names_is_there() -> None:
+    """A module by its name alone; in the sources also a folder, by the end of its path."""
+    here = modules(*WITH_SUBJECTS)
+    files = {path.name for path in here} | OF_USERS
+    paths = {f"/{name(folder)}/" for path in here for folder in path.parents if ROOT in folder.parents}
+    folders = {folder[at.start() + 1 :] for folder in paths for at in re.finditer("/", folder)}
+
+    def lost(text: str, path: Path) -> set[str]:
+        found = set(re.findall(r"(?<![\w/.*])([a-z_]+\.py)\b", text)) - files
+        if path.relative_to(ROOT).parts[0] in SOURCES:
+            found |= set(re.findall(r"(?<![\w./-])((?:[a-z_]+/)+)(?=[\s,.;:)`]|$)", text)) - folders
+        return found
+
+    gone = [
+        f"{name(path)}:{text.lineno} names {one}"
+        for path in here
+        if lost(text_of(path), path)  # few files, which are parsed
+        for text in texts(tree_of(path))
+        for one in sorted(lost(text.value, path))
+    ]
     assert not gone
 
 
