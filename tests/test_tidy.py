@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -49,6 +50,8 @@ NAMED_TWICE = {
 """Why a name stands in more than one module."""
 LOGGERS_OF_OPERATORS = ("'penstock.audit'",)
 """Logs that operators send elsewhere by their names, from whichever module they come."""
+EDGES = {"broker": "broker.grpc", "penstock.client": "penstock.client.wire"}
+"""The folders that may speak protobuf and gRPC, of those of which no other one may."""
 WITH_SUBJECTS = (*SOURCES, "ops", "protos", "examples", "benchmarks", "tests")
 KAFKAS_MESSAGES = "broker/kafka/schemas/"
 """The messages of its protocol have its names, and ours have them too where they mean the same."""
@@ -218,6 +221,28 @@ def test_every_invariant_that_is_cited_is_defined_once() -> None:
     cited = {number for page in pages for number in re.findall(r"\bI\d{1,2}\b", page)}
     assert len(defined) == len(set(defined))
     assert cited <= set(defined)
+
+
+def test_the_contracts_of_imports_leave_nothing_out_that_is_there() -> None:
+    """A folder beside an edge speaks no protobuf; a name that a contract passes over is there."""
+    linter = tomllib.loads(text_of(ROOT / "pyproject.toml"))["tool"]["importlinter"]
+    held = {
+        one
+        for rule in linter["contracts"]
+        for one in rule.get("source_modules", ())
+        if "grpc" in rule["forbidden_modules"]
+    }
+    here = {name(path.with_suffix("")).replace("/", ".").removesuffix(".__init__") for path in modules(*SOURCES)}
+    for box, edge in EDGES.items():
+        beside = {one for one in here if one.rpartition(".")[0] == box}
+        assert beside - held == {edge}
+    ignored = {
+        f"{box}.{one}"
+        for rule in linter["contracts"]
+        for box in rule.get("containers", ())
+        for one in rule.get("exhaustive_ignores", ())
+    }
+    assert ignored <= here
 
 
 def test_headers_of_sections_have_one_form() -> None:
