@@ -7,9 +7,9 @@ Also `check|recover-quorum --config FILE`, which look at a node before its start
 
 The server packages (raft, metadata, storage, broker) have names that are too common for site-packages. An installed
 wheel carries them in the private folder `penstock/_server`; a checkout has them in its root. This launcher is the only
-place that puts that folder on `sys.path`, first, and takes the current directory off it: so a user's own `storage.py`
-shadows nothing of ours, and ours nothing of theirs. Nothing else in `penstock` imports a server package; the command
-line and `penstock.testing` start this module with `node_command`.
+place that puts that folder on `sys.path`, first, and takes the current directory off it: so a user's own module
+`storage` shadows nothing of ours, and ours nothing of theirs. Nothing else in `penstock` imports a server package; the
+command line and `penstock.testing` start this module with `node_command`.
 
 Exit codes: 0 stopped as asked, 1 failed, 2 refused the configuration or the directories; the reason is one line on
 stderr; 130 Ctrl-C before there was anything to stop. Those of the log actions are in storage/tools/command.py.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -37,6 +38,8 @@ IMPURE = {
     "time",
 }
 PYTHONS_OWN = {"json/decoder.py"}
+OF_USERS = {"peers.py"}
+"""It stands in a folder that a benchmark is given."""
 HEADER_COLUMNS = 120
 NAMED_TWICE = {
     "boolean": "a kind of configuration key, and of field in Kafka's messages",
@@ -47,13 +50,15 @@ NAMED_TWICE = {
 """Why a name stands in more than one module."""
 LOGGERS_OF_OPERATORS = ("'penstock.audit'",)
 """Logs that operators send elsewhere by their names, from whichever module they come."""
+EDGES = {"broker": "broker.grpc", "penstock.client": "penstock.client.wire"}
+"""The folders that may speak protobuf and gRPC, of those of which no other one may."""
 WITH_SUBJECTS = (*SOURCES, "ops", "protos", "examples", "benchmarks", "tests")
 KAFKAS_MESSAGES = "broker/kafka/schemas/"
 """The messages of its protocol have its names, and ours have them too where they mean the same."""
 NAMESPACES = ("penstock/cli/", "broker/kafka/apis/")
 """Modules whose functions are called through them: commands are named for what users type, and
 plans for Kafka's APIs."""
-OUTSIDE = (r"\.\./shared", r"\bdesign(?:\.md)? §", r"\bfeatures row", r"project's card", r"\bstyle\.md")
+OUTSIDE = (r"\.\./shared", r"\b(?:design|reliability)(?:\.md)? §", r"\bfeatures row", r"project's card", r"\bstyle\.md")
 
 
 def modules(*folders: str) -> list[Path]:
@@ -181,6 +186,29 @@ def test_every_file_that_is_named_is_there() -> None:
     assert not gone
 
 
+def test_every_neighbour_that_a_docstring_names_is_there() -> None:
+    """A module by its name alone; in the sources also a folder, by the end of its path."""
+    here = modules(*WITH_SUBJECTS)
+    files = {path.name for path in here} | OF_USERS
+    paths = {f"/{name(folder)}/" for path in here for folder in path.parents if ROOT in folder.parents}
+    folders = {folder[at.start() + 1 :] for folder in paths for at in re.finditer("/", folder)}
+
+    def lost(text: str, path: Path) -> set[str]:
+        found = set(re.findall(r"(?<![\w/.*])([a-z_]+\.py)\b", text)) - files
+        if path.relative_to(ROOT).parts[0] in SOURCES:
+            found |= set(re.findall(r"(?<![\w./-])((?:[a-z_]+/)+)(?=[\s,.;:)`]|$)", text)) - folders
+        return found
+
+    gone = [
+        f"{name(path)}:{text.lineno} names {one}"
+        for path in here
+        if lost(text_of(path), path)  # few files, which are parsed
+        for text in texts(tree_of(path))
+        for one in sorted(lost(text.value, path))
+    ]
+    assert not gone
+
+
 @pytest.mark.parametrize("pattern", OUTSIDE)
 def test_nothing_refers_to_what_is_not_in_the_repository(pattern: str) -> None:
     found = [name(path) for path in referring() if re.search(pattern, text_of(path))]
@@ -193,6 +221,28 @@ def test_every_invariant_that_is_cited_is_defined_once() -> None:
     cited = {number for page in pages for number in re.findall(r"\bI\d{1,2}\b", page)}
     assert len(defined) == len(set(defined))
     assert cited <= set(defined)
+
+
+def test_the_contracts_of_imports_leave_nothing_out_that_is_there() -> None:
+    """A folder beside an edge speaks no protobuf; a name that a contract passes over is there."""
+    linter = tomllib.loads(text_of(ROOT / "pyproject.toml"))["tool"]["importlinter"]
+    held = {
+        one
+        for rule in linter["contracts"]
+        for one in rule.get("source_modules", ())
+        if "grpc" in rule["forbidden_modules"]
+    }
+    here = {name(path.with_suffix("")).replace("/", ".").removesuffix(".__init__") for path in modules(*SOURCES)}
+    for box, edge in EDGES.items():
+        beside = {one for one in here if one.rpartition(".")[0] == box}
+        assert beside - held == {edge}
+    ignored = {
+        f"{box}.{one}"
+        for rule in linter["contracts"]
+        for box in rule.get("containers", ())
+        for one in rule.get("exhaustive_ignores", ())
+    }
+    assert ignored <= here
 
 
 def test_headers_of_sections_have_one_form() -> None:

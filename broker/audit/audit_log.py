@@ -1,4 +1,5 @@
-"""The lines of the log `penstock.audit`, which an operator may send elsewhere: JSON objects, begun by the outcome.
+"""The lines of the audit log, the logger "penstock.audit", which an operator may send elsewhere: JSON objects, begun by
+the outcome.
 
     {"outcome":"refused","principal":"User:bob","host":"10.0.0.7",...}
 

@@ -1,8 +1,8 @@
 """A broker's way to the active controller: in this process if it is here, over the controller listener otherwise.
 
 It follows the quorum's leader as the raft driver knows it, and retries while there is none, within a time limit. A call
-to a node that hangs is repeated as soon as another node leads the quorum. Requests are `metadata.requests`; each
-returns its answer, or raises the controller's typed error.
+to a node that hangs is repeated as soon as another node leads the quorum. Requests are records of `penstock.messages`;
+each returns its answer, or raises the controller's typed error.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.messages import cluster, configs, log_dirs, produce, quorum
-from penstock.messages.api import MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Resource
+from penstock.messages.api import MIB, SMALL, Api, ApiKind, ApiLimits, Operation
 from penstock.messages.client_apis import ENTRIES_MAX, NAMES_MAX
 
 DESCRIBE_CONFIGS: Final = Api(
@@ -22,7 +22,6 @@ DESCRIBE_CONFIGS: Final = Api(
         "a topic's description is about 5 KiB, so the largest answer has 5 MiB",
     ),
     Operation.DESCRIBE_CONFIGS,
-    Resource.TOPIC,
     lambda answer: answer.resources,
 )
 DESCRIBE_CLUSTER: Final = Api(
@@ -32,7 +31,6 @@ DESCRIBE_CLUSTER: Final = Api(
     ApiKind.LOCAL,
     SMALL,
     Operation.DESCRIBE,
-    Resource.CLUSTER,
 )
 DESCRIBE_QUORUM: Final = Api(
     "DescribeQuorum",
@@ -41,7 +39,6 @@ DESCRIBE_QUORUM: Final = Api(
     ApiKind.ASKED,
     SMALL,
     Operation.DESCRIBE,
-    Resource.CLUSTER,
 )
 DESCRIBE_METADATA: Final = Api(
     "DescribeMetadata",
@@ -59,7 +56,6 @@ DESCRIBE_LOG_DIRS: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(MIB, {"topics": NAMES_MAX}, "no topic means all of them"),
     Operation.DESCRIBE,
-    Resource.CLUSTER,
     may_wait=True,
 )
 ALTER_REPLICA_LOG_DIRS: Final = Api(
@@ -73,7 +69,6 @@ ALTER_REPLICA_LOG_DIRS: Final = Api(
         "a client sends 100 at a time",
     ),
     Operation.ALTER,
-    Resource.CLUSTER,
     may_wait=True,
 )
 DESCRIBE_PRODUCERS: Final = Api(
@@ -85,6 +80,5 @@ DESCRIBE_PRODUCERS: Final = Api(
         MIB, {"partitions": NAMES_MAX}, "an answer has about 20,000 producers: ask for the other partitions again"
     ),
     Operation.READ,
-    Resource.TOPIC,
     lambda answer: answer.partitions,
 )

@@ -12,13 +12,11 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from penstock.errors import ApiError
 from penstock.messages.security.acls import Operation as Operation
-from penstock.messages.security.acls import ResourceType
 
 Q = TypeVar("Q")
 A = TypeVar("A")
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
-Resource = ResourceType
 
 
 class ApiKind(Enum):
@@ -100,7 +98,6 @@ class Api(Generic[Q, A]):
     kind: ApiKind
     limits: ApiLimits
     operation: Operation
-    resource: Resource = Resource.CLUSTER
     outcomes: Callable[[A], Iterable[Outcome]] = no_outcomes
     """The results of an answer's parts: their errors are counted."""
     of_repetition: Callable[[A], A] = as_answered

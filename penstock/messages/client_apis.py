@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.messages import configs, elections, fetch, metadata, offsets, produce, repetitions, topics
-from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Resource
+from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation
 from penstock.messages.nodes import brokers
 from penstock.messages.security import authentication
 
@@ -38,7 +38,6 @@ PRODUCE: Final = Api(
         f"the only request with records: a batch for each partition, and {FURTHER_BATCHES_MAX:,} more",
     ),
     Operation.WRITE,
-    Resource.TOPIC,
     lambda answer: answer.partitions,
 )
 FETCH: Final = Api(
@@ -52,7 +51,6 @@ FETCH: Final = Api(
         "a session of more partitions is built by several requests",
     ),
     Operation.READ,
-    Resource.TOPIC,
     lambda answer: answer.partitions,
     replica_id=lambda request: request.replica_id,
 )
@@ -63,7 +61,6 @@ LIST_OFFSETS: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(4 * MIB, {"partitions": PARTITIONS_MAX}),
     Operation.DESCRIBE,
-    Resource.TOPIC,
     lambda answer: answer.partitions,
     replica_id=lambda request: request.replica_id,
     may_wait=True,
@@ -76,7 +73,6 @@ OFFSET_FOR_LEADER_EPOCH: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(4 * MIB, {"partitions": PARTITIONS_MAX}),
     Operation.DESCRIBE,
-    Resource.TOPIC,
     lambda answer: answer.partitions,
     replica_id=lambda request: request.replica_id,
 )
@@ -87,7 +83,6 @@ DELETE_RECORDS: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(4 * MIB, {"partitions": 10_000}),
     Operation.DELETE,
-    Resource.TOPIC,
     lambda answer: answer.partitions,
     may_wait=True,
 )
@@ -98,7 +93,6 @@ METADATA: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(MIB, {"topics": NAMES_MAX}, "ask for all topics to learn of more"),
     Operation.DESCRIBE,
-    Resource.TOPIC,
 )
 CREATE_TOPICS: Final = Api(
     "CreateTopics",
@@ -116,7 +110,6 @@ CREATE_TOPICS: Final = Api(
         "the largest topic has 10,000 partitions",
     ),
     Operation.CREATE,
-    Resource.TOPIC,
     lambda answer: answer.topics,
     repetitions.created_before,
     tells_offset=True,
@@ -133,7 +126,6 @@ CREATE_PARTITIONS: Final = Api(
         "the largest topic has 10,000 partitions",
     ),
     Operation.ALTER,
-    Resource.TOPIC,
     lambda answer: answer.topics,
     repetitions.added_before,
     tells_offset=True,
@@ -146,7 +138,6 @@ DELETE_TOPICS: Final = Api(
     ApiKind.FORWARDED,
     ApiLimits(MIB, {"topic_ids": NAMES_MAX}),
     Operation.DELETE,
-    Resource.TOPIC,
     lambda answer: answer.topics,
     repetitions.deleted_before,
     tells_offset=True,
@@ -159,7 +150,6 @@ INIT_PRODUCER_ID: Final = Api(
     ApiKind.LOCAL,
     SMALL,
     Operation.IDEMPOTENT_WRITE,
-    Resource.CLUSTER,
     may_wait=True,
 )
 SASL_AUTHENTICATE: Final = Api(
@@ -179,7 +169,6 @@ ALTER_CONFIGS: Final = Api(
     ApiKind.FORWARDED,
     ApiLimits(4 * MIB, {"resources": NAMES_MAX, "resources.changes": ENTRIES_MAX}),
     Operation.ALTER_CONFIGS,
-    Resource.TOPIC,
     lambda answer: answer.resources,
     tells_offset=True,
 )
@@ -190,7 +179,6 @@ ELECT_LEADERS: Final = Api(
     ApiKind.FORWARDED,
     ApiLimits(MIB, {"topics": NAMES_MAX, "topics.partitions": ASKED_MAX}, "no topic means all of them"),
     Operation.ALTER,
-    Resource.CLUSTER,
     lambda answer: answer.partitions,
     repetitions.elected_before,
     tells_offset=True,
@@ -204,7 +192,6 @@ ALTER_PARTITION_REASSIGNMENTS: Final = Api(
         4 * MIB, {"partitions": ASKED_MAX, "partitions.replicas": ENTRIES_MAX}, "no replicas and `cancel` ends one"
     ),
     Operation.ALTER,
-    Resource.CLUSTER,
     lambda answer: answer.partitions,
     repetitions.cancelled_before,
     tells_offset=True,
@@ -216,7 +203,6 @@ UNREGISTER_BROKER: Final = Api(
     ApiKind.FORWARDED,
     SMALL,
     Operation.ALTER,
-    Resource.CLUSTER,
     lambda answer: (answer,),
     repetitions.unregistered_before,
     tells_offset=True,

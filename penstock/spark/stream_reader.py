@@ -159,7 +159,7 @@ class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow): 
     """Stands for a reader whose options are wrong, and tells so when it is first used.
 
     An error while the reader is made would be lost: Spark's runner then stops the reader that it does not have, and
-    tells of that instead (python_streaming_source_runner.py, `finally: reader.stop()`).
+    tells of that instead (`finally: reader.stop()` in its python_streaming_source_runner).
     """
 
     def __init__(self, error: PenstockError) -> None:

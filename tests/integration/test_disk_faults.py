@@ -1,8 +1,8 @@
-"""The disk rows of reliability §5 on whole nodes: what a fault hits is refused with a typed error, the rest goes on.
+"""Disks that fail under whole nodes: what a fault hits is refused with a typed error, and the rest goes on.
 
     full on append                          test_full_disk.py, on a real disk
     full on index, checkpoint, rename       here
-    full on snapshot                        no snapshot is written yet
+    full on snapshot                        tests/unit/broker/quorum/test_metadata_snapshotter.py
     EIO on read, EIO on fsync, EROFS        here
     EMFILE, directory deleted, file edited  test_disk_of_a_process.py, on a real process
     a 10 s fsync                            here

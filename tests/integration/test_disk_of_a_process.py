@@ -1,4 +1,4 @@
-"""Disk and directory rows of reliability §5 that a real process must show, and that need no broken disk.
+"""Faults of disks and directories that a real process must show, and that need no broken disk.
 
     EMFILE                                  descriptors taken away by prlimit
     directory deleted while running         of a partition, and a whole log dir, also under load in a cluster

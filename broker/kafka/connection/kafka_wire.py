@@ -2,7 +2,7 @@
 
 A request that is malformed, or of an API or a version that this node does not have, ends the connection, as in Kafka:
 its client could not read an answer. ApiVersions has one for every version (KIP-511). Not here: the frames' own bytes
-(frame_connection.py), the layout of messages (wire/).
+(frame_connection.py), the layout of messages (schemas/).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Asks every broker of a cluster for its picture of the cluster, because one that is cut off shows an old one.
 
-Each has VIEW_MS to answer, or what is left of the call if that is less. Not here: what the answers mean (health.py).
+Each has VIEW_MS to answer, or what is left of the call if that is less. Not here: what the answers mean
+(health/judge.py).
 """
 
 from __future__ import annotations

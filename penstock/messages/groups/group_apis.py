@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Outcome, Resource
+from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Outcome
 from penstock.messages.client_apis import ASKED_MAX, ENTRIES_MAX, NAMES_MAX, PARTITIONS_MAX
 from penstock.messages.groups import classic_protocol, consumer_protocol, coordinators, listing, offsets
 
@@ -36,7 +36,6 @@ FIND_COORDINATOR: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(MIB, {"keys": NAMES_MAX}),
     Operation.DESCRIBE,
-    Resource.GROUP,
     lambda answer: answer.coordinators,
     may_wait=True,
 )
@@ -55,7 +54,6 @@ CONSUMER_GROUP_HEARTBEAT: Final = Api(
         "a pattern subscribes to more",
     ),
     Operation.READ,
-    Resource.GROUP,
     may_wait=True,
 )
 JOIN_GROUP: Final = Api(
@@ -65,7 +63,6 @@ JOIN_GROUP: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(MIB, {"protocols": PROTOCOLS_MAX}, "the members of a group are one record of its coordinator"),
     Operation.READ,
-    Resource.GROUP,
     lambda answer: (answer,),
     may_wait=True,
 )
@@ -76,7 +73,6 @@ SYNC_GROUP: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(4 * MIB, {"assignments": MEMBERS_MAX}, "the leader's has the assignments of all members"),
     Operation.READ,
-    Resource.GROUP,
     may_wait=True,
 )
 HEARTBEAT: Final = Api(
@@ -86,7 +82,6 @@ HEARTBEAT: Final = Api(
     ApiKind.LOCAL,
     SMALL,
     Operation.READ,
-    Resource.GROUP,
     may_wait=True,
 )
 LEAVE_GROUP: Final = Api(
@@ -96,7 +91,6 @@ LEAVE_GROUP: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(MIB, {"members": NAMES_MAX}),
     Operation.READ,
-    Resource.GROUP,
     lambda answer: answer.members,
     may_wait=True,
     of_administrators=lambda request: any(not member.member_id for member in request.members),
@@ -108,7 +102,6 @@ OFFSET_COMMIT: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(4 * MIB, {"partitions": PARTITIONS_MAX}, "the others in the next one"),
     Operation.READ,
-    Resource.GROUP,
     lambda answer: answer.partitions,
     may_wait=True,
     of_administrators=lambda request: not request.member_id,
@@ -120,7 +113,6 @@ OFFSET_FETCH: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(4 * MIB, {"groups": NAMES_MAX, "groups.partitions": ASKED_MAX}, "`all_partitions` names none"),
     Operation.DESCRIBE,
-    Resource.GROUP,
     _fetched,
     may_wait=True,
 )
@@ -131,7 +123,6 @@ OFFSET_DELETE: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(MIB, {"partitions": PARTITIONS_MAX}),
     Operation.DELETE,
-    Resource.GROUP,
     lambda answer: answer.partitions,
     may_wait=True,
 )
@@ -142,7 +133,6 @@ LIST_GROUPS: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(4 * KIB, {"states": 32, "types": 32}),
     Operation.DESCRIBE,
-    Resource.CLUSTER,
     may_wait=True,
 )
 DESCRIBE_GROUPS: Final = Api(
@@ -152,7 +142,6 @@ DESCRIBE_GROUPS: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(MIB, {"group_ids": DESCRIBED_MAX}, "the answer has every member of each"),
     Operation.DESCRIBE,
-    Resource.GROUP,
     lambda answer: answer.groups,
     may_wait=True,
 )
@@ -163,7 +152,6 @@ DELETE_GROUPS: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(MIB, {"group_ids": NAMES_MAX}),
     Operation.DELETE,
-    Resource.GROUP,
     lambda answer: answer.groups,
     may_wait=True,
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.messages.api import MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Resource
+from penstock.messages.api import MIB, SMALL, Api, ApiKind, ApiLimits, Operation
 from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.security import acls
 
@@ -18,7 +18,6 @@ CREATE_ACLS: Final = Api(
     ApiKind.FORWARDED,
     ApiLimits(MIB, {"acls": NAMES_MAX}, "one decision of the controller"),
     Operation.ALTER,
-    Resource.CLUSTER,
     lambda answer: answer.results,
     tells_offset=True,
 )
@@ -29,7 +28,6 @@ DELETE_ACLS: Final = Api(
     ApiKind.FORWARDED,
     ApiLimits(MIB, {"filters": NAMES_MAX}, "each is compared with every ACL"),
     Operation.ALTER,
-    Resource.CLUSTER,
     lambda answer: answer.results,
     tells_offset=True,
 )
@@ -40,5 +38,4 @@ DESCRIBE_ACLS: Final = Api(
     ApiKind.LOCAL,
     SMALL,
     Operation.DESCRIBE,
-    Resource.CLUSTER,
 )

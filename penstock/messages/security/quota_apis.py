@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.messages.api import KIB, MIB, Api, ApiKind, ApiLimits, Operation, Resource
+from penstock.messages.api import KIB, MIB, Api, ApiKind, ApiLimits, Operation
 from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.security import quotas
 
@@ -19,7 +19,6 @@ ALTER_CLIENT_QUOTAS: Final = Api(
     ApiKind.FORWARDED,
     ApiLimits(MIB, {"alterations": NAMES_MAX, "alterations.changes": NAMES_MAX}, "one decision of the controller"),
     Operation.ALTER_CONFIGS,
-    Resource.CLUSTER,
     lambda answer: answer.results,
     tells_offset=True,
 )
@@ -30,5 +29,4 @@ DESCRIBE_CLIENT_QUOTAS: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(16 * KIB, {"parts": PARTS_MAX}, "one part for each kind of entity"),
     Operation.DESCRIBE_CONFIGS,
-    Resource.CLUSTER,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.messages import repetitions
-from penstock.messages.api import MIB, Api, ApiKind, ApiLimits, Operation, Resource
+from penstock.messages.api import MIB, Api, ApiKind, ApiLimits, Operation
 from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.security import users
 
@@ -19,7 +19,6 @@ ALTER_USER_SCRAM_CREDENTIALS: Final = Api(
     ApiKind.FORWARDED,
     ApiLimits(2 * MIB, {"deletions": NAMES_MAX, "upsertions": NAMES_MAX}),
     Operation.ALTER,
-    Resource.CLUSTER,
     lambda answer: answer.users,
     repetitions.removed_before,
     tells_offset=True,
@@ -31,6 +30,5 @@ DESCRIBE_USER_SCRAM_CREDENTIALS: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(MIB, {"users": NAMES_MAX}, "no user means all of them, in pages of as many"),
     Operation.DESCRIBE,
-    Resource.CLUSTER,
     lambda answer: answer.users,
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Outcome, Resource
+from penstock.messages.api import KIB, MIB, SMALL, Api, ApiKind, ApiLimits, Operation, Outcome
 from penstock.messages.client_apis import ASKED_MAX, NAMES_MAX, PARTITIONS_MAX
 from penstock.messages.transactions import atomic_batches, listing, producers
 
@@ -36,7 +36,6 @@ ADD_PARTITIONS_TO_TXN: Final = Api(
         "the others in the next one: a transaction takes them one after another",
     ),
     Operation.WRITE,
-    Resource.TRANSACTIONAL_ID,
     _added,
     may_wait=True,
     is_for_brokers=True,
@@ -49,7 +48,6 @@ ADD_OFFSETS_TO_TXN: Final = Api(
     ApiKind.LOCAL,
     SMALL,
     Operation.WRITE,
-    Resource.TRANSACTIONAL_ID,
     may_wait=True,
 )
 TXN_OFFSET_COMMIT: Final = Api(
@@ -59,7 +57,6 @@ TXN_OFFSET_COMMIT: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(4 * MIB, {"partitions": PARTITIONS_MAX}, "the others in the next one"),
     Operation.WRITE,
-    Resource.TRANSACTIONAL_ID,
     lambda answer: answer.partitions,
     may_wait=True,
 )
@@ -70,7 +67,6 @@ END_TXN: Final = Api(
     ApiKind.LOCAL,
     SMALL,
     Operation.WRITE,
-    Resource.TRANSACTIONAL_ID,
     may_wait=True,
 )
 BEGIN_ATOMIC_BATCH: Final = Api(
@@ -80,7 +76,6 @@ BEGIN_ATOMIC_BATCH: Final = Api(
     ApiKind.LOCAL,
     SMALL,
     Operation.WRITE,
-    Resource.TRANSACTIONAL_ID,
     may_wait=True,
 )
 COMMIT_ATOMIC_BATCH: Final = Api(
@@ -90,7 +85,6 @@ COMMIT_ATOMIC_BATCH: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(MIB, {"writers": WRITERS_MAX}, "a version has no more writers"),
     Operation.WRITE,
-    Resource.TRANSACTIONAL_ID,
     may_wait=True,
 )
 ABORT_ATOMIC_BATCH: Final = Api(
@@ -100,7 +94,6 @@ ABORT_ATOMIC_BATCH: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(MIB, {"writers": WRITERS_MAX}, "a version has no more writers"),
     Operation.WRITE,
-    Resource.TRANSACTIONAL_ID,
     may_wait=True,
 )
 DESCRIBE_TRANSACTIONS: Final = Api(
@@ -110,7 +103,6 @@ DESCRIBE_TRANSACTIONS: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(MIB, {"transactional_ids": DESCRIBED_MAX}, "the answer has every partition of each"),
     Operation.DESCRIBE,
-    Resource.TRANSACTIONAL_ID,
     lambda answer: answer.transactions,
     may_wait=True,
 )
@@ -121,7 +113,6 @@ LIST_TRANSACTIONS: Final = Api(
     ApiKind.LOCAL,
     ApiLimits(64 * KIB, {"states": 32, "producer_ids": NAMES_MAX}),
     Operation.DESCRIBE,
-    Resource.TRANSACTIONAL_ID,
     may_wait=True,
 )
 END_HANGING_TRANSACTION: Final = Api(
@@ -131,6 +122,5 @@ END_HANGING_TRANSACTION: Final = Api(
     ApiKind.LOCAL,
     SMALL,
     Operation.ALTER,
-    Resource.CLUSTER,
     may_wait=True,
 )

@@ -5,7 +5,7 @@ makes inside a poll; until then the member owns what it owned. So the order is a
 partitions are revoked, and a heartbeat says so; new ones get their places, and are assigned; a heartbeat says so.
 
 Not here: what a heartbeat says (heartbeats.py), the assignment's difference (owned_and_wanted.py), calls
-(group_driver.py), and commits (commits.py).
+(group_service.py), and commits (commits.py).
 """
 
 from __future__ import annotations

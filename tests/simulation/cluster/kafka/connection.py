@@ -2,8 +2,8 @@
 
 It speaks through the product's codec, and checks what a client of Kafka takes for granted (I58): an answer belongs to
 the oldest request that waits for one, has its correlation id, and is a whole message; a node that serves ends no
-connection, unless a Produce with acks=0 has failed on it. Not here: who leads what
-(knowledge.py), and what clients send (writers.py, readers.py).
+connection, unless a Produce with acks=0 has failed on it. Not here: who leads what (kafka_client.py),
+and what clients send (writers.py, readers.py).
 """
 
 from __future__ import annotations
