@@ -101,7 +101,7 @@ def append(quick: bool) -> bool:
     """Prints the rows of `append`; whether `producer` costs nothing."""
 
     def unasked(records: Bytes, config: LogConfig, now_ms: int, *, origin: AppendOrigin) -> Converted:
-        return Converted(records, check_produced(records, config, now_ms, origin=origin), 0)
+        return Converted(*check_produced(records, config, now_ms, origin=origin), 0)
 
     met = True
     for records in (10, 100, 1_000):

@@ -23,7 +23,7 @@ class OfflineReason(Enum):
 
 
 class InService(Protocol):
-    """Which brokers are in service, and which of their replicas could be served."""
+    """The brokers that are in service, and those of their replicas that could be served."""
 
     def find_broker(self, broker_id: int) -> BrokerRegistration | None: ...
 

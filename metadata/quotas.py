@@ -70,5 +70,5 @@ def quota_records(quotas: Quotas) -> Iterator[ClientQuotaRecord]:
 
 
 def in_order(entities: Quotas) -> list[QuotaEntity]:
-    """By their parts."""
+    """The entities in the order of their parts."""
     return sorted(entities, key=lambda entity: entity.parts)

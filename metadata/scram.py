@@ -26,7 +26,7 @@ from penstock.sasl.credentials import ScramCredential, ScramMechanism
 
 
 class ScramKey(NamedTuple):
-    """Whose credential it is, for what. The mechanism is Kafka's number."""
+    """The owner of a credential, and its mechanism, by Kafka's number."""
 
     user: str
     mechanism: int
@@ -40,7 +40,7 @@ class ScramImage:
     secret: str = field(default="", repr=False)  # "" before the first credential
 
     def of_user(self, user: str) -> list[ScramCredential]:
-        """By mechanism."""
+        """The credentials of a user by mechanism."""
         keys = (ScramKey(user, mechanism.value) for mechanism in ScramMechanism)
         return [self.credentials[key] for key in keys if key in self.credentials]
 
@@ -75,7 +75,7 @@ class ScramTable:
         self.secret = newer.secret
 
     def image(self) -> ScramImage:
-        """That of before, if nothing has changed."""
+        """The image of now; the same object as before if nothing has changed."""
         if not self.has_changed:
             return self._of_image
         return ScramImage(self.credentials if self._own is None else dict(self._own), self.secret)

@@ -77,7 +77,7 @@ def _replay(delta: MetadataDelta, value: bytes, index: int) -> None:
 
 
 def check_snapshot(data: bytes) -> None:
-    """That no bit of it has changed; much cheaper than to decode it. CorruptMessageError."""
+    """Checks that no bit of it has changed; much cheaper than to decode it. CorruptMessageError."""
     for _ in _checked_batches(data):
         continue
 

@@ -164,7 +164,8 @@ _TABLE: Final = {
         RECORD_VALIDATION,
         "records",
         "What a leader looks at before it takes a batch: its records, each, unpacked if they are compressed, as Kafka's"
-        " leader does, or only its headers: cheaper, and one faulty producer can stop every reader of a partition.",
+        " leader does, or only its headers: cheaper, and one faulty producer can stop every reader of a partition, or"
+        " give a batch a wrong largest timestamp, by which records are deleted and looked up.",
         ("records", "headers"),
     ),
     "log.retention.bytes": byte_count(

@@ -171,7 +171,7 @@ def _text(tp: TopicPartition, position: Position) -> str:
 
 
 def _paramstyle(connection: Any) -> str:
-    """That of the module which made the connection; it, or a package around it, has to say so (PEP 249)."""
+    """The style of the module which made the connection; it, or a package around it, has to say so (PEP 249)."""
     home = type(connection).__module__
     while home:
         style = getattr(sys.modules.get(home), "paramstyle", None)

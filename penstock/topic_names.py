@@ -1,4 +1,5 @@
-"""Which names a topic may have: exactly Kafka's rule, because a name becomes the name of a directory on every replica.
+"""The names that a topic may have: exactly Kafka's rule, because a name becomes the name of a directory on every
+replica.
 
 `.` and `_` are both allowed but collide: metric names turn dots into underscores, so `a.b` and `a_b` could not be told
 apart (Kafka, `Topic.hasCollision`). The names of the cluster's own topics are here, because no pattern means them, at

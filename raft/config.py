@@ -76,7 +76,7 @@ class RaftConfig:
 
     @property
     def check_quorum_timeout_ms(self) -> int:
-        """Without fetches of a majority for this long, a leader resigns. The factor 1.5 is Kafka's: followers wait for
+        """A leader resigns without fetches of a majority for this long. The factor 1.5 is Kafka's: followers wait for
         1.0, so they have given up on this leader by then, and it disturbs none of them."""
         return self.fetch_timeout_ms * 3 // 2
 

@@ -46,7 +46,7 @@ class State(Enum):
 
 
 class Forgotten(Enum):
-    """Which of its promises a voter may have forgotten. The values are those of the quorum-state file."""
+    """The promises that a voter may have forgotten. The values are those of the quorum-state file."""
 
     NOTHING = ""
     RECORDS = "records"

@@ -314,6 +314,19 @@ def test_a_docstring_begins_with_its_subject() -> None:
     assert not wrong
 
 
+def test_a_definition_does_not_take_its_subject_from_its_name() -> None:
+    """The first word of the docstring of a module, a class or a function is no preposition and no pronoun of these."""
+    vague = re.compile(r"\s*(By|From|Said|That|Told|Which|Who|Whoever|Whose|With|Within|Without)\b")
+    wrong = [
+        f"{name(path)}: {getattr(node, 'name', 'the module')}: {text.strip()[:60]}"
+        for path in modules(*SOURCES, "ops")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and vague.match(text := ast.get_docstring(node, clean=False) or "")
+    ]
+    assert not wrong
+
+
 def test_a_name_means_one_thing() -> None:
     """Public classes and functions of modules; what a name means may not depend on where it was imported from."""
     holders: dict[str, list[str]] = {}

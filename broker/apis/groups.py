@@ -44,7 +44,7 @@ class Coordinator(Protocol):
 
 
 class GroupsCoordinator(Coordinator, Protocol):
-    """That of groups."""
+    """The coordinator of groups."""
 
     def removes_another(self, request: Request, group_id: str, body: Any, /) -> bool:
         """True if the request, should it succeed, removes a member of somebody else."""

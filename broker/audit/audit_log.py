@@ -65,7 +65,7 @@ class AuditStatistics:
 
 
 class AuditLog:
-    """That of one node."""
+    """The audit log of one node."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         """`now_ms` is monotonic."""

@@ -1,1 +1,1 @@
-"""Who the callers of a node are, and what proves it. Not here: what they may do."""
+"""Finds out who the callers of a node are, and what proves it. Not here: what they may do."""

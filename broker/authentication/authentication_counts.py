@@ -53,7 +53,7 @@ class AuthenticationCounts:
         self._of[listener].renewed += 1
 
     def statistics(self) -> Mapping[str, AuthenticationStatistics]:
-        """By listener."""
+        """The counts by listener."""
         return {
             listener: AuthenticationStatistics(of.succeeded, of.failed, of.throttled, of.renewed)
             for listener, of in self._of.items()

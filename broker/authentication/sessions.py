@@ -1,4 +1,4 @@
-"""Who is logged in by which connection of gRPC's door, and whose log-in is under way there. Pure.
+"""Keeps who is logged in by which connection of gRPC's door, and whose log-in is under way there. Pure.
 
 A connection has one session at most, and one dialogue under way, as in Kafka. The session has a token, which comes with
 every call. It counts at its own connection only, so that who has stolen one cannot use it from elsewhere, and it is in
@@ -78,7 +78,7 @@ class Sessions:
         return session
 
     def principal_of(self, at: CallerPlace, token: str, now_ms: int) -> str | None:
-        """Whose token it is; None if it is nobody's at this connection now."""
+        """The principal of a token; None if it is nobody's at this connection now."""
         session = self._of.get(at)
         if session is None or session.is_over(now_ms):
             return None
@@ -97,7 +97,7 @@ class Sessions:
         return session is not None and not session.is_over(now_ms)
 
     def principals(self, listener: str, now_ms: int) -> dict[Endpoint, str]:
-        """Who is logged in at a listener, by connection."""
+        """The principals that are logged in at a listener, by connection."""
         return {
             at.peer: session.principal
             for at, session in self._of.items()

@@ -1,1 +1,1 @@
-"""Who may do what: ACLs, the rights that follow from them, and what each API needs."""
+"""Decides who may do what: ACLs, the rights that follow from them, and what each API needs."""

@@ -83,7 +83,7 @@ def _is_legal(name: str) -> bool:
 
 
 class Gatekeeper:
-    """That of one node with an authorizer."""
+    """The gatekeeper of one node with an authorizer."""
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ def listener_keys(given: Collection[str], listeners: Collection[str], inter_brok
 
 
 def overrides_by_listener(values: Mapping[str, Any]) -> dict[str, ListenerOverrides]:
-    """By listener, from the checked values of its keys."""
+    """The overrides by listener, from the checked values of its keys."""
     found: dict[str, ListenerOverrides] = {}
     for name, value in values.items():
         listener, _, key = name.removeprefix(PREFIX).partition(".")
@@ -71,7 +71,7 @@ def overrides_by_listener(values: Mapping[str, Any]) -> dict[str, ListenerOverri
 
 
 def security_by_listener(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """By listener and attribute, the checked values of its keys of security."""
+    """The checked values of the keys of security, by listener and attribute."""
     found: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         listener, _, key = name.removeprefix(PREFIX).partition(".")

@@ -100,7 +100,7 @@ def secured_listeners(config: NodeConfig) -> list[str]:
 
 
 def lets_everybody_in(config: NodeConfig, listener: str) -> bool:
-    """Without TLS, and reached from other machines; for one of the nodes' own listeners."""
+    """True for one of the nodes' own listeners without TLS that is reached from other machines."""
     return not config.security_protocol(listener).is_tls and not is_loopback(config.listeners[listener].host)
 
 

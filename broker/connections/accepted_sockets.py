@@ -38,7 +38,7 @@ _ACKNOWLEDGED_AT, _RECEIVED_AT, _COUNT_BYTES = 120, 128, 8
 
 @lru_cache(PEERS_KEPT)
 def peer_of(address: str) -> Endpoint:
-    """From gRPC's "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711"; every call asks, mostly for the same ones."""
+    """The peer in gRPC's "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711"; every call asks, mostly for the same ones."""
     host, _, port = unquote(address.partition(":")[2]).rpartition(":")
     return Endpoint(as_connected(host.strip("[]")), int(port) if port.isdecimal() else 0)
 

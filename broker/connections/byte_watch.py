@@ -45,7 +45,7 @@ FIRST_CALL_BYTES: Final = 1 << 17
 
 
 class ByteVerdict(NamedTuple):
-    """Which connections are cut now, and which networks begin none."""
+    """The connections that are cut now, and the networks that begin none."""
 
     cut: Set[Endpoint]
     shut_out: Set[str]

@@ -39,7 +39,7 @@ class ListenerLimits:
 
 
 def listener_limits(config: NodeConfig, listener: str, descriptors_share: int) -> ListenerLimits:
-    """By the configuration, and never more connections than the process has descriptors for."""
+    """The limits by the configuration, and never more connections than the process has descriptors for."""
     own = config.overrides(listener)
     connections_max = min(config.max_connections, descriptors_share, _or(own.max_connections, INT32_MAX))
     return ListenerLimits(

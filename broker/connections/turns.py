@@ -37,7 +37,7 @@ Turn = Callable[[], Awaitable[None]]
 
 
 def turn_of(quotas: AddressQuotas, host: str, now_ms: int) -> Turn | None:
-    """That of a connection which has just been accepted; None if it need not wait."""
+    """The turn of a connection which has just been accepted; None if it need not wait."""
     wait_ms = quotas.connected(host, now_ms) if quotas.has_addresses else 0
     if not wait_ms:
         return None

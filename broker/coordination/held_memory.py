@@ -51,7 +51,7 @@ class _Unit:
         return {self.party: self.bytes, **(self.others or {})}
 
     def put(self, holders: dict[str, int]) -> None:
-        """Who holds most comes first; those that hold nothing go."""
+        """Keeps what each party holds. The one that holds most comes first; those that hold nothing go."""
         first, *others = sorted(holders, key=lambda party: -holders[party])
         self.party, self.bytes = first, holders[first]
         self.others = {party: holders[party] for party in others if holders[party]} or None

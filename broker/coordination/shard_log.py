@@ -34,7 +34,7 @@ An attempt throws the shard's state away, and what only reads is not answered un
 
 
 class ShardLog:
-    """From the begin of a lead to its end, on the event loop."""
+    """The log of a shard from the begin of a lead to its end, on the event loop."""
 
     def __init__(self, lead: Lead, ports: ShardPorts) -> None:
         self._lead, self._ports, self._partition = lead, ports, lead.partition

@@ -61,7 +61,7 @@ class Replays(Protocol):
     """The state, as records change it."""
 
     def replay(self, key: Any, value: Any | None, producer: TxnProducer | None = None) -> None:
-        """With a producer it counts once the producer's transaction is committed."""
+        """Replays a record; with a producer it counts once the producer's transaction is committed."""
         ...
 
     def replay_marker(self, marker: Marker) -> None:

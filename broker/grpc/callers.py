@@ -53,7 +53,7 @@ class Callers(Protocol):
     """The callers of one listener."""
 
     def caller(self, context: grpc.aio.ServicerContext, api: Api[Any, Any]) -> Caller:
-        """Who makes this call, or opens this stream; a typed error for who may not."""
+        """The caller that makes this call, or opens this stream; a typed error if it may not."""
         ...
 
     def check_sender(self, api: Api[Any, Any], request: Any, caller: Caller) -> None:
@@ -102,7 +102,7 @@ class NodeCallers:
     """The nodes of one cluster, by their certificates; gRPC has verified these."""
 
     def __init__(self, listener: str, cluster_id: str, certificates: ListenerCertificates | None = None) -> None:
-        """Without `certificates` no session is judged."""
+        """Judges no session without `certificates`."""
         self._listener, self._senders = listener, Senders(listener, cluster_id)
         self._certificates, self._proven = certificates, ProvenConnections()
 

@@ -19,7 +19,7 @@ NOT_OPEN = "this node has not caught up with the metadata yet; ask another one"
 
 
 class Gate:
-    """That of one listener."""
+    """The gate of one listener."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Gate:
             raise NetworkError(NOT_OPEN)
 
     def caller(self, context: grpc.aio.ServicerContext, api: Api[Any, Any]) -> Caller:
-        """Who calls; a typed error for who may not call here."""
+        """The caller; a typed error if it may not call here."""
         caller = self._callers.caller(context, api)
         self.heard.asked(caller)
         return caller

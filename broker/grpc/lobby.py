@@ -50,7 +50,7 @@ class MeteredConnection(Protocol):
 
 
 class Lobby:
-    """That of one listener."""
+    """The lobby of one listener."""
 
     def __init__(
         self,

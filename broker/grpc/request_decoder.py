@@ -103,7 +103,7 @@ class RequestDecoder:
 
 
 def _decode(api: Api[Any, Any]) -> Callable[[bytes], Any]:
-    """From the bytes of a request to the request. Streams and the quorum have codecs of their own."""
+    """Makes the request of its bytes. Streams and the quorum have codecs of their own."""
     if api is PRODUCE:
         return _produce_request
     if api is FETCH:

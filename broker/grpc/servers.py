@@ -232,7 +232,7 @@ def add_controller_apis(
 def broker_server(
     served: ServedListener, clock: Clock, threads: Threads, certificates: Certificates = NO_CERTIFICATES
 ) -> GrpcServer:
-    """That of a broker's listener, without what it serves."""
+    """The server of a broker's listener, without what it serves."""
     parts = served.name, served.endpoint, served.limits, served.guard, served.door
     gate, watched = served.gate, None
     log_ins = gate.is_known if gate.has_log_ins else None
@@ -263,6 +263,6 @@ def controller_server(
     certificates: Certificates,
     callers: Callers,
 ) -> GrpcServer:
-    """That of the controller listener, without what it serves."""
+    """The server of the controller listener, without what it serves."""
     parts = "CONTROLLER", endpoint, limits, limits.guard("CONTROLLER"), _CallersOnly(callers)
     return GrpcServer(*parts, clock, threads, certificates)

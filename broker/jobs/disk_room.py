@@ -57,7 +57,7 @@ class DiskRooms:
         self._rooms.pop(log_dir, None)
 
     def statistics(self) -> Mapping[str, DiskRoom]:
-        """By log dir, as last seen; may be called in any thread."""
+        """The room by log dir, as last seen; may be called in any thread."""
         return dict(self._rooms)
 
     def __repr__(self) -> str:

@@ -77,13 +77,13 @@ class Scheduler:
         """Work in threads, and its log dir."""
 
     def add(self, name: str, interval_ms: int, run: Callable[[], Awaitable[None]]) -> None:
-        """From `start` on, call `run` every `interval_ms`, for the first time after one interval."""
+        """Adds a job: from `start` on, `run` is called every `interval_ms`, for the first time after one interval."""
         if name in self._jobs:
             raise ValueError(f"there is a job {name} already")
         self._jobs[name] = _Job(name, max(1, interval_ms), run)
 
     def change_interval(self, name: str, interval_ms: int) -> None:
-        """From now on the job runs every `interval_ms`; nothing if there is no such job."""
+        """Makes the job run every `interval_ms` from now on; nothing if there is no such job."""
         job = self._jobs.get(name)
         if job is not None and job.interval_ms != max(1, interval_ms):
             job.interval_ms = max(1, interval_ms)

@@ -21,7 +21,7 @@ from broker.kafka.parts import DoorParts
 
 
 def api_rows(parts: DoorParts) -> Mapping[int, ApiRow]:
-    """By key. A new API gets its row here."""
+    """The rows by key. A new API gets its row here."""
     rows: list[ApiRow] = [*producer_rows(parts), *reading_rows(parts), *group_rows(parts), *transaction_rows(parts)]
     rows += [*admin_rows(parts), *authentication_rows()]
     rows.append(api_versions_row(rows, parts.software, lambda: parts.image().offset))

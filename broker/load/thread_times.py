@@ -29,7 +29,7 @@ class ThreadTime(NamedTuple):
 
 
 def read_thread_times(tasks: str = TASKS) -> dict[int, ThreadTime]:
-    """By kernel thread id. A thread that ends meanwhile is left out."""
+    """The times by kernel thread id. A thread that ends meanwhile is left out."""
     found: dict[int, ThreadTime] = {}
     try:
         ids = os.listdir(tasks)

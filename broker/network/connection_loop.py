@@ -263,7 +263,7 @@ class ConnectionLoop(Generic[Raw, Message]):
             await asyncio.sleep(left_ns / 1_000_000_000)
 
     def identified(self, caller: Caller, memory: RequestMemory) -> None:
-        """Who it is has become known: requests that are read from now on are that caller's, and count in that
+        """The caller has become known: requests that are read from now on are that caller's, and count in that
         memory."""
         self._processor.caller = caller
         if self._intake is not None:

@@ -139,7 +139,7 @@ class BrokerListeners(Listener, Protocol):
 
     @property
     def connections(self) -> Mapping[str, Connections]:
-        """By the name of the listener, those for clients first."""
+        """The connections by the name of the listener, those for clients first."""
         ...
 
 

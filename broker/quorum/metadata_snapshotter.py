@@ -191,8 +191,8 @@ def is_snapshot_due(limits: SnapshotLimits, bytes_since: int, ms_since: int) -> 
 def still_kept(
     kept: Sequence[KeptSnapshot], log_bytes_from: Callable[[int], int], limits: SnapshotLimits, now_ms: int
 ) -> tuple[KeptSnapshot, ...]:
-    """Without the oldest ones that are superfluous: because all that the log has between one and the next is too old,
-    or because snapshots and log are too large. The newest stays."""
+    """The snapshots without the oldest ones that are superfluous: because all that the log has between one and the next
+    is too old, or because snapshots and log are too large. The newest stays."""
     first = 0
     while first < len(kept) - 1:
         size_bytes = log_bytes_from(kept[first].snapshot_id.end_offset) + sum(one.size_bytes for one in kept[first:])

@@ -161,7 +161,7 @@ def _ids(found: object) -> tuple[int, ...] | None:
 
 
 class DoubtfulCuts:
-    """Told BEFORE the end of a log is cut that may have been flushed: a voter must not forget that it was."""
+    """Notified BEFORE the end of a log is cut that may have been flushed: a voter must not forget that it was."""
 
     def __init__(self, is_voter: bool, voters: int, fs: FileSystem) -> None:
         self._is_voter = is_voter

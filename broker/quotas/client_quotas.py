@@ -148,7 +148,7 @@ class ClientQuotas:
         return throttle_ms
 
     def statistics(self) -> dict[str, QuotaStatistics]:
-        """By key; may be called in any thread."""
+        """The statistics by key; may be called in any thread."""
         return {key: QuotaStatistics(self._throttled[key], self._throttle_ms[key]) for key in ALL_KEYS}
 
     def __repr__(self) -> str:
@@ -161,8 +161,8 @@ def _is_lifted(wait: _Wait, limit: Limit) -> bool:
 
 
 class KeptByOwner(Generic[T]):
-    """By key and owner, no more than there is room for. Those of clients have room of their own: a client that makes up
-    ids cannot push out the rate of its user."""
+    """Keeps values by key and owner, no more than there is room for. Those of clients have room of their own: a client
+    that makes up ids cannot push out the rate of its user."""
 
     def __init__(self, new: Callable[[], T]) -> None:
         self._new = new

@@ -20,7 +20,7 @@ Those that begin with the same characters share what a quota gives each of them.
 
 
 class QuotaOwner(NamedTuple):
-    """Who shares a quota. None: all of them."""
+    """The clients that share a quota. None: all of them."""
 
     user: str | None
     client_id: str | None
@@ -72,7 +72,7 @@ def address_limits_of(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> dict
 
 
 def limits_of(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> dict[str, QuotaLimits]:
-    """By key; a key that nobody has is not there."""
+    """The limits by key; a key that nobody has is not there."""
     by_key: dict[str, dict[QuotaOwner, float]] = {}
     for entity, values in quotas.items():
         if entity.ip is None:

@@ -59,7 +59,7 @@ class TrafficByTopic:
             self._topics.pop(delta.image.topics_by_id[topic_id].name, None)
 
     def statistics(self) -> Mapping[str, TopicTraffic]:
-        """By topic; may be called in any thread."""
+        """The traffic by topic; may be called in any thread."""
         return {**dict(self._topics), OTHERS: self._others}
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-r"""Who the owner of a client certificate is: its distinguished name, and Kafka's rules that make a principal of it.
+r"""Names the owner of a client certificate: its distinguished name, and Kafka's rules that make a principal of it.
 
     ssl.principal.mapping.rules = RULE:^CN=(.*?),OU=Servers.*$/$1/L,DEFAULT
 

@@ -168,7 +168,7 @@ class ControllerState:
         return "" if broker is None else broker.only_log_dir
 
     def partitions_with_isr_member(self, broker_id: int) -> list[PartitionRegistration]:
-        """By topic id and partition, so that the same state always gives the same records."""
+        """The partitions by topic id and partition, so that the same state always gives the same records."""
         return list(self._sorted(self._keys_by_isr_member.get(broker_id, set())))
 
     def partitions_with_member(self, broker_id: int) -> list[PartitionRegistration]:

@@ -135,6 +135,6 @@ def _mechanism(number: int) -> ScramMechanism:
 
 
 def _secret(context: DecisionContext, records: Sequence[Record]) -> Iterator[Record]:
-    """With the first credential of the cluster."""
+    """The record of the cluster's secret, with its first credential."""
     if records and not context.state.scram.secret:
         yield ScramSecretRecord(context.ids.new_id() + context.ids.new_id())

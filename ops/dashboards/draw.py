@@ -82,7 +82,7 @@ def picture(dashboard: Dashboard, ask: Ask) -> str:
 
 
 def filled_in(expression: str, dashboard: Dashboard) -> str:
-    """With Grafana's variables as if everything was chosen."""
+    """The text with Grafana's variables as if everything was chosen."""
     values = {"__rate_interval": "1m", **{variable.name: variable.all_values for variable in dashboard.variables}}
     return re.sub(r"\$(\w+)", lambda found: values[found[1]], expression)
 

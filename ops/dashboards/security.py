@@ -1,4 +1,4 @@
-"""Who comes in, and what they may do and have: certificates, log-ins, rights, quotas, and the audit log."""
+"""Callers, and what they may do and have: certificates, log-ins, rights, quotas, and the audit log."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ class PathStep(NamedTuple):
 def shortest_path(
     start: int, ways: Callable[[int], Iterable[int]], is_end: Callable[[int], bool]
 ) -> list[PathStep] | None:
-    """From `start` over `ways` to the nearest broker that is an end; of equally near ones, to the one found first."""
+    """The way from `start` over `ways` to the nearest broker that is an end; of equally near ones, to the one found
+    first."""
     came_from: dict[int, int] = {start: start}
     queue = [start]
     for broker_id in queue:

@@ -66,7 +66,7 @@ class Secured:
 
     @property
     def client_options(self) -> dict[str, str]:
-        """With which a client is `admin`."""
+        """The options of a client that is `admin`."""
         return {"tls_ca": str(self.ca), "username": ADMIN, "password_file": str(self.password_file)}
 
     @property
@@ -102,12 +102,12 @@ class Secured:
         self.write_client_files(bootstrap)
 
     def write_password(self) -> None:
-        """That of ADMIN, made if there is none."""
+        """Writes the password of ADMIN, if there is none."""
         if not self.password_file.exists():
             self._write(self.password_file, secrets.token_urlsafe(PASSWORD_BYTES) + "\n")
 
     def write_client_files(self, bootstrap: str) -> None:
-        """With which clients of the cluster at `bootstrap` are ADMIN."""
+        """Writes the files by which clients of the cluster at `bootstrap` are ADMIN."""
         password = self.password_file.read_text(encoding="utf-8").strip()
         variables = {"PENSTOCK_BOOTSTRAP": bootstrap}
         variables |= {f"PENSTOCK_{name.upper()}": value for name, value in self.client_options.items()}

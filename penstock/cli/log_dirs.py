@@ -187,7 +187,7 @@ def move(
 
 
 def parse_log_dir_moves(moves: list[str]) -> dict[TopicPartition, str]:
-    """From the command line; ConfigError says what is wrong, and how it should look."""
+    """The moves that the command line names. ConfigError says what is wrong, and how it should look."""
     found: dict[TopicPartition, str] = {}
     for one in moves:
         name, _, path = one.partition("=")

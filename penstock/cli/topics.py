@@ -110,7 +110,7 @@ def describe(
 
 @dataclass(frozen=True, slots=True)
 class PartitionChoice:
-    """Which partitions a user asks for: all, or those in one of two kinds of trouble."""
+    """The partitions that a user asks for: all, or those in one of two kinds of trouble."""
 
     under_replicated: bool = False
     unavailable: bool = False

@@ -46,7 +46,7 @@ class AsyncFace(Face[C_co], Protocol[C_co]):
     """A face of one event loop."""
 
     def _bind(self) -> None:
-        """From now on the client belongs to the running loop; RuntimeError where it belongs to another."""
+        """Binds the client to the running loop; RuntimeError where it belongs to another."""
         ...
 
 

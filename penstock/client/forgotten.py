@@ -71,7 +71,7 @@ ARE_SENT = "they are being sent"
 
 
 def close_when_forgotten(client: object, name: str, core: Forgettable, home: Home, fate: str = ARE_SENT) -> None:
-    """From now on the core is closed once nobody has the client any more. `fate` is that of records that are not acked
+    """Closes the core once nobody has the client any more. `fate` is the fate of records that are not acked
     by then."""
     weakref.finalize(client, _close, name, core, home, forks.generation(), fate).atexit = False
 

@@ -76,7 +76,7 @@ def is_grpc_used() -> bool:
 
 
 def grpc_is_used_now() -> None:
-    """From now on a child of this process must do without gRPC's library."""
+    """Notes that a child of this process must do without gRPC's library from now on."""
     global _is_grpc_used
     _is_grpc_used = True
 

@@ -74,7 +74,7 @@ class AlterReplicaLogDirsRequest:
 
 @dataclass(frozen=True, slots=True)
 class AlterReplicaLogDirResult:
-    """Without an error, the move has begun, or the replica is there."""
+    """The result of one move. Without an error it has begun, or the replica is there."""
 
     partition: TopicPartition
     error: ApiError | None = None

@@ -35,8 +35,6 @@ class ProduceRequest:
     """The id of the transaction to which its transactional batches belong."""
     adds_partitions: bool = True
     """The leader adds partitions to the transaction (version 2, KIP-890); otherwise it only looks for them in it."""
-    computes_largest_times: bool = True
-    """The client sets each batch's largest timestamp to that of its records; otherwise the leader does it."""
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ def table_files(output: str | Path) -> list[Path]:
 
 
 def row_count(path: Path) -> int:
-    """From the footer of a Parquet file."""
+    """The row count in the footer of a Parquet file."""
     import pyarrow.parquet
 
     return int(pyarrow.parquet.read_metadata(path).num_rows)

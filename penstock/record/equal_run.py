@@ -10,8 +10,7 @@ but not in width. Not here: records of different shapes (decoding.py, row_scan.p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
 from struct import iter_unpack
 from typing import NamedTuple
 
@@ -30,6 +29,11 @@ _DENSE_COLUMNS = (
 )
 """Dense offset deltas as columns of bytes: those of one byte, and those of two."""
 _CONTINUES = bytes(byte >> 7 for byte in range(256))
+_NOT_NEGATIVE = bytes(1 - (byte & 1) for byte in range(256))
+"""By the low byte of a zig-zag number."""
+_UP_TO = tuple(bytes(range(byte + 1)) for byte in range(256))
+_IS = tuple(bytes(byte) + b"\x01" + bytes(255 - byte) for byte in range(256))
+ALL_NEGATIVE = -1
 
 
 class EqualRun(NamedTuple):
@@ -42,8 +46,7 @@ class EqualRun(NamedTuple):
     values: Sequence[bytes | None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(NamedTuple):
     """Where the fields of one record are, counted from its first byte."""
 
     time_at: int
@@ -59,8 +62,12 @@ class _Shape:
     @property
     def has_short_lengths(self) -> bool:
         """True if no length and no offset delta has more bytes than 32 bits need."""
-        places = (self.time_at - 1, 0), (self.key_length_at, self.offset_at), (self.key_at, self.key_length_at)
-        return all(stop - at <= MAX_VARINT_BYTES for stop, at in (*places, (self.value_at, self.value_length_at)))
+        return (
+            self.time_at - 1 <= MAX_VARINT_BYTES
+            and self.key_length_at - self.offset_at <= MAX_VARINT_BYTES
+            and self.key_at - self.key_length_at <= MAX_VARINT_BYTES
+            and self.value_at - self.value_length_at <= MAX_VARINT_BYTES
+        )
 
 
 def take_equal_run(data: bytes, at: int, end: int, count: int) -> EqualRun | None:
@@ -79,22 +86,25 @@ def take_equal_run(data: bytes, at: int, end: int, count: int) -> EqualRun | Non
     return EqualRun(at + run * shape.stride, deltas[:run], times[:run], keys, values)
 
 
-def leading_equal_records(data: bytes, at: int, end: int, count: int, first_delta: int) -> tuple[int, int]:
+def leading_equal_records(data: bytes, at: int, end: int, count: int, first_delta: int) -> tuple[int, int, int]:
     """How many of the `count` records at `at` have the first one's shape and offset deltas that count up from
-    `first_delta`, and the position behind them; (0, at) where they are few, or a length has more than five bytes.
-    Nothing is cut out."""
-    shape = _shape(data, at, end)
+    `first_delta`, the position behind them, and the zig-zag number of their largest time delta that is not negative, or
+    ALL_NEGATIVE. (0, at, ALL_NEGATIVE) where they are few, or a length has more than five bytes. Nothing is cut out."""
+    few, shape = (0, at, ALL_NEGATIVE), _shape(data, at, end)
     if shape is None or shape.offset_at - shape.time_at > MAX_TIME_WIDTH or not shape.has_short_lengths:
-        return 0, at
-    run = _of_one_shape(data, at, min(count, (end - at) // shape.stride, MAX_RUN_RECORDS), shape)
-    if run >= MIN_RUN_RECORDS:
-        run = _of_one_width(data, at + shape.time_at, shape.offset_at - shape.time_at, shape.stride, run)
-    if run >= MIN_RUN_RECORDS:
-        width = shape.key_length_at - shape.offset_at
-        deltas, run = _offset_column(data, at + shape.offset_at, width, shape.stride, run)
-        if not isinstance(deltas, range) or deltas.start != first_delta:
-            return 0, at
-    return (run, at + run * shape.stride) if run >= MIN_RUN_RECORDS else (0, at)
+        return few
+    stride = shape.stride
+    run = _of_one_shape(data, at, min(count, (end - at) // stride, MAX_RUN_RECORDS), shape)
+    if run < MIN_RUN_RECORDS:
+        return few
+    times = _columns(data, at + shape.time_at, shape.offset_at - shape.time_at, stride, run)
+    run = _leading_width(times, run)
+    if run < MIN_RUN_RECORDS:
+        return few
+    deltas, run = _offset_column(data, at + shape.offset_at, shape.key_length_at - shape.offset_at, stride, run)
+    if run < MIN_RUN_RECORDS or not isinstance(deltas, range) or deltas.start != first_delta:
+        return few
+    return run, at + run * stride, _largest_not_negative([column[:run] for column in times])
 
 
 def _of_one_shape(data: bytes, at: int, run: int, shape: _Shape) -> int:
@@ -106,26 +116,30 @@ def _of_one_shape(data: bytes, at: int, run: int, shape: _Shape) -> int:
         shape.stride - 1,
     )
     for place in fixed:
-        run = _leading(data, at + place, shape.stride, run)
-        if run < MIN_RUN_RECORDS:
-            break
+        column = data[at + place : at + place + (run - 1) * shape.stride + 1 : shape.stride]
+        if column.count(column[0]) < run:
+            run -= len(column.lstrip(column[:1]))
+            if run < MIN_RUN_RECORDS:
+                break
     return run
 
 
 def _shape(data: bytes, at: int, end: int) -> _Shape | None:
     """The shape of the record at `at`; None where it has headers, or is not one (the loop will say why)."""
     try:
-        size, size_end = decode_varint(data, at)
+        size, size_end = decode_zigzag(data, at)
         time_at = size_end + 1
         _, offset_at = decode_zigzag(data, time_at)
         _, key_length_at = decode_zigzag(data, offset_at)
-        key_len, key_at = decode_varint(data, key_length_at)
-        value_length_at = key_at + max(key_len, 0)
-        value_len, value_at = decode_varint(data, value_length_at)
+        key_size, key_at = decode_zigzag(data, key_length_at)
+        key_len = key_size >> 1 ^ -(key_size & 1)
+        value_length_at = key_at + key_len if key_len > 0 else key_at
+        value_size, value_at = decode_zigzag(data, value_length_at)
+        value_len = value_size >> 1 ^ -(value_size & 1)
     except CorruptMessageError:
         return None
-    after = value_at + max(value_len, 0) + 1
-    if size < 0 or key_len < -1 or value_len < -1 or after != size_end + size or after > end or data[after - 1]:
+    after = (value_at + value_len if value_len > 0 else value_at) + 1
+    if size & 1 or key_len < -1 or value_len < -1 or after != size_end + (size >> 1) or after > end or data[after - 1]:
         return None
     return _Shape(
         time_at=time_at - at,
@@ -140,15 +154,9 @@ def _shape(data: bytes, at: int, end: int) -> _Shape | None:
     )
 
 
-def _leading(data: bytes, at: int, stride: int, run: int) -> int:
-    """How many of `run` records have the first one's byte at this place."""
-    column = data[at : at + (run - 1) * stride + 1 : stride]
-    return run - len(column.lstrip(column[:1]))
-
-
 def _varint_column(data: bytes, at: int, width: int, stride: int, run: int) -> tuple[list[int], int]:
     """One varint of each record, and for how many of them it has this width."""
-    columns = [data[at + place : at + place + (run - 1) * stride + 1 : stride] for place in range(width)]
+    columns = _columns(data, at, width, stride, run)
     if all(column.count(column[:1]) == run for column in columns):
         zigzag, _ = decode_zigzag(data, at)
         return [zigzag] * run, run
@@ -160,18 +168,50 @@ def _varint_column(data: bytes, at: int, width: int, stride: int, run: int) -> t
     return numbers, run
 
 
-def _of_one_width(data: bytes, at: int, width: int, stride: int, run: int) -> int:
-    """For how many of `run` records the varint at this place has this width."""
-    return _leading_width(
-        [data[at + place : at + place + (run - 1) * stride + 1 : stride] for place in range(width)], run
-    )
+def _columns(data: bytes, at: int, width: int, stride: int, run: int) -> list[bytes]:
+    """The bytes of one varint of each record, the low ones first."""
+    return [data[at + place : at + place + (run - 1) * stride + 1 : stride] for place in range(width)]
+
+
+def _largest_not_negative(columns: list[bytes]) -> int:
+    """The largest zig-zag number of a number that is not negative, among varints of one width; else ALL_NEGATIVE. It is
+    found byte by byte, from the highest on: only the rows that have the largest one go on."""
+    marks = columns[0].translate(_NOT_NEGATIVE)
+    if 0 in marks:
+        columns = _chosen(columns, marks)
+        if not columns[0]:
+            return ALL_NEGATIVE
+    largest = 0
+    for place in range(len(columns) - 1, -1, -1):
+        column = columns[place]
+        top = column[-1]  # times mostly ascend
+        if above := column.translate(None, _UP_TO[top]):
+            top = max(above)
+        largest = largest << 7 | top & 0x7F
+        count = column.count(top)
+        if place and count < len(column):
+            begin = column.find(top)
+            if count == len(column) - begin:
+                columns = [column[begin:] for column in columns[:place]]
+            else:
+                columns = _chosen(columns[:place], column.translate(_IS[top]))
+    return largest
+
+
+def _chosen(columns: list[bytes], marks: bytes) -> list[bytes]:
+    """The rows whose mark is 1; the marks are 0 and 1."""
+    begin, end = marks.find(1), marks.rfind(1) + 1
+    columns, marks = [column[begin:end] for column in columns], marks[begin:end]
+    return [bytes(compress(column, marks)) for column in columns] if 0 in marks else columns
 
 
 def _leading_width(columns: Sequence[bytes], run: int) -> int:
     """How many varints, given by columns of their bytes, end with the last column."""
+    last = len(columns) - 1
     for place, column in enumerate(columns):
-        continues = b"\x00" if place == len(columns) - 1 else b"\x01"
-        run = min(run, len(column) - len(column.translate(_CONTINUES).lstrip(continues)))
+        if place < last or not column.isascii():
+            continues = column.translate(_CONTINUES)
+            run = min(run, len(column) - len(continues.lstrip(b"\x00" if place == last else b"\x01")))
     return run
 
 

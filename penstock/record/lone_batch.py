@@ -36,7 +36,7 @@ def lone_batch_bytes(value: bytes | None, key: bytes | None = None, headers: Hea
 
 
 def _data_bytes(data: bytes | None) -> int:
-    """With its length, which is -1 for null."""
+    """The size of the data with its length, which is -1 for null."""
     return 1 if data is None else _varint_bytes(len(data)) + len(data)
 
 

@@ -1,10 +1,10 @@
-"""Checks that every record of a batch can be read, and makes nothing of it: what a leader asks before it takes a batch.
+"""Looks at every record of a batch, and makes nothing of it: what a leader asks before it takes a batch.
 
-The rules are the reader's (decoding.py): records fill their batch, each has the length that it says, its fields fill
-it, and offsets are those that the header announces. A batch of a producer has a record for each offset, so the deltas
-count up from 0. What passes here is read by every reader; a test compares both for drawn bytes. Java's readers refuse
-more than ours: a length in more than five bytes. Records of one size are compared at C speed (equal_run.py), others are
-walked over one by one.
+The look finds the first fault, or the largest time of the records. The rules are the reader's (decoding.py): records
+fill their batch, each has the length that it says, its fields fill it, and offsets are those that the header announces.
+A batch of a producer has a record for each offset, so the deltas count up from 0. What passes here is read by every
+reader; a test compares both for drawn bytes. Java's readers refuse more than ours: a length in more than five bytes.
+Records of one size are compared at C speed (equal_run.py), others are walked over one by one.
 
 Not here: unpacking and checksums (reader.py), and which batches are looked at (storage/append/record_validation.py).
 """
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from penstock.errors import CorruptMessageError
 from penstock.record.decoding import decode_headers, decode_records
-from penstock.record.equal_run import MIN_RUN_RECORDS, leading_equal_records
+from penstock.record.equal_run import ALL_NEGATIVE, MIN_RUN_RECORDS, leading_equal_records
 from penstock.record.varint import MAX_VARINT_BYTES, TABLE_LIMIT, decode_zigzag
 from penstock.record.verifier import room_fault
 
@@ -40,21 +40,8 @@ class RecordFault(NamedTuple):
     text: str
 
 
+LONG: Final = RecordFault(OF_THE_BATCH, "takes long to look at")
 _TIME_FAULT: Final = "has a time that exceeds 64 bits"
-
-
-class _HeaderRoom:
-    """So many bytes of headers may still be read."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-
-    def take(self, size: int) -> None:
-        self.left -= size
-        if self.left < 0:
-            raise _Wrong("has many headers")
 
 
 class _Wrong(Exception):
@@ -66,77 +53,70 @@ def _length(data: bytes, at: int) -> tuple[int, int]:
     return decode_zigzag(data, at, MAX_VARINT_BYTES)
 
 
-def records_fault(data: bytes, at: int, end: int, count: int, base_ms: int) -> RecordFault | None:
-    """The first fault of the `count` records that should fill `data[at:end]`; None where every reader takes them. The
-    times are counted from `base_ms`."""
+def look(
+    data: bytes, at: int, end: int, count: int, base_ms: int, cost_max: int | None = None
+) -> tuple[int, int] | RecordFault:
+    """The largest time of the `count` records that should fill `data[at:end]`, whose times are counted from `base_ms`,
+    and what the look cost, in records that were looked at one by one. If a reader does not take them, the first fault.
+
+    `cost_max` is for the event loop. A fault then only says that a thread must look: also where the cost would be
+    larger, there are many headers, or each time has to be decoded."""
     fault = room_fault(count, end - at)
     if fault is not None:
         return RecordFault(OF_THE_BATCH, fault)
-    begin, header_room = at, _HeaderRoom(end - at)
-    done, loop_records = 0, LOOP_RECORDS
+    begin, header_bytes = at, end - at if cost_max is None else HEADER_BYTES_FEW
+    done, cost, loop_records, largest = 0, 0, LOOP_RECORDS, ALL_NEGATIVE
     while done < count:
-        left = count - done
+        left, run, time = count - done, 0, ALL_NEGATIVE
         if left >= MIN_RUN_RECORDS:
-            run, after = leading_equal_records(data, at, end, left, done)
-            if run:
-                done, at, loop_records = done + run, after, LOOP_RECORDS
-                continue
-        take = min(loop_records, left) if left >= MIN_RUN_RECORDS else left
-        loop_records *= LOOP_GROWTH
-        found = _walk(data, at, end, done, done + take, base_ms, header_room)
-        if isinstance(found, RecordFault):
-            return found
-        done, at = done + take, found
+            run, at, time = leading_equal_records(data, at, end, left, done)
+        if run:
+            done, loop_records = done + run, LOOP_RECORDS
+            cost += RUN_COSTS + (run // RUN_SHARE if done <= TABLE_LIMIT else run)
+        else:
+            take = min(loop_records, left) if left >= MIN_RUN_RECORDS else left
+            cost, loop_records = cost + take, loop_records * LOOP_GROWTH
+            if cost_max is None or cost <= cost_max:
+                found = _walk(data, at, end, done, done + take, base_ms, header_bytes)
+                if isinstance(found, RecordFault):
+                    return found
+                at, time, header_bytes = found
+                done += take
+        if cost_max is not None:
+            if cost > cost_max:
+                return LONG
+            loop_records = LOOP_RECORDS + cost
+        if time > largest:
+            largest = time
     if at != end:
         return RecordFault(OF_THE_BATCH, f"has {end - at} bytes behind the last of {count} records")
-    return None if abs(base_ms) <= BASE_MS_MAX else _time_fault(data, begin, end, count, base_ms)
+    if largest != ALL_NEGATIVE and abs(base_ms) <= BASE_MS_MAX:
+        return base_ms + (largest >> 1), cost
+    return _look_at_times(data, begin, end, count, base_ms, cost) if cost_max is None else LONG
 
 
-def _time_fault(data: bytes, at: int, end: int, count: int, base_ms: int) -> RecordFault | None:
-    """The first record whose time exceeds 64 bits; the records are known to fill `data[at:end]`."""
-    for place, zigzag in enumerate(decode_records(data, at, end, count, count - 1).time_zigzags):
+def _look_at_times(
+    data: bytes, at: int, end: int, count: int, base_ms: int, cost: int
+) -> tuple[int, int] | RecordFault:
+    """Decodes each time; the records are known to fill `data[at:end]`."""
+    zigzags = decode_records(data, at, end, count, count - 1).time_zigzags
+    for place, zigzag in enumerate(zigzags):
         if not _is_time(base_ms, zigzag):
             return RecordFault(place, _TIME_FAULT)
-    return None
+    return base_ms + max((zigzag >> 1 ^ -(zigzag & 1) for zigzag in zigzags), default=0), cost
 
 
 def _is_time(base_ms: int, zigzag: int) -> bool:
     return _INT64_MIN <= base_ms + (zigzag >> 1 ^ -(zigzag & 1)) <= _INT64_MAX
 
 
-def quickly_read(data: bytes, at: int, end: int, count: int, base_ms: int, count_max: int) -> int | None:
-    """The cost of finding that every reader takes the `count` records that should fill `data[at:end]`, in records that
-    were looked at one by one: `count_max` at most. None where that is not enough, or there are many headers, or a
-    fault: `records_fault` says."""
-    if room_fault(count, end - at) is not None or abs(base_ms) > BASE_MS_MAX:
-        return None
-    done, looked_at, header_room = 0, 0, _HeaderRoom(HEADER_BYTES_FEW)
-    while done < count:
-        left = count - done
-        run, after = leading_equal_records(data, at, end, left, done) if left >= MIN_RUN_RECORDS else (0, at)
-        if run:
-            done, at = done + run, after
-            looked_at += RUN_COSTS + (run // RUN_SHARE if done <= TABLE_LIMIT else run)
-            if looked_at > count_max:
-                return None
-            continue
-        take = min(left, LOOP_RECORDS + looked_at)
-        looked_at += take
-        if looked_at > count_max:
-            return None
-        found = _walk(data, at, end, done, done + take, base_ms, header_room)
-        if isinstance(found, RecordFault):
-            return None
-        done, at = done + take, found
-    return looked_at if at == end else None
-
-
 def _walk(
-    data: bytes, at: int, end: int, first: int, last: int, base_ms: int, header_room: _HeaderRoom
-) -> int | RecordFault:
-    """The position behind the records from `first` to before `last`, or the first fault. A record without headers,
-    whose varints have up to two bytes, costs no call: a third of what decoding it costs."""
-    want = first << 1
+    data: bytes, at: int, end: int, first: int, last: int, base_ms: int, header_bytes: int
+) -> tuple[int, int, int] | RecordFault:
+    """The position behind the records from `first` to before `last`, the largest time as `leading_equal_records` tells
+    it, and how many of `header_bytes` are left; or the first fault. A record without headers, whose varints have up to
+    two bytes, costs no call: a third of what decoding it costs."""
+    want, largest = first << 1, ALL_NEGATIVE
     try:
         for want in range(first << 1, last << 1, 2):  # the offset delta as it is written
             size = data[at]
@@ -150,12 +130,17 @@ def _walk(
             if size & 1 or after > end:
                 raise _Wrong("has a length that reaches beyond the batch")
             at += 1  # the record's attributes mean nothing yet
-            if data[at] < 0x80 or data[at + 1] < 0x80:
-                at += 1 if data[at] < 0x80 else 2
+            time = data[at]
+            if time < 0x80:
+                at += 1
+            elif (more := data[at + 1]) < 0x80:
+                time, at = time & 0x7F | more << 7, at + 2
             else:
-                size, at = decode_zigzag(data, at)
-                if size >> 63 and not _is_time(base_ms, size):
+                time, at = decode_zigzag(data, at)
+                if time >> 63 and not _is_time(base_ms, time):
                     raise _Wrong(_TIME_FAULT)
+            if time > largest and not time & 1:
+                largest = time
             size = data[at]
             if size < 0x80:
                 at += 1
@@ -170,10 +155,10 @@ def _walk(
                 at += 1
             else:
                 size, at = _length(data, at)
-            if size != _NULL_ZIGZAG:
-                if size & 1:
-                    raise _Wrong("has a key of a negative length")
+            if not size & 1:
                 at += size >> 1
+            elif size != _NULL_ZIGZAG:
+                raise _Wrong("has a key of a negative length")
             size = data[at]
             if size < 0x80:
                 at += 1
@@ -181,23 +166,32 @@ def _walk(
                 size, at = size & 0x7F | more << 7, at + 2
             else:
                 size, at = _length(data, at)
-            if size != _NULL_ZIGZAG:
-                if size & 1:
-                    raise _Wrong("has a value of a negative length")
+            if not size & 1:
                 at += size >> 1
+            elif size != _NULL_ZIGZAG:
+                raise _Wrong("has a value of a negative length")
             if data[at]:
-                header_room.take(after - at)
-                _, at = decode_headers(data, at, MAX_VARINT_BYTES)
+                header_bytes, at = header_bytes - (after - at), _behind_headers(data, at, after, header_bytes)
             else:
                 at += 1
             if at != after:
-                raise _Wrong(
-                    f"has fields of {abs(at - after)} bytes {'more' if at > after else 'less'} than its length"
-                )
-    except IndexError:
-        return RecordFault(want >> 1, "reaches beyond the batch")
-    except CorruptMessageError as error:
-        return RecordFault(want >> 1, f"cannot be read: {error}")
-    except _Wrong as error:
-        return RecordFault(want >> 1, str(error))
-    return at
+                raise _Wrong(f"has fields of {abs(at - after)} bytes {_more_or_less(at - after)} than its length")
+    except (IndexError, CorruptMessageError, _Wrong) as error:
+        return RecordFault(want >> 1, _text_of(error))
+    return at, largest, header_bytes
+
+
+def _behind_headers(data: bytes, at: int, after: int, bytes_max: int) -> int:
+    if after - at > bytes_max:
+        raise _Wrong("has many headers")
+    return decode_headers(data, at, MAX_VARINT_BYTES)[1]
+
+
+def _more_or_less(difference: int) -> str:
+    return "more" if difference > 0 else "less"
+
+
+def _text_of(error: Exception) -> str:
+    if isinstance(error, IndexError):
+        return "reaches beyond the batch"
+    return f"cannot be read: {error}" if isinstance(error, CorruptMessageError) else str(error)

@@ -50,15 +50,19 @@ def decode_zigzag(
     buffer: bytes | bytearray | memoryview, at: int, max_bytes: int = MAX_VARLONG_BYTES
 ) -> tuple[int, int]:
     """The number at `at` before its sign is unfolded, and the position after it."""
-    if at < len(buffer) and (first := buffer[at]) < 0x80:
+    size = len(buffer)
+    if at < size and (first := buffer[at]) < 0x80:
         return first, at + 1
-    zigzag = 0
-    for index, byte in enumerate(buffer[at : at + max_bytes]):
-        zigzag |= (byte & 0x7F) << (7 * index)
+    if at + 1 < size and (second := buffer[at + 1]) < 0x80:
+        return first & 0x7F | second << 7, at + 2
+    zigzag = shift = 0
+    for byte in buffer[at : at + max_bytes]:
+        zigzag |= (byte & 0x7F) << shift
+        shift += 7
         if byte < 0x80:
             if zigzag >> 64:
                 break
-            return zigzag, at + index + 1
+            return zigzag, at + shift // 7
     raise CorruptMessageError(f"no varint at byte {at}: it is cut off or too long")
 
 

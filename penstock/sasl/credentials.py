@@ -82,13 +82,13 @@ class ScramCredential:
 
     @classmethod
     def of_salted(cls, mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int) -> ScramCredential:
-        """From a salted password, which is all that Kafka's clients send (KIP-554)."""
+        """The credential of a salted password, which is all that Kafka's clients send (KIP-554)."""
         stored_key = mechanism.hashed(client_key_of(mechanism, salted))
         return cls(mechanism, iterations, salt, stored_key, server_key_of(mechanism, salted))
 
     @classmethod
     def stand_in(cls, mechanism: ScramMechanism, username: str, secret: bytes) -> ScramCredential:
-        """That of a user that there is not; `secret` is the cluster's."""
+        """The credential of a user that does not exist; `secret` is the cluster's."""
         made = (hmac.digest(secret, f"{mechanism.sasl_name} {word} {username}".encode(), "sha512") for word in _WORDS)
         salt, stored_key, server_key = made
         size = mechanism.key_bytes

@@ -32,7 +32,7 @@ _VALUE: Final = re.compile(r"[\x21-\x7e \t\r\n]*")
 
 
 class TokenOwner(NamedTuple):
-    """Who a token is of, and until when (wall clock)."""
+    """The owner of a token, and the end of its life (wall clock)."""
 
     username: str
     ends_ms: int

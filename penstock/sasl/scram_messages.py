@@ -128,7 +128,7 @@ def read_server_first(message: bytes) -> ServerFirst:
 
 
 def read_client_final(message: bytes) -> tuple[ClientFinal, str]:
-    """With its part before the proof as it was sent."""
+    """The client's final message, with its part before the proof as it was sent."""
     without_proof, comma, proof = text_of(message).rpartition(",")
     parts = without_proof.split(",")
     _check_extensions(parts)

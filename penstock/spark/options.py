@@ -74,7 +74,7 @@ Options = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Which topics are read: one of a list of names, a pattern, or partitions by number."""
+    """The topics that are read: one of a list of names, a pattern, or partitions by number."""
 
     topics: tuple[str, ...] = ()
     pattern: str = ""

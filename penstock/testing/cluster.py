@@ -268,7 +268,7 @@ class Cluster:
 
     @contextmanager
     def down(self, index: int) -> Iterator[None]:
-        """Within the block the node is dead, by SIGKILL; afterwards it is started, and all replicas are in sync."""
+        """Keeps the node dead within the block, by SIGKILL; afterwards it is started, and all replicas are in sync."""
         self.kill(index)
         try:
             yield
@@ -277,7 +277,7 @@ class Cluster:
 
     @contextmanager
     def paused(self, index: int) -> Iterator[None]:
-        """Within the block the node stands still, with its connections open; afterwards it goes on, and all replicas
+        """Keeps the node still within the block, with its connections open; afterwards it goes on, and all replicas
         are in sync."""
         self.pause(index)
         try:

@@ -59,11 +59,12 @@ class Layout:
     """TLS, users and ACLs (penstock/certs/secured.py)."""
 
     def grown(self, nodes: int) -> Layout:
-        """With so many nodes; those that are new are brokers only. Their ports follow the others if those are fixed."""
+        """The layout with so many nodes; those that are new are brokers only. Their ports follow the others if those
+        are fixed."""
         return replace(self, ports=more_ports(self.ports, nodes), voter_count=len(self.voters))
 
     def with_kafka_ports(self, kafka_ports: Sequence[int]) -> Layout:
-        """With these ports for Kafka's clients, one a node; 0: that node has no such listener."""
+        """The layout with these ports for Kafka's clients, one a node; 0: that node has no such listener."""
         ports = (node._replace(kafka=kafka) for node, kafka in zip(self.ports, kafka_ports, strict=True))
         return replace(self, ports=tuple(ports))
 

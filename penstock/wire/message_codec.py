@@ -102,7 +102,7 @@ def response_codec(api: Api[Q, A]) -> MessageCodec[A]:
 
 
 def message_descriptor(name: str) -> Descriptor:
-    """By its name in penstock.v1."""
+    """The descriptor of a message, by its name in penstock.v1."""
     (pool,) = POOLS
     found: Descriptor = pool.FindMessageTypeByName(f"penstock.v1.{name}")
     return found

@@ -2,8 +2,8 @@
 
 A leader checks batches strictly (header_check.py: which batches each origin may write). A follower takes batches as the
 leader placed them (placing.py), and checks that they continue its log and are undamaged. Only a leader looks at the
-records inside a batch, once: that they can be read (record_validation.py), and have keys where the topic is compacted
-(key_validation.py).
+records inside a batch, once: that they can be read, and which time is the largest (record_validation.py), and that they
+have keys where the topic is compacted (key_validation.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.record.verifier import WRONG_CHECKSUM, count_fault, epoch_order_fa
 from storage.append.append_origin import PRODUCER, AppendOrigin
 from storage.append.header_check import check_fetched_room, check_produced_batch, from_leader
 from storage.append.key_validation import check_keys
-from storage.append.record_validation import check_readable
+from storage.append.record_validation import readable, to_look_at
 from storage.append.time_validation import check_times
 from storage.disk.file_system import Bytes
 from storage.log_config import MAX_SEGMENT_BYTES, LogConfig
@@ -37,8 +37,9 @@ def whole_batches(records: Bytes) -> Iterator[tuple[int, BatchHeader]]:
 
 def check_produced(
     records: Bytes, config: LogConfig, now_ms: int, *, may_take_long: bool = False, origin: AppendOrigin = PRODUCER
-) -> list[tuple[int, BatchHeader]]:
-    """The batches of one append, after every check of the leader. `may_take_long`: not on the event loop.
+) -> tuple[Bytes, list[tuple[int, BatchHeader]]]:
+    """The batches of one append, after every check of the leader, each with the largest timestamp of its records in its
+    header. They are the same bytes where that was so. `may_take_long`: not on the event loop.
 
     The topic's limits on sizes are for clients. A coordinator bounds the growth of its own state; what the state has
     already must find room in its log, or a limit that is lowered would end a whole partition's service."""
@@ -55,17 +56,18 @@ def check_produced(
             raise CorruptMessageError(f"the batch at byte {position} {WRONG_CHECKSUM}")
         check_produced_batch(header, records, position, stamps=stamps, origin=origin)
         offsets += header.record_count
-        if not stamps:
-            check_times(records, position, header, config, now_ms, may_take_long=may_take_long)
     if offsets > MAX_RELATIVE_OFFSET:
         raise RecordListTooLargeError(
             f"{offsets} records do not fit into a segment, whose index holds offsets up to {MAX_RELATIVE_OFFSET}"
         )
-    if config.validates_records and origin is PRODUCER:
-        check_readable(records, batches)
+    if origin is PRODUCER and (seen := readable(records, to_look_at(batches, config))) is not records:
+        records, batches = seen, list(whole_batches(seen))
+    if not stamps:
+        for position, header in batches:
+            check_times(records, position, header, config, now_ms, may_take_long=may_take_long)
     if config.is_compacted:
         check_keys(records, batches)
-    return batches
+    return records, batches
 
 
 def check_size(header: BatchHeader, config: LogConfig, when: str = "") -> None:

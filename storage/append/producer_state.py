@@ -207,7 +207,7 @@ class KnownProducers:
         return known is None
 
     def begin_append(self) -> None:
-        """From now on `take_back` returns to this state."""
+        """Makes `take_back` return to this state from now on."""
         self._newest_before = self.newest_offset
         self._before.clear()
         self.undecided.begin_append()
@@ -255,7 +255,7 @@ class KnownProducers:
 
     @property
     def surely_silent_since_ms(self) -> int | None:
-        """That producer's last append was not later, whatever the times of its records; None if there is none."""
+        """A time not before that producer's last append, whatever the times of its records; None if there is none."""
         return next((producer.last_append_ms for _, producer in self._idle()), None)
 
     def silent_before(self, time_ms: int) -> list[int]:

@@ -24,7 +24,7 @@ from storage.append.append_origin import PRODUCER, AppendOrigin
 from storage.append.batch_validation import check_produced, check_size
 from storage.append.header_check import MAX_UNPACKED_BYTES, check_unpacked
 from storage.append.key_validation import takes_long
-from storage.append.record_validation import ReadableRecords, readable_at_once
+from storage.append.record_validation import ReadableRecords, readable_at_once, to_look_at
 from storage.disk.file_system import Bytes
 from storage.log_config import LogConfig
 
@@ -62,8 +62,9 @@ def prepared(
     may_take_long: bool = False,
     origin: AppendOrigin = PRODUCER,
 ) -> Converted:
-    """The batches of one append, checked, in the topic's codec. Raises as the append would."""
-    batches = check_produced(records, config, now_ms, may_take_long=may_take_long, origin=origin)
+    """The batches of one append, checked, with their largest timestamps, in the topic's codec. Raises as the append
+    would."""
+    records, batches = check_produced(records, config, now_ms, may_take_long=may_take_long, origin=origin)
     if config.compression_type == "producer":
         return Converted(records, batches, 0)
     return in_topic_codec(records, batches, config, max_unpacked_bytes, origin)
@@ -110,27 +111,28 @@ def in_topic_codec(
 def is_due(records: Bytes, config: LogConfig) -> bool:
     """True if `prepared` takes long. The append refuses bad headers."""
     may_convert, is_known = config.compression_type != "producer", isinstance(records, ReadableRecords)
-    looks_at_records = config.is_compacted or (config.validates_records and not is_known)
-    if not may_convert and not looks_at_records:
+    if is_known and not may_convert and not config.is_compacted:
         return False
     try:
         batches = list(iter_headers(records))
         if may_convert and _needs_conversion(batches, config):
             return True
-        return looks_at_records and bool(batches) and (not config.is_compacted or takes_long(batches))
+        return takes_long(batches) if config.is_compacted else not is_known and bool(to_look_at(batches, config))
     except ApiError:
         return False
 
 
-def seen_at_once(records: Bytes, config: LogConfig) -> ReadableRecords | None:
-    """The records, marked, if a short look shows that every reader takes them; None where a thread must look, or
-    nobody. Bad headers are the append's to refuse."""
-    if not config.validates_records or config.is_compacted:
+def seen_at_once(records: Bytes, config: LogConfig) -> bytes | None:
+    """The records, if a short look shows that every reader takes them: marked if it was at all of them. None where a
+    thread must look, or nobody. Bad headers are the append's to refuse."""
+    if config.is_compacted:
         return None
     try:
-        return readable_at_once(records, list(iter_headers(records)))
+        batches = to_look_at(list(iter_headers(records)), config)
+        seen = readable_at_once(records, batches) if batches else None
     except ApiError:
         return None
+    return seen if seen is None or config.validates_records else bytes(seen)
 
 
 def _needs_conversion(batches: Batches, config: LogConfig) -> bool:

@@ -104,7 +104,7 @@ class UndecidedTransactions:
         return iter(self._open.items())
 
     def begin_append(self) -> None:
-        """From now on `take_back` returns to this state."""
+        """Makes `take_back` return to this state from now on."""
         self._undo.clear()
         if len(self._ended) > ENDED_MAX:
             self._ended = deque(_merged(self._ended))

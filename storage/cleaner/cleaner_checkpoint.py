@@ -73,7 +73,7 @@ class CleanerCheckpoint:
                 self._lines.forget(topic_partition)
 
     def _begin_generation(self, topic_partition: TopicPartition) -> bool:
-        """From now on no earlier pass can raise the line. Returns whether the log has a line, or will have one."""
+        """Keeps earlier passes from raising the line. Returns whether the log has a line, or will have one."""
         with self._claims:
             self._generations[topic_partition] = self.generation(topic_partition) + 1
             return topic_partition == self._under_way or self._lines.has_line(topic_partition)

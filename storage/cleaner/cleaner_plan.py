@@ -89,7 +89,7 @@ class Assessment(NamedTuple):
 
     @property
     def uncleaned_ratio(self) -> float:
-        """With what is held up."""
+        """The share of dirty bytes, with those that are held up."""
         dirty_bytes = self.dirty_bytes + self.held_up_bytes
         return dirty_bytes / max(self.clean_bytes + dirty_bytes, 1)
 
@@ -101,7 +101,7 @@ class Assessment(NamedTuple):
 
 
 def assess(facts: LogFacts, now_ms: int) -> Assessment:
-    """Which part of the log is dirty, and whether the log should be cleaned now; `now_ms` is wall time."""
+    """Finds the part of the log that is dirty, and whether the log should be cleaned now; `now_ms` is wall time."""
     first_dirty, warning = first_dirty_offset(facts)
     clean = [segment for segment in facts.segments if segment.next_offset <= first_dirty]
     dirty = _old_enough(facts.segments[len(clean) :], facts.config, now_ms)

@@ -98,7 +98,7 @@ class LogCleaner:
         self._stopped = False
 
     def reconfigure(self, io_max_bytes_per_second: int, backoff_ms: int) -> None:
-        """From now on, for passes under way too."""
+        """Changes the settings, for passes under way too."""
         self.config = replace(self.config, io_max_bytes_per_second=io_max_bytes_per_second, backoff_ms=backoff_ms)
         self._throttle.change(io_max_bytes_per_second)
 

@@ -97,7 +97,7 @@ class CallWatch:
         return {log_dir: oldest[log_dir].age_ms if log_dir in oldest else 0 for log_dir in dirs}
 
     def give_up(self, log_dir: str) -> None:
-        """From now on every call there fails."""
+        """Makes every call there fail from now on."""
         self.given_up |= {log_dir}
 
     def __repr__(self) -> str:

@@ -88,7 +88,7 @@ def write_offsets(fs: FileSystem, path: str, offsets: Mapping[TopicPartition, in
 
 
 def write_offset_lines(fs: FileSystem, path: str, lines: OffsetLines) -> None:
-    """With the topic ids."""
+    """Writes the lines of offsets with the topic ids."""
     write_atomically(fs, path, offset_lines_content(lines))
 
 

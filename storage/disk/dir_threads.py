@@ -113,8 +113,8 @@ class DirThreads:
 
 
 def _hand_over(loop: Loop, on_done: OnDone, error: BaseException | None, pause: Callable[[float], None]) -> None:
-    """From a thread; try until the loop has it, because a caller waits for the outcome. Once the loop is closed, no
-    caller waits any more. If the memory runs out late in the call, the loop gets it twice."""
+    """Hands the outcome from a thread to the loop, and tries until that has it, because a caller waits for it. Once the
+    loop is closed, no caller waits any more. If the memory runs out late in the call, the loop gets it twice."""
     while True:
         try:
             loop.call_soon_threadsafe(on_done, error)

@@ -14,7 +14,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Postponed(Generic[K]):
-    """By what the work is for."""
+    """The work that is postponed, by what it is for."""
 
     def __init__(self, pause_ms: int, try_again: Callable[[K], None]) -> None:
         self._pause_s, self._try_again = pause_ms / 1000, try_again

@@ -49,7 +49,7 @@ class FullSegments:
         return tuple(s for s in segments if s.next_offset <= bound and s is not segments.active)
 
     def replace(self, cleaned: CleanedSegment, replaced: tuple[Segment, ...]) -> None:
-        """From now on readers see `cleaned` in place of `replaced`; CleaningAbortedError if those have changed."""
+        """Shows readers `cleaned` in place of `replaced`; CleaningAbortedError if those have changed."""
         parts = self._parts
         parts.health.must_be_writable()
         with parts.health.refusing("open a cleaned segment"):

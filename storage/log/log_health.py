@@ -25,7 +25,8 @@ class LogHealth:
         self.closed = False
 
     def fail(self, action: str, error: OSError, path: str | None = None) -> KafkaStorageError:
-        """From now on refuse everything but reads, because the content of the disk is not known. The error to raise."""
+        """Refuses everything but reads from now on, because the content of the disk is not known. Returns the error to
+        raise."""
         self.failure = storage_error(action, path or self.path, error)
         return self.failure
 

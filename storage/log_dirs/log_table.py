@@ -1,4 +1,4 @@
-"""Which logs of a node are in use, which are offline, and which are gone though they held flushed records.
+"""Knows which logs of a node are in use, which are offline, and which are gone though they held flushed records.
 
 A log is known by its name *and* its topic id. A topic that was deleted and made anew has the same name and another id,
 and the old log may still be here: its log dir failed before the log could be deleted, or came back with a restart. An

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Aside(NamedTuple):
-    """Whose directory it is, and under what suffix it goes."""
+    """The owner of a directory, and the suffix under which it goes."""
 
     topic_partition: TopicPartition
     suffix: str

@@ -71,7 +71,7 @@ def _number(path: str) -> int:
 
 
 def _topic_id(fs: FileSystem, path: str) -> str:
-    """Without one, nothing of the log was flushed, or its removal has begun."""
+    """The topic's id. A log without one was not flushed, or its removal has begun."""
     with contextlib.suppress(OSError, CorruptFileError):
         return read_topic_id(fs, path) or ""
     return ""

@@ -48,7 +48,7 @@ class EpochCheck:
             return None
 
     def learn(self, segments: list[Segment]) -> None:
-        """Without a checkpoint: read the epochs of the segments that recovery does not check."""
+        """Reads the epochs of the segments that recovery does not check, if there is no checkpoint."""
         for segment in () if self.is_known else segments:
             expected = segment.base_offset
             for position, header in scan_headers(segment.file(), 0):

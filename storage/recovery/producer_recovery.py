@@ -128,8 +128,8 @@ def load_producers(
     *,
     with_aborted: bool = True,
 ) -> LoadedProducers:
-    """From the snapshots at these offsets and the segments, whose ends are known. The aborted transactions only on
-    demand."""
+    """Loads the producers of the snapshots at these offsets and of the segments, whose ends are known. The aborted
+    transactions only on demand."""
     first, end = segments[0].base_offset, segments[-1].next_offset
     snapshot = newest_good(fs, directory, offsets, first, end, entries)
     left = [offset for offset in offsets if offset < first or (snapshot is not None and offset <= snapshot.offset)]

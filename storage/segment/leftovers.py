@@ -52,7 +52,7 @@ _SMALL_FILES = LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 
 
 def leftovers(entries: Mapping[str, bool]) -> dict[str, Leftover]:
-    """By name; `entries`: the names in the directory, and whether each is a directory."""
+    """The leftovers by name; `entries`: the names in the directory, and whether each is a directory."""
     found = ((name, _leftover(name, entries)) for name, is_directory in entries.items() if not is_directory)
     return {name: leftover for name, leftover in found if leftover is not None}
 

@@ -43,7 +43,7 @@ _CODECS = {int(codec): codec.name.lower() for codec in Codec}
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """Which rows of a log to dump."""
+    """The rows of a log to dump."""
 
     what: str = "batches"
     """`batches`, `records`, `index`, `epochs`, `producers` or `checkpoints`."""

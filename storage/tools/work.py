@@ -14,7 +14,7 @@ def bytes_to_verify(fs: FileSystem, target: Target) -> int:
 
 
 def bytes_to_recover(fs: FileSystem, target: Target) -> int:
-    """From the segment on that holds the record before the recovery point; about nothing after a clean stop."""
+    """The bytes from the segment on that holds the record before the recovery point; about none after a clean stop."""
     knowledge = read_knowledge(target.log_dir)
     total = 0
     for log in target.logs:

@@ -1,6 +1,6 @@
 """Converts produced batches in threads, before their request is queued for the handlers: compresses them with their
-topic's codec, checks that every record can be read, and of a compacted topic has a key, sets the largest timestamps of
-clients that may not have done so, and names the records whose times are refused.
+topic's codec, checks that every record can be read, and of a compacted topic has a key, sets wrong largest timestamps,
+and names the records whose times are refused.
 
 Compressing a large batch takes milliseconds, and on the event loop every client would wait for it. In a thread, only
 the stream that sent the batch waits: its door reads no further request meanwhile, so its requests stay in order. A
@@ -36,7 +36,6 @@ from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
 from storage.append.header_check import MAX_UNPACKED_BYTES
 from storage.append.key_validation import LOOP_BYTES_MAX, KeyedRecords
-from storage.append.largest_time import measuring_takes_long, with_largest_times
 from storage.append.recompression import is_due, prepared, seen_at_once
 from storage.append.record_validation import ReadableRecords
 from storage.append.time_validation import has_bad_times
@@ -62,8 +61,6 @@ class _Work:
     index: int
     records: Buffer
     config: LogConfig
-    is_measured: bool
-    """Its largest timestamps are taken from the records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +109,14 @@ class ProduceConverter:
             config = self._config_of(key, topic_id)
             if config is None or (self._may_write is not None and not self._may_write(request, key.topic)):
                 continue
-            is_measured, has_time = not body.computes_largest_times, self._clock.now_ns() < until_ns
-            if is_measured and has_time and not measuring_takes_long(records):
-                measured, _ = with_largest_times(records, 0)
-                is_measured = False
-                if measured is not records:
-                    records = bytes(measured)
-                    body.partitions[index] = body.partitions[index]._replace(records=records)
-            seen = seen_at_once(records, config) if has_time and not is_measured else None
+            seen = seen_at_once(records, config) if self._clock.now_ns() < until_ns else None
             if seen is not None:
                 records = seen
                 body.partitions[index] = body.partitions[index]._replace(records=records)
             keyed_bytes += len(records) if config.is_compacted else 0
             has_many_keys = config.is_compacted and keyed_bytes > LOOP_BYTES_MAX
-            if is_measured or has_many_keys or is_due(records, config) or has_bad_times(records, config, now_ms):
-                work.append(_Work(index, records, config, is_measured))
+            if has_many_keys or is_due(records, config) or has_bad_times(records, config, now_ms):
+                work.append(_Work(index, records, config))
         return self._convert(request, body, work) if work else None
 
     def _config_of(self, key: TopicPartition, topic_id: str) -> LogConfig | None:
@@ -165,11 +155,7 @@ class ProduceConverter:
         for one in work:
             try:
                 left = min(left_bytes, MAX_UNPACKED_BYTES)
-                records = one.records
-                if one.is_measured:
-                    records, unpacked_bytes = with_largest_times(records, left)
-                    left_bytes, left = left_bytes - unpacked_bytes, left - unpacked_bytes
-                made = prepared(records, one.config, now_ms, left, may_take_long=True)
+                made = prepared(one.records, one.config, now_ms, left, may_take_long=True)
                 left_bytes -= made.unpacked_bytes
                 outcomes.append(_marked(made.records, one.config))
             except ApiError as error:

@@ -22,7 +22,7 @@ REMEDY = "set authorizer.class.name = StandardAuthorizer on every node"
 
 
 def acl_handlers(image: Callable[[], MetadataImage], *, is_enabled: bool) -> dict[str, Handle]:
-    """By name; with an authorizer the changes have the handlers of every forwarded request."""
+    """The handlers by name; with an authorizer the changes have the handlers of every forwarded request."""
 
     def describe(request: Request, body: DescribeAclsRequest) -> None:
         now = image()

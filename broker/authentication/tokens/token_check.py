@@ -49,8 +49,8 @@ _PURPOSE: Final = {
 
 
 def check_token(token: str, keys: KeySet | None, settings: TokenSettings, now_ms: int) -> TokenOwner:
-    """Whose it is. SaslRefusedError if it does not count; UnknownKeyError if its key is not among `keys`, which are
-    None as long as there are none. `now_ms` is wall time."""
+    """The owner of a token. SaslRefusedError if it does not count; UnknownKeyError if its key is not among `keys`,
+    which are None as long as there are none. `now_ms` is wall time."""
     kid, algorithm = _header_of(token)
     if keys is None:
         raise UnknownKeyError("the node has no public keys yet to verify tokens by; its log says why")

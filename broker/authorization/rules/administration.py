@@ -18,7 +18,7 @@ _TOPIC, _GROUP, _CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.
 
 
 def _create_topics(judge: Judge, body: topics.CreateTopicsRequest) -> Ruling:
-    """By the right to create in the cluster, or to create topics of this name."""
+    """Judges by the right to create in the cluster, or to create topics of this name."""
     if judge.may(Operation.CREATE, _CLUSTER):
         return Ruling(body)
     errors = [judge.refusal(Operation.CREATE, _TOPIC, one.name) for one in body.topics]

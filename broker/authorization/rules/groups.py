@@ -106,7 +106,7 @@ def _refused_group(one: offsets.OffsetFetchGroup, error: ApiError) -> offsets.Gr
 
 
 def _list_groups(judge: Judge, body: listing.ListGroupsRequest) -> Ruling:
-    """Who may describe the cluster sees every group."""
+    """A caller that may describe the cluster sees every group."""
     if judge.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return Ruling(body)
 

@@ -33,7 +33,7 @@ def _fetch(judge: Judge, body: Any) -> Ruling:
 
 
 def _init_producer_id(judge: Judge, body: produce.InitProducerIdRequest) -> Ruling:
-    """Who may write to any topic may have a producer id (KIP-679)."""
+    """A caller that may write to any topic may have a producer id (KIP-679)."""
     if body.transactional_id:
         judge.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, body.transactional_id)
     elif (

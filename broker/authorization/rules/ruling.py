@@ -31,7 +31,7 @@ Rule = Callable[[Judge, Any], Ruling]
 
 
 def free(judge: Judge, body: Any) -> Ruling:
-    """Whoever is connected may ask."""
+    """Every caller that is connected may ask."""
     return Ruling(body)
 
 
@@ -113,7 +113,7 @@ def without_refused(
 
 
 def seen(field: str, is_seen: Callable[[Judge, Any], bool]) -> Rule:
-    """Whoever asks sees only these elements of the answer's `field`."""
+    """The caller sees only these elements of the answer's `field`."""
 
     def rule(judge: Judge, body: Any) -> Ruling:
         def amend(told: Any) -> Any:

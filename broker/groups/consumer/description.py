@@ -50,7 +50,7 @@ def _described_member(group: ConsumerGroup, member: Member, topics: KnownTopics)
 
 
 def _named(partitions: Owned | Assignment, topics: KnownTopics) -> tuple[TopicIdPartitions, ...]:
-    """With the names of the topics; a topic that was deleted has none, and is left out."""
+    """The partitions with the names of their topics; a topic that was deleted has none, and is left out."""
     found: list[TopicIdPartitions] = []
     for topic_id, numbers in partitions.items():
         topic = topics.by_id(topic_id)

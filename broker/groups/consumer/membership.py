@@ -70,7 +70,7 @@ def staying(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, held: 
 
 
 def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
-    """By its id; a static one by its instance's, which must be its own still."""
+    """The member by its id; a static one by its instance's, which must be its own still."""
     if instance_id is not None:
         holder_id = group.instances.get(instance_id)
         if holder_id is None:

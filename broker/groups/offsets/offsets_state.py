@@ -41,7 +41,7 @@ class OffsetStatistics:
 
 
 class GroupOffsetsState:
-    """By group, topic and partition."""
+    """The offsets by group, topic and partition."""
 
     def __init__(self, grown: Grown = uncounted, grown_for_now: Grown = uncounted) -> None:
         """They hear of every change of a group's bytes: of state that lasts, and that ends with a transaction."""

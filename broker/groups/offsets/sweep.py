@@ -185,7 +185,7 @@ class OffsetSweep:
         return expiry
 
     def _is_expired(self, committed: StoredOffset, expiry: OffsetExpiry) -> bool:
-        """By the time that coordinators have watched: a calendar that jumps, or is wrong, makes nothing old."""
+        """Goes by the time that coordinators have watched: a calendar that jumps, or is wrong, makes nothing old."""
         age_ms = self._watched.age_ms(committed.commit_ms)
         if committed.expire_ms != NO_TIMESTAMP:
             return age_ms >= committed.expire_ms - committed.commit_ms

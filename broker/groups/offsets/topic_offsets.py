@@ -109,7 +109,7 @@ class TopicOffsets:
         return self._made(partition, *_ENTRY.unpack_from(self._entries, at * _SIZE))
 
     def items(self) -> Iterator[tuple[int, StoredOffset]]:
-        """By partition; of a copy, so what is iterated may change meanwhile."""
+        """The offsets by partition; of a copy, so what is iterated may change meanwhile."""
         entries = _ENTRY.iter_unpack(bytes(self._entries))
         for partition, entry in zip(self._partitions.tolist(), entries, strict=True):
             yield partition, self._made(partition, *entry)

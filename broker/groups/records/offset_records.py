@@ -68,7 +68,7 @@ class OffsetRun(NamedTuple):
     """OFFSET_ENTRY each."""
 
     def items(self) -> Iterator[tuple[int, OffsetCommitValue]]:
-        """By partition, as records have them."""
+        """The offsets by partition, as records have them."""
         for partition, (offset, epoch, time_ms) in zip(
             self.partitions, OFFSET_ENTRY.iter_unpack(self.entries), strict=True
         ):

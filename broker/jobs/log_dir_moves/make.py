@@ -33,7 +33,8 @@ def make_log_dir_moves(
     clock: Clock,
     threads: Threads,
 ) -> LogDirMoves:
-    """With their jobs in the scheduler; `on_log_gone` is told of a partition whose log is another one from now on."""
+    """Makes the moves, with their jobs in the scheduler; `on_log_gone` is told of a partition whose log is another one
+    from now on."""
     in_dirs = MoveThreads(scheduler, threads, tuple(log_manager.meta_properties))
     copying = MoveCopy(log_manager.futures, replicas.failures, in_dirs, throttle, clock)
     announcements = MoveAnnouncements(directories)

@@ -10,9 +10,6 @@ rules that are the protocol's and not the log's, whose own clients may do otherw
     a batch of a transaction without an id         TRANSACTIONAL_ID_AUTHORIZATION_FAILED; with an empty one
                                                    INVALID_REQUEST
 
-A batch's largest timestamp is taken from its header where the client's library is known to compute it, and else from
-the records, as Kafka's leader does for all (storage/append/largest_time.py).
-
 A producer of transaction version 2 (KIP-890), from version 12 on, adds no partition to its transaction: the leader does
 it with the first batch. Below that the leader looks whether the producer has. Everything else is the log's to say. A
 partition that is named twice is appended twice, in order, and answered twice.
@@ -63,19 +60,6 @@ FIRST_WITH_ZSTD: Final = 7
 FIRST_WITH_LEADERS: Final = 10
 FIRST_WITHOUT_ADDING: Final = 12
 FIRST_WITH_TOPIC_IDS: Final = 13
-COMPUTES_LARGEST_TIMES: Final = frozenset(
-    {
-        "apache-kafka-java",
-        "librdkafka",
-        "confluent-kafka-dotnet",
-        "confluent-kafka-go",
-        "confluent-kafka-javascript",
-        "confluent-kafka-python",
-        "kgo",
-    }
-)
-"""The libraries, by the names that they tell (KIP-511), which set a batch's largest timestamp to that of its records.
-The leader computes it for batches of all others: Sarama up to 1.45 sends -1, kafka-go the time of the last record."""
 _HEAD: Final = Struct(">8xi4xB4xh")
 """The first bytes of a batch: its length, magic and attributes (penstock/record/batch.py)."""
 
@@ -116,7 +100,6 @@ def produce_plan(parts: DoorParts) -> MakePlan:
                     produced.give_records(),
                     transactional_id=body.transactional_id or "",
                     adds_partitions=asked.version >= FIRST_WITHOUT_ADDING,
-                    computes_largest_times=_computes_largest_times(asked),
                 )
                 answer = yield Ask(PRODUCE.name, request)
             except ApiError as error:
@@ -130,11 +113,6 @@ def produce_plan(parts: DoorParts) -> MakePlan:
         return None
 
     return plan
-
-
-def _computes_largest_times(asked: Asked) -> bool:
-    software = asked.connection.software
-    return software is not None and software.name in COMPUTES_LARGEST_TIMES
 
 
 def produce_failed(asked: Asked, body: ProduceRequest, error: ApiError) -> ProduceResponse:

@@ -47,7 +47,7 @@ class RequestCounts:
 
 
 class KafkaWire:
-    """That of one connection."""
+    """The wire of one connection."""
 
     def __init__(
         self,

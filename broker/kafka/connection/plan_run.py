@@ -46,7 +46,7 @@ def call_of(request: Request) -> KafkaCall:
 
 
 class PlanDriver:
-    """That of one connection."""
+    """The driver of the plans of one connection."""
 
     def __init__(self, channel: RequestChannel, prepare: Prepare, fail: FailRequest, room: ElementRoom) -> None:
         self.channel, self.prepare, self.fail, self.room = channel, prepare, fail, room

@@ -1,4 +1,4 @@
-"""Which parts of a broker are told of which keys when they change while it runs.
+"""Tells the parts of a broker of their keys when they change while it runs.
 
 A key that may change is here, or is read by the active controller (metadata/controller/configuration/
 cluster_defaults.py), or is one of the node's log (node_log.py).
@@ -33,8 +33,8 @@ def tell_parts(
     follower: MoveThrottle,
     log_dirs: MoveThrottle,
 ) -> None:
-    """From now on; the throttles are those of copies that this broker sends, fetches, and makes between its log
-    dirs."""
+    """Tells the parts from now on; the throttles are those of copies that this broker sends, fetches, and makes between
+    its log dirs."""
 
     def tell_cleaner(config: NodeConfig) -> None:
         cleaner.reconfigure(config.log_cleaner_io_max_bytes_per_second, config.log_cleaner_backoff_ms)

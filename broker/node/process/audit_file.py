@@ -88,7 +88,7 @@ class AuditFile(logging.Handler):
         self._thread.start()
 
     def take(self, logger: logging.Logger) -> None:
-        """From now on its lines go here; the node's log leaves them out."""
+        """Takes the lines of the logger from now on; the node's log leaves them out."""
         logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -107,7 +107,8 @@ class AuditFile(logging.Handler):
             self._under_way = None
 
     def _to_nodes_log(self, record: logging.LogRecord, why: object) -> None:
-        """With its time: the node's log would leave out a line that is equal to another one, and two acts may be."""
+        """Writes a line with its time: the node's log would leave out a line that is equal to another one, and two acts
+        may be."""
         _log.error("the audit log %s cannot be written (%s); its line: %s", self._path, why, self.format(record))
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ class LogOutput(logging.StreamHandler[TextIO]):
         self._traces = _Traces()
 
     def apply(self, levels: LogLevels, form: str) -> None:
-        """From now on the log has these levels, and this form: text or json."""
+        """Gives the log these levels, and this form: text or json."""
         self.setFormatter(JsonLines(self._node_id) if form == "json" else TextLines())
         for name in self._named:
             logging.getLogger(name).setLevel(logging.NOTSET)

@@ -10,7 +10,7 @@ from broker.quotas.sampled_rate import QuotaWindows
 
 
 def make_quotas(config: NodeConfig, loader: MetadataLoader) -> RequestQuotas:
-    """Told of the metadata from now on."""
+    """Makes the quotas, which are notified of the metadata from now on."""
     windows = QuotaWindows(config.quota_window_num, config.quota_window_size_seconds * 1_000)
     size_ms = config.controller_quota_window_size_seconds * 1_000
     quotas = RequestQuotas(ClientQuotas(windows, QuotaWindows(config.controller_quota_window_num, size_ms)))

@@ -45,7 +45,7 @@ are counted once they are built, and only large ones."""
 
 @dataclass(frozen=True, slots=True)
 class RequestPath:
-    """From the listeners to the queue."""
+    """The path of requests from the listeners to the queue."""
 
     channel: RequestChannel
     failed_requests: FailedRequests

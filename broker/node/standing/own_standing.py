@@ -74,7 +74,7 @@ def own_standing(
 
 
 def stalled_partitions(hosted: Iterable[Partition], log_dirs: Collection[str]) -> Mapping[str, Sequence[Partition]]:
-    """By log dir, the partitions that this broker leads there and that have records which are not flushed."""
+    """The partitions that this broker leads in each log dir and that have records which are not flushed."""
     found: defaultdict[str, list[Partition]] = defaultdict(list)
     for partition in hosted if log_dirs else ():
         log = partition.log

@@ -73,7 +73,7 @@ class FetcherCore:
         self._ask_for(partition)
 
     def _ask_for(self, partition: TopicPartition) -> None:
-        """With the next turn; nothing of it is being appended any more."""
+        """Asks for the partition with the next turn; nothing of it is being appended any more."""
         self._appending.pop(partition, None)
         self._forgotten.pop(partition, None)
         self._changed[partition] = None
@@ -284,7 +284,7 @@ class FetcherCore:
         self._ask_for(partition)
 
     def fetch_offset(self, partition: TopicPartition) -> int:
-        """From where the partition is fetched next; -1 when it is not followed."""
+        """The offset from which the partition is fetched next; -1 when it is not followed."""
         state = self._states.get(partition)
         return state.fetch_offset if state else -1
 

@@ -104,7 +104,7 @@ class FetcherManager:
                 self._fetchers[followed.fetcher].remove([partition])
 
     def partition_changed(self, partition: TopicPartition, wake: bool) -> None:
-        """Told by the partitions that are followed: is it offline now?"""
+        """Removes a partition that is offline now. Called by the partitions that are followed."""
         followed = self._followed.get(partition)
         if followed is not None and followed.partition.offline is not None:
             self.remove([partition])

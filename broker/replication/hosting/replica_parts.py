@@ -58,7 +58,7 @@ def known_replicas(
     on_replica_lost: Callable[[], None],
     on_log_dir_failed: Callable[[str, Exception], None],
 ) -> KnownReplicas:
-    """With the logs that the start found damaged or out of use."""
+    """The known replicas, with the logs that the start found damaged or out of use."""
     hosted = HostedPartitions(broker_id)
     lost = LostReplicas(hosted)
     offline = {log_id.topic_partition: log.error for log_id, log in log_manager.table.offline.items()}

@@ -174,7 +174,7 @@ class Replica:
 
     @property
     def held(self) -> ApiError | None:
-        """With what it is held, until it is released."""
+        """The reason why it is held, until it is released."""
         return self._held
 
     def _on(self, event: HostingEvent) -> None:
@@ -282,7 +282,7 @@ class Replica:
         self._on(HostingEvent.GIVE_UP)
 
     def keep_log(self) -> None:
-        """That could not be done."""
+        """Its damaged log could not be set aside."""
         self._on(HostingEvent.KEEP_LOG)
 
     def set_aside(self) -> Partition | None:

@@ -247,8 +247,8 @@ class AtomicBatchDecisions:
         self._timers.set(_EXPIRY, turn.now_ms + wait_ms, self.expire)
 
     def _is_expired(self, name: str) -> bool:
-        """By the time that coordinators have watched, not by a calendar: a name that is forgotten early would let a
-        version be committed again. One with a version that is open, and without an open writer, is out of use, too:
+        """Goes by the time that coordinators have watched, not by a calendar: a name that is forgotten early would let
+        a version be committed again. One with a version that is open, and without an open writer, is out of use, too:
         their time was up."""
         application = self._applications.by_name.get(name)
         if application is None or not self._applications.writers(name).is_at_rest:

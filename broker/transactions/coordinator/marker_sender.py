@@ -64,7 +64,7 @@ class MarkerSender:
         self.failures = 0
 
     def send(self, sent: SentEnd) -> None:
-        """From now on, until every partition has it or it is withdrawn."""
+        """Sends a marker until every partition has it or it is withdrawn."""
         self._ends[sent] = None
         self.open_partitions += len(sent.open)
         if not sent.open:

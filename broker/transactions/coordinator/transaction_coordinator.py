@@ -182,7 +182,7 @@ class TransactionCoordinator:
 
     @property
     def shards(self) -> Iterator[LedShard]:
-        """By no order; for statistics, which may be read in any thread."""
+        """The shards in no order; for statistics, which may be read in any thread."""
         return iter(tuple(self._shards.values()))
 
     def __repr__(self) -> str:

@@ -158,7 +158,7 @@ class Verifier:
     # -- end -----------------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Whoever still waits is told so."""
+        """Stops; every caller that still waits gets an error."""
         self._is_stopped = True
         for question in tuple(self._open):
             if question.is_open:

@@ -21,7 +21,7 @@ DIR_ROUNDS_MAX = 20
 
 
 def make_dir_plan(brokers: Iterable[BrokerDirs]) -> DirPlan:
-    """By broker; of each, to one log dir after the other, the largest replicas first."""
+    """The moves by broker; of each, to one log dir after the other, the largest replicas first."""
     known = sorted(brokers, key=lambda broker: broker.broker_id)
     moves = tuple(move for broker in known for move in _moves_of(broker))
     return DirPlan(moves, dir_loads(known), dir_loads(known, moves))

@@ -106,7 +106,8 @@ def recover(
 
 
 def _agreed_repairs(path: Path, *, ask: bool, as_json: bool) -> dict[str, dict[str, int]]:
-    """By directory, the offset where each damaged log is to end or begin. The user has agreed to the loss."""
+    """The repairs by directory: the offset where each damaged log is to end or begin. The user has agreed to the
+    loss."""
     text = RecoveryText(path, dry_run=True)
     found: dict[str, dict[str, int]] = {"truncate_at": {}, "start_at": {}}
     with ToolProcess("log-recover", {"path": str(path), "plan_truncation": True}) as process:

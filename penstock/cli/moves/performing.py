@@ -63,7 +63,7 @@ def perform(admin: Admin, plan: Plan) -> Performed:
 
 
 def _move(admin: Admin, moves: Sequence[Reassignment]) -> tuple[Failures, set[TopicPartition]]:
-    """Which were refused, and which began to move. None of them moves any more. MoveStuckError where those under way
+    """The moves that were refused, and those that began; none of them goes on. MoveStuckError where those under way
     wait for a broker that is out of service; the rest is not begun."""
     waiting = deque(moves)
     moving: set[TopicPartition] = set()
@@ -124,7 +124,8 @@ def _reorder(admin: Admin, orders: Sequence[Reassignment]) -> tuple[Failures, se
 
 
 def _reassign(admin: Admin, batch: Sequence[Reassignment]) -> tuple[Failures, set[TopicPartition]]:
-    """Which were refused, and which began. The plan may be hours old, so each partition is looked at again."""
+    """The moves that were refused, and those that began. The plan may be hours old, so each partition is looked at
+    again."""
     wanted = _unchanged(admin, batch)
     results = admin.alter_partition_reassignments(wanted) if wanted else {}
     begun = {tp for tp, error in results.items() if error is None}

@@ -166,7 +166,7 @@ def _chosen(admin: Admin, places: Places) -> list[TopicPartition]:
 
 
 def parse_moves(moves: list[str]) -> dict[TopicPartition, tuple[int, ...]]:
-    """From the command line; ConfigError says what is wrong, and how it should look."""
+    """The moves that the command line names. ConfigError says what is wrong, and how it should look."""
     found: dict[TopicPartition, tuple[int, ...]] = {}
     for move in moves:
         name, has_replicas, replicas = move.partition("=")

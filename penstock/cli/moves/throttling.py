@@ -45,7 +45,7 @@ class ThrottleHold:
 
 @contextmanager
 def throttled(admin: Admin, bytes_per_second: int | None, keys: Sequence[str] = KEYS) -> Iterator[ThrottleHold]:
-    """Within the block copies have this rate; None: they have what they had."""
+    """Gives copies this rate within the block. None: they keep the rate that they have."""
     hold = ThrottleHold()
     if bytes_per_second is None:
         yield hold

@@ -35,7 +35,7 @@ class AdminCore:
         self._is_bound = False
 
     def bind(self, face: object) -> None:
-        """From now on the client is closed once its user drops this face; it belongs to the running loop."""
+        """Binds the client to the running loop. It is closed once its user drops this face."""
         if self.closed:
             raise ClientClosedError("this admin client is closed; make a new one")
         if not self._is_bound:

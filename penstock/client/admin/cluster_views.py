@@ -44,7 +44,7 @@ class ClusterViews:
 
     @property
     def standings(self) -> list[NodeStanding]:
-        """By node id."""
+        """The standings by node id."""
         return [self.by_node[node_id].standing for node_id in sorted(self.by_node)]
 
 

@@ -83,7 +83,7 @@ def checked_changes(
 async def _described_by_any(
     cluster: ClusterClient, resource: ConfigResource, deadline_ms: int
 ) -> dict[str, ConfigEntry]:
-    """By a broker that knows no less of the metadata than was seen here before."""
+    """The description by a broker that knows no less of the metadata than was seen here before."""
     await cluster.refresh(deadline_ms=deadline_ms)
 
     async def ask(connection: Connection, timeout_ms: int) -> DescribeConfigsResponse:

@@ -71,7 +71,8 @@ def checked_choice(broker_ids: Iterable[int] | None, topics: Iterable[str]) -> t
 async def describe_log_dirs(
     cluster: ClusterClient, broker_ids: Collection[int] | None, topics: Sequence[str], deadline_ms: int
 ) -> dict[int, BrokerLogDirs]:
-    """By broker id; None: of every registered broker. BrokerIdNotRegisteredError for an id that no broker has."""
+    """The log dirs by broker id; None: of every registered broker. BrokerIdNotRegisteredError for an id that no broker
+    has."""
     views = await every_view(cluster, deadline_ms)
     brokers = {broker.node_id: broker for broker in views.newest.brokers}
     for broker_id in broker_ids or ():

@@ -158,7 +158,8 @@ class ClusterClient:
         return snapshot
 
     def _begin_age(self) -> None:
-        """From now on the tracked topics' metadata ages: too old, it is asked for again, though nothing failed."""
+        """Starts the age of the tracked topics' metadata. Metadata that is too old is asked for again, though nothing
+        failed."""
         self._end_age()
         if not self._closed:
             self._ageing = asyncio.get_running_loop().call_later(self.config.metadata_max_age_ms / 1000, self._on_old)

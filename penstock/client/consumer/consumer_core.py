@@ -89,7 +89,7 @@ class ConsumerCore:
         self._polls = 0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From now on the network half works on `loop`."""
+        """Starts the network half on `loop`."""
         reuse_large_buffers()
         self._loop = loop
 

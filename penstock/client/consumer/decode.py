@@ -69,7 +69,7 @@ def _before_damage(records: bytes, from_offset: int, decoder: Decoder[C], error:
 
 
 def _after(batches: list[tuple[int, BatchHeader]], number: int, good_to: int) -> int:
-    """From where to go on behind a bad batch. Its own header may lie; the next one's base offset bounds what it says.
+    """The offset behind a bad batch. Its own header may lie; the next one's base offset bounds what it says.
 
     The smaller of the two is safe: the leader answers with the batch that holds an offset, or the next one.
     """

@@ -39,7 +39,7 @@ from penstock.errors import (
 
 
 class Fault(Enum):
-    """Whose fault an error is."""
+    """The party that is at fault in an error."""
 
     RECORD = "the record's"
     WORLD = "the world's"

@@ -138,7 +138,7 @@ class BufferShare:
         return sum(queue.held_bytes for queue in self._queues() if stands_still(queue, now_ms))
 
     def why_exhausted(self, now_ms: int) -> str:
-        """Which partitions stand still, for the error of a caller that got no memory; "" if none does."""
+        """The partitions that stand still, for the error of a caller that got no memory; "" if none does."""
         still = [queue for queue in self._queues() if stands_still(queue, now_ms)]
         if not still:
             return ""

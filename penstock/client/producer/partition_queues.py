@@ -104,7 +104,8 @@ class PartitionQueues:
         return self.queue(TopicPartition(topic, partition), max_batch_bytes)
 
     def current(self, queue: PartitionQueue) -> PartitionQueue:
-        """With the lock: nobody forgets it before something is in it."""
+        """The queue, or a new one if it was forgotten. Called with the lock: nobody forgets it before something is in
+        it."""
         if not queue.is_forgotten:
             return queue
         return self.queue(queue.topic_partition, queue.limit_bytes + HEADER_BYTES)

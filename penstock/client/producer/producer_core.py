@@ -109,7 +109,7 @@ class ProducerCore:
                 self.partitions.keyed.pop(topic, None)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From now on the network half works on `loop`."""
+        """Starts the network half on `loop`."""
         reuse_large_buffers()
         self.transactions.start(loop)
         self.sender.start(loop)

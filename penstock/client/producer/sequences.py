@@ -85,7 +85,7 @@ class SequencePlace:
 
 
 class PartitionSequences:
-    """Which batch may be sent, under which sequence; used by the sender's thread."""
+    """Decides which batch may be sent, under which sequence; used by the sender's thread."""
 
     __slots__ = (
         "_identity",

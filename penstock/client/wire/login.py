@@ -17,7 +17,7 @@ from penstock.sasl.mechanisms import MECHANISMS, NONCE_BYTES, SaslClient
 
 
 class ClientLogin(Protocol):
-    """Who a client is to a broker; as text, for people."""
+    """The identity of a client to a broker; as text, for people."""
 
     @property
     def mechanism(self) -> str: ...

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class Throttle:
-    """That of the calls to one address."""
+    """The throttle of the calls to one address."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -63,7 +63,7 @@ class Throttle:
 
     @property
     def wait_words(self) -> str:
-        """Who waits how long now, for people; "" if nobody does."""
+        """The waits of now with their lengths, for people; "" if nothing waits."""
         now_s = asyncio.get_running_loop().time()
         for what, from_s in (("call", self._calls_from_s), ("change of partitions", self._changes_from_s)):
             if from_s > now_s:

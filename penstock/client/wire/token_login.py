@@ -22,7 +22,7 @@ TokenProvider = Callable[[], str]
 
 
 class TokenLogin:
-    """Who a client is to a broker: the user of a token."""
+    """The identity of a client to a broker: the user of a token."""
 
     mechanism: str = NAME
 

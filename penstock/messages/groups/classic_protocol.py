@@ -105,7 +105,7 @@ class HeartbeatResponse:
 
 @dataclass(frozen=True, slots=True)
 class LeavingMember:
-    """By its id, or, for a static member with an empty id, by its instance."""
+    """A member that leaves, by its id, or, for a static member with an empty id, by its instance."""
 
     member_id: str
     group_instance_id: str | None = None

@@ -34,7 +34,7 @@ class AlterPartitionRequest:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionResult:
-    """Without an error: the partition as it is now."""
+    """The result for one partition; without an error, the partition as it is now."""
 
     topic_id: str
     partition: int

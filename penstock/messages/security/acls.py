@@ -246,14 +246,14 @@ class DeleteAclsResponse:
 
 @dataclass(frozen=True, slots=True)
 class DescribeAclsRequest:
-    """Without a filter it asks for all."""
+    """Asks for the ACLs that match; without a filter, for all."""
 
     filter: AclFilter | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeAclsResponse:
-    """By the answering node's metadata, in an order that depends on nothing else."""
+    """The ACLs by the answering node's metadata, in an order that depends on nothing else."""
 
     acls: tuple[AclBinding, ...] = ()
     metadata_offset: int = NO_OFFSET

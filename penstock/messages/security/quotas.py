@@ -141,7 +141,7 @@ class ClientQuota:
 
 @dataclass(frozen=True, slots=True)
 class DescribeClientQuotasResponse:
-    """By the names of their entities."""
+    """The quotas, by the names of their entities."""
 
     quotas: tuple[ClientQuota, ...] = ()
     metadata_offset: int = NO_OFFSET

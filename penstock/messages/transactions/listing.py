@@ -10,7 +10,7 @@ from penstock.types import NO_TIMESTAMP, TopicPartition
 
 
 class TransactionState(Enum):
-    """By the names of Kafka's APIs."""
+    """The states, by the names of Kafka's APIs."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"

@@ -130,7 +130,7 @@ def _bronze(conf: SilverConf, context: JobContext) -> DataFrame:
 
 
 def _judged(bronze: DataFrame, conf: SilverConf) -> DataFrame:
-    """With the parsed event, and the reason why it is bad; null if it is good. A time without a zone is UTC."""
+    """Adds the parsed event, and the reason why it is bad; null if it is good. A time without a zone is UTC."""
     from pyspark.sql import functions as f
 
     columns = ", ".join(f"`{name}` {kind}" for name, kind in conf.columns.items())

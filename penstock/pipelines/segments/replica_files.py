@@ -1,4 +1,4 @@
-"""Which closed segments a log dir holds, and what is known of them: node, topic id, high watermark, how far cleaned.
+"""Lists the closed segments of a log dir, and what is known of them: node, topic id, high watermark, how far cleaned.
 
 Closed is every segment of a partition but its newest, which the node still appends to. The small files are those of
 docs/data-directory.md; this module only reads, so the node may run meanwhile. Directories that were set aside

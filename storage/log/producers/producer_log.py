@@ -150,7 +150,7 @@ class ProducerLog:
     # -- what is written -----------------------------------------------------------------------------------------------
 
     def begin_append(self) -> None:
-        """From now on `take_back` returns to what is known now. Needed only if `is_changed`."""
+        """Makes `take_back` return to what is known now. Needed only if `is_changed`."""
         self._known.begin_append()
         self.is_changed = False
 

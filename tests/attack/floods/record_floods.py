@@ -122,7 +122,7 @@ def look_ups_in_vain(target: Target) -> Steps:
     ask for that time."""
     name, batch = "tenant-times", _promising([b""] * VAIN_RECORDS)
     link = target.kafka_link(timeout_s=PATIENT_S)
-    _topic(link, name, {})
+    _topic(link, name, {"record.validation": "headers"})
     for _ in range(VAIN_BATCHES):
         link.produce(name, batch)
         target.add("written")

@@ -187,7 +187,7 @@ def write_downgrade(turn: Turn, group: ConsumerGroup, value: GroupMetadataValue)
 
 
 def _classic_member(member: Member, topics: KnownTopics) -> ClassicMember:
-    """With everything assigned to it that it may still read: a later upgrade gives none of that away."""
+    """The classic member, with everything assigned that it may still read: a later upgrade gives none of that away."""
     classic = member.classic
     if classic is None:
         raise ValueError(f"member {member.member_id} speaks the consumer protocol")

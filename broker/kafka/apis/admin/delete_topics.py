@@ -80,7 +80,7 @@ def _resolved(parts: DoorParts, asked: Asked, one: _Named, times: int) -> str | 
 
 
 def _told(one: _Named, error: ApiError | None) -> ApiError | None:
-    """Whoever gave a name is told of the name."""
+    """The error for the caller. A caller that gave a name gets one about the name."""
     if one.name is not None and isinstance(error, UnknownTopicIdError):
         return UnknownTopicOrPartitionError(f"topic {one.name[:64]!r} does not exist; was it deleted just now?")
     return error

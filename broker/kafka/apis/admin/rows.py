@@ -33,7 +33,7 @@ WITH_MANY: Final = ("CreateTopics", "CreatePartitions", "AlterPartitionReassignm
 
 
 def admin_rows(parts: DoorParts) -> list[ApiRow]:
-    """By subject."""
+    """The rows of administration, by subject."""
     return [
         _row(3, "Metadata", (0, 13), metadata.MetadataPlans(parts), metadata.metadata_failed),
         _row(
@@ -121,7 +121,7 @@ def _of_replicas(parts: DoorParts) -> list[ApiRow]:
 
 
 def _row(key: int, name: str, versions: tuple[int, int], plan: MakePlan, failed: Failed | None = None) -> ApiRow:
-    """Without `failed`, an error of the request as a whole is the answer's `error_code`."""
+    """A row of an API. Without `failed`, an error of the request as a whole is the answer's `error_code`."""
     return ApiRow(
         key,
         name,

@@ -51,7 +51,8 @@ def _keys(asked: Asked, body: FindCoordinatorRequest) -> list[str]:
 
 
 def _coordinator(parts: DoorParts, asked: Asked, found: messages.FoundCoordinator) -> Coordinator:
-    """With the address at the client's own listener. A broker without that listener cannot be its coordinator."""
+    """The coordinator, with the address at the client's own listener. A broker without that listener cannot be its
+    coordinator."""
     error = found.error
     broker = None if error is not None else parts.image().find_broker(found.node_id)
     endpoint = None if broker is None else broker.endpoint_at(asked.caller.listener)

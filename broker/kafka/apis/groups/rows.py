@@ -50,7 +50,7 @@ def group_rows(parts: DoorParts) -> list[ApiRow]:
 
 
 def _row(key: int, name: str, versions: tuple[int, int], plan: MakePlan, failed: Failed | None = None) -> ApiRow:
-    """Without `failed`, an error of the request as a whole is the answer's `error_code`."""
+    """A row of an API. Without `failed`, an error of the request as a whole is the answer's `error_code`."""
     elements_max = MANY if name in WITH_MANY else ITEMS_MAX
     bytes_max = JOIN_GROUP.limits.message_bytes if name == JOIN_GROUP.name else BYTES_MAX
     return ApiRow(

@@ -26,5 +26,5 @@ def transaction_rows(parts: DoorParts) -> list[ApiRow]:
 
 
 def _row(key: int, name: str, versions: tuple[int, int], plan: MakePlan, failed: Failed | None = None) -> ApiRow:
-    """Without `failed`, an error of the request as a whole is the answer's `error_code`."""
+    """A row of an API. Without `failed`, an error of the request as a whole is the answer's `error_code`."""
     return ApiRow(key, name, REQUESTS[key], RESPONSES[key], versions, plan, failed=failed)

@@ -103,7 +103,7 @@ def _subscribed(metadata: bytes) -> tuple[str, ...]:
 
 
 def _partitions(topics: Sequence[TopicIdPartitions]) -> tuple[TopicPartition, ...]:
-    """By name; a topic that was deleted has only its id left."""
+    """The partitions by name; a topic that was deleted has only its id left."""
     return tuple(
         TopicPartition(topic.topic or topic.topic_id, number)
         for topic in sorted(topics, key=lambda one: one.topic)

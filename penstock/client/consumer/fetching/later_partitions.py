@@ -24,7 +24,7 @@ class LaterPartitions:
         self._told[topic.name] = topic.topic_id, len(topic.partitions)
 
     def assign(self, topics: Iterable[TopicInfo], before: Iterable[TopicPartition]) -> None:
-        """From now on partitions of these topics are assigned; `before` are those that were until now."""
+        """Assigns the partitions of these topics; `before` are those that were until now."""
         assigned = {tp.topic for tp in before}
         began = {name: found for name, found in self._began_with.items() if name in assigned}
         self._began_with = {

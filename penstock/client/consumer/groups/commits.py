@@ -58,7 +58,7 @@ class ToCommit(NamedTuple):
 
 
 class MemberStamp(NamedTuple):
-    """Who commits: nobody, for a consumer that assigns its partitions itself."""
+    """The member that commits: nobody, for a consumer that assigns its partitions itself."""
 
     member_id: str = ""
     member_epoch: int = NO_EPOCH

@@ -113,7 +113,7 @@ class JoinedGroup:
     # -- subscribing, on the loop --------------------------------------------------------------------------------------
 
     async def subscribe(self, subscription: GroupSubscription) -> None:
-        """From now on the coordinator says what is read; the first poll that finds it begins with it."""
+        """Lets the coordinator say what is read; the first poll that finds it begins with it."""
         if self.mode is Mode.ASSIGNED:
             raise SubscriptionError("partitions are assigned to this consumer by hand; unsubscribe() before subscribe")
         await self._cluster.wait_ready()

@@ -49,7 +49,7 @@ class Reconciliation:
         return {topic_id for topic_id, _ in self._target if topic_id not in self._names}
 
     def learn_names(self, names: Mapping[str, str]) -> None:
-        """By topic id."""
+        """Learns the names of topics by their ids."""
         self._names.update(names)
 
     @property

@@ -100,7 +100,7 @@ class BulkPlan:
             yield self.queue(), encoded, len(run.values)
 
     def _keyed(self, values: Iterable[bytes | None], keys: Iterable[bytes | None] | None) -> Iterator[EncodedBatch]:
-        """By partition within each chunk, so that records of one key stay in their order."""
+        """The records by partition within each chunk, so that those of one key stay in their order."""
         for chunk, their_keys in cutting.keyed_chunks(values, keys):
             by_queue: dict[int, tuple[PartitionQueue, list[bytes | None], list[bytes | None]]] = {}
             sticky = self.queue() if self._core.config.partitioner is None else None

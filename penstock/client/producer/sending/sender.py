@@ -72,7 +72,7 @@ class Sender:
         cluster.subscribe(self._pump)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From now on the sender works on `loop`."""
+        """Starts the sender on `loop`."""
         self._loop = loop
 
     # -- any thread ----------------------------------------------------------------------------------------------------

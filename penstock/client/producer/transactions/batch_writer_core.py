@@ -35,7 +35,7 @@ class BatchWriterCore:
         self._is_open = True
 
     def begin_close(self) -> None:
-        """From now on nothing more is taken, and nothing more is sent."""
+        """Takes nothing more from now on, and sends nothing more."""
         self.doom = self.doom or TransactionAbortedError("the writer was closed before the record was acked")
         self._is_open = False
 

@@ -23,7 +23,7 @@ class TransactionCalls:
         self._closed = False
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From now on the calls are made on `loop`."""
+        """Starts to make the calls on `loop`."""
         self._loop = loop
 
     def checked(self, call: str) -> Transactions:

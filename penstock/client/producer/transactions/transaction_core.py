@@ -168,7 +168,7 @@ class TransactionCore:
     # -- its end -------------------------------------------------------------------------------------------------------
 
     def begin_commit(self) -> bool:
-        """From now on nothing more is taken; a commit that was begun goes on. False: it is committed already, and the
+        """Takes nothing more from now on; a commit that was begun goes on. False: it is committed already, and the
         caller is told so now."""
         self._must_live()
         if self.untold_commit:
@@ -183,7 +183,7 @@ class TransactionCore:
         return True
 
     def begin_abort(self) -> None:
-        """From now on nothing more is taken, and nothing more is sent; an abort that was begun goes on."""
+        """Takes nothing more from now on, and sends nothing more; an abort that was begun goes on."""
         self._must_live()
         if self.untold_commit or self.phase is Phase.COMMITTING:
             raise TransactionStateError(

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class Opening:
-    """Who begins a transaction; one that was interrupted meanwhile does not get it."""
+    """The caller that begins a transaction; one that was interrupted meanwhile does not get it."""
 
     __slots__ = ("is_left",)
 

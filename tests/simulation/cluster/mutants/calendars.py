@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from broker.coordination.watched_time import WatchedTime
 from broker.groups.offsets.sweep import OffsetSweep
@@ -14,7 +13,7 @@ from broker.transactions.transaction_metadata import TransactionMetadata
 from metadata.controller.calendars import BrokerCalendars
 from tests.simulation.cluster.calendars.calendar_plan import CalendarPlan, CalendarSetting, calendar_config
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.mutants.stories import TOGETHER, directed
+from tests.simulation.cluster.mutants.stories import TOGETHER, directed, with_parts
 from tests.simulation.cluster.plan import Fault, Kind, Plan
 
 DAY_MS = 86_400_000
@@ -34,13 +33,12 @@ def calendars(
 ) -> tuple[Plan, ...]:
     """A cluster whose calendars are set so."""
     told = directed(*faults, tellings=tellings, copies=nodes, roles=TOGETHER[:nodes], seconds=seconds)
-    plan = CalendarPlan(settings, nodes >= 3, stamps)
-    config = calendar_config(nodes)
-    return tuple(replace(one, calendars=plan, config={**one.config, **config}) for one in told)
+    return with_parts(told, calendar_config(nodes), calendars=CalendarPlan(settings, nodes >= 3, stamps))
 
 
 AHEAD_FOR_A_WHILE = CalendarSetting(5.0, 0, FAR_MS), CalendarSetting(9.0, 0, 0)
 BEHIND_AT_FIRST = CalendarSetting(-1.0, 0, -FAR_MS), CalendarSetting(9.0, 0, 0)
+WRONG_FOR_A_WHILE = calendars(*AHEAD_FOR_A_WHILE) + calendars(*BEHIND_AT_FIRST)
 WRONG_FROM_THE_START = tuple(
     plan for node in range(3) for plan in calendars(CalendarSetting(-1.0, node, FAR_MS), nodes=3, tellings=1)
 )
@@ -63,7 +61,7 @@ CALENDARS = (
             ),
         ),
         is_replicated=None,
-        stories=calendars(*AHEAD_FOR_A_WHILE) + calendars(*BEHIND_AT_FIRST),
+        stories=WRONG_FOR_A_WHILE,
     ),
     Mutant(
         "a transactional id expires by the calendar",
@@ -76,7 +74,7 @@ CALENDARS = (
             ),
         ),
         is_replicated=None,
-        stories=calendars(*AHEAD_FOR_A_WHILE) + calendars(*BEHIND_AT_FIRST),
+        stories=WRONG_FOR_A_WHILE,
     ),
     Mutant(
         "the name of an atomic batch expires by the calendar",
@@ -89,7 +87,7 @@ CALENDARS = (
             ),
         ),
         is_replicated=None,
-        stories=calendars(*AHEAD_FOR_A_WHILE) + calendars(*BEHIND_AT_FIRST),
+        stories=WRONG_FOR_A_WHILE,
     ),
     Mutant(
         "the time between two leads is taken from their calendars",

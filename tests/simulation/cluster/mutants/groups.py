@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from broker.coordination.led_shard import LedShard
 from broker.coordination.loading import ShardLoader
 from broker.coordination.shard_log import ShardLog
@@ -15,7 +13,7 @@ from broker.groups.consumer.consumer_groups import ConsumerGroups
 from broker.groups.coordinator.group_coordinator import GroupCoordinator
 from broker.groups.offsets.sweep import OffsetSweep
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.mutants.stories import directed, with_parts
 from tests.simulation.cluster.plan import (
     Fault,
     GroupPlan,
@@ -72,10 +70,8 @@ def grouped(
         for number in range(groups)
     )
     topics = (TopicPlan("topic-0", 6, 3, {}),)
-    return tuple(
-        replace(story, seconds=10.0, groups=plans, config={**story.config, **CONFIG})
-        for story in directed(*faults, topics=topics, tellings=tellings, operators=operators, **config)
-    )
+    told = directed(*faults, topics=topics, tellings=tellings, operators=operators, **config)
+    return with_parts(told, CONFIG, seconds=10.0, groups=plans)
 
 
 CONSUMERS = grouped(kind=MemberKind.CONSUMER)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from broker.kafka.apis.produce import produce_plan
 from broker.kafka.apis.reading import fetch
 from broker.kafka.connection.frame_connection import FrameConnection
@@ -11,7 +9,7 @@ from broker.kafka.connection.incoming_frame import IncomingFrame
 from broker.network.named_sessions import NamedSessions
 from broker.network.processor import Processor
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.mutants.stories import directed, with_parts
 from tests.simulation.cluster.plan import (
     Aim,
     Fault,
@@ -24,35 +22,31 @@ from tests.simulation.cluster.plan import (
     TopicPlan,
 )
 
-WRITES = tuple(
-    replace(
-        story,
-        kafka_writers=(
-            KafkaWriterPlan("topic-0", 0.02, 3),
-            KafkaWriterPlan("topic-0", 0.05, 3, acks=0, is_idempotent=False, version=7),
-        ),
-    )
-    for story in directed(Fault(1.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER), tellings=2)
+LEADER_STOPS = Fault(1.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER)
+WRITES = with_parts(
+    directed(LEADER_STOPS, tellings=2),
+    kafka_writers=(
+        KafkaWriterPlan("topic-0", 0.02, 3),
+        KafkaWriterPlan("topic-0", 0.05, 3, acks=0, is_idempotent=False, version=7),
+    ),
 )
-READS = tuple(
-    replace(story, kafka_readers=(KafkaReaderPlan("topic-0", 0.0), KafkaReaderPlan("topic-0", 0.0, 17)))
-    for story in directed(Fault(1.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER), tellings=2)
-)
-READS_OF_LEADERS_THAT_CHANGE = tuple(
-    replace(story, kafka_readers=(KafkaReaderPlan("topic-0", 0.0), KafkaReaderPlan("topic-0", 0.0, 17)))
-    for story in directed(
-        Fault(1.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER),
+READERS = KafkaReaderPlan("topic-0", 0.0), KafkaReaderPlan("topic-0", 0.0, 17)
+READS = with_parts(directed(LEADER_STOPS, tellings=2), kafka_readers=READERS)
+READS_OF_LEADERS_THAT_CHANGE = with_parts(
+    directed(
+        LEADER_STOPS,
         topics=(TopicPlan("topic-0", 4, 3, {}),),
         operators=(OperatorPlan(Task.ELECT, "topic-0", 0.3),),
-    )
+    ),
+    kafka_readers=READERS,
 )
 """A session goes on when a partition has left it."""
-READS_OF_A_REMADE_TOPIC = tuple(
-    replace(story, kafka_readers=(KafkaReaderPlan("topic-0", 0.0, 17), KafkaReaderPlan("topic-0", 0.0, 13, False)))
-    for story in directed(
+READS_OF_A_REMADE_TOPIC = with_parts(
+    directed(
         topics=(TopicPlan("topic-0", 1, 3, {}, TopicKind.REMADE),),
         operators=(OperatorPlan(Task.REMAKE, "topic-0", 0.5),),
-    )
+    ),
+    kafka_readers=(KafkaReaderPlan("topic-0", 0.0, 17), KafkaReaderPlan("topic-0", 0.0, 13, False)),
 )
 
 KAFKA = (

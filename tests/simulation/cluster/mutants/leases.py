@@ -6,6 +6,8 @@ controller comes late; disks of metadata hang while heartbeats pass; brokers sto
 
 from __future__ import annotations
 
+from typing import Any
+
 from broker.coordination.shard_log import ShardLog
 from broker.node.standing.broker_lifecycle import BrokerLifecycle
 from broker.quorum.controller_driver import ControllerDriver
@@ -14,7 +16,7 @@ from metadata.controller.brokers import liveness
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.groups import CUTS, STOPS, grouped
 from tests.simulation.cluster.mutants.stories import TOGETHER
-from tests.simulation.cluster.plan import Aim, Fault, Kind, MemberKind, OperatorPlan, Task
+from tests.simulation.cluster.plan import Aim, Fault, Kind, MemberKind, OperatorPlan, Plan, Task
 
 FIRST_DIR_HANGS = 0.25
 """The amount of a HUNG_DISK: the log dir with the metadata."""
@@ -38,11 +40,15 @@ CONTROLLER = Fault(1.5, Kind.ISOLATE, 0, 0, 6.0, 0.9, Aim.CONTROLLER)
 proposes nothing, and answers its own heartbeats, until it finds that it has lost the quorum."""
 METADATA_STANDS_STILL = tuple(Fault(1.5 + 2.7 * n, Kind.HUNG_DISK, n + 1, 0, 2.4, FIRST_DIR_HANGS) for n in range(3))
 
-STANDSTILLS = grouped(
+
+def kept(*faults: Fault, groups: int = 3, **more: Any) -> tuple[Plan, ...]:
+    """Groups without members, in each of which one bookkeeper keeps offsets."""
+    return grouped(*faults, kind=MemberKind.BOOKKEEPER, members=1, groups=groups, **more)
+
+
+SEAM = "seam: a deposed coordinator tells nothing"
+STANDSTILLS = kept(
     *METADATA_STANDS_STILL,
-    kind=MemberKind.BOOKKEEPER,
-    members=1,
-    groups=3,
     log_dirs=2,
     log_dir_hang_ms_max=30_000,
     operators=(OperatorPlan(Task.ALTER, "topic-0", 0.1),),
@@ -50,24 +56,22 @@ STANDSTILLS = grouped(
 LEASES = (
     Mutant(
         "a coordinator answers without a lease",
-        "seam: a deposed coordinator tells nothing",
+        SEAM,
         (Edit(ShardLog.deposed, "if self._ports.may_answer():", "if True:"),),
-        stories=grouped(*CUTS, kind=MemberKind.BOOKKEEPER, members=1, groups=3),
+        stories=kept(*CUTS),
     ),
     Mutant(
         "a lease is counted from when the answer comes",
-        "seam: a deposed coordinator tells nothing",
+        SEAM,
         (Edit(BrokerLifecycle._heartbeat, "Grant(sent_ms, *told)", "Grant(self._lease.now_ms(), *told)"),),
-        stories=grouped(*LATE_ANSWERS, kind=MemberKind.BOOKKEEPER, members=1, groups=3),
+        stories=kept(*LATE_ANSWERS),
     ),
     Mutant(
         "a controller that was deposed grants leases",
-        "seam: a deposed coordinator tells nothing",
+        SEAM,
         (Edit(ControllerDriver._decided, "self._raft.quorum_silent_ms()", "0"),),
-        stories=grouped(
+        stories=kept(
             CONTROLLER,
-            kind=MemberKind.BOOKKEEPER,
-            members=1,
             groups=6,
             roles=TOGETHER,
             controller_quorum_election_timeout_ms=50,
@@ -78,26 +82,26 @@ LEASES = (
     ),
     Mutant(
         "a broker that has not read of its loss has a lease",
-        "seam: a deposed coordinator tells nothing",
+        SEAM,
         (Edit(LeadLease.is_held, "read_offset >= must_have_read", "True"),),
         stories=STANDSTILLS,
     ),
     Mutant(
         "a broker whose metadata stands still has leases until it is fenced",
-        "seam: a deposed coordinator tells nothing",
+        SEAM,
         (Edit(liveness._silent_ms, "sessions=STANDSTILL_SESSIONS - 1", "sessions=STANDSTILL_SESSIONS"),),
         stories=STANDSTILLS,
     ),
     Mutant(
         "a broker that stops keeps its lease until it hears who leads",
-        "seam: a deposed coordinator tells nothing",
+        SEAM,
         (Edit(BrokerLifecycle.controlled_shutdown, "self._lease.give_up()", "pass"),),
-        stories=grouped(*STOPS, kind=MemberKind.BOOKKEEPER, members=1, groups=3),
+        stories=kept(*STOPS),
     ),
     Mutant(
         "a broker that stops is granted leases",
-        "seam: a deposed coordinator tells nothing",
+        SEAM,
         (Edit(BrokerLifecycle._heartbeat, " or self._is_stopping", ""),),
-        stories=grouped(*STOPS, kind=MemberKind.BOOKKEEPER, members=1, groups=3),
+        stories=kept(*STOPS),
     ),
 )

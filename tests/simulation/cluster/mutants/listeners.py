@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from broker.apis.cluster.metadata import node_view
 from broker.grpc.callers import AnonymousCallers
 from broker.node.standing.broker_registration import registration
 from penstock.types import LeaderHint
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.mutants.stories import directed, with_parts
 from tests.simulation.cluster.plan import Aim, Fault, Kind
 
-_OUTSIDE = tuple(
-    replace(plan, outside=True) for plan in directed(Fault(1.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER), copies=2)
-)
+_OUTSIDE = with_parts(directed(Fault(1.0, Kind.STOP, 1, 0, 1.0, 0.5, Aim.LEADER), copies=2), outside=True)
 
 LISTENERS = (
     Mutant(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from broker.groups.consumer import commit_checks
 from broker.groups.coordinator.transactional_offsets import TransactionalOffsets
 from broker.groups.offsets.fetches import OffsetFetches
@@ -11,7 +9,7 @@ from broker.groups.offsets.offsets_state import GroupOffsetsState
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.groups import CONFIG as GROUPS_CONFIG
 from tests.simulation.cluster.mutants.groups import STOPS
-from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.mutants.stories import directed, with_parts
 from tests.simulation.cluster.plan import Fault, Plan, ProcessingPlan, ReaderPlan, TopicKind, TopicPlan, WriterPlan
 
 CONFIG = {
@@ -27,12 +25,9 @@ def processed(*faults: Fault, tellings: int = 4, timeout_ms: int = 8_000) -> tup
     topics = (TopicPlan("topic-0", 4, 3, {}), TopicPlan("made", 2, 3, {}, TopicKind.TRANSACTED))
     writers = (WriterPlan("topic-0", 0, 0.02, 1, is_keyed=False),)
     processing = ProcessingPlan("processing", ("topic-0",), "made", 3, 0.05, 20, timeout_ms)
-    return tuple(
-        replace(story, seconds=10.0, processings=(processing,), config={**story.config, **CONFIG})
-        for story in directed(
-            *faults, topics=topics, writers=writers, readers=(ReaderPlan("topic-0", 0.2),), tellings=tellings
-        )
-    )
+    readers = (ReaderPlan("topic-0", 0.2),)
+    told = directed(*faults, topics=topics, writers=writers, readers=readers, tellings=tellings)
+    return with_parts(told, CONFIG, seconds=10.0, processings=(processing,))
 
 
 PROCESSED = processed()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from broker.quotas.sampled_rate import SampledRate
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.mutants.stories import directed, with_parts
 from tests.simulation.cluster.plan import Plan, WriterPlan
 
 QUOTA = 20_000
@@ -17,7 +15,7 @@ BUSY = WriterPlan("topic-0", 0, 0.02, 20, is_keyed=False, batch_bytes=2_000)
 def throttled(tellings: int = 1) -> tuple[Plan, ...]:
     """One node for 30 s, and a writer that wants more than it may."""
     told = directed(tellings=tellings, copies=1, roles=((True, True),), seconds=30.0, writers=(BUSY,))
-    return tuple(replace(plan, byte_rate=QUOTA) for plan in told)
+    return with_parts(told, byte_rate=QUOTA)
 
 
 QUOTAS = (

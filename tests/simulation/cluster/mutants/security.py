@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from broker.authentication.senders import Senders
 from broker.authentication.sessions import Sessions
 from broker.authorization.acl_index import AclIndex, _Table
@@ -14,13 +12,12 @@ from metadata.acls import AclTable
 from metadata.image import image_records
 from metadata.scram import ScramTable
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.mutants.stories import directed, with_parts
 from tests.simulation.cluster.plan import Aim, Fault, Kind, Plan, ReaderPlan, SecurityPlan, WriterPlan
 
 
 def _secured(*plans: Plan, session_ms: int = 0, forges: bool = False) -> tuple[Plan, ...]:
-    security = SecurityPlan(2, 0.05, session_ms, forges)
-    return tuple(replace(plan, security=security) for plan in plans)
+    return with_parts(plans, security=SecurityPlan(2, 0.05, session_ms, forges))
 
 
 _FEW = (WriterPlan("topic-0", 0, 0.5, 1, is_keyed=False),)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from broker.kafka.connection.frame_connection import FrameConnection
 from broker.kafka.connection.incoming_frame import IncomingFrame
 from broker.kafka.connection.served_connection import ServedConnection
@@ -13,7 +11,7 @@ from broker.network.request_memory import RequestIntake
 from tests.simulation.cluster.drawn_floods import REQUEST_BYTES, flooded_config
 from tests.simulation.cluster.flood_plan import FloodKind, FloodOrigin, FloodPlan
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.mutants.stories import directed, with_parts
 from tests.simulation.cluster.plan import KafkaWriterPlan, Plan, SecurityPlan
 
 HONEST = (KafkaWriterPlan("topic-0", 0.05, 1),)
@@ -35,10 +33,7 @@ def flooded(
     floods = (FloodPlan(kind, origin, connections, frame_bytes),) * parties
     told = directed(tellings=1, copies=1, roles=((True, True),), seconds=seconds)
     memory = flooded_config(request_bytes, stall_ms)
-    return tuple(
-        replace(plan, floods=floods, kafka_writers=HONEST, config={**plan.config, **memory}, security=security)
-        for plan in told
-    )
+    return with_parts(told, memory, floods=floods, kafka_writers=HONEST, security=security)
 
 
 SHARES = (

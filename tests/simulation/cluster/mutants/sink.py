@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from broker.transactions.atomic_batches import batch_checks
 from broker.transactions.atomic_batches.decisions import AtomicBatchDecisions
 from tests.simulation.cluster.half_turns import HALF
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.processing import CONFIG
-from tests.simulation.cluster.mutants.stories import directed
+from tests.simulation.cluster.mutants.stories import directed, with_parts
 from tests.simulation.cluster.plan import Fault, Kind, Plan, SinkPlan, TopicKind, TopicPlan
 
 LARGE = {"max.message.bytes": 1_000_000}
@@ -24,10 +22,8 @@ def sunk(
     """A topic of three partitions, into which one application writes."""
     topics = (TopicPlan("made", 3, 3, LARGE, TopicKind.TRANSACTED),)
     sink = SinkPlan("sink", "made", 6, pause_s, 6, timeout_ms)
-    return tuple(
-        replace(story, writers=(), readers=(), seconds=8.0, sinks=(sink,), config={**story.config, **CONFIG})
-        for story in directed(*faults, topics=topics, tellings=tellings, **config)
-    )
+    told = directed(*faults, topics=topics, tellings=tellings, **config)
+    return with_parts(told, CONFIG, writers=(), readers=(), seconds=8.0, sinks=(sink,))
 
 
 SUNK = sunk()

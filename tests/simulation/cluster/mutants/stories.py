@@ -9,9 +9,11 @@ faults, and what the cluster is like, says the mutant.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 from tests.simulation.cluster.faults import FAILING_CALLS, LATE_MESSAGES, STRUCK_CALLS
 from tests.simulation.cluster.network import Weather
@@ -41,6 +43,7 @@ READERS = (ReaderKind.FOLLOW, ReaderKind.RESTART, ReaderKind.RANGES)
 SNAPSHOTS_SOON: Mapping[str, object] = MappingProxyType(
     {"metadata.log.max.record.bytes.between.snapshots": 500, "metadata.max.retention.bytes": 1}
 )
+NO_CONFIG: Mapping[str, object] = MappingProxyType({})
 MOMENT_SHARE = 0.4
 """So many of the faults wait for a moment."""
 
@@ -189,6 +192,11 @@ def directed(
         )
         for seed in range(3_000_000, 3_000_000 + tellings)
     )
+
+
+def with_parts(stories: Iterable[Plan], config: Mapping[str, object] = NO_CONFIG, **parts: Any) -> tuple[Plan, ...]:
+    """The stories with other parts, by the names of a plan's fields, and these settings beside or instead of theirs."""
+    return tuple(replace(story, config={**story.config, **config}, **parts) for story in stories)
 
 
 def at_call(call: str, part: str, *, is_after: bool, is_kill: bool = False) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from broker.apis.fetch_sessions.session_reads import SessionReads
 from broker.apis.producing.transactional_produce import TransactionalProduce
 from broker.replication import partition_reads
@@ -31,7 +29,7 @@ from storage.recovery.transaction_files import TransactionFiles
 from tests.simulation.cluster.half_turns import MARKERS
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import CALM as CALM_WEATHER
-from tests.simulation.cluster.mutants.stories import LATE_WEATHER, directed
+from tests.simulation.cluster.mutants.stories import LATE_WEATHER, directed, with_parts
 from tests.simulation.cluster.network import Weather
 from tests.simulation.cluster.plan import (
     Fault,
@@ -105,15 +103,12 @@ def transacted(
     )
     names = tuple(topic.name for topic in topics)
     readers = tuple(StableReaderPlan(name, 0.02, is_committed) for name in names for is_committed in (True, False))
-    return tuple(
-        replace(
-            story,
-            transactors=(TransactorPlan(kind, (topic,) if topic else names, 0.05, records, timeout_ms),)
-            * (3 if topic else 2),
-            stable_readers=(*readers, StableReaderPlan("transacted-0", 0.02, by_ranges=True)),
-            config={**story.config, **CONFIG, "transaction.state.log.replication.factor": copies_of_state},
-        )
-        for story in directed(*faults, topics=topics, tellings=tellings, weather=weather, **config)
+    transactor = TransactorPlan(kind, (topic,) if topic else names, 0.05, records, timeout_ms)
+    return with_parts(
+        directed(*faults, topics=topics, tellings=tellings, weather=weather, **config),
+        {**CONFIG, "transaction.state.log.replication.factor": copies_of_state},
+        transactors=(transactor,) * (3 if topic else 2),
+        stable_readers=(*readers, StableReaderPlan("transacted-0", 0.02, by_ranges=True)),
     )
 
 

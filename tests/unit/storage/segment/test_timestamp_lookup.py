@@ -115,7 +115,7 @@ def test_a_batch_whose_records_are_all_compacted_has_no_largest_time() -> None:
     assert max_timestamp(log) == TimestampAndOffset(NOW_MS, 2, 1)
 
 
-BIG = LogConfig(segment_bytes=1 << 20)
+BIG = LogConfig(segment_bytes=1 << 20, record_validation="headers")
 
 
 def in_thread(log: Log, timestamp_ms: int) -> ColdLookUp:

@@ -34,14 +34,13 @@ class Slow(ManualClock):
         return self.looks * LOOK_NS // 3
 
 
-def converted(path: Path, config: LogConfig, *batches: bytes, computes_largest_times: bool = True) -> list[int]:
+def converted(path: Path, config: LogConfig, *batches: bytes) -> list[int]:
     """The places of those that were looked at, or left to the append, on the event loop. All are marked at the end."""
     partition = make_partition(path)
     partition.log.update_config(config)
     partition.become_leader(state(isr=(1,)), 0)
     converter = ProduceConverter(lambda key: partition, Slow(), THREADS.executor("produce-conversion", 2), 2, 1 << 20)
     body = ProduceRequest(1, 60_000, [PartitionRecords(PARTITION, TOPIC_ID, batch) for batch in batches])
-    body.computes_largest_times = computes_largest_times
     at_work: list[int] = []
     run = converter._run
 
@@ -66,9 +65,9 @@ def test_a_thread_looks_at_what_the_loop_has_no_time_for(tmp_path: Path) -> None
     assert converted(tmp_path, LogConfig(), *[BATCH] * 20) == [0, 1]
 
 
-def test_a_thread_measures_the_times_that_the_loop_has_no_time_for(tmp_path: Path) -> None:
+def test_a_thread_sets_the_times_that_the_loop_has_no_time_for(tmp_path: Path) -> None:
     wrong = pack_batch(read_header(BATCH)._replace(max_timestamp_ms=T - 1), BATCH[HEADER_BYTES:])
-    assert converted(tmp_path, LogConfig(), *[wrong] * 20, computes_largest_times=False) == [0, 1]
+    assert converted(tmp_path, LogConfig(), *[wrong] * 20) == [0, 1]
 
 
 def test_a_thread_looks_for_keys_where_a_request_has_many_small_batches(tmp_path: Path) -> None:

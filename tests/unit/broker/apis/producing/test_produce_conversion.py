@@ -137,27 +137,25 @@ def test_where_nothing_is_to_be_done_nobody_waits(partitions: dict[TopicPartitio
     converter.close()
 
 
+@pytest.mark.parametrize("count", [3, 3_000])
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
-def test_only_clients_that_may_not_compute_the_largest_time_have_it_measured(
-    partitions: dict[TopicPartition, Partition], codec: Codec
+def test_a_largest_time_that_is_wrong_is_set_at_once_or_by_a_thread(
+    partitions: dict[TopicPartition, Partition], codec: Codec, count: int
 ) -> None:
-    right = build_batch([b"a", b"b", b"c"], timestamps_ms=[5, 9, 5], codec=codec)
+    right = build_batch([b"v" * (n % 7) for n in range(count)], timestamps_ms=[5, 9, *[5] * (count - 2)], codec=codec)
     wrong = pack_batch(read_header(right)._replace(max_timestamp_ms=5), right[HEADER_BYTES:])
     converter = ProduceConverter(partitions.get, ManualClock(), executor(), 2, LIMIT_BYTES)
     body = produce((PLAIN, wrong))
-    assert converter.begin(asked(body)) is None and body.partitions[0].records == wrong
-    body.computes_largest_times = False
-    request = asked(body)
 
     async def scenario() -> None:
-        begun = converter.begin(request)
-        assert (begun is None) is (codec is Codec.NONE), "a small batch is looked at at once, others in a thread"
+        begun = converter.begin(asked(body))
+        assert (begun is None) is (count == 3), "a small batch is looked at at once, others in a thread"
         if begun is not None:
             await begun
 
     asyncio.run(scenario())
     converter.close()
-    assert bytes(body.partitions[0].records) == right
+    assert body.partitions[0].records == right and isinstance(body.partitions[0].records, ReadableRecords)
 
 
 def test_records_are_looked_at_at_once_or_by_a_thread_and_not_again(
