@@ -2,9 +2,9 @@
 
 He stops a broker in order, waits until the cluster tells that it is fenced, and makes a topic that needs every broker.
 What Kafka does then is done (I90): the topic is made, the absent broker is among its replicas, behind one in service,
-and partitions can be added. Among faults a time-out is no wonder, and a request is refused for its number of replicas
-only if fewer brokers are registered. Without faults everything is done in time; a topic whose making was answered to
-nobody, because the controller was the broker that went, is there.
+and partitions can be added. Among faults a time-out is no wonder, nor a refusal because no broker at all is in service;
+a request is refused for its number of replicas only if fewer brokers are registered. Without faults everything is done
+in time; a topic whose making was answered to nobody, because the controller was the broker that went, is there.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ LOOKS, LOOK_SECONDS = 20, 0.1
 LIMIT_MS = 10_000
 """An act takes no longer where nothing is wrong but that broker."""
 FACTOR_MAX = 3
+NOBODY = "needs a broker in service to lead"
+"""The refusal while every broker is fenced: a fault, or its mending, can have fenced the others, too."""
 
 
 class Making:
@@ -52,7 +54,7 @@ class Making:
                 await self._made_and_grown(patient, name, broker_id if is_out else None)
                 self._clients.calls["made with a broker out" if is_out else "made"] += 1
             except InvalidReplicationFactorError as error:
-                if not self._forgets:
+                if not self._forgets and (self._is_alone or NOBODY not in str(error)):
                     self._wrong(
                         f"{name} needs {self._factor} of {len(self._brokers)} brokers, and was refused: {error}"
                     )
