@@ -53,6 +53,18 @@ STANDSTILLS = kept(
     log_dir_hang_ms_max=30_000,
     operators=(OperatorPlan(Task.ALTER, "topic-0", 0.1),),
 )
+LOSSES_UNREAD = kept(
+    Fault(0.5, Kind.KILL, 1, 0, 0.3, 0.5),
+    *(Fault(2.6, Kind.HUNG_DISK, n, 0, 4.0, FIRST_DIR_HANGS) for n in (2, 3)),
+    groups=4,
+    log_dirs=2,
+    log_dir_hang_ms_max=30_000,
+    leader_imbalance_check_interval_seconds=1,
+    leader_imbalance_per_broker_percentage=0,
+    broker_session_timeout_ms=2_000,
+)
+"""A broker is killed, and gets its leaderships back just when the metadata of the brokers that lead in its place stand
+still: they lose them early in a standstill, which the controller takes for one only after two sessions."""
 LEASES = (
     Mutant(
         "a coordinator answers without a lease",
@@ -84,7 +96,7 @@ LEASES = (
         "a broker that has not read of its loss has a lease",
         SEAM,
         (Edit(LeadLease.is_held, "read_offset >= must_have_read", "True"),),
-        stories=STANDSTILLS,
+        stories=LOSSES_UNREAD,
     ),
     Mutant(
         "a broker whose metadata stands still has leases until it is fenced",
