@@ -18,7 +18,7 @@ from typing import Final
 
 from penstock.errors import CorruptMessageError, InvalidRecordError, MessageTooLargeError, RecordError
 from penstock.record.batch import HEADER_BYTES, BatchHeader
-from penstock.record.codecs import Codec
+from penstock.record.codecs import XERIAL_MAGIC, Codec, xerial_fault
 from penstock.record.frames import lz4_fault
 from penstock.record.reader import batch_body
 from penstock.record.record_check import OF_THE_BATCH, quickly_read, records_fault
@@ -90,6 +90,7 @@ def check_readable(
 
 def _stream_fault(data: bytes, position: int, header: BatchHeader) -> str | None:
     """Why the readers of other clients could not unpack the batch, which ours can."""
-    if header.codec != Codec.LZ4:
-        return None
-    return lz4_fault(data, position + HEADER_BYTES, position + header.size_bytes)
+    at, end = position + HEADER_BYTES, position + header.size_bytes
+    if header.codec == Codec.SNAPPY and data.startswith(XERIAL_MAGIC, at):
+        return xerial_fault(data, at, end)
+    return lz4_fault(data, at, end) if header.codec == Codec.LZ4 else None
