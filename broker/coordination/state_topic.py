@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 PartitionOf = Callable[[str, int], int]
 """The partition of an id, of so many."""
 RETRY_MS = 100
-RETRY_MS_MAX = 5_000
+RETRY_MS_MAX = 1_000
 
 
 class StateTopic:

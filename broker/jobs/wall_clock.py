@@ -8,8 +8,8 @@ suspended machine is no jump: the time since boot includes it.
 A clock that is wrong from the start never jumps. So a broker tells its calendar to the controller, which compares it
 with those of the other brokers (`metadata/controller/calendars.py`). Nothing is deleted by age before its first
 verdict, nor while the verdict is that this calendar is apart. A clock that has jumped and now agrees with other brokers
-is right. Where there is no other broker, only jumps are seen; the first broker of a cluster waits again once there are
-others.
+is right. Where there never was another broker, only jumps are seen; the first broker of a cluster waits again once
+there are others. One that is left alone keeps what was found while there were.
 
 A leader stamps, too: markers, and the records of a topic with LogAppendTime; and it holds producers' times against its
 own. A stamp of 1970 would make new records old for every broker. So `StampClock` goes on from the calendar of most
@@ -100,6 +100,9 @@ class WallClockGuard:
         none; so what a newer one has found stays."""
         if verdict is CalendarVerdict.UNSPECIFIED and self._most_offset_ms is not None:
             return
+        if verdict is CalendarVerdict.ALONE and self._most_offset_ms is not None:
+            self._on_left_alone(self._most_offset_ms)
+            return
         self.off_ms = off_ms
         if verdict is CalendarVerdict.UNSETTLED:
             self._waits = self._waits or self._was_alone  # there are others by now, who have not told theirs
@@ -115,6 +118,15 @@ class WallClockGuard:
             self._offset_ms = self._told_offset_ms
         if not was_believed and self.is_believed:
             _log.warning("the clock agrees with those of most brokers: records are deleted by age again")
+
+    def _on_left_alone(self, most_offset_ms: int) -> None:
+        """The other brokers are gone, which makes no wrong calendar right: what was found with them stays, until this
+        calendar is set to what theirs was."""
+        self._was_alone = True
+        if not self.is_believed and abs(self._told_offset_ms - most_offset_ms) <= JUMP_MS_MAX:
+            self._is_apart = self._has_jumped = False
+            self._offset_ms = self._told_offset_ms
+            _log.warning("the clock is as those of most brokers were: records are deleted by age again")
 
     def _note_most(self, verdict: CalendarVerdict, off_ms: int) -> None:
         """The middle one of calendars that are all apart may be wrong, too. So while this one is apart, a middle one

@@ -45,6 +45,7 @@ GZIP_WBITS = 31
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 """Magic, version 1, readable by version 1; then blocks: length int32, raw snappy."""
+XERIAL_VERSION = 1
 XERIAL_BLOCK_BYTES = 32 * 1024
 """Bytes that Kafka's Java clients put into one block."""
 GZIP_LEVEL = zlib.Z_DEFAULT_COMPRESSION
@@ -188,6 +189,22 @@ def _decompress_snappy(data: bytes | memoryview, max_bytes: int) -> bytes:
         blocks.append(_decompress_snappy_block(data[start:at], size_bytes, max_bytes))
         size_bytes += len(blocks[-1])
     return b"".join(blocks)
+
+
+def xerial_fault(data: bytes, at: int, end: int) -> str | None:
+    """Why readers of Java refuse the xerial stream `data[at:end]` though it can be unpacked, as the end of a sentence.
+    They know no version below 1: older ones in no header, newer ones in none but the first."""
+    while at < end:
+        if data[at : at + len(XERIAL_MAGIC)] == XERIAL_MAGIC:
+            if at + len(XERIAL_HEADER) > end:
+                return "is cut off in a header of xerial's"
+            (version,) = _BLOCK_LENGTH.unpack_from(data, at + len(XERIAL_MAGIC))
+            if version < XERIAL_VERSION:
+                return f"has a header of xerial's version {version}: write {XERIAL_VERSION}"
+            at += len(XERIAL_HEADER)
+        else:
+            at += _BLOCK_LENGTH.size + int(_BLOCK_LENGTH.unpack_from(data, at)[0])
+    return None
 
 
 def _decompress_snappy_block(block: bytes | memoryview, before_bytes: int, max_bytes: int) -> bytes:

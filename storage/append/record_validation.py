@@ -37,7 +37,7 @@ from penstock.record.batch import (
     BatchHeader,
     verify_crc,
 )
-from penstock.record.codecs import Codec
+from penstock.record.codecs import XERIAL_MAGIC, Codec, xerial_fault
 from penstock.record.frames import lz4_fault
 from penstock.record.reader import batch_body
 from penstock.record.record_check import OF_THE_BATCH, RecordFault, look
@@ -151,6 +151,7 @@ def _with_largest_times(records: Bytes, wrong: Iterable[tuple[int, BatchHeader, 
 
 def _stream_fault(data: bytes, position: int, header: BatchHeader) -> str | None:
     """Why the readers of other clients could not unpack the batch, which ours can."""
-    if header.codec != Codec.LZ4:
-        return None
-    return lz4_fault(data, position + HEADER_BYTES, position + header.size_bytes)
+    at, end = position + HEADER_BYTES, position + header.size_bytes
+    if header.codec == Codec.SNAPPY and data.startswith(XERIAL_MAGIC, at):
+        return xerial_fault(data, at, end)
+    return lz4_fault(data, at, end) if header.codec == Codec.LZ4 else None

@@ -17,7 +17,8 @@ from penstock import ConsumerRecord, Output, Position, TopicPartition
 from penstock.client.consumer.fetching.partition_state import GenerationOffset, PartitionState
 from penstock.client.producer.transactions.transaction_core import Phase, TransactionCore
 from penstock.clock import ManualClock
-from penstock.errors import ProducerFencedError
+from penstock.errors import PenstockError, ProducerFencedError, UnknownTopicOrPartitionError
+from penstock.messages.metadata import TopicInfo
 from penstock.messages.transactions.producers import EndTxnResponse
 from penstock.types import NO_EPOCH, ProducerIdAndEpoch
 
@@ -41,6 +42,9 @@ class World:
         self.moments, self.interrupt_at = 0, -1
         self.epochs: dict[str, int] = {}
         self.open: dict[str, tuple[list[Output], dict[TopicPartition, int]]] = {}
+        self.topics = {name: TopicInfo(name) for name in ("in", "out", "dead")}
+        self.refusal: Callable[[Output], PenstockError | None] = lambda output: None
+        """The error with which a broker refuses a record, once the transaction is to be committed."""
 
     def moment(self, error: BaseException | None = None) -> None:
         """One at which a run may be interrupted."""
@@ -70,6 +74,17 @@ class World:
                 for place, log in self.logs.items() if any(value is not None for value in log)}  # fmt: skip
         assert all(self.committed[place] >= end for place, end in ends.items())
 
+    def partitions_for(self, topic: str) -> list[TopicPartition]:
+        self.begin("partitions_for")
+        if topic not in self.topics:
+            raise UnknownTopicOrPartitionError(f"topic {topic!r} does not exist")
+        return [TopicPartition(topic, 0)]
+
+    @property
+    def cluster(self) -> SimpleNamespace:
+        """The part of a client that knows topics."""
+        return SimpleNamespace(cache=SimpleNamespace(topic=self.topics.get))
+
     # -- the coordinator -----------------------------------------------------------------------------------------------
 
     def initialize(self, name: str) -> int:
@@ -98,7 +113,9 @@ class WorldConsumer:
         self._generations = count(1)
         self.states: dict[TopicPartition, PartitionState] = {}
         config = SimpleNamespace(max_poll_interval_ms=300_000, group_id="g")
-        self._core = SimpleNamespace(config=config, positions=SimpleNamespace(states=self.states))
+        positions = SimpleNamespace(states=self.states)
+        self._core = SimpleNamespace(config=config, positions=positions, cluster=world.cluster)
+        self.partitions_for = world.partitions_for
         for place in world.logs:
             self.states[place] = PartitionState(place, next(self._generations))
             self.states[place].topic_id = ID
@@ -170,8 +187,9 @@ class WorldProducer:
         self.world, self.name = world, name
         self.core = TransactionCore(name)
         self._epoch = NO_EPOCH
-        config = SimpleNamespace(transaction_timeout_ms=timeout_ms, transactional_id=name)
-        self._core = SimpleNamespace(config=config)
+        config = SimpleNamespace(transaction_timeout_ms=timeout_ms, transactional_id=name, max_request_size=1_048_576)
+        self._core = SimpleNamespace(config=config, cluster=world.cluster)
+        self.partitions_for = world.partitions_for
 
     def begin_transaction(self) -> None:
         self.world.begin("begin")
@@ -207,6 +225,9 @@ class WorldProducer:
 
     def commit_transaction(self) -> None:
         self.world.begin("commit")
+        for output in self.world.open.get(self.name, ([], {}))[0]:
+            if (error := self.world.refusal(output)) is not None:
+                self.core.on_failed(error)
         if self.core.begin_commit():
             self._end()
 

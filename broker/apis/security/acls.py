@@ -16,9 +16,10 @@ from penstock.errors import SecurityDisabledError
 from penstock.messages.security.acl_apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from penstock.messages.security.acls import AclBinding, AclFilter, DescribeAclsRequest, DescribeAclsResponse
 
-NO_AUTHORIZER = "No Authorizer is configured"
-"""Kafka's words, for which scripts may look. It has two endings for them."""
-REMEDY = "set authorizer.class.name = StandardAuthorizer on every node"
+NO_AUTHORIZER = (
+    "No Authorizer is configured on the broker: set authorizer.class.name = StandardAuthorizer on every node"
+)
+"""Begins with Kafka's words, for which scripts may look. Kafka leaves out "on the broker" where ACLs are changed."""
 
 
 def acl_handlers(image: Callable[[], MetadataImage], *, is_enabled: bool) -> dict[str, Handle]:
@@ -31,8 +32,7 @@ def acl_handlers(image: Callable[[], MetadataImage], *, is_enabled: bool) -> dic
         request.complete(DescribeAclsResponse(tuple(found), now.offset))
 
     def refuse(request: Request, body: Any) -> None:
-        ending = f" on the broker: {REMEDY}" if request.api == DESCRIBE_ACLS.name else f". To have one, {REMEDY}"
-        raise SecurityDisabledError(NO_AUTHORIZER + ending)
+        raise SecurityDisabledError(NO_AUTHORIZER)
 
     if is_enabled:
         return {DESCRIBE_ACLS.name: describe}

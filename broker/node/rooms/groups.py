@@ -39,7 +39,7 @@ from penstock.backoff import Backoff
 from penstock.messages.topics import CreateInternalTopicRequest
 from penstock.record.codecs import Codec
 
-RELOAD_MS, RELOAD_MS_MAX = 100, 10_000
+RELOAD_MS, RELOAD_MS_MAX = 100, 2_000
 """Between two loads of a partition whose log cannot be read or written."""
 _MINUTE_MS = 60_000
 

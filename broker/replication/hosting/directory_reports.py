@@ -32,7 +32,7 @@ from penstock.types import NO_EPOCH, TopicPartition
 _log = logging.getLogger(__name__)
 
 RETRY_MS = 50
-RETRY_MS_MAX = 5_000
+RETRY_MS_MAX = 2_000
 """Nothing waits for a report, so a controller that refuses one for long is not asked often."""
 REPLICAS_MAX = 1_000
 """The most replicas of one request; the controller allows 10,000."""

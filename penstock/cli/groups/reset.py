@@ -152,6 +152,12 @@ def reset_offsets(
         raise ConfigError(f"group {group!r} has committed nothing; name the topics with --topic")
     raise_common_refusal([one.error for one in found.values()])
     _show(found, export=export, as_json=as_json)
+    if all(one.before is None for one in found.values()):
+        note(
+            f"group {group!r} has committed none of these offsets before: it does not exist, or has not read these"
+            f" partitions. {'They would be' if dry_run else 'They are'} its first; is the name right?"
+            " (`penstock groups list`)"
+        )
     for tp, one in found.items():
         if one.error is not None:
             note(f"{tp}: {one.error}")

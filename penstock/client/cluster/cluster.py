@@ -57,6 +57,7 @@ class ClusterClient:
         self.cache = MetadataCache()
         self.backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, environment.random)
         self.connections = ClientConnections(environment.transport, bootstrap, self.cache, config)
+        self.cache.silence = self.connections.silence
         self.tracked = TrackedTopics(config.metadata_max_idle_ms, environment.clock.now_ms)
         self._listeners: list[Callable[[], None]] = []
         self._refreshing: asyncio.Task[None] | None = None

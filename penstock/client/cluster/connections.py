@@ -72,6 +72,15 @@ class ClientConnections:
         """The address of each broker in service that does not answer now, and why."""
         return tuple(reach.trouble for reach in self._reaches() if reach.trouble)
 
+    def silence(self) -> str:
+        """Says that nobody answers now: no broker in service, and no bootstrap address; "" while anybody does. Then
+        what the metadata says of leaders may be out of date."""
+        reaches = [*self._reaches()]
+        reaches += [self._made[endpoint].reach for endpoint in self._bootstrap if endpoint in self._made]
+        if not reaches or not all(reach.trouble for reach in reaches):
+            return ""
+        return f"no broker answers now ({reaches[0].trouble}); start the brokers, or mend the network"
+
     def throttled(self) -> tuple[str, ...]:
         """Each address whose broker wants no call of this client now, and until when."""
         return tuple(words for connection in tuple(self._made.values()) if (words := connection.throttle.wait_words))

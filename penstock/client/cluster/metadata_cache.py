@@ -10,7 +10,7 @@ topic id. Not here: asking (cluster.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -52,6 +52,7 @@ class MetadataCache:
         "cluster_id",
         "controller_id",
         "metadata_offset",
+        "silence",
         "updated_ms",
     )
 
@@ -66,6 +67,8 @@ class MetadataCache:
         self.controller_id = NO_LEADER
         self.metadata_offset = NO_OFFSET
         self.updated_ms = -1
+        self.silence: Callable[[], str] = lambda: ""
+        """The words of the owner for a cluster of which nobody answers now; "" while anybody does."""
 
     @property
     def leaders(self) -> Mapping[TopicPartition, Leader]:
@@ -191,9 +194,20 @@ class MetadataCache:
         return topic.partitions[tp.partition]
 
     def why_offline(self, tp: TopicPartition) -> str:
-        """The cluster's reason for a partition without a leader, to be added to an error; "" where it gives none."""
+        """The cluster's reason for a partition without a leader, to be added to an error; "" where it gives none. A
+        reason that nobody can confirm is not told: its remedy may cost records, and the leader may only be away."""
         info = self.partition(tp)
-        return str(info.error) if info is not None and info.error is not None else ""
+        if info is None or info.error is None:
+            return ""
+        if silence := self.silence():
+            return f"no known leader: {silence}"
+        age_ms = self._topics[tp.topic].metadata_age_ms
+        if age_ms >= METADATA_OLD_MS:
+            return (
+                f"no known leader: the broker that was asked has not heard from the quorum for {age_ms // 1_000} s."
+                " Start the controllers that are away, or mend the network (`penstock cluster health`)"
+            )
+        return str(info.error)
 
     def led_partitions(self, topic: str) -> tuple[int, ...]:
         """The partitions that have a leader; all of them when none has."""

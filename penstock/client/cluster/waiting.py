@@ -52,7 +52,7 @@ def no_leader(tp: TopicPartition, cache: MetadataCache) -> str:
     """Says that no leader is known, and why, as far as the metadata tells."""
     if cache.topic(tp.topic) is None:
         return f"topic {tp.topic!r} does not exist any more: was it deleted?"
-    return cache.why_offline(tp) or "no leader is known; the metadata is asked for again"
+    return cache.why_offline(tp) or cache.silence() or "no leader is known; the metadata is asked for again"
 
 
 def error_text(error: PenstockError) -> str:

@@ -23,6 +23,7 @@ from penstock.client.consumer.groups.auto_commit import user_positions
 from penstock.client.consumer.groups.commits import ToCommit
 from penstock.client.processing.output import Output
 from penstock.errors import InvariantViolation, PenstockError
+from penstock.messages.metadata import TopicInfo
 from penstock.types import TopicPartition
 
 T = TypeVar("T")
@@ -126,16 +127,36 @@ class Clients:
     def _positions(self) -> dict[TopicPartition, ToCommit]:
         return user_positions(self._consumer._core.positions.states.values())
 
+    async def topics_to_read(self) -> list[TopicInfo]:
+        """The topics of the consumer, as far as they are told: a poll says what is wrong with others."""
+        found: list[TopicInfo] = []
+        assigned = {partition.topic for partition in self._consumer.assignment()}
+        for topic in sorted(assigned | set(self._consumer.subscription())):
+            with suppress(PenstockError, ValueError):
+                await self._result(self._consumer.partitions_for(topic))
+                if (info := self._consumer._core.cluster.cache.topic(topic)) is not None:
+                    found.append(info)
+        return found
+
     # -- the producer --------------------------------------------------------------------------------------------------
 
     async def begin(self) -> None:
         await self._result(self._producer.begin_transaction())
 
-    async def send(self, outputs: Iterable[Output]) -> None:
-        for output in outputs:
-            sent = self._producer.send(*output)
-            if self.awaits:
-                await sent
+    async def send(self, output: Output) -> None:
+        sent = self._producer.send(*output)
+        if self.awaits:
+            await sent
+
+    async def topic_to_write(self, topic: str) -> TopicInfo | None:
+        """The topic as the producer finds it; raises where it does not exist, or may not be seen."""
+        await self._result(self._producer.partitions_for(topic))
+        found: TopicInfo | None = self._producer._core.cluster.cache.topic(topic)
+        return found
+
+    @property
+    def max_request_size(self) -> int:
+        return int(self._producer._core.config.max_request_size)
 
     async def send_offsets(self, behind: Mapping[TopicPartition, ConsumerRecord] | None) -> None:
         """The positions behind these records, or where the consumer stands."""

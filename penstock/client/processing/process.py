@@ -33,12 +33,12 @@ def process(
     may happen twice.
 
     When the handler raises, its error says whose fault it is. The record's (`dead_letter_errors`: ValueError,
-    LookupError and ArithmeticError unless you name others): the record goes to the topic `dead_letters`, with its place
-    and the error in headers; without such a topic ProcessingError ends the call. The world's (RetryLater,
-    ConnectionError, TimeoutError): the record is tried again until it succeeds, with a back-off that doubles from
-    `backoff_ms` to `backoff_max_ms`; what is before it is committed, and other partitions go on. The program's
-    (TypeError, NameError, a wrong return): HandlerError ends the call at once. Any other: it is tried again `retries`
-    times, and then ProcessingError ends the call. Whatever ends it, no record is lost.
+    LookupError and ArithmeticError unless you name others; also an output that is too large): the record goes to the
+    topic `dead_letters`, with its place and the error in headers; without such a topic ProcessingError ends the call.
+    The world's (RetryLater, ConnectionError, TimeoutError): the record is tried again until it succeeds, with a
+    back-off that doubles from `backoff_ms` to `backoff_max_ms`; what is before it is committed, and other partitions go
+    on. The program's (TypeError, NameError, a wrong return): HandlerError ends the call at once. Any other: it is tried
+    again `retries` times, and then ProcessingError ends the call. Whatever ends it, no record is lost.
 
     Options: batch_records=None, dead_letters=None, dead_letter_errors=(ValueError, LookupError, ArithmeticError),
     retries=9, backoff_ms=100, backoff_max_ms=10000, delay_ms=0 (docs/processing.md explains them).

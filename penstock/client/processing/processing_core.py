@@ -31,25 +31,33 @@ from penstock.backoff import Backoff
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.processing.batch import Batch
 from penstock.client.processing.clients import Clients
+from penstock.client.processing.dead_letter_topic import look_at, no_letter
 from penstock.client.processing.output import Output, checked_outputs, dead_letter
 from penstock.client.processing.processing_options import ProcessingConfig
 from penstock.client.processing.processing_statistics import ProcessingStatistics
-from penstock.client.processing.verdicts import Bury, End, RetryIn, Verdict, Verdicts, place_of
+from penstock.client.processing.refused_outputs import OutputRefused, RefusedOutputs
+from penstock.client.processing.verdicts import (
+    FINAL_ERRORS,
+    OUTAGES,
+    RECORD_ERRORS,
+    REFUSALS,
+    Bury,
+    End,
+    RetryIn,
+    Verdict,
+    Verdicts,
+    failure_text,
+    place_of,
+)
 from penstock.clock import Clock
 from penstock.errors import (
-    AuthorizationFailedError,
-    BootstrapError,
-    BufferExhaustedError,
     ConfigError,
     FatalProducerError,
     HandlerError,
-    InvalidTopicError,
-    MessageTooLargeError,
     PenstockError,
     TimedOutError,
     TransactionAbortedError,
     TransactionStateError,
-    UnknownTopicOrPartitionError,
 )
 from penstock.types import TopicPartition
 
@@ -60,11 +68,6 @@ PASSED_MS: Final = 5_000
 auto.commit.interval.ms)."""
 SHORT_MS: Final = 1_000
 """A batch that has taken less is not committed early."""
-
-OUTAGES: Final = (TimedOutError, BootstrapError, BufferExhaustedError)
-"""The brokers do not answer: the batch is tried again, as one whose handler's world is away."""
-REFUSALS: Final = (AuthorizationFailedError, InvalidTopicError, MessageTooLargeError, UnknownTopicOrPartitionError)
-"""Errors of a send that are about the one record."""
 
 _log = logging.getLogger(__name__)
 
@@ -99,6 +102,7 @@ class ProcessingCore:
         """Partitions that are paused, and when they are resumed."""
         self._attempts: dict[TopicPartition, tuple[int, int]] = {}
         """The record that each partition waits for: its offset, and how often its handler has failed."""
+        self._refusals = RefusedOutputs()
         self._delayed: dict[TopicPartition, tuple[int, int]] = {}
         """The record that each partition waits for: its offset, and when its time has come."""
         self._undone = 0  # batches in a row
@@ -108,6 +112,8 @@ class ProcessingCore:
         """Until the stop is set."""
         if not self.clients.has_something_to_read:
             raise ConfigError("the consumer has subscribed to no topic: call consumer.subscribe([TOPIC]) before")
+        if (topic := self._config.dead_letters) is not None:
+            await look_at(self.clients, topic)
         await self._settle()
         try:
             while not self.stopped.is_set():
@@ -125,7 +131,7 @@ class ProcessingCore:
             del self._held[partition]
         wait_ms = min((POLL_MS, *(due_ms - now_ms for due_ms in self._held.values())))
         clients.unsettle()
-        records = await clients.poll(max(wait_ms, 0), self._config.batch_records)
+        records = await clients.poll(max(wait_ms, 0), self._refusals.records_max(self._config.batch_records))
         if records:
             await self._one_batch(Batch(records, self._clock.now_ns()))
             return
@@ -198,6 +204,10 @@ class ProcessingCore:
             await self._fill(batch)
         except (TransactionAbortedError, *OUTAGES) as error:
             await self._aborted(batch, error)
+        except OutputRefused:
+            await self._undo(batch)
+            self._count_aborted(batch)
+            self._refusals.on_undone(batch.records)
         except BaseException:
             await self._undo(batch)  # whoever catches it may call `run` again
             raise
@@ -245,22 +255,28 @@ class ProcessingCore:
         return due_ms if due_ms > now_ms else None
 
     async def _process(self, batch: Batch, record: ConsumerRecord, partition: TopicPartition) -> None:
-        try:
-            outputs = await self._handled(record)
-        except Exception as error:
-            verdict = self._verdict(record, partition, error)
+        fault: Exception | None = self._refusals.of(record)
+        is_refusal = fault is not None
+        if fault is None:
+            try:
+                outputs = await self._handled(record)
+            except Exception as error:
+                fault = error
+            else:
+                fault = await self._write(batch, record, outputs)
+                is_refusal = fault is not None
+        if fault is not None:
+            verdict = self._verdict(record, partition, fault, is_refusal=is_refusal)
             if isinstance(verdict, End):
-                raise verdict.error from error
+                raise verdict.error from fault
             if isinstance(verdict, RetryIn):
                 batch.leave(record, self._clock.now_ms() + verdict.wait_ms)
                 self.counts = replace(self.counts, retries=self.counts.retries + 1)
                 return
-            outputs = (dead_letter(verdict.topic, record, error),)
+            refusal = await self._write(batch, record, (dead_letter(verdict.topic, record, fault),))
+            if refusal is not None:
+                raise no_letter(record, self._config.dead_letters, refusal)
             batch.dead_letters += 1
-        if outputs:
-            await self._begin(batch)
-            await self._send(record, outputs)
-            batch.outputs += len(outputs)
         batch.finish(record)
 
     async def _handled(self, record: ConsumerRecord) -> tuple[Output, ...]:
@@ -269,27 +285,40 @@ class ProcessingCore:
             returned = await returned
         return checked_outputs(returned)
 
-    def _verdict(self, record: ConsumerRecord, partition: TopicPartition, error: Exception) -> Verdict:
+    def _verdict(
+        self, record: ConsumerRecord, partition: TopicPartition, error: Exception, *, is_refusal: bool
+    ) -> Verdict:
         offset, failed = self._attempts.get(partition, (record.offset, 0))
         attempts = failed + 1 if offset == record.offset else 1
         self._attempts[partition] = record.offset, attempts
-        verdict = self._verdicts.of(record, error, attempts)
+        why = failure_text(error, is_refusal=is_refusal)
+        verdict = self._verdicts.of(record, error, attempts, is_refusal=is_refusal)
         if isinstance(verdict, Bury):
-            _log.warning("%s: to %s, because the handler has raised %r", place_of(record), verdict.topic, error)
+            _log.warning("%s: to %s, because %s", place_of(record), verdict.topic, why)
         elif isinstance(verdict, RetryIn):
-            text = "%s: again in %d ms, because the handler has raised %r (attempt %d)"
-            _log.warning(text, place_of(record), verdict.wait_ms, error, attempts)
+            text = "%s: again in %d ms, because %s (attempt %d)"
+            _log.warning(text, place_of(record), verdict.wait_ms, why, attempts)
         return verdict
 
-    async def _send(self, record: ConsumerRecord, outputs: tuple[Output, ...]) -> None:
-        try:
-            await self.clients.send(outputs)
-        except (TypeError, ValueError) as error:
-            raise HandlerError(f"{place_of(record)}: what the handler returned cannot be sent: {error}") from error
-        except REFUSALS as error:
-            topics = ", ".join(sorted({output.topic for output in outputs}))
-            error.add_note(f"{place_of(record)}: what was to be sent for this record to {topics} is refused")
-            raise
+    async def _write(self, batch: Batch, record: ConsumerRecord, outputs: tuple[Output, ...]) -> PenstockError | None:
+        """The error of a first output that is the record's: then nothing is written for it."""
+        if outputs:
+            await self._begin(batch)
+        for number, output in enumerate(outputs):
+            try:
+                await self.clients.send(output)
+            except RECORD_ERRORS as error:
+                if not number:
+                    return error
+                self._refusals.note(record, error)
+                raise OutputRefused from error
+            except (TypeError, ValueError) as error:
+                raise HandlerError(f"{place_of(record)}: what the handler returned cannot be sent: {error}") from error
+            except REFUSALS as error:
+                error.add_note(f"{place_of(record)}: what was to be sent for this record to {output.topic} is refused")
+                raise
+        batch.outputs += len(outputs)
+        return None
 
     # -- the end of a transaction --------------------------------------------------------------------------------------
 
@@ -316,6 +345,7 @@ class ProcessingCore:
         self._batch = None
         self.clients.settle()
         self.clients.note_committed(batch.ends)
+        self._refusals.on_committed(batch.ends)
         self._hold(batch)
         self._undone = 0
         counts = self.counts
@@ -337,20 +367,28 @@ class ProcessingCore:
         self._held |= batch.due_ms
 
     async def _aborted(self, batch: Batch, error: PenstockError) -> None:
-        refusal = error.__cause__ if isinstance(error.__cause__, AuthorizationFailedError) else None
-        self._undone += 1
-        wait_ms = self._verdicts.wait_ms(self._undone)
-        if refusal is None:
+        cause = error.__cause__
+        is_refused = isinstance(cause, RECORD_ERRORS)
+        self._undone += not is_refused
+        wait_ms = 0 if is_refused else self._verdicts.wait_ms(self._undone)
+        if not isinstance(cause, FINAL_ERRORS):
             text = "%d records are processed again in %d ms, because their transaction is aborted: %s"
             _log.warning(text, len(batch.records), wait_ms, error)
         await self._undo(batch)
-        counts = self.counts
-        self.counts = replace(counts, aborted=counts.aborted + 1, seconds=counts.seconds + self._seconds(batch))
-        if refusal is not None:
-            raise refusal  # once more would be refused once more
+        self._count_aborted(batch)
+        if isinstance(cause, FINAL_ERRORS):
+            raise cause  # once more would be refused once more
+        if isinstance(cause, RECORD_ERRORS):
+            if not self._refusals.on_refused(batch.records, cause):
+                raise no_letter(batch.records[0], self._config.dead_letters, cause)
+            return
         due_ms = self._clock.now_ms() + wait_ms
         self.clients.hold(batch.first())
         self._held |= dict.fromkeys(batch.first(), due_ms)
+
+    def _count_aborted(self, batch: Batch) -> None:
+        counts = self.counts
+        self.counts = replace(counts, aborted=counts.aborted + 1, seconds=counts.seconds + self._seconds(batch))
 
     def _seconds(self, batch: Batch) -> float:
         return (self._clock.now_ns() - batch.began_ns) / 1e9

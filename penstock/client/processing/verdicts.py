@@ -1,6 +1,7 @@
 """Decides what becomes of a record whose handler has raised: whose fault is it?
 
     the record's    an error of `dead_letter_errors`                     a dead letter, or the end of the call
+                    its output is too large, or no valid record          the same
     the world's     RetryLater, a lost connection, a time-out            again, until it is over
     the program's   TypeError, NameError, a wrong return, …              the end of the call, at once
     not known       all others                                           again `retries` times, then the end of the call
@@ -22,6 +23,7 @@ from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.processing.processing_options import ProcessingConfig
 from penstock.errors import (
     ApiError,
+    AuthorizationFailedError,
     BootstrapError,
     BufferExhaustedError,
     CalledInCallbackError,
@@ -29,12 +31,19 @@ from penstock.errors import (
     ConfigError,
     ForkedClientError,
     HandlerError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    InvalidTopicError,
     InvariantViolation,
+    MessageTooLargeError,
     ProcessingError,
+    RecordListTooLargeError,
     RetryLater,
     SubscriptionError,
     TimedOutError,
     TransactionStateError,
+    UnknownTopicOrPartitionError,
+    UnsupportedCompressionTypeError,
 )
 
 
@@ -47,9 +56,20 @@ class Fault(Enum):
     UNKNOWN = "not known"
 
 
+OUTAGES: Final = (TimedOutError, BootstrapError, BufferExhaustedError)
+"""The brokers do not answer: the batch is tried again, as one whose handler's world is away."""
+RECORD_ERRORS: Final = (MessageTooLargeError, RecordListTooLargeError, InvalidRecordError, InvalidTimestampError)
+"""Errors of producing that are about the one record: another of the same program may be taken. A missing right, a
+missing topic and a compression that a broker does not know are about all of them."""
+
+REFUSALS: Final = (AuthorizationFailedError, InvalidTopicError, UnknownTopicOrPartitionError)
+"""Errors of a send that end the call: a right, or a topic, is missing, for all records."""
+FINAL_ERRORS: Final = (AuthorizationFailedError, InvalidTopicError, UnsupportedCompressionTypeError)
+"""Errors for which a transaction is aborted, and would be once more, whatever its records are."""
+
 FAULTS: Final[dict[type[BaseException], Fault]] = {
     **dict.fromkeys((RetryLater, ConnectionError, TimeoutError), Fault.WORLD),
-    **dict.fromkeys((TimedOutError, BootstrapError, BufferExhaustedError), Fault.WORLD),
+    **dict.fromkeys(OUTAGES, Fault.WORLD),
     **dict.fromkeys((TypeError, AttributeError, NameError, AssertionError, ImportError), Fault.PROGRAM),
     **dict.fromkeys((NotImplementedError, SyntaxError, ReferenceError, HandlerError), Fault.PROGRAM),
     **dict.fromkeys((ConfigError, SubscriptionError, TransactionStateError, InvariantViolation), Fault.PROGRAM),
@@ -92,10 +112,11 @@ class Verdicts:
         """The wait after so many attempts have failed."""
         return self._backoff.wait_ms(attempts)
 
-    def of(self, record: ConsumerRecord, error: Exception, attempts: int) -> Verdict:
-        """The verdict on a record whose handler has raised this. `attempts`: how often it was tried, with this time."""
-        fault, config = self.fault(error), self._config
-        raised = f"{place_of(record)}: the handler has raised {error!r}"
+    def of(self, record: ConsumerRecord, error: Exception, attempts: int, *, is_refusal: bool = False) -> Verdict:
+        """The verdict on a record that has failed with this. `attempts`: how often it was tried, with this time;
+        `is_refusal`: the error is that of an output, one of `RECORD_ERRORS`."""
+        fault, config = Fault.RECORD if is_refusal else self.fault(error), self._config
+        raised = f"{place_of(record)}: {failure_text(error, is_refusal=is_refusal)}"
         if fault is Fault.RECORD:
             if config.dead_letters is not None:
                 return Bury(config.dead_letters)
@@ -130,6 +151,11 @@ class Verdicts:
             if base in FAULTS:
                 return FAULTS[base]
         return Fault.WORLD if isinstance(error, ApiError) and error.retriable else Fault.UNKNOWN
+
+
+def failure_text(error: Exception, *, is_refusal: bool) -> str:
+    """The reason why a record has failed, for a person."""
+    return f"{'what the handler has returned is refused with' if is_refusal else 'the handler has raised'} {error!r}"
 
 
 def place_of(record: ConsumerRecord) -> str:

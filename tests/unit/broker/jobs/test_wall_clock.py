@@ -193,6 +193,30 @@ def test_a_broker_without_others_to_compare_with_stamps_by_its_own_calendar(verd
     assert guard.stamps.wall_ms() == clock.wall_ms()
 
 
+def test_a_broker_that_is_left_alone_goes_on_with_the_calendar_that_it_learned() -> None:
+    guard, clock = compared()
+    judge(guard, Verdict.AGREES)
+    right_ms = clock.wall_ms()
+    clock.jump_wall(TO_1970_MS)
+    judge(guard, Verdict.APART, TO_1970_MS)
+    assert guard.stamps.wall_ms() == right_ms
+    judge(guard, Verdict.ALONE)
+    assert guard.stamps.wall_ms() == right_ms and guard.believed_wall_ms() is None and "s behind" in guard.fault
+
+
+def test_a_broker_that_is_left_alone_ahead_deletes_nothing_by_age_until_its_calendar_is_set_right() -> None:
+    guard, clock = compared()
+    clock.jump_wall(TO_2106_MS)
+    guard = WallClockGuard(clock, is_compared=True)
+    judge(guard, Verdict.APART, TO_2106_MS)
+    judge(guard, Verdict.ALONE)
+    assert guard.believed_wall_ms() is None and "s ahead of" in guard.fault
+    clock.jump_wall(-TO_2106_MS)
+    assert guard.believed_wall_ms() is None
+    judge(guard, Verdict.ALONE)
+    assert believed(guard, clock) and not guard.fault
+
+
 @pytest.mark.parametrize("off_ms", [TO_2106_MS, TO_1970_MS])
 def test_a_controller_of_an_older_release_does_not_make_a_wrong_calendar_right(off_ms: int) -> None:
     guard, clock = compared()

@@ -222,6 +222,16 @@ def test_a_reset_of_all_topics_of_a_group_without_offsets_says_so(cluster: FakeC
     assert code == 1 and "topic 'gone' does not exist" in err
 
 
+def test_a_reset_of_a_group_that_does_not_exist_says_so_and_makes_it(cluster: FakeCluster) -> None:
+    where = ("reset-offsets", "typo", "--topic", "orders:0", "--to-earliest")
+    code, _, err = run(cluster, *where, "--dry-run")
+    assert code == 0 and "group 'typo' has committed none of these offsets before: it does not exist, or" in err
+    assert "They would be its first" in err and not cluster.groups.offsets.get("typo")
+    code, _, err = run(cluster, *where)
+    assert code == 0 and "They are its first" in err and cluster.groups.offsets["typo"][ORDERS_0].offset == 0
+    assert run(cluster, *where)[2] == ""
+
+
 def test_committed_offsets_are_deleted(cluster: FakeCluster) -> None:
     cluster.groups.commit("idle", TopicPartition("gone", 3), 8)
     code, out, err = run(cluster, "delete-offsets", "idle", "--topic", "gone", "--topic", "orders:1")

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_cache import Leader, MetadataCache
 from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.fetching.partition_state import PartitionState
 from penstock.client.consumer.fetching.stalled import consumer_waits
+from penstock.client.options.config import ConnectionConfig
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.stalled import producer_waits
-from penstock.errors import LeaderNotAvailableError, NotEnoughReplicasError
+from penstock.errors import ApiError, LeaderNotAvailableError, NotEnoughReplicasError, TimedOutError
 from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.types import TopicPartition
+from tests.support.client_environment import fake_environment
+from tests.support.fake_broker import FakeCluster, MemoryHost
+from tests.support.fake_network import FakeNetwork
 from tests.support.machine import THREADS
+from tests.support.virtual_time import run_virtual
 
 FIRST, SECOND, THIRD = (TopicPartition("orders", number) for number in range(3))
 
@@ -90,3 +100,49 @@ def test_a_consumer_names_brokers_in_trouble_and_refusals_and_leaves_out_what_ha
 def test_many_partitions_are_not_all_named() -> None:
     partitions = tuple(TopicPartition("orders", number) for number in range(9))
     assert str(Waiting(partitions, "a leader")) == "orders-0, orders-1, orders-2 and 6 more: a leader"
+
+
+# -- reasons that nobody can confirm -----------------------------------------------------------------------------------
+
+
+def test_a_reason_of_a_cluster_that_is_silent_now_is_not_told_as_if_it_were_true() -> None:
+    known = cache(-1)
+    assert "start broker 2" in producer_waits([queue(FIRST)], known, acks=-1)[0].reason
+    known.silence = lambda: "no broker answers now (host:9192: refused)"
+    for told in (known.why_offline(FIRST), producer_waits([queue(FIRST)], known, acks=-1)[0].reason):
+        assert "no broker answers now (host:9192: refused)" in told and "start broker 2" not in told
+    whole = cache(1)
+    whole.note_epoch(FIRST, "id", 6)
+    whole.silence = known.silence
+    assert producer_waits([queue(FIRST)], whole, acks=-1)[0].reason == "no broker answers now (host:9192: refused)"
+
+
+def test_a_reason_of_a_broker_that_hears_no_quorum_is_not_told_as_if_it_were_true() -> None:
+    known = cache(-1)
+    topic = replace(known.topic("orders") or TopicInfo("orders"), metadata_age_ms=12_000)
+    known.update(MetadataResponse("c", 1, known.brokers, (topic,), 2), 0)
+    told = known.why_offline(FIRST)
+    assert "has not heard from the quorum for 12 s" in told and "start broker 2" not in told
+
+
+def test_a_client_is_told_of_the_silence_of_the_cluster_until_one_broker_answers_again() -> None:
+    async def story() -> None:
+        network = FakeNetwork()
+        brokers = FakeCluster(3, host=MemoryHost(network)).__enter__()
+        brokers.create_topic("t")
+        bootstrap = tuple(brokers.endpoints.values())[:1]
+        cluster = ClusterClient(bootstrap, ConnectionConfig(), fake_environment(network))
+        cluster.track(("t",))
+        await cluster.refresh()
+        assert cluster.cache.silence() == ""
+        for node_id in brokers.node_ids:
+            brokers.stop_node(node_id)
+        with pytest.raises((ApiError, TimedOutError)):
+            await cluster.refresh(deadline_ms=cluster.clock.now_ms() + 5_000)
+        assert cluster.cache.silence().startswith("no broker answers now (")
+        brokers.start_node(brokers.node_ids[-1])
+        await cluster.refresh()
+        assert cluster.cache.silence() == ""
+        await cluster.close()
+
+    run_virtual(story())

@@ -20,7 +20,6 @@ from penstock.client.processing.processing_statistics import ProcessingStatistic
 from penstock.errors import (
     ConfigError,
     HandlerError,
-    MessageTooLargeError,
     ProcessingError,
     ProducerFencedError,
     RetryLater,
@@ -357,7 +356,7 @@ def test_a_wrong_return_ends_the_run_at_once_and_buries_nothing(runner: MakeRunn
     assert not world.written and not world.committed
 
 
-@pytest.mark.parametrize("kind", [MessageTooLargeError, UnknownTopicOrPartitionError])
+@pytest.mark.parametrize("kind", [TopicAuthorizationFailedError, UnknownTopicOrPartitionError])
 def test_an_output_that_is_refused_names_the_record_it_was_made_of(runner: MakeRunner, kind: type[Exception]) -> None:
     world = world_of(b"1")
     world.fail("send", kind("no"))

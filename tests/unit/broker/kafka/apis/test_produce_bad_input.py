@@ -66,6 +66,8 @@ _LZ4 = cramjam.lz4.Compressor(level=1, content_checksum=False, block_linked=True
 _LZ4.compress(plain(b"v" * 500)[HEADER_BYTES:])
 LINKED = bytes(_LZ4.finish())
 LZ4 = compress(Codec.LZ4, plain()[HEADER_BYTES:])
+SNAPPY = compress(Codec.SNAPPY, plain()[HEADER_BYTES:])
+VERSION_0 = SNAPPY[:8] + bytes(4) + SNAPPY[12:]
 SKIPPED = bytes.fromhex("502a4d18 01000000 00")
 
 ROWS = {
@@ -104,6 +106,13 @@ ROWS = {
         "behind its first lz4 frame",
     ),
     "a frame to skip before lz4": Row(changed(body=SKIPPED + LZ4, attributes=Codec.LZ4), 87, "a frame to skip"),
+    "xerial's snappy of version 0": Row(changed(body=VERSION_0, attributes=Codec.SNAPPY), 87, "xerial's version 0"),
+    "a header of version 0 behind xerial's snappy": Row(
+        changed(body=SNAPPY + VERSION_0[:16], attributes=Codec.SNAPPY), 87, "xerial's version 0"
+    ),
+    "half a header behind xerial's snappy": Row(
+        changed(body=SNAPPY + VERSION_0[:10], attributes=Codec.SNAPPY), 87, "cut off in a header"
+    ),
     "a time beyond 64 bits": Row(
         changed(body=b"\x20\0\xfe" + b"\xff" * 8 + b"\x01\0\x01\x02v\0"), 87, "exceeds 64 bits"
     ),
