@@ -20,6 +20,7 @@ from broker.kafka.api_row import ApiRow
 from broker.kafka.connection.element_room import ElementRoom
 from broker.kafka.errors import is_known
 from broker.kafka.plan import Ask, Asked, ConnectionEnds, MakePlan, Plan
+from broker.network.answer_turns import AnswerTurns, needs_room
 from broker.network.connection_loop import Prepare
 from broker.network.failed_requests import FailRequest
 from broker.network.memory_budget import Lease
@@ -48,8 +49,16 @@ def call_of(request: Request) -> KafkaCall:
 class PlanDriver:
     """That of one connection."""
 
-    def __init__(self, channel: RequestChannel, prepare: Prepare, fail: FailRequest, room: ElementRoom) -> None:
-        self.channel, self.prepare, self.fail, self.room = channel, prepare, fail, room
+    def __init__(
+        self,
+        channel: RequestChannel,
+        prepare: Prepare,
+        fail: FailRequest,
+        room: ElementRoom,
+        turns: AnswerTurns | None = None,
+    ) -> None:
+        """`turns`: those in which its requests are worked on."""
+        self.channel, self.prepare, self.fail, self.room, self.turns = channel, prepare, fail, room, turns
         self._open: dict[PlanRun, None] = {}
         self._alone: tuple[Request, asyncio.Future[None]] | None = None
         """The request before whose answer no other one is read, and that its answer has left."""
@@ -145,6 +154,7 @@ class PlanRun:
         if lease is not None and lease.size != self._body_bytes:  # an earlier question has given it back
             lease.resize(self._body_bytes)
         request.body_lease = lease
+        request.turns = driver.turns if needs_room(theirs.api) else None
         self._call.asked_last = self._request = request
         try:
             preparing = driver.prepare(request)

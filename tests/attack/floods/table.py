@@ -123,6 +123,8 @@ CUT_S, CUT_IN_TURN_S = 8, 24
 """So long until all are cut. A connection whose answer waits for the share of its party has none that it does not read:
 it is cut in its turn. Of a party's fetches a connection has 4 MiB of 32 (an eighth of the connections, and with four
 streams each a tenth of them), and a turn takes two looks, which is 2 s."""
+SLOWLY_S: Final = 20
+"""So long that a node which builds an answer a second, and has no room for it, would be far above its memory."""
 SEEN_LATER: Final = Bounds(descriptors=5_000)
 """gRPC accepts every connection, and the node counts them afterwards; the last limit is a quarter of the open files."""
 BETWEEN_TWO_LOOKS: Final = Bounds(memory_mib=256)
@@ -168,6 +170,7 @@ SECURED: Final = (
     Row("refused-requests", MALLORY),
     Row("log-ins", MALLORY),
     Row("unread-metadata", MALLORY, bounds=CUT, seconds=CUT_S),
+    Row("slowly-read-metadata", MALLORY, seconds=SLOWLY_S),
     Row("unread-small-answers", MALLORY),
     Row("heartbeats-beside-unread-answers", MALLORY, bounds=Bounds(figures={"heartbeat_s": 1.0})),
     # By a tenant
