@@ -20,20 +20,23 @@ from typing import Final
 
 from broker.network.memory_budget import Account, Lease, MemoryBudget
 from broker.network.parties import party_of
-from broker.network.request_channel import Request
+from broker.network.request_channel import SMALL_BYTES, Request
 from broker.network.small_answers import SMALL_ANSWERS
 
 COUNTED_BEFORE: Final = frozenset({"Fetch"})
 """The APIs whose answers are counted before they are built."""
+SMALL_ELEMENTS: Final = SMALL_BYTES // 256
+"""An answer that has more elements, each with the longest name of a topic, is not small, whatever its API."""
 SWEPT_MIN: Final = 64
 """Requests put aside are looked through for abandoned ones whenever so many have become twice as many."""
 
 Begin = Callable[[Request], None]
 
 
-def needs_room(api: str) -> bool:
-    """True of an API whose requests are worked on only while there is room for an answer."""
-    return api not in SMALL_ANSWERS and api not in COUNTED_BEFORE
+def needs_room(api: str, elements: int = 0) -> bool:
+    """True of a request that is worked on only while there is room for an answer; `elements` are those of its
+    arrays."""
+    return api not in COUNTED_BEFORE and (api not in SMALL_ANSWERS or elements > SMALL_ELEMENTS)
 
 
 class _Aside:

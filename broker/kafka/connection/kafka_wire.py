@@ -22,7 +22,7 @@ from broker.kafka.plan import Asked, ConnectionEnds, ConnectionMemory
 from broker.kafka_codec.codec import decode_counted, encode, is_flexible
 from broker.kafka_codec.headers import HeaderStart, read_header_rest, read_header_start, response_header
 from broker.kafka_codec.primitives import TooManyElementsError
-from broker.network.answer_turns import AnswerTurns, needs_room
+from broker.network.answer_turns import SMALL_ELEMENTS, AnswerTurns, needs_room
 from broker.network.connection_loop import Incoming
 from broker.network.parties import party_of
 from broker.network.request_channel import Caller, Request
@@ -84,9 +84,9 @@ class KafkaWire:
             return self._when_its_answer_has_room(row, start, raw)
         return self._decoded(row, start, raw)
 
-    def _may_begin(self, row: ApiRow) -> bool:
+    def _may_begin(self, row: ApiRow, elements: int = 0) -> bool:
         """False while no answer of its party has room: its objects would wait in memory, and take more than bytes."""
-        return self._turns is None or not needs_room(row.name) or self._turns.is_open(party_of(self.caller))
+        return self._turns is None or not needs_room(row.name, elements) or self._turns.is_open(party_of(self.caller))
 
     async def _when_its_answer_has_room(self, row: ApiRow, start: HeaderStart, raw: memoryview) -> Incoming:
         if self._turns is not None:
@@ -96,6 +96,8 @@ class KafkaWire:
 
     def _decoded(self, row: ApiRow, start: HeaderStart, raw: memoryview) -> Incoming | Awaitable[Incoming]:
         may_have = self._room.now(row.elements_max)
+        if not self._may_begin(row, row.elements_max):
+            may_have = min(may_have, SMALL_ELEMENTS)
         try:
             incoming, elements = self._incoming(row, start, raw, may_have)
         except TooManyElementsError as error:
@@ -119,7 +121,7 @@ class KafkaWire:
         while True:
             needed = min(needed, row.elements_max)
             lease = await self._room.wait(needed, is_paced=row.is_paced)
-            if self._turns is not None and not self._may_begin(row):
+            if self._turns is not None and not self._may_begin(row, needed):
                 self._room.give_back(lease)  # others must not wait for it meanwhile
                 await self._turns.wait(party_of(self.caller))
                 continue

@@ -115,7 +115,7 @@ class PlanDriver:
 class PlanRun:
     """A client's request, from its plan's first step to its last. The sink of what the plan asks for."""
 
-    __slots__ = ("_body_bytes", "_call", "_driver", "_plan", "_request", "_task", "_theirs")
+    __slots__ = ("_body_bytes", "_call", "_driver", "_elements", "_plan", "_request", "_task", "_theirs")
 
     def __init__(self, driver: PlanDriver, theirs: Request) -> None:
         """`theirs` is the client's request, which the answer of the plan completes."""
@@ -125,6 +125,7 @@ class PlanRun:
         self._request: Request | None = None
         """The node's own that is open."""
         self._task: asyncio.Task[None] | None = None
+        self._elements = 0 if self._call.elements is None else self._call.elements.size
         self._body_bytes = 0 if theirs.body_lease is None else theirs.body_lease.size
         theirs.dequeued_ns = theirs.handled_ns = theirs.received_ns
 
@@ -154,7 +155,7 @@ class PlanRun:
         if lease is not None and lease.size != self._body_bytes:  # an earlier question has given it back
             lease.resize(self._body_bytes)
         request.body_lease = lease
-        request.turns = driver.turns if needs_room(theirs.api) else None
+        request.turns = driver.turns if needs_room(theirs.api, self._elements) else None
         self._call.asked_last = self._request = request
         try:
             preparing = driver.prepare(request)

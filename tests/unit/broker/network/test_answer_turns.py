@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from broker.load.busy_time import BusyTimes
-from broker.network.answer_turns import SWEPT_MIN, AnswerTurns, needs_room
+from broker.network.answer_turns import SMALL_ELEMENTS, SWEPT_MIN, AnswerTurns, needs_room
 from broker.network.dispatcher import TURN_MS, Dispatcher
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import Lease, MemoryBudget
-from broker.network.request_channel import Caller, Request, RequestChannel
+from broker.network.request_channel import SMALL_BYTES, Caller, Request, RequestChannel
 from penstock.clock import ManualClock
 from penstock.types import Endpoint
 
@@ -111,6 +111,14 @@ def test_requests_of_others_and_those_with_small_answers_are_worked_on_meanwhile
         assert bench.handled == [0, 1, "bob's", "alive", "fetch"]
 
     run(scenario)
+
+
+def test_a_request_of_many_elements_needs_room_also_where_its_api_has_small_answers() -> None:
+    longest = 249 + 7  # a topic's name, with its size, a partition and an error
+    assert SMALL_ELEMENTS * longest <= SMALL_BYTES < (SMALL_ELEMENTS + 1) * longest
+    for api in ("FindCoordinator", "OffsetCommit", "Produce"):
+        assert not needs_room(api, SMALL_ELEMENTS) and needs_room(api, SMALL_ELEMENTS + 1)
+    assert not needs_room("Fetch", 20_000), "its session counts the answer"
 
 
 def test_a_request_that_is_put_aside_and_abandoned_is_not_worked_on_and_not_kept() -> None:

@@ -6,12 +6,25 @@ from dataclasses import replace
 
 import pytest
 
+from broker.kafka.api_row import ApiRow
 from broker.kafka.connection.element_room import HEAVY, OPEN_MAX
 from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.schemas.groups.coordinators import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from broker.network.answer_turns import SMALL_ELEMENTS
 from broker.network.dispatcher import TURN_MS
 from broker.network.request_channel import Request
-from tests.support.kafka_door import LIMITS, METADATA, VERSION, DoorBench, bench_of, metadata, run_to_the_end
+from tests.support.kafka_door import (
+    LIMITS,
+    MEMORY_BYTES,
+    METADATA,
+    VERSION,
+    DoorBench,
+    bench_of,
+    frame,
+    metadata,
+    run_to_the_end,
+)
 
 ONE_ANSWER = [MetadataResponseTopic(name="x" * 30_000)] * 60
 """1.8 MB, and so counted as 3.6: a party has room for two of 16 MiB."""
@@ -87,6 +100,36 @@ def test_requests_that_wait_for_room_are_answered_in_their_turn() -> None:
         await bench.settle()
         assert [len(far.answers(MetadataResponse, VERSION)) for far in deaf] == [1] * 20
         for far in deaf:
+            far.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def _coordinators(asked: Asked, body: FindCoordinatorRequest) -> Plan:
+    told = yield Ask("FindCoordinator", len(body.coordinator_keys))
+    return FindCoordinatorResponse(coordinators=[Coordinator(key="x" * told)])
+
+
+def test_an_api_with_small_answers_waits_for_room_where_a_request_has_many_elements() -> None:
+    """A user may ask for the coordinators of thousands of groups that there are not."""
+
+    async def scenario() -> DoorBench:
+        kinds = FindCoordinatorRequest, FindCoordinatorResponse
+        row = ApiRow(10, "FindCoordinator", *kinds, (4, 4), _coordinators, is_paced=False)
+        bench = await bench_of(lambda request: request.complete(1), rows=[row])
+        full = bench.memory.answers.open("10.0.0.1").take(MEMORY_BYTES)
+        few, many = bench.connect(port=1), bench.connect(port=2)
+        for far, elements in ((few, SMALL_ELEMENTS), (many, SMALL_ELEMENTS + 1)):
+            far.send(frame(FindCoordinatorRequest(coordinator_keys=["g"] * elements), 4))
+        await bench.settle()
+        assert few.written and not many.written
+        assert not bench.elements.statistics().used_bytes, "it is not decoded, and holds up no others"
+        full.release()
+        await bench.settle()
+        assert many.written
+        for far in (few, many):
             far.reset()
         await bench.settle()
         return bench
