@@ -8,7 +8,6 @@ the protocol, which every listener knows (connection_floods.py), and names that 
 
 from __future__ import annotations
 
-import ssl
 import struct
 import time
 from contextlib import suppress
@@ -34,7 +33,6 @@ FLOOR_BYTES: Final = 7 << 18
 UNREAD, UNREAD_EACH = 60, 2
 NAMES: Final = 20_000
 PARTITIONS_EACH: Final = 100
-SLOW_READERS, SLOWLY_BYTES, SENDING_S = 40, 32 << 10, 0.5
 
 
 def _herd(target: Target, size: int, said: bytes) -> Herd:
@@ -284,26 +282,6 @@ def unread_metadata(target: Target) -> Steps:
     return _unread(target, UNREAD, METADATA, 1, struct.pack(">i", NAMES) + names)
 
 
-def slowly_read_metadata(target: Target) -> Steps:
-    """The same on more connections, whose answers are read at 128 kB a second, which is too fast to be cut: one takes
-    40 s. Those that wait for room must take no memory meanwhile."""
-    names = b"".join(text(f"{number:08d}" + "n" * 240) for number in range(NAMES))
-
-    def make() -> Link:
-        link = target.kafka_link(SMALL_BUFFER)
-        link.sock.settimeout(SENDING_S)
-        with suppress(TimeoutError):  # the node reads no further
-            link.send(METADATA, 1, struct.pack(">i", NAMES) + names)
-        link.sock.setblocking(False)
-        return link
-
-    def read(link: Link) -> None:
-        with suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            target.add("bytes", len(link.sock.recv(SLOWLY_BYTES)))
-
-    return Herd(target, SLOW_READERS, make, is_replaced=False).kept(read)
-
-
 def heartbeats_beside_unread_answers(target: Target) -> Steps:
     """A member of the flooder's own party says that it lives, beside connections that ask for much and read nothing."""
     names = b"".join(text(f"{number:08d}" + "n" * 240) for number in range(NAMES))
@@ -366,7 +344,6 @@ KAFKA_FLOODS: Final = {
         fetch_sessions,
         heartbeats_beside_unread_answers,
         unread_metadata,
-        slowly_read_metadata,
         unread_fetches,
         unread_small_answers,
     )
