@@ -19,6 +19,7 @@ from broker.grpc.errors import NOT_THROTTLED, abort
 from broker.grpc.gate import Gate
 from broker.grpc.handlers import Call
 from broker.grpc.unread_answers import FREE_BYTES
+from broker.network.answer_turns import needs_room
 from broker.network.connection_loop import Quotas
 from broker.network.parties import party_of
 from broker.network.request_channel import Caller, Request, RequestChannel
@@ -77,6 +78,7 @@ def _call(
     is_clients: bool = True,
 ) -> Call:
     encode = response_codec(api).encode
+    turns = memory.turns if memory is not None and needs_room(api.name) else None
 
     async def call(body: Any, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
         try:
@@ -88,6 +90,7 @@ def _call(
         sink = _OneShot()
         client_id = getattr(body, "client_id", "")
         request = Request(api.name, body, sink, caller, channel.now_ns, client_id=client_id)
+        request.turns = turns
         if quotas is not None and quotas.is_active and (owed_ms := quotas.owed(request, channel.now_ns())):
             await asyncio.sleep(_held_ms(body, owed_ms) / 1_000)  # it has no connection that could be left unread
         try:

@@ -130,7 +130,7 @@ def _bounded(
         """The request. Its bytes are in no other frame: a large message would be kept until the call is answered."""
         peer = caller.peer
         if api.name not in SMALL_ANSWERS:
-            await memory.wait_for_answers(party_of(caller))
+            await memory.turns.wait(party_of(caller))
         raw: Any = await turns.read(peer, lambda: read_in_time(context, peer))
         if raw is grpc.aio.EOF:
             raise InvalidRequestError(f"{api.name}: the call has no message")

@@ -2,8 +2,9 @@
 
 An API never waits. A request that must wait is parked in a purgatory (produce, fetch), goes on in a task (if it is
 forwarded), or in an I/O thread (io_threads.py, if it needs a disk). So a slow partition, a slow disk or an absent
-controller holds up no other request. One dispatcher is enough: the event loop runs one handler at a time anyway. After
-TURN_MS of requests the loop has its turn with all else: other nodes, acks, connections.
+controller holds up no other request. One for whose answer its party has no room is put aside before
+(answer_turns.py). One dispatcher is enough: the event loop runs one handler at a time anyway. After TURN_MS of requests
+the loop has its turn with all else: other nodes, acks, connections.
 """
 
 from __future__ import annotations
@@ -63,25 +64,30 @@ class Dispatcher:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
-        busy, now_ns = self._channel.busy.handlers, self._channel.now_ns
-        turn_ns = 0
+        now_ns, turn_ns = self._channel.now_ns, 0
         while True:
             request = await self._channel.receive()
-            request.dequeued_ns = began_ns = now_ns()
-            self._probe.handling(request)
-            try:
-                self._handle(request)
-            except Exception as error:
-                self._fail(request, error)
-            self._probe.handled(request)
-            self._channel.request_handled(request)
-            request.handled_ns = now_ns()
-            busy.add_busy(began_ns, request.handled_ns)
-            turn_ns += request.handled_ns - began_ns
+            if request.turns is not None and request.turns.puts_aside(request, self._begin):
+                request.dequeued_ns = now_ns()  # it has left the queue, and has its turn later
+            else:
+                self._begin(request)
+                turn_ns += request.handled_ns - request.dequeued_ns
             del request  # the next one may come late
             if turn_ns > TURN_MS * 1_000_000:
                 turn_ns = 0
                 await asyncio.sleep(0)
+
+    def _begin(self, request: Request) -> None:
+        request.dequeued_ns = self._channel.now_ns()
+        self._probe.handling(request)
+        try:
+            self._handle(request)
+        except Exception as error:
+            self._fail(request, error)
+        self._probe.handled(request)
+        self._channel.request_handled(request)
+        request.handled_ns = self._channel.now_ns()
+        self._channel.busy.handlers.add_busy(request.dequeued_ns, request.handled_ns)
 
     def __repr__(self) -> str:
         return f"Dispatcher({self._channel!r})"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from broker.load.busy_time import BusyTimes
 from broker.network.memory_budget import Lease
-from broker.network.request_ports import AnswerParts, TopicRights
+from broker.network.request_ports import AnswerParts, AnswerRoom, TopicRights
 from penstock.errors import ApiError
 from penstock.messages.api import Outcome
 from penstock.messages.security.acls import ANONYMOUS_USER, USER_TYPE
@@ -89,6 +89,7 @@ class Request:
         "session",
         "sink",
         "throttle_ms",
+        "turns",
         "waiting",
     )
 
@@ -119,6 +120,8 @@ class Request:
         self.body_lease: Lease | None = None
         self.response: object = None
         self.response_lease: Lease | None = None
+        self.turns: AnswerRoom | None = None
+        """Where it waits for room for its answer before it is worked on; None: it does not."""
         self.error: ApiError | None = None
         self.failures: tuple[ApiError, ...] = ()
         """Every error in the answer: of the request as a whole, or one for each of its parts that failed."""

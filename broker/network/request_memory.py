@@ -7,8 +7,9 @@ gives the room back. Requests are counted from here until a handler is done with
 answered (request_channel.py). Each party has a share (memory_budget.py).
 
 Answers count, too, until they have left: while the unread answers of its party fill its share, a connection is not
-read, and an answer that is due is not built. So however many wait, the party is above its share by one answer. Those to
-fetches are counted before they are built, by their session. Requests whose answers are small are read and answered
+read, none that was read is decoded or worked on (answer_turns.py), and an answer that is due is not built. So however
+many wait, the party is above its share by one answer. Those to fetches are counted before they are built, by their
+session. Requests whose answers are small are read and answered
 nevertheless (small_answers.py).
 
 Before a log-in a connection has a budget apart (`before_log_in`): what strangers send takes no room of a user's. A
@@ -26,6 +27,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+from broker.network.answer_turns import AnswerTurns
 from broker.network.memory_budget import Account, Lease, MemoryBudget
 from broker.network.memory_statistics import MemoryStatistics
 from broker.network.request_channel import SMALL_BYTES
@@ -52,6 +54,8 @@ class RequestMemory:
         request of at most `shareless_max` bytes that is here whole waits for no share of its party."""
         self.shareless_max = shareless_max
         self.answers = MemoryBudget(bytes_max, STREAM_SHARE) if answers is None else answers
+        self.turns = AnswerTurns(self.answers)
+        """The turns in which requests are worked on."""
         self.small = MemoryBudget(bytes_max // SMALL_SHARE, STREAM_SHARE)
         self.large = MemoryBudget(bytes_max - bytes_max // SMALL_SHARE, STREAM_SHARE)
 

@@ -1,4 +1,4 @@
-"""The ports of a request: its answer in parts, and what its caller may do.
+"""The ports of a request: its answer in parts, the turns of its party, and what its caller may do.
 
 Not here: the request itself, and where its answer goes (request_channel.py).
 """
@@ -6,7 +6,7 @@ Not here: the request itself, and where its answer goes (request_channel.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from penstock.errors import ApiError
 from penstock.messages.security.acls import Operation
@@ -22,6 +22,14 @@ class AnswerParts(Protocol):
 
     def take(self) -> object:
         """All that is known and was not taken before."""
+        ...
+
+
+class AnswerRoom(Protocol):
+    """Lets a request be worked on only while there is room for its answer."""
+
+    def puts_aside(self, request: Any, begin: Callable[[Any], None], /) -> bool:
+        """True if the request must wait; `begin` is called with it when its turn has come, unless it is abandoned."""
         ...
 
 

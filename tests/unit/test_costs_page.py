@@ -129,6 +129,8 @@ HELD_BY = {
     "answers that it does not read": (
         UNIT + "kafka/test_tls_on_sockets.py::test_an_answer_that_nobody_reads_is_counted_until_its_connection_is_cut",
         ANSWERS,
+        UNIT + "kafka/connection/test_answer_room.py::"
+        "test_of_a_party_that_reads_nothing_no_more_requests_are_worked_on_than_have_room_for_an_answer",
         UNIT + "kafka/connection/test_connections.py::"
         "test_members_and_producers_go_on_beside_a_client_of_their_party_that_reads_nothing",
         UNIT + "grpc/test_unread_answers.py::test_a_small_answer_of_a_call_with_small_ones_waits_for_no_unread_answer",

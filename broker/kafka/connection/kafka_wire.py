@@ -22,7 +22,9 @@ from broker.kafka.plan import Asked, ConnectionEnds, ConnectionMemory
 from broker.kafka_codec.codec import decode_counted, encode, is_flexible
 from broker.kafka_codec.headers import HeaderStart, read_header_rest, read_header_start, response_header
 from broker.kafka_codec.primitives import TooManyElementsError
+from broker.network.answer_turns import SMALL_ELEMENTS, AnswerTurns, needs_room
 from broker.network.connection_loop import Incoming
+from broker.network.parties import party_of
 from broker.network.request_channel import Caller, Request
 from penstock.errors import ApiError, InvalidRequestError, UnknownServerError
 
@@ -57,8 +59,10 @@ class KafkaWire:
         counts: RequestCounts,
         room: ElementRoom,
         login: KafkaLogin | None = None,
+        turns: AnswerTurns | None = None,
     ) -> None:
-        """`login`: that of a connection to a listener with SASL."""
+        """`login`: that of a connection to a listener with SASL. `turns`: those in which requests are worked on."""
+        self._turns = turns
         self._rows, self._memory, self._counts, self._room, self._login = rows, memory, counts, room, login
         self.caller = caller
         """As who it is known by now."""
@@ -76,7 +80,24 @@ class KafkaWire:
         if row.bytes_max is not None and len(raw) > row.bytes_max:
             self._counts.refused[row.name] += 1
             raise InvalidRequestError(f"{row.name} of {len(raw)} bytes; it may have {row.bytes_max} at most")
+        if not self._may_begin(row):
+            return self._when_its_answer_has_room(row, start, raw)
+        return self._decoded(row, start, raw)
+
+    def _may_begin(self, row: ApiRow, elements: int = 0) -> bool:
+        """False while no answer of its party has room: its objects would wait in memory, and take more than bytes."""
+        return self._turns is None or not needs_room(row.name, elements) or self._turns.is_open(party_of(self.caller))
+
+    async def _when_its_answer_has_room(self, row: ApiRow, start: HeaderStart, raw: memoryview) -> Incoming:
+        if self._turns is not None:
+            await self._turns.wait(party_of(self.caller))
+        decoded = self._decoded(row, start, raw)
+        return decoded if isinstance(decoded, Incoming) else await decoded
+
+    def _decoded(self, row: ApiRow, start: HeaderStart, raw: memoryview) -> Incoming | Awaitable[Incoming]:
         may_have = self._room.now(row.elements_max)
+        if not self._may_begin(row, row.elements_max):
+            may_have = min(may_have, SMALL_ELEMENTS)
         try:
             incoming, elements = self._incoming(row, start, raw, may_have)
         except TooManyElementsError as error:
@@ -100,6 +121,10 @@ class KafkaWire:
         while True:
             needed = min(needed, row.elements_max)
             lease = await self._room.wait(needed, is_paced=row.is_paced)
+            if self._turns is not None and not self._may_begin(row, needed):
+                self._room.give_back(lease)  # others must not wait for it meanwhile
+                await self._turns.wait(party_of(self.caller))
+                continue
             try:
                 incoming, elements = self._incoming(row, start, raw, needed)
             except (ApiError, TooManyElementsError) as wrong:

@@ -20,6 +20,7 @@ from broker.kafka.api_row import ApiRow
 from broker.kafka.connection.element_room import ElementRoom
 from broker.kafka.errors import is_known
 from broker.kafka.plan import Ask, Asked, ConnectionEnds, MakePlan, Plan
+from broker.network.answer_turns import AnswerTurns, needs_room
 from broker.network.connection_loop import Prepare
 from broker.network.failed_requests import FailRequest
 from broker.network.memory_budget import Lease
@@ -48,8 +49,16 @@ def call_of(request: Request) -> KafkaCall:
 class PlanDriver:
     """The driver of the plans of one connection."""
 
-    def __init__(self, channel: RequestChannel, prepare: Prepare, fail: FailRequest, room: ElementRoom) -> None:
-        self.channel, self.prepare, self.fail, self.room = channel, prepare, fail, room
+    def __init__(
+        self,
+        channel: RequestChannel,
+        prepare: Prepare,
+        fail: FailRequest,
+        room: ElementRoom,
+        turns: AnswerTurns | None = None,
+    ) -> None:
+        """`turns`: those in which its requests are worked on."""
+        self.channel, self.prepare, self.fail, self.room, self.turns = channel, prepare, fail, room, turns
         self._open: dict[PlanRun, None] = {}
         self._alone: tuple[Request, asyncio.Future[None]] | None = None
         """The request before whose answer no other one is read, and that its answer has left."""
@@ -106,7 +115,7 @@ class PlanDriver:
 class PlanRun:
     """A client's request, from its plan's first step to its last. The sink of what the plan asks for."""
 
-    __slots__ = ("_body_bytes", "_call", "_driver", "_plan", "_request", "_task", "_theirs")
+    __slots__ = ("_body_bytes", "_call", "_driver", "_elements", "_plan", "_request", "_task", "_theirs")
 
     def __init__(self, driver: PlanDriver, theirs: Request) -> None:
         """`theirs` is the client's request, which the answer of the plan completes."""
@@ -116,6 +125,7 @@ class PlanRun:
         self._request: Request | None = None
         """The node's own that is open."""
         self._task: asyncio.Task[None] | None = None
+        self._elements = 0 if self._call.elements is None else self._call.elements.size
         self._body_bytes = 0 if theirs.body_lease is None else theirs.body_lease.size
         theirs.dequeued_ns = theirs.handled_ns = theirs.received_ns
 
@@ -145,6 +155,7 @@ class PlanRun:
         if lease is not None and lease.size != self._body_bytes:  # an earlier question has given it back
             lease.resize(self._body_bytes)
         request.body_lease = lease
+        request.turns = driver.turns if needs_room(theirs.api, self._elements) else None
         self._call.asked_last = self._request = request
         try:
             preparing = driver.prepare(request)

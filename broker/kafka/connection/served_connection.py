@@ -69,9 +69,9 @@ class ServedConnection:
         caller = Caller(connection.peer, listener, connection.principal, ListenerType.KAFKA)
         self._room = room = ElementRoom(elements, party_of(caller))
         self._login = self._new_login(service, caller)
-        self._memory = ConnectionMemory(self._login)
-        self._wire = KafkaWire(rows, caller, self._memory, counts, room, self._login)
-        self._driver = driver = PlanDriver(service.channel, service.prepare, service.fail, room)
+        self._memory, turns = ConnectionMemory(self._login), service.client_requests.turns
+        self._wire = KafkaWire(rows, caller, self._memory, counts, room, self._login, turns)
+        self._driver = driver = PlanDriver(service.channel, service.prepare, service.fail, room, turns)
         self._loop: ConnectionLoop[memoryview, Frame] = ConnectionLoop(
             service.channel,
             caller,

@@ -155,10 +155,10 @@ def _on_stages(
     with ExitStack() as last:
         last.callback(lambda: opened.close())
         for row in rows:
-            flooding = None if stage is None else _begun(stage, row, settings)
+            flooding = None if stage is None or row.config else _begun(stage, row, settings)
             if stage is None or flooding is None:
                 opened.close()
-                stage = opened.enter_context(Stage(is_plain=is_plain, config=config))
+                stage = opened.enter_context(Stage(is_plain=is_plain, config={**row.config, **(config or {})}))
                 flooding = _begun(stage, row, settings)
             if flooding is None:
                 raise TimeoutError("the honest clients of a new cluster stand still without a flood")
@@ -168,7 +168,7 @@ def _on_stages(
                 except FlooderFailedError as error:
                     played = Played(row, {}, facts=[str(error)])
             yield played
-            if row.spoils or played.facts:
+            if row.spoils or row.config or played.facts:
                 opened.close()
                 stage = None
 

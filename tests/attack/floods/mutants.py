@@ -58,6 +58,11 @@ def _is_never_old(self: Any, now_ms: int) -> bool:
     return False
 
 
+def _is_always_open(self: Any, party: str) -> bool:
+    """Requests that are worked on whether their answers have room or not."""
+    return True
+
+
 def _takes_all_turns(self: Any, party: str) -> bool:
     """Turns of parties that all begin at once."""
     self._at_work[party] += 1
@@ -148,6 +153,13 @@ MUTANTS: Final = (
         "broker.network.small_answers.SMALL_ANSWERS",
         frozenset(),
     ),
+    Mutant(
+        "answers-that-wait",
+        "slowly-read-metadata/mallory/1",
+        "broker.network.answer_turns.AnswerTurns.is_open",
+        _is_always_open,
+    ),
+    Mutant("pipelined-requests", "unread-produces/mallory/1", f"{KAFKA}.served_connection.PIPELINED_MAX", MUCH_INT),
     Mutant("answers", "plain/unread-fetches/anybody/1", config={ANSWERS: MUCH, STALL: HOUR_MS}),
     Mutant("log-ins", "log-ins-half-done/stranger/3", f"{KAFKA}.login.LOGIN_MS_MAX", HOUR_MS),
     Mutant("log-in-frames", "frames-at-a-fair-pace/stranger/3", f"{KAFKA}.login.FRAME_MS_MAX", HOUR_MS),

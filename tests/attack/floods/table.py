@@ -25,6 +25,7 @@ from tests.attack.floods.herd import Steps
 from tests.attack.floods.kafka_floods import KAFKA_FLOODS
 from tests.attack.floods.links import Target
 from tests.attack.floods.record_floods import RECORD_FLOODS
+from tests.attack.floods.slow_reader_floods import SLOW_READER_FLOODS
 
 STRANGER, MALLORY, TENANT, ANYBODY = "stranger", "mallory", "tenant", "anybody"
 FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
@@ -33,6 +34,7 @@ FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
     **GRPC_FLOODS,
     **COORDINATOR_FLOODS,
     **RECORD_FLOODS,
+    **SLOW_READER_FLOODS,
 }
 CONNECTIONS_MAX: Final = 400
 """max.connections of the node that is flooded."""
@@ -71,6 +73,9 @@ class Row:
     """Another address of the node than 127.0.0.1."""
     is_neighbour: bool = False
     """True: it has the address of the honest clients, and no key."""
+
+    config: Mapping[str, object] = field(default_factory=dict)
+    """The node's own for this flood, which has a cluster of its own then."""
 
     @property
     def is_plain(self) -> bool:
@@ -123,6 +128,10 @@ CUT_S, CUT_IN_TURN_S = 8, 24
 """So long until all are cut. A connection whose answer waits for the share of its party has none that it does not read:
 it is cut in its turn. Of a party's fetches a connection has 4 MiB of 32 (an eighth of the connections, and with four
 streams each a tenth of them), and a turn takes two looks, which is 2 s."""
+PATIENT: Final = {"connections.max.write.stall.ms": 30_000}
+"""As by default: a connection that reads nothing stays for the whole flood."""
+SLOWLY_S: Final = 20
+"""So long that a node which builds an answer a second, and has no room for it, would be far above its memory."""
 SEEN_LATER: Final = Bounds(descriptors=5_000)
 """gRPC accepts every connection, and the node counts them afterwards; the last limit is a quarter of the open files."""
 BETWEEN_TWO_LOOKS: Final = Bounds(memory_mib=256)
@@ -168,6 +177,8 @@ SECURED: Final = (
     Row("refused-requests", MALLORY),
     Row("log-ins", MALLORY),
     Row("unread-metadata", MALLORY, bounds=CUT, seconds=CUT_S),
+    Row("slowly-read-metadata", MALLORY, seconds=SLOWLY_S),
+    Row("unread-produces", MALLORY, seconds=SLOWLY_S, config=PATIENT),
     Row("unread-small-answers", MALLORY),
     Row("heartbeats-beside-unread-answers", MALLORY, bounds=Bounds(figures={"heartbeat_s": 1.0})),
     # By a tenant

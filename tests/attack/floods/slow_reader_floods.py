@@ -1,0 +1,76 @@
+"""Floods of clients that leave their answers unread for long and are not cut: they read at the least pace, or the node
+is patient (connections.max.write.stall.ms).
+
+So what a node keeps for such a client is bounded by its other limits alone. Not here: clients that are cut soon
+(kafka_floods.py).
+"""
+
+from __future__ import annotations
+
+import ssl
+import struct
+from contextlib import suppress
+from typing import Final
+
+from tests.attack.floods.herd import Herd, Link, Steps
+from tests.attack.floods.kafka_floods import METADATA, NAMES, SMALL_BUFFER
+from tests.attack.floods.links import PRODUCE, Target, data, text
+
+READERS, READ_BYTES, SENDING_S = 40, 32 << 10, 0.5
+WRITERS, FRAMES, NAMES_EACH = 8, 50, 230
+NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+def slowly_read_metadata(target: Target) -> Steps:
+    """Answers of 5 MB about 20,000 names that are not there."""
+    names = b"".join(text(f"{number:08d}" + "n" * 240) for number in range(NAMES))
+    return _slowly_read(target, METADATA, 1, struct.pack(">i", NAMES) + names)
+
+
+def _slowly_read(target: Target, key: int, version: int, body: bytes) -> Steps:
+    """Answers are read at 128 kB a second, so that one takes half a minute. Those that wait for room must take no
+    memory meanwhile."""
+
+    def make() -> Link:
+        link = target.kafka_link(SMALL_BUFFER)
+        link.sock.settimeout(SENDING_S)
+        with suppress(TimeoutError):  # the node reads no further
+            link.send(key, version, body)
+        link.sock.setblocking(False)
+        return link
+
+    return Herd(target, READERS, make, is_replaced=False).kept(lambda link: _read(target, link, READ_BYTES))
+
+
+def unread_produces(target: Target) -> Steps:
+    """Produce requests without end to topics with long names, whose answers nobody reads. Each is just small enough to
+    count as small, and a connection may have several in work: only their number bounds them."""
+    topics = b"".join(text(f"{n:03d}" + "n" * 240) + struct.pack(">iii", 1, 0, 0) for n in range(NAMES_EACH))
+    body = text(None) + struct.pack(">hii", 1, 10_000, NAMES_EACH) + topics
+    sent: dict[Link, int] = {}
+
+    def make() -> Link:
+        link = target.kafka_link(SMALL_BUFFER)
+        link.sock.setblocking(False)
+        sent[link] = 0
+        return link
+
+    def send(link: Link) -> None:
+        with suppress(*NOT_NOW):
+            for _ in range(FRAMES):
+                count = link.sock.send(frame[sent[link] % len(frame) :])
+                sent[link] += count
+                target.add("sent", count)
+
+    frame = data(struct.pack(">hhi", PRODUCE, 3, 1) + text("c") + body)
+    return Herd(target, WRITERS, make, is_replaced=False).kept(send)
+
+
+def _read(target: Target, link: Link, size: int) -> None:
+    with suppress(*NOT_NOW):
+        target.add("bytes", len(link.sock.recv(size)))
+
+
+SLOW_READER_FLOODS: Final = {
+    flood.__name__.replace("_", "-"): flood for flood in (slowly_read_metadata, unread_produces)
+}

@@ -1,0 +1,137 @@
+"""Promises about connections that read none of their answers: what they asked for is not worked on any further."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from broker.kafka.api_row import ApiRow
+from broker.kafka.connection.element_room import HEAVY, OPEN_MAX
+from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.schemas.groups.coordinators import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from broker.kafka.schemas.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from broker.network.answer_turns import SMALL_ELEMENTS
+from broker.network.dispatcher import TURN_MS
+from broker.network.request_channel import Request
+from tests.support.kafka_door import (
+    LIMITS,
+    MEMORY_BYTES,
+    METADATA,
+    VERSION,
+    DoorBench,
+    bench_of,
+    frame,
+    metadata,
+    run_to_the_end,
+)
+
+ONE_ANSWER = [MetadataResponseTopic(name="x" * 30_000)] * 60
+"""1.8 MB, and so counted as 3.6: a party has room for two of 16 MiB."""
+
+
+def _plan(asked: Asked, body: MetadataRequest) -> Plan:
+    yield Ask("Metadata", len(body.topics or ()))
+    return MetadataResponse(topics=ONE_ANSWER)
+
+
+LARGE = replace(METADATA, plan=_plan, is_paced=False)
+MANY = replace(LIMITS, connections_max=50, connections_max_per_ip=50)
+
+
+@pytest.mark.parametrize("elements", [1, HEAVY // 10, HEAVY])
+def test_of_a_party_that_reads_nothing_no_more_requests_are_worked_on_than_have_room_for_an_answer(
+    elements: int,
+) -> None:
+    """A decoded request and the objects of an answer take more memory than their bytes, and count nowhere."""
+
+    async def scenario() -> DoorBench:
+        asked: list[object] = []
+
+        def handle(request: Request) -> None:
+            asked.append(request.body)
+            bench.clock.advance(TURN_MS + 1)
+            request.complete("found")
+
+        bench = await bench_of(handle, limits=MANY, rows=[LARGE])
+        deaf = [bench.connect(port=port) for port in range(1, 21)]
+        for far in deaf:
+            far.takes = False
+            far.send(metadata(1, *("a" for _ in range(elements))))
+        await bench.settle()
+        written = [far for far in deaf if far.written]
+        assert len(asked) == len(written) <= 4, "no answer is built that waits for room"
+        decoded = bench.elements.statistics().used_bytes
+        assert decoded <= OPEN_MAX // 2, "of those that came at once no more than a party may have"
+        deaf += [bench.connect(port=port) for port in range(21, 41)]
+        for far in deaf[20:]:
+            far.send(metadata(1, *("a" for _ in range(elements))))
+        await bench.settle()
+        assert (bench.elements.statistics().used_bytes, len(asked)) == (decoded, len(written)), "nor what came later"
+        other = bench.connect("10.0.0.9")
+        other.send(metadata(1, "b"))
+        await bench.settle()
+        assert len(other.answers(MetadataResponse, VERSION)) == 1
+        for far in (*deaf, other):
+            far.reset()
+        await bench.settle()
+        assert len(asked) == len(written) + 1, "what nobody waits for any more is not worked on"
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_requests_that_wait_for_room_are_answered_in_their_turn() -> None:
+    async def scenario() -> DoorBench:
+        def handle(request: Request) -> None:
+            bench.clock.advance(TURN_MS + 1)
+            request.complete("found")
+
+        bench = await bench_of(handle, limits=MANY, rows=[LARGE])
+        deaf = [bench.connect(port=port) for port in range(1, 21)]
+        for far in deaf:
+            far.takes = False
+            far.send(metadata(1, "a"))
+        for _ in deaf:
+            await bench.settle()
+            for far in deaf:
+                if far.written and not far.takes:
+                    far.takes_again()
+        await bench.settle()
+        assert [len(far.answers(MetadataResponse, VERSION)) for far in deaf] == [1] * 20
+        for far in deaf:
+            far.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def _coordinators(asked: Asked, body: FindCoordinatorRequest) -> Plan:
+    told = yield Ask("FindCoordinator", len(body.coordinator_keys))
+    return FindCoordinatorResponse(coordinators=[Coordinator(key="x" * told)])
+
+
+def test_an_api_with_small_answers_waits_for_room_where_a_request_has_many_elements() -> None:
+    """A user may ask for the coordinators of thousands of groups that there are not."""
+
+    async def scenario() -> DoorBench:
+        kinds = FindCoordinatorRequest, FindCoordinatorResponse
+        row = ApiRow(10, "FindCoordinator", *kinds, (4, 4), _coordinators, is_paced=False)
+        bench = await bench_of(lambda request: request.complete(1), rows=[row])
+        full = bench.memory.answers.open("10.0.0.1").take(MEMORY_BYTES)
+        few, many = bench.connect(port=1), bench.connect(port=2)
+        for far, elements in ((few, SMALL_ELEMENTS), (many, SMALL_ELEMENTS + 1)):
+            far.send(frame(FindCoordinatorRequest(coordinator_keys=["g"] * elements), 4))
+        await bench.settle()
+        assert few.written and not many.written
+        assert not bench.elements.statistics().used_bytes, "it is not decoded, and holds up no others"
+        full.release()
+        await bench.settle()
+        assert many.written
+        for far in (few, many):
+            far.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
