@@ -226,7 +226,7 @@ class DiskWork:
         if machine is other or self._open or self.world.invariants.has_excused():
             return self.leave_out(fault, "there is no other machine, or a disk is not mended yet")
         for each in (machine, other):
-            self.world.invariants.excuse(each)
+            self.world.invariants.excuse(each, comes_back=True)
             each.kill()
         one, two = machine.config.log_dirs[-1], other.config.log_dirs[-1]
         _exchange(machine, one, other, two)

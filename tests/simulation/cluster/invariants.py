@@ -223,9 +223,10 @@ class Invariants:
 
     # -- disks that are lost -------------------------------------------------------------------------------------------
 
-    def excuse(self, machine: Machine) -> None:
-        """Its disk is about to be lost: it need not hold what it holds now, until it has left each ISR and learned."""
-        self.partitions.excuse(machine.config.node_id)
+    def excuse(self, machine: Machine, *, comes_back: bool = False) -> None:
+        """Its disk is about to be lost: it need not hold what it holds now, until it has left each ISR and learned. A
+        disk that `comes_back` is missed until `excuse_no_more`."""
+        self.partitions.excuse(machine.config.node_id, comes_back=comes_back)
         if machine.config.is_controller:
             self.quorum.excuse(machine)
 

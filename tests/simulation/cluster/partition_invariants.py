@@ -60,6 +60,8 @@ class PartitionInvariants:
         self._high_watermarks: dict[tuple[PartitionKey, int], int] = {}
         """The high watermark of the leader of each leader epoch."""
         self._excused: dict[tuple[PartitionKey, int], int] = {}
+        self._away: set[int] = set()
+        """Brokers whose disks come back as they were, whatever a registration that was under way said meanwhile."""
         """Replicas whose disk was lost, with their broker epoch: they need not hold anything until they have registered
         anew and left the ISR. One outside it may still join: its last fetch before the loss may be under way."""
 
@@ -273,19 +275,22 @@ class PartitionInvariants:
     def _is_excused(self, known: PartitionRegistration, member: int) -> bool:
         """In the ELR only until it registers anew: its registration says that it has nothing."""
         broker_epoch = self._excused.get((known.key, member))
-        if broker_epoch is None or member in known.isr:
+        if broker_epoch is None or member in known.isr or member in self._away:
             return broker_epoch is not None
         broker = self.metadata.newest.brokers.get(member)
         return broker is not None and broker.broker_epoch == broker_epoch
 
-    def excuse(self, broker_id: int) -> None:
+    def excuse(self, broker_id: int, *, comes_back: bool = False) -> None:
         newest = self.metadata.newest
+        if comes_back:
+            self._away.add(broker_id)
         for topic in newest.topics_by_name.values():
             for partition in topic.partitions.values():
                 if broker_id in partition.replicas:
                     self._excused[partition.key, broker_id] = newest.brokers[broker_id].broker_epoch
 
     def excuse_no_more(self, broker_id: int) -> None:
+        self._away.discard(broker_id)
         self._excused = {pair: epoch for pair, epoch in self._excused.items() if pair[1] != broker_id}
 
     def has_excused(self) -> bool:
