@@ -31,6 +31,9 @@ WAIT_MS_MAX = 1_000
 WAITING_MAX = 1_000
 """Requests that wait at a time; each holds its bytes."""
 WAITING_OF_PARTY = 100
+SLOW_MS = 5_000
+"""After a wait of WAIT_MS_MAX in vain nobody waits for so long: while thousands of logs are made, requests for some of
+them would hold up the other partitions of their clients again and again."""
 
 ReadEnd = Callable[[int], Awaitable[int]]
 """The committed end of the metadata, by the quorum's leader, within so many ms; ApiError without an answer."""
@@ -58,13 +61,14 @@ class ArrivalWaits:
         self._news = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
         self._is_closed = False
+        self._slow_until_ms = 0
 
     def begin(self, caller: Caller, named: Named, /) -> Awaitable[None] | None:
         image, hosted = self._image(), self._hosted
         unsettled = [
             one for one in named.partitions if standing_of(one, image, hosted) is not PartitionStanding.SETTLED
         ]
-        if not unsettled or self._is_closed:
+        if not unsettled or self._is_closed or self._clock.now_ms() < self._slow_until_ms:
             return None
         wait_ms = WAIT_MS_MAX if named.timeout_ms is None else min(named.timeout_ms, WAIT_MS_MAX)
         party = party_of(caller)
@@ -107,7 +111,8 @@ class ArrivalWaits:
                     else:
                         await self._news.wait()
         except TimeoutError:
-            pass  # the answer says what is missing
+            if wait_ms >= WAIT_MS_MAX:  # the answer says what is missing
+                self._slow_until_ms = self._clock.now_ms() + SLOW_MS
         finally:
             self._total -= 1
             self._waiting[party] -= 1

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from broker.apis.arrivals import arrival_waits
-from broker.apis.arrivals.arrival_waits import WAIT_MS_MAX, WAITING_OF_PARTY, ArrivalWaits
+from broker.apis.arrivals.arrival_waits import SLOW_MS, WAIT_MS_MAX, WAITING_OF_PARTY, ArrivalWaits
 from broker.network.named_partitions import Named, NamedPartition
 from broker.network.request_channel import Caller
 from broker.replication.hosting.hosted_partitions import HostedPartitions
@@ -121,9 +121,23 @@ def test_no_request_waits_longer_than_the_bound_or_than_its_own_timeout() -> Non
         began = loop.time()
         await stage.ask(timeout_ms=200)
         assert round((loop.time() - began) * 1000) == 200
+        assert stage.begin(timeout_ms=0) is None
         await stage.ask(timeout_ms=60_000)
         assert round((loop.time() - began) * 1000) == 200 + WAIT_MS_MAX
-        assert stage.begin(timeout_ms=0) is None
+
+    run(test)
+
+
+def test_after_a_wait_in_vain_nobody_waits_for_a_while() -> None:
+    async def test() -> None:
+        stage = Stage()
+        stage.end_offset = 99
+        await stage.ask()
+        assert stage.begin() is None and stage.begin(caller=OTHER) is None
+        await asyncio.sleep(SLOW_MS / 1000)
+        stage.end_offset = 5
+        await stage.ask()
+        assert stage.reads == 2
 
     run(test)
 
