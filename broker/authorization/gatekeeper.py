@@ -149,6 +149,9 @@ class Gatekeeper:
     def may(self, caller: Caller, operation: Operation, resource: ResourceType, name: str) -> bool:
         return self._rights(caller).allows(operation, resource, name)
 
+    def may_any(self, caller: Caller, operation: Operation, resource: ResourceType) -> bool:
+        return self._rights(caller).allows_any(operation, resource)
+
     def refusal(
         self, caller: Caller, api: str, operation: Operation, resource: ResourceType, name: str
     ) -> ApiError | None:

@@ -20,7 +20,7 @@ from broker.grpc.gate import Gate
 from broker.grpc.handlers import Call
 from broker.grpc.unread_answers import FREE_BYTES
 from broker.network.answer_turns import needs_room
-from broker.network.connection_loop import Quotas
+from broker.network.connection_loop import Prepare, Quotas
 from broker.network.parties import party_of
 from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import RequestMemory
@@ -56,11 +56,18 @@ class _OneShot:
 
 
 def client_calls(
-    channel: RequestChannel, gate: Gate, quotas: Quotas | None = None, memory: RequestMemory | None = None
+    channel: RequestChannel,
+    gate: Gate,
+    quotas: Quotas | None = None,
+    memory: RequestMemory | None = None,
+    prepare: Prepare = lambda request: None,
 ) -> dict[Api[Any, Any], Call]:
-    """Every API that clients call, at the listener of the gate. `memory`: where their answers count."""
+    """Every API that clients call, at the listener of the gate. `memory`: where their answers count. `prepare`: see
+    connection_loop.py."""
     apis = [api for api in APIS.values() if api.kind.at_broker and api.kind is not ApiKind.STREAM]
-    return {api: _call(api, channel, gate, quotas, None if api.before_authentication else memory) for api in apis}
+    return {
+        api: _call(api, channel, gate, quotas, None if api.before_authentication else memory, prepare) for api in apis
+    }
 
 
 def broker_calls(channel: RequestChannel, gate: Gate) -> dict[Api[Any, Any], Call]:
@@ -74,6 +81,7 @@ def _call(
     gate: Gate,
     quotas: Quotas | None = None,
     memory: RequestMemory | None = None,
+    prepare: Prepare = lambda request: None,
     *,
     is_clients: bool = True,
 ) -> Call:
@@ -94,6 +102,8 @@ def _call(
         if quotas is not None and quotas.is_active and (owed_ms := quotas.owed(request, channel.now_ns())):
             await asyncio.sleep(_held_ms(body, owed_ms) / 1_000)  # it has no connection that could be left unread
         try:
+            if (preparing := prepare(request)) is not None:
+                await preparing
             await channel.send(request)
             await sink.wait()
         except asyncio.CancelledError:  # the client gave the call up, or left: nobody waits for the answer

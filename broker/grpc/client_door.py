@@ -137,7 +137,7 @@ class BrokerDoor:
         prepare: Prepare = lambda request: None,
     ) -> None:
         """`new_session` makes the session of a fetch stream of a party. `prepare`: see connection_loop.py."""
-        self._channel, self._gate, self._prepare = channel, gate, prepare
+        self._channel, self._gate, self.prepare = channel, gate, prepare
         self.busy = channel.busy.network
         self._new_session = new_session
         self._limits = limits
@@ -205,7 +205,7 @@ class BrokerDoor:
             _StreamWire(kind, limits.decoders.of(kind.api), self._gate, caller),
             limits.requests if kind.is_clients else limits.node_requests,
             kind.pipelined_max,
-            self._prepare,
+            self.prepare,
             session,
             limits.clients if kind.is_clients else None,
             quotas=limits.quotas if kind.is_clients else None,

@@ -206,7 +206,7 @@ class ServesCalls(Protocol):
 def add_client_apis(server: ServesCalls, served: ServedListener, channel: RequestChannel) -> None:
     """Adds the calls and streams of a listener for clients."""
     held = served.held
-    calls = client_calls(channel, served.gate, held.quotas, held.requests)
+    calls = client_calls(channel, served.gate, held.quotas, held.requests, served.door.prepare)
     busy, caller_of = served.door.busy, served.gate.caller
     parts = calls, served.door.streams, held.decoders, held.requests, busy, caller_of
     server.add(BROKER_SERVICE, *parts, log_ins=held.log_ins, delivered=served.gate.heard.delivered)

@@ -22,6 +22,7 @@ from broker.network.client_names import ClientNames
 from broker.network.connection_loop import Prepare, Quotas
 from broker.network.failed_requests import FailedRequests, FailRequest
 from broker.network.fetcher_session import NewSession
+from broker.network.named_partitions import Arrivals
 from broker.network.named_sessions import NamedSessions, no_named_sessions
 from broker.network.request_channel import Caller, RequestChannel
 from broker.network.request_memory import RequestMemory
@@ -37,6 +38,10 @@ class Permissions(Protocol):
     """Judges callers: for what a door looks up by itself, and tells without asking the node."""
 
     def may(self, caller: Caller, operation: Operation, resource: ResourceType, name: str, /) -> bool: ...
+
+    def may_any(self, caller: Caller, operation: Operation, resource: ResourceType, /) -> bool:
+        """True if the caller may do this with some resource of the type."""
+        ...
 
     def refusal(
         self, caller: Caller, api: str, operation: Operation, resource: ResourceType, name: str, /
@@ -80,6 +85,8 @@ class BrokerService:
     address_quotas: AddressQuotas | None = None
     permissions: Permissions | None = None
     """None without an authorizer: everybody may do everything."""
+    arrivals: Arrivals | None = None
+    """None: no request waits for partitions that this broker does not have yet."""
     requests_before_log_in: RequestMemory = field(default_factory=RequestMemory.before_log_in)
     """Requests of connections that have still to log in, at all listeners."""
 

@@ -88,7 +88,6 @@ class BrokerParts:
         self.verifier, self.transactions = replication.verifier, replication.transactions
         upkeep = schedule_upkeep(config, environment, log_manager, disks, self.replicas)
         self.upkeep, self.disk_rooms, self.stable_offsets = upkeep
-
         requests = make_request_path(config, environment, busy, quorum, replication, meters.request_sent, on_fatal)
         self.channel, self.io_threads, self.converter = requests.channel, requests.io_threads, requests.converter
         self.request_memory, self.answer_memory = requests.request_memory, requests.answer_memory
@@ -119,7 +118,8 @@ class BrokerParts:
         )
         stands_on = replication, *upkeep[1:], requests, self.producer_ids, self.lifecycle, failures, disks.wall_clock
         self._apis = make_apis(config, environment, quorum, log_manager, dynamic, *stands_on)
-        self.quotas, self.gatekeeper, fail = requests.quotas, requests.gatekeeper, requests.failed_requests.fail
+        self.quotas, self.gatekeeper, self.arrivals = requests.quotas, requests.gatekeeper, requests.arrivals
+        fail = requests.failed_requests.fail
         self.dispatcher = Dispatcher(self.channel, self._apis.router.handle, fail, environment.probe)
 
     # -- start and stop, in order --------------------------------------------------------------------------------------
@@ -178,6 +178,7 @@ class BrokerParts:
         await self.transactions.stop()  # BEFORE the doors close, as the groups
         await self.groups.stop()  # BEFORE the doors close: requests that wait are answered
         await self.verifier.stop()
+        await self.arrivals.close()
         await self.listeners.stop()
         self.converter.close()
         self.authentication.logins.close()

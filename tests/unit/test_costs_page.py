@@ -159,6 +159,15 @@ HELD_BY = {
         UNIT + "apis/test_list_offsets.py::"
         "test_batches_that_no_look_up_can_decode_write_one_line_for_a_partition_now_and_then",
     ),
+    "requests that name a topic which this broker does not have yet, and wait for it": (
+        UNIT + "apis/arrivals/test_arrival_waits.py::"
+        "test_a_party_has_so_many_requests_that_wait_and_the_broker_a_limit_for_all",
+        UNIT + "apis/arrivals/test_arrival_waits.py::"
+        "test_no_request_waits_longer_than_the_bound_or_than_its_own_timeout",
+        UNIT + "apis/arrivals/test_arrival_waits.py::"
+        "test_a_caller_without_the_right_never_waits_and_an_id_is_waited_for_only_with_a_right_to_some_topic",
+        UNIT + "apis/arrivals/test_arrival.py::test_a_party_waits_for_so_many_reads_in_a_second_and_others_for_theirs",
+    ),
     "headers that a fetch walks over, where `index.interval.bytes` is large": (
         LOOK_UPS + "test_the_event_loop_walks_over_so_many_headers_and_no_more",
     ),

@@ -14,6 +14,7 @@ from broker.kafka.connection.element_room import ElementBudgets, ElementRoom
 from broker.kafka.connection.frame_connection import Frame, FrameConnection
 from broker.kafka.connection.kafka_wire import KafkaWire, RequestCounts, UnservedApiError
 from broker.kafka.connection.login import KafkaLogin
+from broker.kafka.connection.named_partitions import arrivals_of
 from broker.kafka.connection.plan_run import PlanDriver
 from broker.kafka.plan import ConnectionEnds, ConnectionMemory
 from broker.network.connection_loop import ConnectionLoop
@@ -79,7 +80,7 @@ class ServedConnection:
             self._wire,
             service.client_requests if self._login is None else service.requests_before_log_in,
             PIPELINED_MAX,
-            lambda request: None,
+            arrivals_of(service.arrivals, service.image),
             names=service.names,
             way=driver,
             quotas=service.quotas,

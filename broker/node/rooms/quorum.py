@@ -25,7 +25,7 @@ from broker.quorum.metadata_log import METADATA_PARTITION
 from metadata.image import MetadataImage
 from penstock.errors import InvariantViolation, NotControllerError
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo, QuorumReplicaInfo
-from penstock.types import Endpoint, LeaderHint
+from penstock.types import NO_LEADER, Endpoint, LeaderHint
 from raft.driver.driver import FAREWELL_MS
 from raft.driver.protocols import LoadedSnapshot
 from raft.statistics import ReplicaDescription
@@ -141,6 +141,14 @@ class QuorumParts:
                 f"node {self._config.node_id} does not lead the quorum", leader=LeaderHint(leader_id, epoch)
             )
         return self._quorum_view(only_own=False)
+
+    async def committed_end(self, timeout_ms: int) -> int:
+        """The end of the committed metadata, as the quorum's leader knows it; ApiError if it does not answer in time,
+        and at once where no leader is known."""
+        if self.leader_id == NO_LEADER:
+            raise NotControllerError("the quorum has no leader")
+        found: QuorumInfo = await self.channel.call(DescribeQuorumRequest(), timeout_ms)
+        return found.high_watermark
 
     def own_view(self) -> QuorumInfo:
         """The quorum as this node sees it."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from broker.apis.arrivals.arrival_waits import ArrivalWaits
 from broker.apis.fetch_sessions.fetch_session import FetchSession, SessionMemory
 from broker.apis.producing.produce_conversion import ProduceConverter, threads_for
 from broker.audit.audit_log import AuditLog
@@ -51,6 +52,7 @@ class RequestPath:
     failed_requests: FailedRequests
     io_threads: IoThreads
     converter: ProduceConverter
+    arrivals: ArrivalWaits
     request_memory: RequestMemory
     log_in_memory: RequestMemory
     answer_memory: MemoryBudget
@@ -103,6 +105,7 @@ def make_request_path(
         return quorum.loader.image
 
     gatekeeper = make_gatekeeper(config, image, audit)
+    arrivals = _arrivals(environment, quorum, replication, gatekeeper)
     converter = _converter(config, environment, replication, gatekeeper)
     authentication = make_authentication(config, environment, image, connections_max, audit)
     service = BrokerService(
@@ -125,11 +128,29 @@ def make_request_path(
         quotas=quotas,
         address_quotas=quotas.clients,
         permissions=gatekeeper,
+        arrivals=arrivals,
         requests_before_log_in=log_in_memory,
     )
     memories = request_memory, log_in_memory, answer_memory, session_memory, named_sessions
     checks = authentication, environment.doors.broker(config, service), gatekeeper, quotas
-    return RequestPath(channel, failed, io_threads, converter, *memories, *checks, audit=audit)
+    return RequestPath(channel, failed, io_threads, converter, arrivals, *memories, *checks, audit=audit)
+
+
+def _arrivals(
+    environment: Environment, quorum: QuorumParts, replication: Replication, gatekeeper: Gatekeeper | None
+) -> ArrivalWaits:
+    hosted, raft, loader = replication.replicas.hosted, quorum.raft, quorum.loader
+    arrivals = ArrivalWaits(
+        lambda: loader.image,
+        hosted,
+        lambda: raft.high_watermark,
+        quorum.committed_end,
+        environment.clock,
+        gatekeeper,
+    )
+    hosted.subscribe(arrivals.news)
+    loader.subscribe(lambda delta, image: arrivals.news())  # AFTER the replicas have taken their roles of it
+    return arrivals
 
 
 def _converter(

@@ -6,6 +6,7 @@ states; partition_opener.py gives replicas their partitions, replica_roles.py th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from broker.replication.hosting.replica_states import HostingState, Replica
@@ -34,6 +35,16 @@ class HostedPartitions:
         self._replicas: dict[TopicPartition, Replica] = {}
         self._partitions: dict[TopicPartition, Partition] = {}
         """The partitions of those replicas that have one; the replicas alone change it."""
+        self._subscribers: list[Callable[[], None]] = []
+
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Calls `changed` whenever a replica goes into another state, at the beginning of that: it takes its partition
+        or its role afterwards, in the same turn of the loop."""
+        self._subscribers.append(changed)
+
+    def _changed(self) -> None:
+        for changed in self._subscribers:
+            changed()
 
     # -- partitions ----------------------------------------------------------------------------------------------------
 
@@ -72,7 +83,7 @@ class HostedPartitions:
         """The replica; it is in the table from now on."""
         replica = self._replicas.get(key)
         if replica is None:
-            replica = self._replicas[key] = Replica(key, self._partitions)
+            replica = self._replicas[key] = Replica(key, self._partitions, self._changed)
         return replica
 
     def state(self, key: TopicPartition) -> HostingState:

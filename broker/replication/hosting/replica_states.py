@@ -139,11 +139,17 @@ class LostReplica:
 class Replica:
     """See the module. On the event loop; its properties may be read in any thread."""
 
-    __slots__ = ("_held", "_lost", "_partitions", "_postponed", "_state", "assignment", "key", "moved", "rebuilds",
-                 "starts_empty")  # fmt: skip
+    __slots__ = ("_changed", "_held", "_lost", "_partitions", "_postponed", "_state", "assignment", "key", "moved",
+                 "rebuilds", "starts_empty")  # fmt: skip
 
-    def __init__(self, key: TopicPartition, partitions: dict[TopicPartition, Partition] | None = None) -> None:
-        """`partitions` are those that are hosted here; the replica alone puts its own there, and takes it out."""
+    def __init__(
+        self,
+        key: TopicPartition,
+        partitions: dict[TopicPartition, Partition] | None = None,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`partitions` are those that are hosted here; the replica alone puts its own there, and takes it out.
+        `changed` is called with each event."""
         self.key = key
         self.assignment: Assignment | None = None
         """The newest metadata; None if this broker should host no replica."""
@@ -153,7 +159,7 @@ class Replica:
         """An empty log loses nothing: the partition is new, or its damaged log was set aside."""
         self.rebuilds = 0
         """How often its log was set aside for a new one, since the start."""
-        self._state = HostingState.ABSENT
+        self._state, self._changed = HostingState.ABSENT, changed
         self._partitions = partitions if partitions is not None else {}
         self._lost: LostReplica | None = None
         self._held: ApiError | None = None
@@ -182,6 +188,7 @@ class Replica:
         if after is None:
             raise InvariantViolation(f"{self.key} is {self._state.value}, and cannot {event.name.lower()}")
         self._state = after
+        self._changed()
 
     # -- its log -------------------------------------------------------------------------------------------------------
 

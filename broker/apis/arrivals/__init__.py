@@ -1,0 +1,1 @@
+"""Short waits for partitions that other nodes know before this one."""

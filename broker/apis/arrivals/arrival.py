@@ -1,0 +1,155 @@
+"""Decides how long a request waits for partitions that have not arrived at this broker yet. Pure.
+
+A client that created a topic by another node, or was told of a new leader there, may be ahead of the leader. This is
+evidence that the partition may arrive, and the end of the wait for it:
+
+    the topic, its id, the partition, or     the metadata may be newer than ours. The quorum's leader is asked once for
+    the client's leader epoch is unknown     the end of what is committed. When that is applied here, the metadata is at
+                                             least as new as when the request came: what is unknown then does not exist,
+                                             and the request is answered as ever.
+    another broker leads it                  our own end of the committed metadata, if it is not applied yet. A client
+                                             with old metadata is the usual case, so the quorum's leader is not asked.
+    this broker leads it, its log is opened  nothing else: it waits for the log. A log that could not be opened is lost,
+                                             and is answered at once.
+
+So a wrong name costs one round trip to the quorum's leader, and no time-out. `CommittedEnds` limits those: one is under
+way at a time, a party waits for READS_OF_PARTY of them in a second, and nobody does for a while after one has failed. A
+leader of the quorum that was deposed, or has just begun, may tell of an older end: the request then gets the answer
+that it would have got without the wait. Not here: who may wait (arrival_waits.py), and the answers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from enum import Enum
+
+from broker.network.named_partitions import NamedPartition
+from broker.replication.hosting.hosted_partitions import HostedPartitions
+from broker.replication.hosting.replica_states import TO_CREATE
+from metadata.image import MetadataImage
+from penstock.types import TopicPartition
+
+READ_FAILED_MS = 5_000
+"""After a read that failed nobody waits for another one for so long: a broker that is cut off answers at once."""
+READS_OF_PARTY = 100
+"""Requests of one party that wait for a read in a second: a loop over wrong names is held up by no more."""
+READ_WINDOW_MS = 1_000
+
+
+class PartitionStanding(Enum):
+    """The state of one partition at this broker, as far as waiting goes."""
+
+    SETTLED = "it is here, or will not be"
+    OPENING = "this broker leads it, and its log is still to be opened"
+    ELSEWHERE = "another broker leads it, or none"
+    UNSEEN = "the metadata of this broker does not have it, or not the client's epoch"
+
+
+def standing_of(named: NamedPartition, image: MetadataImage, hosted: HostedPartitions) -> PartitionStanding:
+    topic = image.topics_by_id.get(named.topic_id) if named.topic_id else image.topics_by_name.get(named.topic)
+    state = None if topic is None else topic.partitions.get(named.partition)
+    if topic is None or state is None or named.leader_epoch > state.leader_epoch:
+        return PartitionStanding.UNSEEN
+    if state.leader_id != hosted.broker_id:
+        return PartitionStanding.ELSEWHERE
+    key = TopicPartition(topic.name, named.partition)
+    partition = hosted.find(key)
+    if partition is not None and partition.topic_id == topic.topic_id:
+        return PartitionStanding.SETTLED
+    replica = hosted.replica(key)
+    is_opening = replica is not None and replica.lost is None and replica.state in TO_CREATE
+    return PartitionStanding.OPENING if is_opening else PartitionStanding.SETTLED
+
+
+class WaitStep(Enum):
+    """The next need of a request that waits."""
+
+    DONE = "nothing: the request may be looked at"
+    READ = "the committed end, by the quorum's leader"
+    NEWS = "newer metadata, or the news that a log is open"
+
+
+class AwaitedPartitions:
+    """The wait of one request."""
+
+    __slots__ = ("_end_offset", "_has_asked", "_left")
+
+    def __init__(self, named: Iterable[NamedPartition]) -> None:
+        self._left = deque(named)
+        self._has_asked = False
+        self._end_offset = 0
+
+    def step(
+        self, standing: Callable[[NamedPartition], PartitionStanding], applied_end_offset: int, known_end_offset: int
+    ) -> WaitStep:
+        """`known_end_offset` is the end of what this broker knows to be committed, and `applied_end_offset` that of its
+        image. A partition that is settled once is not looked at again."""
+        while self._left:
+            found = standing(self._left[0])
+            if found is PartitionStanding.OPENING:
+                return WaitStep.NEWS
+            if found is PartitionStanding.UNSEEN:
+                if not self._has_asked:
+                    return WaitStep.READ
+                if applied_end_offset < self._end_offset:
+                    return WaitStep.NEWS
+            elif found is PartitionStanding.ELSEWHERE and applied_end_offset < known_end_offset:
+                return WaitStep.NEWS
+            self._left.popleft()
+        return WaitStep.DONE
+
+    def read(self, end_offset: int | None) -> None:
+        """The committed end at some time since the request came; None if it could not be read."""
+        self._has_asked, self._end_offset = True, end_offset or 0
+
+    def __repr__(self) -> str:
+        return f"AwaitedPartitions({len(self._left)} left, committed end {self._end_offset})"
+
+
+class CommittedEnds:
+    """The reads of the committed end: one at a time for the whole broker, each for all that asked before it began.
+
+    A read that was under way when a request came may be older than what its client knows, so the request gets the
+    next one.
+    """
+
+    def __init__(self) -> None:
+        self.end_offset: int | None = None
+        """The newest one; None after a read that failed."""
+        self._begun = self._ended = self._wanted = 0
+        self._not_before_ms = self._window_ms = 0
+        self._of_party: Counter[str] = Counter()
+
+    def ask(self, party: str, now_ms: int) -> int | None:
+        """The number of the read to wait for; None if there is none for this party now."""
+        if now_ms < self._not_before_ms:
+            return None
+        if now_ms - self._window_ms >= READ_WINDOW_MS:
+            self._window_ms = now_ms
+            self._of_party.clear()
+        if self._of_party[party] >= READS_OF_PARTY:
+            return None
+        self._of_party[party] += 1
+        self._wanted = self._begun + 1
+        return self._wanted
+
+    def begin(self) -> bool:
+        """True if a read begins now; then `ended` must be called."""
+        if self._begun > self._ended or self._wanted <= self._begun:
+            return False
+        self._begun += 1
+        return True
+
+    def ended(self, end_offset: int | None, now_ms: int) -> None:
+        """None: the read failed, and those who wait for the next one wait no more."""
+        self.end_offset, self._ended = end_offset, self._begun
+        if end_offset is None:
+            self._begun = self._ended = max(self._begun, self._wanted)
+            self._not_before_ms = now_ms + READ_FAILED_MS
+
+    def has(self, number: int) -> bool:
+        return self._ended >= number
+
+    def __repr__(self) -> str:
+        return f"CommittedEnds({self._ended} of {self._wanted} reads, {self.end_offset})"

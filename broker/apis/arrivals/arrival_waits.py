@@ -1,0 +1,156 @@
+"""Holds requests for partitions that have not arrived at this broker yet, for a second at most each. Driver.
+
+    connection ── names partitions ──► all settled? ──► goes on at once
+                                       some are not ──► waits for metadata and logs (arrival.py) ──► goes on
+
+Only the connection of the request waits; its later requests come after it, in order. Rights come first: a topic that
+the caller may not use is never waited for, nor an id by a caller that may use no topic. The requests that wait are
+limited, for a party and for the broker; others go on at once, to the answer that they would have got without the wait.
+Nobody waits when the node stops. Not here: the end of a wait (arrival.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from broker.apis.arrivals.arrival import AwaitedPartitions, CommittedEnds, PartitionStanding, WaitStep, standing_of
+from broker.network.doors import Permissions
+from broker.network.named_partitions import Named, NamedPartition
+from broker.network.parties import party_of
+from broker.network.request_channel import Caller
+from broker.replication.hosting.hosted_partitions import HostedPartitions
+from metadata.image import MetadataImage
+from penstock.clock import Clock
+from penstock.errors import ApiError
+from penstock.messages.security.acls import Operation, ResourceType
+
+WAIT_MS_MAX = 1_000
+"""Metadata arrives in some milliseconds, and a log is made in some more. Clients wait longer for an answer."""
+WAITING_MAX = 1_000
+"""Requests that wait at a time; each holds its bytes."""
+WAITING_OF_PARTY = 100
+SLOW_MS = 5_000
+"""After a wait of WAIT_MS_MAX in vain nobody waits for so long: while thousands of logs are made, requests for some of
+them would hold up the other partitions of their clients again and again."""
+
+ReadEnd = Callable[[int], Awaitable[int]]
+"""The committed end of the metadata, by the quorum's leader, within so many ms; ApiError without an answer."""
+
+
+class ArrivalWaits:
+    """`Arrivals` (network/named_partitions.py) of one broker, on the event loop."""
+
+    def __init__(
+        self,
+        image: Callable[[], MetadataImage],
+        hosted: HostedPartitions,
+        known_end_offset: Callable[[], int],
+        read_end: ReadEnd,
+        clock: Clock,
+        permissions: Permissions | None,
+    ) -> None:
+        """`known_end_offset` is that of the committed metadata as far as this node knows. `news` must be called
+        whenever the image, or a replica, has changed."""
+        self._image, self._hosted, self._known_end_offset = image, hosted, known_end_offset
+        self._read_end, self._clock, self._permissions = read_end, clock, permissions
+        self._ends = CommittedEnds()
+        self._waiting: Counter[str] = Counter()
+        self._total = 0
+        self._news = asyncio.Event()
+        self._reading: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self._slow_until_ms = 0
+
+    def begin(self, caller: Caller, named: Named, /) -> Awaitable[None] | None:
+        image, hosted = self._image(), self._hosted
+        unsettled = [
+            one for one in named.partitions if standing_of(one, image, hosted) is not PartitionStanding.SETTLED
+        ]
+        if not unsettled or self._is_closed or self._clock.now_ms() < self._slow_until_ms:
+            return None
+        wait_ms = WAIT_MS_MAX if named.timeout_ms is None else min(named.timeout_ms, WAIT_MS_MAX)
+        party = party_of(caller)
+        if wait_ms <= 0 or self._total >= WAITING_MAX or self._waiting[party] >= WAITING_OF_PARTY:
+            return None
+        arrival = AwaitedPartitions(self._allowed(caller, named.operation, unsettled))
+        return None if self._step(arrival) is WaitStep.DONE else self._wait(arrival, party, wait_ms)
+
+    def news(self) -> None:
+        """The image has changed, or a replica: those who wait look again, after all of it is done."""
+        if self._total:
+            self._news.set()
+            self._news = asyncio.Event()
+
+    def _allowed(self, caller: Caller, operation: Operation, named: list[NamedPartition]) -> list[NamedPartition]:
+        """The partitions for which the caller may wait."""
+        permissions = self._permissions
+        if permissions is None:
+            return named
+        may: dict[str, bool] = {}
+        for topic in {one.topic for one in named}:
+            if topic:
+                may[topic] = permissions.may(caller, operation, ResourceType.TOPIC, topic)
+            else:
+                may[topic] = permissions.may_any(caller, operation, ResourceType.TOPIC)
+        return [one for one in named if may[one.topic]]
+
+    def _step(self, arrival: AwaitedPartitions) -> WaitStep:
+        image, hosted = self._image(), self._hosted
+        return arrival.step(lambda one: standing_of(one, image, hosted), image.offset + 1, self._known_end_offset())
+
+    async def _wait(self, arrival: AwaitedPartitions, party: str, wait_ms: int) -> None:
+        self._waiting[party] += 1
+        self._total += 1
+        try:
+            async with asyncio.timeout(wait_ms / 1_000):
+                while not self._is_closed and (step := self._step(arrival)) is not WaitStep.DONE:
+                    if step is WaitStep.READ:
+                        arrival.read(await self._committed_end(party))
+                    else:
+                        await self._news.wait()
+        except TimeoutError:
+            if wait_ms >= WAIT_MS_MAX:  # the answer says what is missing
+                self._slow_until_ms = self._clock.now_ms() + SLOW_MS
+        finally:
+            self._total -= 1
+            self._waiting[party] -= 1
+            if not self._waiting[party]:
+                del self._waiting[party]
+
+    async def _committed_end(self, party: str) -> int | None:
+        """None if it cannot be known now."""
+        number = self._ends.ask(party, self._clock.now_ms())
+        if number is None:
+            return None
+        self._begin_read()
+        while not self._ends.has(number) and not self._is_closed:
+            await self._news.wait()
+        return self._ends.end_offset
+
+    def _begin_read(self) -> None:
+        if not self._is_closed and self._ends.begin():
+            self._reading = asyncio.create_task(self._read(), name="committed-end")
+
+    async def _read(self) -> None:
+        end_offset = None
+        try:
+            end_offset = await self._read_end(WAIT_MS_MAX)
+        except ApiError:
+            pass  # those who wait go on with what is known here
+        finally:
+            self._ends.ended(end_offset, self._clock.now_ms())
+            self.news()
+        self._begin_read()
+
+    async def close(self) -> None:
+        """Nobody waits from now on."""
+        self._is_closed = True
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        self.news()
+
+    def __repr__(self) -> str:
+        return f"ArrivalWaits({self._total} of {len(self._waiting)} parties wait, {self._ends!r})"

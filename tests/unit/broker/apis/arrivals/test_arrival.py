@@ -1,0 +1,144 @@
+"""Promises of the wait for a partition that this broker does not have yet: by what evidence, and until when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from broker.apis.arrivals.arrival import (
+    READ_FAILED_MS,
+    READ_WINDOW_MS,
+    READS_OF_PARTY,
+    AwaitedPartitions,
+    CommittedEnds,
+    PartitionStanding,
+    WaitStep,
+    standing_of,
+)
+from broker.network.named_partitions import NamedPartition
+from broker.replication.hosting.hosted_partitions import HostedPartitions
+from broker.replication.hosting.replica_states import LostReplica
+from metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
+from metadata.registrations import PartitionRegistration
+from tests.support.partitions import PARTITION, TOPIC_ID, make_partition, state
+
+ONE, TWO = NamedPartition("t", TOPIC_ID, 0), NamedPartition("u", "", 0)
+
+
+def image(registration: PartitionRegistration) -> MetadataImage:
+    topic = TopicImage("t", TOPIC_ID, {0: registration})
+    return replace(EMPTY_IMAGE, topics_by_id={TOPIC_ID: topic}, topics_by_name={"t": topic})
+
+
+def hosted(broker_id: int = 1) -> HostedPartitions:
+    return HostedPartitions(broker_id)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        NamedPartition("other", "", 0),
+        NamedPartition("", "other-id", 0),
+        NamedPartition("t", "other-id", 0),
+        NamedPartition("t", "", 1),
+        NamedPartition("t", "", 0, leader_epoch=6),
+    ],
+)
+def test_a_topic_an_id_a_number_or_an_epoch_that_the_metadata_lacks_is_unseen(named: NamedPartition) -> None:
+    assert standing_of(named, image(state(leader_epoch=5)), hosted()) is PartitionStanding.UNSEEN
+
+
+def test_a_partition_that_this_broker_leads_is_opening_until_its_log_is_there_or_lost(tmp_path: Path) -> None:
+    known, table = image(state(leader_id=1)), hosted()
+    assert standing_of(ONE, known, hosted(2)) is PartitionStanding.ELSEWHERE
+    replica = table.known(PARTITION)
+    replica.queue(starts_empty=True)
+    replica.create()
+    assert standing_of(ONE, known, table) is PartitionStanding.OPENING
+    replica.lack_log(LostReplica(OSError("EIO"), 1), starts_empty=True)
+    assert standing_of(ONE, known, table) is PartitionStanding.SETTLED, "KAFKA_STORAGE_ERROR at once"
+    replica.queue(starts_empty=True)
+    assert standing_of(ONE, known, table) is PartitionStanding.SETTLED, "it is tried again, and is still lost"
+    replica.open(make_partition(tmp_path))
+    assert standing_of(ONE, known, table) is PartitionStanding.SETTLED
+
+
+def test_a_replica_tells_of_each_of_its_states() -> None:
+    table, told = hosted(), list[int]()
+    table.subscribe(lambda: told.append(1))
+    replica = table.known(PARTITION)
+    replica.queue(starts_empty=True)
+    replica.create()
+    assert len(told) == 2
+
+
+def test_an_unknown_topic_costs_one_read_and_ends_when_the_metadata_read_is_applied() -> None:
+    arrival = AwaitedPartitions([ONE, TWO])
+    assert arrival.step(lambda _: PartitionStanding.UNSEEN, 10, 10) is WaitStep.READ
+    arrival.read(12)
+    assert arrival.step(lambda _: PartitionStanding.UNSEEN, 11, 11) is WaitStep.NEWS
+    assert arrival.step(lambda _: PartitionStanding.UNSEEN, 12, 12) is WaitStep.DONE, "neither exists"
+
+
+def test_a_topic_that_does_not_exist_waits_for_nothing_where_the_metadata_is_up_to_date() -> None:
+    arrival = AwaitedPartitions([ONE])
+    assert arrival.step(lambda _: PartitionStanding.UNSEEN, 12, 12) is WaitStep.READ
+    arrival.read(12)
+    assert arrival.step(lambda _: PartitionStanding.UNSEEN, 12, 12) is WaitStep.DONE
+
+
+def test_without_an_answer_of_the_quorum_nothing_is_waited_for() -> None:
+    arrival = AwaitedPartitions([ONE])
+    assert arrival.step(lambda _: PartitionStanding.UNSEEN, 5, 9) is WaitStep.READ
+    arrival.read(None)
+    assert arrival.step(lambda _: PartitionStanding.UNSEEN, 5, 9) is WaitStep.DONE
+
+
+def test_a_partition_led_elsewhere_waits_only_for_what_is_known_here_to_be_committed() -> None:
+    arrival = AwaitedPartitions([ONE])
+    assert arrival.step(lambda _: PartitionStanding.ELSEWHERE, 8, 9) is WaitStep.NEWS
+    assert arrival.step(lambda _: PartitionStanding.ELSEWHERE, 9, 9) is WaitStep.DONE
+
+
+def test_a_log_that_is_being_opened_is_waited_for_after_the_metadata() -> None:
+    standing = {ONE: PartitionStanding.UNSEEN}
+    arrival = AwaitedPartitions([ONE])
+    assert arrival.step(standing.__getitem__, 8, 8) is WaitStep.READ
+    arrival.read(9)
+    standing[ONE] = PartitionStanding.OPENING
+    assert arrival.step(standing.__getitem__, 9, 9) is WaitStep.NEWS
+    standing[ONE] = PartitionStanding.SETTLED
+    assert arrival.step(standing.__getitem__, 9, 9) is WaitStep.DONE
+
+
+def test_requests_share_a_read_and_one_that_came_during_a_read_gets_the_next() -> None:
+    ends = CommittedEnds()
+    assert ends.ask("a", 0) == ends.ask("b", 0) == 1
+    assert ends.begin() and not ends.begin(), "one at a time"
+    assert ends.ask("c", 0) == 2
+    ends.ended(7, 1)
+    assert ends.has(1) and not ends.has(2) and ends.end_offset == 7
+    assert ends.begin()
+    ends.ended(8, 2)
+    assert ends.has(2) and not ends.begin(), "nobody wants another one"
+
+
+def test_after_a_read_that_failed_nobody_waits_for_one_for_a_while() -> None:
+    ends = CommittedEnds()
+    ends.ask("a", 0)
+    ends.begin()
+    ends.ask("b", 0)
+    ends.ended(None, 100)
+    assert ends.has(2) and ends.end_offset is None and not ends.begin(), "b goes on without"
+    assert ends.ask("a", 100 + READ_FAILED_MS - 1) is None
+    assert ends.ask("a", 100 + READ_FAILED_MS) == 3
+
+
+def test_a_party_waits_for_so_many_reads_in_a_second_and_others_for_theirs() -> None:
+    ends = CommittedEnds()
+    asked = [ends.ask("a", 5_000) for _ in range(READS_OF_PARTY + 1)]
+    assert asked[-1] is None and None not in asked[:-1]
+    assert ends.ask("b", 5_000) is not None
+    assert ends.ask("a", 5_000 + READ_WINDOW_MS) is not None

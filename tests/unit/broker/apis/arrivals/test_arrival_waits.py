@@ -1,0 +1,210 @@
+"""Promises of requests that wait for partitions: who may, how many, how long, and that nobody else is held up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+from broker.apis.arrivals import arrival_waits
+from broker.apis.arrivals.arrival_waits import SLOW_MS, WAIT_MS_MAX, WAITING_OF_PARTY, ArrivalWaits
+from broker.network.named_partitions import Named, NamedPartition
+from broker.network.request_channel import Caller
+from broker.replication.hosting.hosted_partitions import HostedPartitions
+from metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
+from penstock.errors import NotControllerError
+from penstock.messages.security.acls import Operation, ResourceType
+from penstock.types import Endpoint
+from tests.support.partitions import PARTITION, TOPIC_ID, make_partition, state
+from tests.support.virtual_time import run_virtual
+
+CALLER = Caller(Endpoint("10.0.0.1", 1))
+OTHER = Caller(Endpoint("10.0.0.2", 1))
+
+
+class Rights:
+    """One topic is allowed, or none."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+
+    def may(self, caller: Caller, operation: Operation, resource: ResourceType, name: str) -> bool:
+        return operation is Operation.READ and name == self._topic
+
+    def may_any(self, caller: Caller, operation: Operation, resource: ResourceType) -> bool:
+        return bool(self._topic)
+
+    def refusal(self, *asked: object) -> None:
+        raise AssertionError("a wait notes nothing")
+
+
+class Stage:
+    def __init__(self, permissions: Rights | None = None) -> None:
+        self.image: MetadataImage = replace(EMPTY_IMAGE, offset=4)
+        self.hosted = HostedPartitions(1)
+        self.end_offset: int | None = 5
+        self.reads = 0
+        self.gate: asyncio.Event | None = None
+        clock: Any = asyncio.get_running_loop()
+        self.waits = ArrivalWaits(lambda: self.image, self.hosted, lambda: 5, self.read_end, clock, permissions)
+        self.hosted.subscribe(self.waits.news)
+
+    async def read_end(self, timeout_ms: int) -> int:
+        self.reads += 1
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.end_offset is None:
+            raise NotControllerError("the quorum has no leader")
+        return self.end_offset
+
+    def begin(
+        self, topic: str = "t", timeout_ms: int | None = None, caller: Caller = CALLER, topic_id: str = ""
+    ) -> Awaitable[None] | None:
+        return self.waits.begin(caller, Named(Operation.READ, [NamedPartition(topic, topic_id, 0)], timeout_ms))
+
+    def ask(self, *given: Any, **named: Any) -> asyncio.Future[None]:
+        begun = self.begin(*given, **named)
+        assert begun is not None
+        return asyncio.ensure_future(begun)
+
+    def apply(self, offset: int, *, has_topic: bool = True) -> None:
+        topic = TopicImage("t", TOPIC_ID, {0: state(leader_id=1)})
+        topics = {"t": topic} if has_topic else {}
+        ids = {one.topic_id: one for one in topics.values()}
+        self.image = replace(EMPTY_IMAGE, offset=offset, topics_by_name=topics, topics_by_id=ids)
+        self.waits.news()
+
+
+def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    run_virtual(test())
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_a_request_for_a_topic_that_is_on_its_way_goes_on_once_its_log_is_open(tmp_path: Any) -> None:
+    async def test() -> None:
+        stage = Stage()
+        stage.end_offset = 8
+        asked = stage.ask()
+        await turns()
+        replica = stage.hosted.known(PARTITION)
+        replica.queue(starts_empty=True)
+        stage.apply(7)
+        await turns()
+        assert not asked.done() and stage.reads == 1, "the log is still to be made"
+        replica.open(make_partition(tmp_path))
+        await turns()
+        assert asked.done() and stage.begin() is None
+
+    run(test)
+
+
+def test_a_topic_that_does_not_exist_is_answered_after_one_read_and_no_time() -> None:
+    async def test() -> None:
+        stage, began = Stage(), asyncio.get_running_loop().time()
+        for number in range(1, 4):
+            await stage.ask("typo")
+            assert stage.reads == number
+        assert asyncio.get_running_loop().time() == began
+
+    run(test)
+
+
+def test_no_request_waits_longer_than_the_bound_or_than_its_own_timeout() -> None:
+    async def test() -> None:
+        stage, loop = Stage(), asyncio.get_running_loop()
+        stage.end_offset = 99
+        began = loop.time()
+        await stage.ask(timeout_ms=200)
+        assert round((loop.time() - began) * 1000) == 200
+        assert stage.begin(timeout_ms=0) is None
+        await stage.ask(timeout_ms=60_000)
+        assert round((loop.time() - began) * 1000) == 200 + WAIT_MS_MAX
+
+    run(test)
+
+
+def test_after_a_wait_in_vain_nobody_waits_for_a_while() -> None:
+    async def test() -> None:
+        stage = Stage()
+        stage.end_offset = 99
+        await stage.ask()
+        assert stage.begin() is None and stage.begin(caller=OTHER) is None
+        await asyncio.sleep(SLOW_MS / 1000)
+        stage.end_offset = 5
+        await stage.ask()
+        assert stage.reads == 2
+
+    run(test)
+
+
+def test_a_broker_that_is_cut_off_from_the_quorum_answers_at_once() -> None:
+    async def test() -> None:
+        stage, loop = Stage(), asyncio.get_running_loop()
+        stage.end_offset, began = None, loop.time()
+        for _ in range(5):
+            await stage.ask()
+        assert stage.reads == 1 and loop.time() == began, "it is not asked again for a while"
+
+    run(test)
+
+
+def test_a_caller_without_the_right_never_waits_and_an_id_is_waited_for_only_with_a_right_to_some_topic() -> None:
+    async def test() -> None:
+        stage = Stage(Rights("t"))
+        assert stage.begin("secret") is None
+        await stage.ask("t")
+        await stage.ask("", topic_id="unknown")
+        assert Stage(Rights("")).begin("", topic_id="unknown") is None
+
+    run(test)
+
+
+def test_a_party_has_so_many_requests_that_wait_and_the_broker_a_limit_for_all(monkeypatch: Any) -> None:
+    async def test() -> None:
+        stage = Stage()
+        stage.gate = asyncio.Event()
+        asked = [stage.ask(f"t{number}") for number in range(WAITING_OF_PARTY)]
+        await turns()
+        assert stage.begin("more") is None, "answered at once"
+        asked.append(stage.ask("more", caller=OTHER))
+        await turns()
+        monkeypatch.setattr(arrival_waits, "WAITING_MAX", WAITING_OF_PARTY + 1)
+        assert stage.begin("more", caller=OTHER) is None
+        stage.gate.set()
+        await asyncio.gather(*asked)
+        await stage.ask("more")
+
+    run(test)
+
+
+def test_a_connection_that_ends_gives_its_place_back() -> None:
+    async def test() -> None:
+        stage = Stage()
+        stage.gate = asyncio.Event()
+        for number in range(WAITING_OF_PARTY + 1):
+            asked = stage.ask(f"t{number}")
+            await turns()
+            asked.cancel()
+            await turns()
+        assert "0 of 0 parties wait" in repr(stage.waits)
+        await stage.waits.close()
+
+    run(test)
+
+
+def test_nobody_waits_at_a_node_that_stops() -> None:
+    async def test() -> None:
+        stage, loop = Stage(), asyncio.get_running_loop()
+        stage.gate, began = asyncio.Event(), loop.time()
+        asked = [stage.ask("t"), stage.ask("u")]
+        await turns()
+        await stage.waits.close()
+        await asyncio.gather(*asked)
+        assert stage.begin() is None and loop.time() == began
+
+    run(test)
