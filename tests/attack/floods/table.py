@@ -130,6 +130,8 @@ it is cut in its turn. Of a party's fetches a connection has 4 MiB of 32 (an eig
 streams each a tenth of them), and a turn takes two looks, which is 2 s."""
 PATIENT: Final = {"connections.max.write.stall.ms": 30_000}
 """As by default: a connection that reads nothing stays for the whole flood."""
+SHARES: Final = Bounds(memory_mib=160)
+"""A party's share of requests (56 MiB) and of answers (8 MiB and one answer) is full, and one request is worked on."""
 SLOWLY_S: Final = 20
 """So long that a node which builds an answer a second, and has no room for it, would be far above its memory."""
 SEEN_LATER: Final = Bounds(descriptors=5_000)
@@ -177,7 +179,7 @@ SECURED: Final = (
     Row("refused-requests", MALLORY),
     Row("log-ins", MALLORY),
     Row("unread-metadata", MALLORY, bounds=CUT, seconds=CUT_S),
-    Row("slowly-read-metadata", MALLORY, seconds=SLOWLY_S),
+    Row("slowly-read-metadata", MALLORY, bounds=SHARES, seconds=SLOWLY_S),
     Row("unread-produces", MALLORY, seconds=SLOWLY_S, config=PATIENT),
     Row("unread-small-answers", MALLORY),
     Row("heartbeats-beside-unread-answers", MALLORY, bounds=Bounds(figures={"heartbeat_s": 1.0})),
