@@ -84,7 +84,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a task that fails leaves what it wrote open",
-        tasks.all_die_for_good,
+        tasks.a_row_that_no_topic_takes,
         (Edit(sink._give_up, "writer.abort(timeout=GIVE_UP_S)", "pass"),),
     ),
     Mutant(

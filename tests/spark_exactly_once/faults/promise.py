@@ -67,7 +67,7 @@ READERS: Final = {
     "the rows as they were committed first": ForReaders(),
     "nothing of it": ForReaders(),
     "nothing of the batch": ForReaders(),
-    "nothing of the batch; they do not wait: the task aborts what it wrote": ForReaders(),
+    "nothing of the batch; they do not wait: the task, or the driver, aborts it": ForReaders(),
     "each row once; until then, or for `kafka.transaction.timeout.ms`, they wait": ForReaders(waits=True),
 }
 """By the third cell."""

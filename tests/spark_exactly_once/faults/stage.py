@@ -6,6 +6,7 @@ each fault the stage looks at the target as a reader of committed records and as
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -40,6 +41,8 @@ ANOTHER: Final = -7
 WRITE: Final = "copy"
 """The name of the write in foreachBatch."""
 Shape = Callable[[DataFrame], DataFrame]
+_numbers = itertools.count()
+"""Names of topics: stages of one process may share a cluster."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,7 @@ class Stage:
 
     def topic(self, numbers: Collection[int] = (), name: str = "") -> str:
         """A new topic, with these numbers in it."""
-        self.made += 1
-        name = name or f"topic-{self.made}"
+        name = name or f"faults-{next(_numbers)}"
         with Admin(self.bootstrap) as admin:
             admin.create_topic(name, PARTITIONS, 1)
         self.add(name, numbers)
@@ -135,9 +137,9 @@ class Stage:
     def judged(self, row: str, target: str, wanted: Counter[int], act: Callable[[], str]) -> None:
         """Acts, which gives the query's error, and compares with the row of the page that begins so."""
         promise = promise_of(row)
-        before = self._appended(target)
+        before = self.appended(target)
         error = act()
-        appended = self._appended(target) - before
+        appended = self.appended(target) - before
         is_another_read = bool(promise.readers.waits and error) or self._reads_another(target)
         committed = counts(self.bootstrap, target)
         del committed[ANOTHER]
@@ -157,7 +159,7 @@ class Stage:
         """The log of Spark's processes."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
-    def _appended(self, target: str) -> int:
+    def appended(self, target: str) -> int:
         """Records of the target, those of other programs left out. Markers have offsets, and are none."""
         found = counts(self.bootstrap, target, committed=False)
         del found[ANOTHER]
@@ -196,7 +198,11 @@ def forget_plan(checkpoint: Path, number: int) -> str:
 def stage_in(directory: Path) -> Iterator[Stage]:
     """One session of Spark and one node. A task that fails is tried once more."""
     log = directory / "spark.log"
-    config = {"spark.local.dir": tempfile.mkdtemp(dir=directory), "spark.sql.warehouse.dir": directory / "tables"}
+    config = {
+        "spark.local.dir": tempfile.mkdtemp(dir=directory),
+        "spark.sql.warehouse.dir": directory / "tables",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": 8,  # a task that dies has sent some of its rows
+    }
     with Cluster(1, directory=str(directory / "cluster")) as cluster:
         with _errors_in(log):
             spark = spark_session("faults", "local[2,2]", config, quick=True)

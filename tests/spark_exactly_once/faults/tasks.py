@@ -10,10 +10,11 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -24,12 +25,12 @@ from tests.spark_exactly_once.faults.promise import TASK_ERROR
 from tests.spark_exactly_once.faults.stage import FOREACH, FORMAT, Query, Shape, Stage, once
 from tests.spark_exactly_once.topics import PARTITIONS
 
-RETRIED, FAILS, KILLED = "a task fails and is tried again", "a task fails for good", "an executor is lost"
+RETRIED, FAILS, KILLED = "a task fails and is tried again", "a task fails for good at", "an executor is lost"
 BATCH_FAILS, NAMED_AGAIN, TOO_LONG = "a batch write fails", "a named batch write runs again", "a micro-batch takes"
 TIME_OUT: Final = "kafka.transaction.timeout.ms"
 TASK: Final = 1
 """The task that dies; others have written their rows by then, or have not."""
-ONE_PROCESS: Final = Path("/proc/self").exists()
+UNWANTED: Final = 999_999_999
 Rows = Callable[[Iterator[Any]], Iterator[Any]]
 
 
@@ -51,26 +52,46 @@ def task() -> tuple[int, int]:
     return context.partitionId(), context.attemptNumber()
 
 
+def passed(batches: Iterator[Any]) -> Generator[Any, None, Any]:
+    """The batches; returns their schema."""
+    schema = None
+    for batch in batches:
+        schema = batch.schema
+        yield batch
+    return schema
+
+
+def unwanted(schema: Any) -> Iterator[Any]:
+    """Rows of an attempt that is about to die: enough to push the rows before them through the buffers between Spark's
+    processes to the sink, which has begun and sent by then. No reader may ever see one."""
+    values = pa.array([b"%04000d" % UNWANTED] * 64, pa.binary())
+    yield pa.record_batch({"value": values}) if schema is None else pa.record_batch([values], schema=schema)
+    time.sleep(0.7)
+
+
 def _fails(batches: Iterator[Any]) -> Iterator[Any]:
-    yield from batches
+    schema = yield from passed(batches)
     if task()[0] == TASK:
+        yield from unwanted(schema)
         raise RuntimeError(TASK_ERROR)
 
 
 def _fails_everywhere(batches: Iterator[Any]) -> Iterator[Any]:
-    yield from batches
+    schema = yield from passed(batches)
+    yield from unwanted(schema)
     raise RuntimeError(TASK_ERROR)
 
 
-fails_always, fails_everywhere = through(_fails), through(_fails_everywhere)
+fails_always = through(_fails)
 
 
 def dies_once(stage: Stage, draw: random.Random) -> None:
     """The first attempt raises behind its rows, the second does not."""
 
     def breaks(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from batches
+        schema = yield from passed(batches)
         if task() == (TASK, 0):
+            yield from unwanted(schema)
             raise RuntimeError(TASK_ERROR)
 
     _judged_once(stage, draw, through(breaks))
@@ -81,9 +102,9 @@ def pythons_are_killed_once(stage: Stage, draw: random.Random) -> None:
     marks = _marks(stage)
 
     def kills(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from batches
+        schema = yield from passed(batches)
         if task()[0] == TASK and not os.listdir(marks):
-            time.sleep(1)  # until other tasks have written their rows
+            yield from unwanted(schema)
             (marks / "killed").touch()
             _kill_the_others()
 
@@ -95,14 +116,15 @@ def pythons_are_killed_always(stage: Stage, draw: random.Random) -> None:
     """The same in each attempt: the query fails, and what was written is open until the next start."""
 
     def kills(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from batches
+        schema = yield from passed(batches)
         if task()[0] == TASK:
-            time.sleep(1)
+            yield from unwanted(schema)
             _kill_the_others()
 
     rows = 3 * draw.randint(10, 60)
     query = stage.query(draw, rows)
     stage.holds("the query ends with its workers", bool(stage.carry(query.but(shape=through(kills)))))
+    stage.holds("the killed workers had written", bool(stage.appended(query.target)))
     stage.repeats(query, KILLED, once(range(rows)))
 
 
@@ -131,22 +153,50 @@ def _with_twins(stage: Stage, query: Query) -> Shape:
 
 
 def dies_for_good(stage: Stage, draw: random.Random) -> None:
-    """One task fails in each attempt; the driver knows the batch by the others."""
-    _dies_for_good(stage, draw, stage.query(draw, 0), fails_always)
+    """One task fails in each attempt, in front of the sink; the driver knows the batch by the others."""
+    query, rows, more = _grown(stage, draw, stage.query(draw, 0))
+    stage.repeats(query.but(shape=fails_always), FAILS, once(range(rows)))
+    stage.holds("the tasks that failed had written", stage.appended(query.target) > rows)
+    stage.repeats(query, RETRIED, once(range(rows + more)))
 
 
-def all_die_for_good(stage: Stage, draw: random.Random) -> None:
-    """No task ends, so the driver of a stream does not know what has begun: what the tasks abort is all that is."""
-    _dies_for_good(stage, draw, stage.query(draw, 0, sink=FORMAT), fails_everywhere)
+def the_only_task_dies_for_good(stage: Stage, draw: random.Random) -> None:
+    """No task ends, and Spark kills the sink's Python process (-9): nobody knows what is open until the next start."""
+
+    def alone(frame: DataFrame) -> DataFrame:
+        return frame.repartition(1).mapInArrow(_fails_everywhere, "value binary")
+
+    query, rows, more = _grown(stage, draw, stage.query(draw, 0))
+    stage.holds("the query ends with its task's error", TASK_ERROR in stage.carry(query.but(shape=alone)))
+    stage.holds("the task that failed had written", stage.appended(query.target) > rows)
+    stage.repeats(query, KILLED, once(range(rows + more)))
 
 
-def _dies_for_good(stage: Stage, draw: random.Random, query: Query, shape: Shape) -> None:
+def a_row_that_no_topic_takes(stage: Stage, draw: random.Random) -> None:
+    """The sink itself fails, at the last row of the only task, and aborts what it wrote before."""
+    query, rows, more = _grown(stage, draw, stage.query(draw, 0, sink=FORMAT))
+
+    def and_one_more(batches: Iterator[Any]) -> Iterator[Any]:
+        schema = yield from passed(batches)
+        yield from unwanted(schema)
+        yield pa.record_batch([pa.array([b"astray"], pa.binary())], schema=schema)
+
+    def misled(frame: DataFrame) -> DataFrame:
+        topics = f"IF(string(value) = 'astray', '{TASK_ERROR}', '{query.target}') AS topic"
+        return frame.repartition(1).mapInArrow(and_one_more, "value binary").selectExpr("value", topics)
+
+    stage.repeats(query.but(shape=misled, options={"topic": ""}), FAILS, once(range(rows)))
+    stage.holds("the task that failed had written", stage.appended(query.target) > rows)
+    stage.repeats(query, RETRIED, once(range(rows + more)))
+
+
+def _grown(stage: Stage, draw: random.Random, query: Query) -> tuple[Query, int, int]:
+    """A query that has done one micro-batch; the numbers in it, and in the next."""
     rows, more = 3 * draw.randint(10, 60), 3 * draw.randint(10, 40)
     stage.add(query.source, range(rows))
     stage.must_carry(query)
     stage.add(query.source, range(rows, rows + more))
-    stage.repeats(query.but(shape=shape), FAILS, once(range(rows)))
-    stage.repeats(query, RETRIED, once(range(rows + more)))
+    return query, rows, more
 
 
 def batch_write(stage: Stage, draw: random.Random) -> None:
@@ -206,6 +256,7 @@ def _judged_once(stage: Stage, draw: random.Random, shape: Shape) -> None:
     rows = 3 * draw.randint(10, 60)
     query = stage.query(draw, rows)
     stage.repeats(query.but(shape=shape), RETRIED, once(range(rows)))
+    stage.holds("the attempt that died had written", stage.appended(query.target) > rows)
 
 
 def _marks(stage: Stage) -> Path:
