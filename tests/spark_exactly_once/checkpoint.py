@@ -18,6 +18,10 @@ def in_batch(checkpoint: Path) -> bool:
 
 def forget_last_commit(checkpoint: Path) -> None:
     """The query has committed its last micro-batch everywhere but in its checkpoint."""
-    last = last_batch(checkpoint / "commits")
-    (checkpoint / "commits" / str(last)).unlink()
-    (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
+    forget(checkpoint / "commits", last_batch(checkpoint / "commits"))
+
+
+def forget(log: Path, batch: int) -> None:
+    """The batch's entry in one of Spark's logs is gone, if there was one."""
+    for name in (f"{batch}", f".{batch}.crc"):
+        (log / name).unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from penstock.client.admin.admin import Admin
@@ -19,7 +20,7 @@ def places(topic: str) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for number in range(PARTITIONS)]
 
 
-def add(bootstrap: str, topic: str, numbers: range) -> None:
+def add(bootstrap: str, topic: str, numbers: Collection[int]) -> None:
     """Sends each number to its partition."""
     with Producer(bootstrap) as producer:
         for partition in range(PARTITIONS):

@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from penstock.errors import ConfigError
-from penstock.spark.writing.batch_key import BATCH_ID, QUERY_ID, run_of
+from penstock.spark.writing.batch_key import BATCH_ID, NAME_MARKS, QUERY_ID, run_of
 from penstock.spark.writing.durable_plan import keep_plan
 from penstock.spark.writing.sink_options import APPLICATION, RUN, VERSION
 
@@ -80,7 +80,7 @@ def write_batch(
 
     `options` are those of a write with the format "penstock". The application is the query, which is as old as its
     checkpoint. With Spark Connect the query is not known here: give an `application` that no other query has, and
-    another one when the query gets a new checkpoint.
+    another one when the query gets a new checkpoint. Beside it the name has no `/` and no `@`.
 
     Threads of a pool may write frames of one micro-batch at the same time, each with a name of its own: give the pool
     `pyspark.inheritable_thread_target(spark)(function)`.
@@ -89,6 +89,11 @@ def write_batch(
         raise ConfigError(f"option {taken[0]} is set by write_batch; give it a name and, if need be, an application")
     if not name.strip():
         raise ConfigError("write_batch needs a name that no other write of this micro-batch has")
+    if application and any(mark in name for mark in NAME_MARKS):
+        raise ConfigError(
+            f"write_batch's name {name!r} has a '/' or an '@', so beside an application it may be spelt as another"
+            " write is, and one of the two would be taken for the other's repetition; give it a name without them"
+        )
     query, run = _query_and_run(frame, batch_id)
     if not (application or query):
         raise ConfigError(

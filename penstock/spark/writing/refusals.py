@@ -20,8 +20,15 @@ from penstock.errors import (
 )
 from penstock.messages.transactions.atomic_batches import BATCH_PREFIX, NO_CHECKSUM
 from penstock.spark.plain_errors import add_context
-from penstock.spark.writing.batch_key import BatchKey
-from penstock.spark.writing.sink_options import ACCEPTS, AT_LEAST_ONCE, GOES_BACK_TO, TIMEOUT, SinkOptions
+from penstock.spark.writing.batch_key import NAME_MARKS, BatchKey
+from penstock.spark.writing.sink_options import (
+    ACCEPTS,
+    APPLICATION,
+    AT_LEAST_ONCE,
+    GOES_BACK_TO,
+    TIMEOUT,
+    SinkOptions,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +82,21 @@ def check_repetition(key: BatchKey, rows: RowsWritten, committed: RowsWritten, o
         f"{fact}. Either they depend on more than the source, such as a joined table that has changed, rand() or the"
         f" order of a sum: then none are missing, and {ACCEPTS}={key.version} goes on with those that were committed."
         f" Or {_planned_anew(key, options)}"
+    )
+
+
+def check_spelling(key: BatchKey, options: SinkOptions) -> None:
+    """A name with one of NAME_MARKS that has no topic may be an earlier release's, or that of another write today,
+    which has the mark by itself (batch_key.py). Taken for this write, that one would lose its rows without a word."""
+    name = options.application
+    if key.version == options.accepts or not any(mark in name for mark in NAME_MARKS):
+        return
+    raise AtomicBatchVersionError(
+        f"version {key.version}, or a later one, was committed as {name!r}, and none of these rows were written. Either"
+        f" an earlier release of Penstock, whose names had no topic, has written this job: then"
+        f" {ACCEPTS}={key.version} goes on with the rows that were committed. Or another write is spelt so, because"
+        f" {APPLICATION} has an '@' or a '/': then {GOES_BACK_TO}={key.version} writes these rows, or another"
+        f" {APPLICATION} without them does"
     )
 
 

@@ -32,7 +32,13 @@ from penstock.spark.plain_errors import sentence_first
 from penstock.spark.schema import check_sink_schema
 from penstock.spark.writing.batch_key import BatchKey, Properties, batch_write_key, stream_key, task_property
 from penstock.spark.writing.durable_plan import keep_plan
-from penstock.spark.writing.refusals import RowsWritten, check_repetition, warn_of_time, with_remedy
+from penstock.spark.writing.refusals import (
+    RowsWritten,
+    check_repetition,
+    check_spelling,
+    warn_of_time,
+    with_remedy,
+)
 from penstock.spark.writing.sink_options import SinkOptions
 
 _log = logging.getLogger(__name__)
@@ -234,8 +240,13 @@ class Writing:
                 f"which {len(written) - len(writers)} found it committed; nothing is committed"
             )
         rows = RowsWritten.of((one.rows, one.total) for one in written)
+        is_known = bool(written) and not writers
         with with_remedy(key, self.options):
-            decided = self._decided_before(key, rows)
+            is_of_earlier = not is_known and self._is_of_earlier_release(key)
+        if is_of_earlier:
+            check_spelling(key, self.options)
+        with with_remedy(key, self.options):
+            decided = self._decided_before(key, rows, is_of_earlier)
             if decided is None and written:
                 answer = self._commit(key.application, key, writers, rows)
                 decided = RowsWritten(answer.records, answer.checksum) if answer.was_committed else None
@@ -255,15 +266,20 @@ class Writing:
             goes_back=self._goes_back(key),
         )
 
-    def _decided_before(self, key: BatchKey, rows: RowsWritten) -> RowsWritten | None:
-        """Asks what was committed by an earlier release, whose names had no topic; or before a repetition without rows,
-        whose tasks have asked nothing."""
-        batches = self.tools.atomic_batches(self.options)
+    def _is_of_earlier_release(self, key: BatchKey) -> bool:
+        """True if the version, or a later one, was committed under the user's name alone: the names of an earlier
+        release had no topic."""
         earlier = self.options.application
         is_renamed = bool(earlier) and not self.options.is_write_batch and not self._goes_back(key)
-        if is_renamed and _last_version(batches, earlier, key) >= key.version:
+        return is_renamed and _last_version(self.tools.atomic_batches(self.options), earlier, key) >= key.version
+
+    def _decided_before(self, key: BatchKey, rows: RowsWritten, is_of_earlier: bool) -> RowsWritten | None:
+        """Asks what was committed by an earlier release; or before a repetition without rows, whose tasks have asked
+        nothing."""
+        batches = self.tools.atomic_batches(self.options)
+        if is_of_earlier:
             batches.abort(key.application, key.version, run=key.run)
-            application = earlier
+            application = self.options.application
         elif rows.number or key.application.startswith(OWN_NAME):
             return None
         elif batches.abort(key.application, key.version, run=key.run):

@@ -15,13 +15,12 @@ WRITERS = "tests/unit/broker/transactions/atomic_batches/test_writers.py::"
 SPARK = "tests/integration/spark/test_exactly_once.py::"
 HELD_BY = {
     "a task fails and is tried again": (SINK + "test_only_the_accepted_attempts_count",),
-    "a task fails for good, or is killed": (
+    "a task fails for good at what it writes": (
+        SINK + "test_abort_goes_as_far_as_the_driver_knows_and_an_error_of_it_ends_nothing",
         SINK + "test_a_task_that_fails_or_is_killed_aborts_what_it_wrote_and_no_other_attempts",
         WRITERS + "test_a_writer_that_is_aborted_alone_leaves_the_version_open_for_the_others",
     ),
-    "an executor is lost, or the driver is killed in": (
-        SINK + "test_what_a_killed_driver_left_open_is_not_committed_by_the_next_run",
-    ),
+    "an executor is lost": (SINK + "test_what_a_killed_driver_left_open_is_not_committed_by_the_next_run",),
     "the driver is killed between the decision": (
         SINK + "test_a_micro_batch_that_was_committed_writes_nothing_again_but_takes_its_rows",
         SPARK + "test_a_driver_killed_after_its_commit_is_started_again",

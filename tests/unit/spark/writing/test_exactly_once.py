@@ -338,6 +338,28 @@ def test_what_an_earlier_version_committed_under_a_name_without_a_topic_is_not_w
     assert values(atomic) == ["a", "b"]
 
 
+@pytest.mark.parametrize(("job", "more"), [("job@t", {}), ("app/job", {"txnRun": "run-1"})])
+def test_a_name_that_another_write_has_today_is_not_taken_for_an_earlier_versions(
+    job: str, more: dict[str, str]
+) -> None:
+    """The write `job` to topic t, and the write_batch `job` of an application, are spelt as these jobs are."""
+    atomic = FakeAtomicBatches()
+    other = batch(atomic, txnAppId="app/job" if more else "job", txnVersion="7", **more)
+    other.commit([other.write(rows("a"))])
+    again = batch(atomic, txnAppId=job, txnVersion="7")
+    with pytest.raises(AtomicBatchVersionError, match=r"txnAcceptsRepetition=7 goes on.*txnGoesBackTo=7 writes"):
+        again.commit([again.write(rows("a"))])
+    assert values(atomic) == ["a"]
+    accepted = batch(atomic, txnAppId=job, txnVersion="7", txnAcceptsRepetition="7")
+    accepted.commit([accepted.write(rows("a"))])
+    assert values(atomic) == ["a"]
+    back = batch(atomic, txnAppId=job, txnVersion="7", txnGoesBackTo="7")
+    back.commit([back.write(rows("a"))])
+    repeated = batch(atomic, txnAppId=job, txnVersion="7")
+    repeated.commit([repeated.write(rows("a"))])
+    assert values(atomic) == ["a", "a"]
+
+
 def test_a_coordinator_of_an_earlier_version_is_asked_in_its_own_words() -> None:
     atomic = FakeAtomicBatches()
     earlier = batch(atomic, txnAppId="job", txnVersion="7", txnRun="")

@@ -86,6 +86,18 @@ def test_where_the_query_is_not_known_the_application_must_be_given() -> None:
     assert frame.saved == [{**TOPIC, "txnAppId": "totals/one", "txnVersion": "0", "txnRun": ""}]
 
 
+def test_no_two_applications_and_names_are_spelt_alike() -> None:
+    """`orders` and `a/b` would be `orders/a` and `b`; `orders` and `a@t` the txnAppId `orders/a` within topic t."""
+    frame: Any = FakeFrame({})
+    for name in ("a/b", "a@t"):
+        with pytest.raises(ConfigError, match="give it a name without them"):
+            write_batch(frame, 0, name=name, application="orders", **TOPIC)
+    write_batch(frame, 0, name="b", application="orders/a", **TOPIC)
+    query = frame_of("query-6", 0)
+    write_batch(query, 0, name="a/b", **TOPIC)
+    assert [one["txnAppId"] for one in frame.saved + query.saved] == ["orders/a/b", "query-6/a/b"]
+
+
 @pytest.mark.parametrize(
     ("batch_id", "given", "message"),
     [

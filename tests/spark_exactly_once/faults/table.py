@@ -1,0 +1,150 @@
+"""The faults, and how a seed draws them: one of each kind in each run, its numbers from a stream of its own.
+
+The variants of a kind come in turn, seed after seed, in an order that is shuffled for each kind: as many seeds in a row
+as a kind has variants play them all. A fault that is played alone (`--only`) has the numbers that it has in the run.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.spark_exactly_once.faults import checkpoints, tasks, writes
+from tests.spark_exactly_once.faults.stage import Stage, stage_in
+
+Play = Callable[[Stage, random.Random], None]
+LOST_PLANS, SET_BACK, TASKS = "lost-plans", "set-back-checkpoints", "failed-tasks"
+NAMES, JOINED, SLOW = "names", "joined", "slow-batches"
+FAULTS: dict[str, tuple[Play, ...]] = {
+    LOST_PLANS: (
+        checkpoints.plan_with_as_many_other_rows,
+        checkpoints.plan_with_more_rows,
+        checkpoints.plan_before_the_decision,
+        checkpoints.note_of_the_commit,
+        checkpoints.decision,
+    ),
+    SET_BACK: (
+        checkpoints.one_batch_and_the_topic_grew,
+        checkpoints.one_batch_and_the_topic_is_as_it_was,
+        checkpoints.further,
+    ),
+    TASKS: (
+        tasks.dies_once,
+        tasks.pythons_are_killed_once,
+        tasks.pythons_are_killed_always,
+        tasks.twin,
+        tasks.dies_for_good,
+        tasks.the_only_task_dies_for_good,
+        tasks.a_row_that_no_topic_takes,
+        tasks.batch_write,
+    ),
+    NAMES: (writes.alike, writes.renamed, writes.one_name_for_two_topics, writes.second_run),
+    JOINED: (
+        writes.a_table_that_grew,
+        writes.a_table_that_is_as_it_was,
+        writes.two_topics_into_one,
+        writes.two_writes_of_a_batch,
+    ),
+    SLOW: (tasks.too_long, tasks.more_than_half_as_long),
+}
+"""By kind."""
+NOT_HERE = "a broker or a coordinator is lost"
+"""The row of the page that the kills of campaign.py play alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of one run."""
+
+    kind: str
+    play: Play
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return name_of(self.kind, self.play)
+
+    def draw(self) -> random.Random:
+        return random.Random(f"{self.seed} {self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A fault that was played; `problems` are what was not as promised."""
+
+    name: str
+    seed: int
+    problems: tuple[str, ...]
+    error: str
+    """Why the fault could not be played to its end; it is no verdict about the product."""
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        return not (self.problems or self.error)
+
+    def facts(self) -> dict[str, object]:
+        more = {"problems": self.problems, "error": self.error}
+        return {"fault": self.name, "seed": self.seed, "ok": self.ok, "seconds": round(self.seconds, 1)} | {
+            key: value for key, value in more.items() if value
+        }
+
+
+def name_of(kind: str, play: Play) -> str:
+    return f"{kind}/{play.__name__.replace('_', '-')}"
+
+
+def names() -> list[str]:
+    return [name_of(kind, play) for kind, plays in FAULTS.items() for play in plays]
+
+
+def drawn(seed: int) -> list[Fault]:
+    """The faults of a run, in a drawn order."""
+    found = []
+    for kind, plays in FAULTS.items():
+        order = random.Random(kind).sample(plays, len(plays))
+        found.append(Fault(kind, order[seed % len(order)], seed))
+    return random.Random(seed).sample(found, len(found))
+
+
+def named(only: Sequence[str], seed: int) -> list[Fault]:
+    """The faults whose names have one of these words."""
+    return [
+        Fault(kind, play, seed)
+        for kind, plays in FAULTS.items()
+        for play in plays
+        if any(word in name_of(kind, play) for word in only)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class AllPlayed:
+    """The faults of one session of Spark."""
+
+    played: tuple[Played, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(one.ok for one in self.played)
+
+
+def play(directory: Path, faults: Iterable[Fault], tell: Callable[[Played], None]) -> AllPlayed:
+    """Plays the faults on one session of Spark and one node, and tells of each."""
+    with stage_in(directory) as stage:
+        return AllPlayed(tuple(_told(stage, fault, tell) for fault in faults))
+
+
+def _told(stage: Stage, fault: Fault, tell: Callable[[Played], None]) -> Played:
+    began = time.monotonic()
+    stage.problems = []
+    error = ""
+    try:
+        fault.play(stage, fault.draw())
+    except Exception as failure:  # the faults that follow are played all the same
+        error = f"{type(failure).__name__}: {failure}"
+    played = Played(fault.name, fault.seed, tuple(stage.problems), error, time.monotonic() - began)
+    tell(played)
+    return played
