@@ -4,7 +4,8 @@ An answer costs most before it has bytes: as objects, and with the body that ask
 wait for room. The dispatcher asks here at a request's turn. By then all answers that were built before are counted, but
 for those of the dispatcher's own turn (TURN_MS). A request whose party has no room is put aside. Those of a party go on
 in their order, one in each turn of the loop, as long as there is room. Until the last of them has, no further request
-of the party is decoded (`wait`), so what is put aside is as much as came at once.
+of the party is decoded (`wait`), so what is put aside is as much as came at once. A request that needs no room is put
+aside only behind one that it must not overtake (`Request.behind`): clients pipeline batches, and commits of offsets.
 
 Not here: how much a party's answers may take (request_memory.py), the APIs whose answers wait for nothing
 (small_answers.py), and answers to fetches, which are counted before they are built, by their session.
@@ -115,6 +116,9 @@ class AnswerTurns:
 
     def puts_aside(self, request: Request, begin: Begin) -> bool:
         """True if the request must wait; `begin` is called with it when its turn has come, unless it is abandoned."""
+        behind, request.behind = request.behind, None
+        if behind is not None and behind.handled_ns:
+            return False
         party = party_of(request.caller)
         if self.is_open(party):
             return False

@@ -67,6 +67,7 @@ class Request:
         "amend",
         "api",
         "audit",
+        "behind",
         "body",
         "body_lease",
         "caller",
@@ -122,6 +123,8 @@ class Request:
         self.response_lease: Lease | None = None
         self.turns: AnswerRoom | None = None
         """Where it waits for room for its answer before it is worked on; None: it does not."""
+        self.behind: Request | None = None
+        """One of its connection that it must not overtake; then it waits only while that does."""
         self.error: ApiError | None = None
         self.failures: tuple[ApiError, ...] = ()
         """Every error in the answer: of the request as a whole, or one for each of its parts that failed."""

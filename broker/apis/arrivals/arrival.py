@@ -7,8 +7,9 @@ evidence that the partition may arrive, and the end of the wait for it:
     the client's leader epoch is unknown     the end of what is committed. When that is applied here, the metadata is at
                                              least as new as when the request came: what is unknown then does not exist,
                                              and the request is answered as ever.
-    another broker leads it                  our own end of the committed metadata, if it is not applied yet. A client
-                                             with old metadata is the usual case, so the quorum's leader is not asked.
+    another broker leads it                  our own end of the committed metadata when the request came, if it is not
+                                             applied yet. A client with old metadata is the usual case, so the quorum's
+                                             leader is not asked.
     this broker leads it, its log is opened  nothing else: it waits for the log. A log that could not be opened is lost,
                                              and is answered at once.
 
@@ -73,18 +74,22 @@ class WaitStep(Enum):
 class AwaitedPartitions:
     """The wait of one request."""
 
-    __slots__ = ("_end_offset", "_has_asked", "_left")
+    __slots__ = ("_end_offset", "_has_asked", "_known_end_offset", "_left")
 
     def __init__(self, named: Iterable[NamedPartition]) -> None:
         self._left = deque(named)
         self._has_asked = False
         self._end_offset = 0
+        self._known_end_offset: int | None = None
 
     def step(
         self, standing: Callable[[NamedPartition], PartitionStanding], applied_end_offset: int, known_end_offset: int
     ) -> WaitStep:
         """`known_end_offset` is the end of what this broker knows to be committed, and `applied_end_offset` that of its
-        image. A partition that is settled once is not looked at again."""
+        image. That of the first look counts, or whoever changes metadata all the time would hold up the request. A
+        partition that is settled once is not looked at again."""
+        if self._known_end_offset is None:
+            self._known_end_offset = known_end_offset
         while self._left:
             found = standing(self._left[0])
             if found is PartitionStanding.OPENING:
@@ -94,7 +99,7 @@ class AwaitedPartitions:
                     return WaitStep.READ
                 if applied_end_offset < self._end_offset:
                     return WaitStep.NEWS
-            elif found is PartitionStanding.ELSEWHERE and applied_end_offset < known_end_offset:
+            elif found is PartitionStanding.ELSEWHERE and applied_end_offset < self._known_end_offset:
                 return WaitStep.NEWS
             self._left.popleft()
         return WaitStep.DONE

@@ -32,8 +32,10 @@ WAITING_MAX = 1_000
 """Requests that wait at a time; each holds its bytes."""
 WAITING_OF_PARTY = 100
 SLOW_MS = 5_000
-"""After a wait of WAIT_MS_MAX in vain nobody waits for so long: while thousands of logs are made, requests for some of
-them would hold up the other partitions of their clients again and again."""
+"""After a wait of WAIT_MS_MAX in vain its party does not wait for so long: while thousands of logs are made, requests
+for some of them would hold up the other partitions of their clients again and again."""
+SLOW_PARTIES_MAX = 1_000
+"""With as many of these nobody waits."""
 
 ReadEnd = Callable[[int], Awaitable[int]]
 """The committed end of the metadata, by the quorum's leader, within so many ms; ApiError without an answer."""
@@ -61,17 +63,18 @@ class ArrivalWaits:
         self._news = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
         self._is_closed = False
-        self._slow_until_ms = 0
+        self._slow_until_ms: dict[str, int] = {}
+        """By party, the earliest first."""
 
     def begin(self, caller: Caller, named: Named, /) -> Awaitable[None] | None:
         image, hosted = self._image(), self._hosted
         unsettled = [
             one for one in named.partitions if standing_of(one, image, hosted) is not PartitionStanding.SETTLED
         ]
-        if not unsettled or self._is_closed or self._clock.now_ms() < self._slow_until_ms:
+        party = party_of(caller)
+        if not unsettled or self._is_closed or self._is_slow(party):
             return None
         wait_ms = WAIT_MS_MAX if named.timeout_ms is None else min(named.timeout_ms, WAIT_MS_MAX)
-        party = party_of(caller)
         if wait_ms <= 0 or self._total >= WAITING_MAX or self._waiting[party] >= WAITING_OF_PARTY:
             return None
         arrival = AwaitedPartitions(self._allowed(caller, named.operation, unsettled))
@@ -82,6 +85,12 @@ class ArrivalWaits:
         if self._total:
             self._news.set()
             self._news = asyncio.Event()
+
+    def _is_slow(self, party: str) -> bool:
+        slow = self._slow_until_ms
+        while slow and slow[first := next(iter(slow))] <= self._clock.now_ms():
+            del slow[first]
+        return party in slow or len(slow) >= SLOW_PARTIES_MAX
 
     def _allowed(self, caller: Caller, operation: Operation, named: list[NamedPartition]) -> list[NamedPartition]:
         """The partitions for which the caller may wait."""
@@ -112,7 +121,8 @@ class ArrivalWaits:
                         await self._news.wait()
         except TimeoutError:
             if wait_ms >= WAIT_MS_MAX:  # the answer says what is missing
-                self._slow_until_ms = self._clock.now_ms() + SLOW_MS
+                self._slow_until_ms.pop(party, None)
+                self._slow_until_ms[party] = self._clock.now_ms() + SLOW_MS
         finally:
             self._total -= 1
             self._waiting[party] -= 1

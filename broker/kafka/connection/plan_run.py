@@ -60,6 +60,8 @@ class PlanDriver:
         """`turns`: those in which its requests are worked on."""
         self.channel, self.prepare, self.fail, self.room, self.turns = channel, prepare, fail, room, turns
         self._open: dict[PlanRun, None] = {}
+        self.newest_in_turn: Request | None = None
+        """The newest question of its requests that waits for its turn, or is at work after that."""
         self._alone: tuple[Request, asyncio.Future[None]] | None = None
         """The request before whose answer no other one is read, and that its answer has left."""
 
@@ -98,6 +100,15 @@ class PlanDriver:
         asked = call_of(request).asked_last
         return request if asked is None else asked
 
+    def take_turn(self, request: Request, *, needs_room: bool) -> None:
+        """The question waits if its answer needs room; else only behind one of the same API that does. Heartbeats
+        overtake it: those of others must not be late."""
+        before = self.newest_in_turn
+        if needs_room:
+            request.turns = self.turns
+        elif before is not None and before.api == request.api and not before.handled_ns:
+            request.turns, request.behind = self.turns, before
+
     def over(self, run: PlanRun) -> None:
         self._open.pop(run, None)
 
@@ -106,6 +117,7 @@ class PlanDriver:
         for run in tuple(self._open):
             run.abandon()
         self._open.clear()
+        self.newest_in_turn = None
         self.room.close()
 
     def __repr__(self) -> str:
@@ -155,13 +167,15 @@ class PlanRun:
         if lease is not None and lease.size != self._body_bytes:  # an earlier question has given it back
             lease.resize(self._body_bytes)
         request.body_lease = lease
-        request.turns = driver.turns if needs_room(theirs.api, self._elements) else None
+        driver.take_turn(request, needs_room=needs_room(theirs.api, self._elements))
         self._call.asked_last = self._request = request
         try:
             preparing = driver.prepare(request)
             if preparing is not None:
                 await preparing
             await channel.send(request)
+            if request.turns is not None:
+                driver.newest_in_turn = request
         except BaseException:  # no handler will give it back
             if lease is not None:
                 lease.release()
@@ -170,6 +184,8 @@ class PlanRun:
     def response_ready(self, request: Request) -> None:
         """The answer to a question; errors in it name the leader's endpoint at the listener of the client."""
         self._request = None
+        if self._driver.newest_in_turn is request:
+            self._driver.newest_in_turn = None
         ask = request.encoded(partial(self._answered, request.error))
         request.response = None
         if ask is not None:

@@ -24,6 +24,8 @@ class Batch:
     dead_letters: int = 0
     is_begun: bool = False
     """The transaction is open."""
+    gives_times: bool = False
+    """One of what is written has a timestamp that its producer has not set."""
     is_committing: bool = False
     """Its commit was asked for, BEFORE the first time."""
     ends: dict[TopicPartition, ConsumerRecord] = field(default_factory=dict)

@@ -2,7 +2,8 @@
 
     the record's    an error of `dead_letter_errors`                     a dead letter, or the end of the call
                     its output is too large, or no valid record          the same
-    the world's     RetryLater, a lost connection, a time-out            again, until it is over
+    the world's     RetryLater, a lost connection, a time-out, and a     again, until it is over
+                    refused timestamp that the producer has set itself
     the program's   TypeError, NameError, a wrong return, …              the end of the call, at once
     not known       all others                                           again `retries` times, then the end of the call
 
@@ -151,6 +152,12 @@ class Verdicts:
             if base in FAULTS:
                 return FAULTS[base]
         return Fault.WORLD if isinstance(error, ApiError) and error.retriable else Fault.UNKNOWN
+
+
+def is_of_calendar(error: BaseException | None, *, gives_times: bool) -> bool:
+    """True of a refused timestamp where handlers give none: the calendar of this machine, or of a broker, is wrong,
+    and that of every record with it."""
+    return isinstance(error, InvalidTimestampError) and not gives_times
 
 
 def failure_text(error: Exception, *, is_refusal: bool) -> str:

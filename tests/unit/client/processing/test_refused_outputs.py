@@ -44,6 +44,7 @@ class Worker:
 
     def __init__(self, world: World, records_max: int, copies: int = 1, dead_letters: str | None = "dead") -> None:
         self.world, self.copies, self.handled = world, copies, Counter[bytes | None]()
+        self.gives_times = True
         self.producer = WorldProducer(world)
         clients: Any = WorldConsumer(world, records_max), self.producer
         environment = replace(still_environment(), clock=world.clock)
@@ -52,7 +53,8 @@ class Worker:
 
     def copy(self, record: ConsumerRecord) -> list[Output]:
         self.handled[record.value] += 1
-        return [Output("out", record.value) for _ in range(self.copies)]
+        stamp_ms = record.timestamp_ms if self.gives_times else None
+        return [Output("out", record.value, timestamp_ms=stamp_ms) for _ in range(self.copies)]
 
     def run(self) -> ProcessingStatistics:
         return self.processor.run()
@@ -81,6 +83,19 @@ def test_a_record_whose_output_no_broker_takes_is_a_dead_letter_and_all_others_a
     headers: Any = dict(dead.headers or ())
     assert headers["penstock.dead.error"].endswith(b": no such record here")
     assert max(worker.handled.values()) <= 8, "halves find it"
+
+
+def test_a_wrong_calendar_buries_nothing_and_what_was_refused_is_written_once_it_is_right() -> None:
+    values = [b"%d" % number for number in range(20)]
+    world = World(list(values))
+    wrong = InvalidTimestampError("timestamp 2 is 7200000 ms in the future")
+    world.refusal = lambda output: wrong if world.clock.now_ms() < 60_000 else None
+    worker = Worker(world, records_max=5)
+    worker.gives_times = False
+    told = worker.run()
+    world.once()
+    assert worker.written_to("out") == values and told.dead_letters == 0
+    assert 5 < told.aborted < 20, "it is tried again with the waits of an outage"
 
 
 def test_a_topic_all_of_whose_records_are_refused_costs_a_few_calls_for_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,6 +102,12 @@ def test_a_partition_led_elsewhere_waits_only_for_what_is_known_here_to_be_commi
     assert arrival.step(lambda _: PartitionStanding.ELSEWHERE, 9, 9) is WaitStep.DONE
 
 
+def test_metadata_that_was_committed_later_is_not_waited_for() -> None:
+    arrival = AwaitedPartitions([ONE])
+    assert arrival.step(lambda _: PartitionStanding.ELSEWHERE, 8, 9) is WaitStep.NEWS
+    assert arrival.step(lambda _: PartitionStanding.ELSEWHERE, 9, 12) is WaitStep.DONE, "it may never be up to date"
+
+
 def test_a_log_that_is_being_opened_is_waited_for_after_the_metadata() -> None:
     standing = {ONE: PartitionStanding.UNSEEN}
     arrival = AwaitedPartitions([ONE])

@@ -128,16 +128,29 @@ def test_no_request_waits_longer_than_the_bound_or_than_its_own_timeout() -> Non
     run(test)
 
 
-def test_after_a_wait_in_vain_nobody_waits_for_a_while() -> None:
+def test_after_a_wait_in_vain_its_party_does_not_wait_for_a_while_and_others_do() -> None:
     async def test() -> None:
         stage = Stage()
         stage.end_offset = 99
         await stage.ask()
-        assert stage.begin() is None and stage.begin(caller=OTHER) is None
-        await asyncio.sleep(SLOW_MS / 1000)
+        assert stage.begin() is None
         stage.end_offset = 5
+        await stage.ask(caller=OTHER)
+        assert stage.reads == 2, "a party that makes thousands of logs takes nobody's waits away"
+        await asyncio.sleep(SLOW_MS / 1000)
         await stage.ask()
-        assert stage.reads == 2
+        assert stage.reads == 3 and not stage.waits._slow_until_ms
+
+    run(test)
+
+
+def test_waits_in_vain_of_many_parties_are_remembered_up_to_a_bound(monkeypatch: Any) -> None:
+    async def test() -> None:
+        monkeypatch.setattr(arrival_waits, "SLOW_PARTIES_MAX", 1)
+        stage = Stage()
+        stage.end_offset = 99
+        await stage.ask()
+        assert stage.begin(caller=OTHER) is None
 
     run(test)
 

@@ -11,8 +11,10 @@ from broker.kafka.connection.element_room import HEAVY, OPEN_MAX
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.groups.coordinators import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from broker.kafka.schemas.produce import ProduceRequest, TopicProduceData
 from broker.network.answer_turns import SMALL_ELEMENTS
 from broker.network.dispatcher import TURN_MS
+from broker.network.memory_budget import Lease
 from broker.network.request_channel import Request
 from tests.support.kafka_door import (
     LIMITS,
@@ -130,6 +132,43 @@ def test_an_api_with_small_answers_waits_for_room_where_a_request_has_many_eleme
         await bench.settle()
         assert many.written
         for far in (few, many):
+            far.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+@pytest.mark.parametrize("is_filled", [True, False])
+def test_a_pipelined_request_does_not_overtake_one_that_waits_for_room(is_filled: bool) -> None:
+    """The records of a producer, and the offsets of a group, stay in the order in which one client sent them."""
+
+    async def scenario() -> DoorBench:
+        full: list[Lease] = []
+        asked: list[int] = []
+
+        def handle(request: Request) -> None:
+            if request.api == "Metadata" and is_filled:
+                account = bench.memory.answers.open("10.0.0.1")
+                full.append(account.take(MEMORY_BYTES))
+                account.close()
+            elif isinstance(request.body, ProduceRequest):
+                asked.append(len(request.body.topic_data))
+            request.complete("found")
+
+        bench = await bench_of(handle)
+        deaf, producer = bench.connect(port=1), bench.connect(port=2)
+        deaf.send(metadata(1, "a"))
+        many, few = ([TopicProduceData(name="t")] * elements for elements in (SMALL_ELEMENTS + 1, 1))
+        for topics in (many, few, few):  # decoded while there is room
+            producer.send(frame(ProduceRequest(acks=1, topic_data=topics), VERSION))
+        await bench.settle()
+        assert asked == ([] if is_filled else [SMALL_ELEMENTS + 1, 1, 1])
+        for lease in full:
+            lease.release()
+        await bench.settle()
+        assert asked == [SMALL_ELEMENTS + 1, 1, 1]
+        for far in (deaf, producer):
             far.reset()
         await bench.settle()
         return bench
