@@ -281,6 +281,10 @@ class ProducerLog:
             first_offset = self._segments.oldest.base_offset
             changes.then(partial(self.snapshots.remove_unneeded, bases, first_offset, flushed_offset))
 
+    def files_removed(self) -> None:
+        """Files were unlinked: a snapshot that found no room is written now, durably. Blocks, in any thread."""
+        self.snapshots.write_owed()
+
     def cleaning(self, cleaned: CleanedSegment, changes: FileChanges) -> None:
         """A cleaned segment is about to replace others."""
         if self._ids is not None:
