@@ -22,6 +22,8 @@ class Batch:
     done: int = 0
     outputs: int = 0
     dead_letters: int = 0
+    is_dated: bool = False
+    """Some of its outputs have times that no clock here gave them: of the handler, or of a record."""
     is_begun: bool = False
     """The transaction is open."""
     is_committing: bool = False

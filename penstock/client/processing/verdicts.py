@@ -3,6 +3,7 @@
     the record's    an error of `dead_letter_errors`                     a dead letter, or the end of the call
                     its output is too large, or no valid record          the same
     the world's     RetryLater, a lost connection, a time-out            again, until it is over
+                    the brokers' clocks and this machine's are apart     the same
     the program's   TypeError, NameError, a wrong return, …              the end of the call, at once
     not known       all others                                           again `retries` times, then the end of the call
 
@@ -151,6 +152,12 @@ class Verdicts:
             if base in FAULTS:
                 return FAULTS[base]
         return Fault.WORLD if isinstance(error, ApiError) and error.retriable else Fault.UNKNOWN
+
+
+def is_of_clocks(refusal: Exception | None, *, is_dated: bool) -> bool:
+    """True where brokers refuse the time of outputs which have that of this machine's clock: no record is at fault.
+    Another worker, or this one once the clocks agree, gets them written. `is_dated`: some have a time of their own."""
+    return isinstance(refusal, InvalidTimestampError) and not is_dated
 
 
 def failure_text(error: Exception, *, is_refusal: bool) -> str:
