@@ -30,6 +30,7 @@ from storage.disk.file_system import FileSystem
 from storage.log.log import Log
 from storage.log.retention import DeletionReason, LogBounds, SegmentFacts, expired
 from storage.log_dirs.log_manager import LogManager
+from storage.segment.segment import Segment
 from storage.segment.segment_time import SegmentSnapshot, largest_time_ms
 
 _log = logging.getLogger(__name__)
@@ -84,7 +85,9 @@ class LogUpkeep:
         self._wall_clock = wall_clock
         self._segments_deleted: Counter[DeletionReason] = Counter()
         self._bytes_deleted = 0
-        self._times_ms: dict[str, dict[str, tuple[int, int]]] = {}
+        self._times_ms: dict[str, dict[Segment, tuple[int, int, int]]] = {}
+        """By log dir: the cuts and the size of a segment when its time was read, and the time. By the segment, not by
+        its name: a topic that is made anew has files of the same names, and maybe sizes."""
 
     def schedule(self, config: NodeConfig) -> None:
         """Add every job, with the node's intervals."""
@@ -100,7 +103,7 @@ class LogUpkeep:
     async def delete_expired_segments(self, log_dir: str) -> None:
         """Remove the segments that retention deletes from their logs; their files are renamed."""
         wall_ms = self._wall_clock.believed_wall_ms()
-        looked_at: dict[str, tuple[int, int]] = {}
+        looked_at: dict[Segment, tuple[int, int, int]] = {}
         for partition in self._in_use(log_dir):
             await self.run_file_changes(partition)
             if partition.log.full.has_file_changes or not self._is_in_use(partition):
@@ -139,17 +142,17 @@ class LogUpkeep:
         partition: Partition,
         files: list[SegmentSnapshot],
         wall_ms: int | None,
-        looked_at: dict[str, tuple[int, int]],
+        looked_at: dict[Segment, tuple[int, int, int]],
     ) -> tuple[DeletionReason, ...]:
         """Decide in a thread, because an age may have to be read; nothing if the log has changed meanwhile."""
 
         known = self._times_ms.get(partition.log.log_dir, {})
 
         def time_ms(file: SegmentSnapshot) -> int:
-            size_bytes, found_ms = known.get(file.path, (-1, 0))
-            if size_bytes != file.size_bytes:
+            cuts, size_bytes, found_ms = known.get(file.segment, (0, -1, 0))
+            if (cuts, size_bytes) != (file.cuts, file.size_bytes):
                 found_ms = largest_time_ms(self._fs, file)
-            looked_at[file.path] = file.size_bytes, found_ms
+            looked_at[file.segment] = file.cuts, file.size_bytes, found_ms
             return found_ms
 
         facts = [

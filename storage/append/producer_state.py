@@ -270,6 +270,18 @@ class KnownProducers:
                 likely_ms = known.likely_append_ms if known.likely_append_ms < now_ms else NO_TIMESTAMP
                 self._producers[producer_id] = known._replace(last_append_ms=now_ms, likely_append_ms=likely_ms)
 
+    def times(self) -> dict[int, tuple[int, int]]:
+        """`last_append_ms` and `likely_append_ms` of each, by its id."""
+        return {producer_id: (one.last_append_ms, one.likely_append_ms) for producer_id, one in self._producers.items()}
+
+    def count_no_sooner(self, times: Mapping[int, tuple[int, int]]) -> None:
+        """Earlier times than these count no more. They were known before the log was read again; its files have the
+        times of a calendar that may have jumped."""
+        for producer_id, known in self._producers.items():
+            last_ms, likely_ms = times.get(producer_id, (NO_TIMESTAMP, NO_TIMESTAMP))
+            if last_ms > known.last_append_ms:
+                self._producers[producer_id] = known._replace(last_append_ms=last_ms, likely_append_ms=likely_ms)
+
     def window_offsets(self) -> frozenset[int]:
         """The base offsets of all remembered batches, and of the newest marker of each producer."""
         numbered = {batch.base_offset for known in self._producers.values() for batch in known.batches}

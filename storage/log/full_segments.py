@@ -76,11 +76,15 @@ class FullSegments:
 
     def delete_expired_files(self, now_ms: int) -> int:
         """Unlink files that were removed `file.delete.delay.ms` ago; returns how many. Blocks, in any thread."""
-        return self._parts.changes.delete_expired(now_ms, self._parts.settings.config.file_delete_delay_ms)
+        count = self._parts.changes.delete_expired(now_ms, self._parts.settings.config.file_delete_delay_ms)
+        self._parts.producers.files_removed()
+        return count
 
     def delete_removed_files(self) -> int:
         """The same without the delay: the disk is short of room."""
-        return self._parts.changes.delete_all()
+        count = self._parts.changes.delete_all()
+        self._parts.producers.files_removed()
+        return count
 
     def __repr__(self) -> str:
         return f"FullSegments({self._parts.segments!r})"

@@ -21,6 +21,7 @@ class SegmentSnapshot(NamedTuple):
     segment: Segment
     base_offset: int
     next_offset: int
+    cuts: int
     size_bytes: int
     known_ms: int | None
     """The largest timestamp, if it is in memory and not yet in the index files."""
@@ -29,14 +30,15 @@ class SegmentSnapshot(NamedTuple):
     def of(cls, segment: Segment) -> SegmentSnapshot:
         in_memory = segment.indexes.dirty and segment.size_bytes > 0
         known_ms = segment.indexes.max_timestamp(segment.file())[0] if in_memory else None
-        return cls(segment, segment.base_offset, segment.next_offset, segment.size_bytes, known_ms)
+        return cls(segment, segment.base_offset, segment.next_offset, segment.cuts, segment.size_bytes, known_ms)
 
     @property
     def path(self) -> str:
         return self.segment.log_path
 
     def is_unchanged(self) -> bool:
-        return (self.segment.next_offset, self.segment.size_bytes) == (self.next_offset, self.size_bytes)
+        segment = self.segment
+        return (segment.next_offset, segment.cuts, segment.size_bytes) == (self.next_offset, self.cuts, self.size_bytes)
 
 
 def largest_time_ms(fs: FileSystem, file: SegmentSnapshot) -> int:

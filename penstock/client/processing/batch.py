@@ -22,10 +22,10 @@ class Batch:
     done: int = 0
     outputs: int = 0
     dead_letters: int = 0
+    is_dated: bool = False
+    """Some of its outputs have times that no clock here gave them: of the handler, or of a record."""
     is_begun: bool = False
     """The transaction is open."""
-    gives_times: bool = False
-    """One of what is written has a timestamp that its producer has not set."""
     is_committing: bool = False
     """Its commit was asked for, BEFORE the first time."""
     ends: dict[TopicPartition, ConsumerRecord] = field(default_factory=dict)

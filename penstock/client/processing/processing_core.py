@@ -47,7 +47,7 @@ from penstock.client.processing.verdicts import (
     Verdict,
     Verdicts,
     failure_text,
-    is_of_calendar,
+    is_of_clocks,
     place_of,
 )
 from penstock.clock import Clock
@@ -306,7 +306,7 @@ class ProcessingCore:
         if outputs:
             await self._begin(batch)
         for number, output in enumerate(outputs):
-            batch.gives_times = batch.gives_times or output.timestamp_ms is not None
+            batch.is_dated = batch.is_dated or output.timestamp_ms is not None
             try:
                 await self.clients.send(output)
             except RECORD_ERRORS as error:
@@ -370,7 +370,7 @@ class ProcessingCore:
 
     async def _aborted(self, batch: Batch, error: PenstockError) -> None:
         cause = error.__cause__
-        is_refused = isinstance(cause, RECORD_ERRORS) and not is_of_calendar(cause, gives_times=batch.gives_times)
+        is_refused = isinstance(cause, RECORD_ERRORS) and not is_of_clocks(cause, is_dated=batch.is_dated)
         self._undone += not is_refused
         wait_ms = 0 if is_refused else self._verdicts.wait_ms(self._undone)
         if not isinstance(cause, FINAL_ERRORS):
@@ -380,7 +380,7 @@ class ProcessingCore:
         self._count_aborted(batch)
         if isinstance(cause, FINAL_ERRORS):
             raise cause  # once more would be refused once more
-        if is_refused and isinstance(cause, RECORD_ERRORS):
+        if is_refused and isinstance(cause, PenstockError):
             if not self._refusals.on_refused(batch.records, cause):
                 raise no_letter(batch.records[0], self._config.dead_letters, cause)
             return

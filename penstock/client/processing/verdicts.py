@@ -2,8 +2,8 @@
 
     the record's    an error of `dead_letter_errors`                     a dead letter, or the end of the call
                     its output is too large, or no valid record          the same
-    the world's     RetryLater, a lost connection, a time-out, and a     again, until it is over
-                    refused timestamp that the producer has set itself
+    the world's     RetryLater, a lost connection, a time-out            again, until it is over
+                    the brokers' clocks and this machine's are apart     the same
     the program's   TypeError, NameError, a wrong return, …              the end of the call, at once
     not known       all others                                           again `retries` times, then the end of the call
 
@@ -154,10 +154,10 @@ class Verdicts:
         return Fault.WORLD if isinstance(error, ApiError) and error.retriable else Fault.UNKNOWN
 
 
-def is_of_calendar(error: BaseException | None, *, gives_times: bool) -> bool:
-    """True of a refused timestamp where handlers give none: the calendar of this machine, or of a broker, is wrong,
-    and that of every record with it."""
-    return isinstance(error, InvalidTimestampError) and not gives_times
+def is_of_clocks(refusal: Exception | None, *, is_dated: bool) -> bool:
+    """True where brokers refuse the time of outputs which have that of this machine's clock: no record is at fault.
+    Another worker, or this one once the clocks agree, gets them written. `is_dated`: some have a time of their own."""
+    return isinstance(refusal, InvalidTimestampError) and not is_dated
 
 
 def failure_text(error: Exception, *, is_refusal: bool) -> str:

@@ -64,6 +64,7 @@ class ProducerLog:
         "_known",
         "_prepared",
         "_segments",
+        "_times_ms",
         "aborted",
         "is_changed",
         "is_stale",
@@ -86,6 +87,8 @@ class ProducerLog:
         self.is_changed = True
         """Since the last `begin_append`."""
         self._prepared: PreparedCut | None = None
+        self._times_ms: dict[int, tuple[int, int]] = {}
+        """While it is stale, when the producers wrote that were known before."""
         self.is_stale = False
         """A truncation took batches of producers: `reload` before the next use."""
         self._files = TransactionFiles(health.path, loaded.aborted, loaded.indexes)
@@ -179,6 +182,7 @@ class ProducerLog:
         if self._ids is not None:
             known = KnownProducers(producers, self._known.undecided.saved_ended())
             self._known, self.is_stale, self.is_changed, self._is_saved = known, False, True, False
+            self._times_ms = {}
             self._counted.settle(self._known)
 
     def take_back(self, log_end_offset: int) -> None:
@@ -231,9 +235,16 @@ class ProducerLog:
         self._files.cut(self._fs, 0 if all_of_it else log_end_offset, self._segments.active.base_offset)
         if all_of_it or self.is_stale or self._known.newest_offset >= log_end_offset:
             left = prepared.known_at(log_end_offset) if prepared is not None and not all_of_it else None
-            self._known, self.is_changed = KnownProducers() if left is None else left, True
-            self.is_stale, self._is_saved = left is None and self._ids is not None, False
-            self._counted.settle(self._known)
+            self._found(KnownProducers() if left is None else left, is_stale=left is None and self._ids is not None)
+            self._is_saved = False
+
+    def _found(self, known: KnownProducers, *, is_stale: bool) -> None:
+        """Takes what the log says after a cut, or does not say yet. Nobody was silent longer than was known before."""
+        times_ms = {**self._times_ms, **self._known.times()}
+        known.count_no_sooner(times_ms)
+        self._times_ms = times_ms if is_stale else {}
+        self._known, self.is_stale, self.is_changed = known, is_stale, True
+        self._counted.settle(known)
 
     def reload(self) -> None:
         """If it is stale, load anew what the log tells. Waits for the disk."""
@@ -246,8 +257,7 @@ class ProducerLog:
                 )
             if loaded.snapshots != offsets:
                 self.snapshots.removed(set(offsets).difference(loaded.snapshots))
-            self._known, self.is_stale, self.is_changed = loaded.known, False, True
-            self._counted.settle(self._known)
+            self._found(loaded.known, is_stale=False)
 
     def leaving(self, first_offset: int, flushed_offset: int, changes: FileChanges) -> None:
         """The segments below the offset are about to be removed: a snapshot that a start can use instead of them is
@@ -270,6 +280,10 @@ class ProducerLog:
             bases = frozenset(segment.base_offset for segment in self._segments)
             first_offset = self._segments.oldest.base_offset
             changes.then(partial(self.snapshots.remove_unneeded, bases, first_offset, flushed_offset))
+
+    def files_removed(self) -> None:
+        """Files were unlinked: a snapshot that found no room is written now, durably. Blocks, in any thread."""
+        self.snapshots.write_owed()
 
     def cleaning(self, cleaned: CleanedSegment, changes: FileChanges) -> None:
         """A cleaned segment is about to replace others."""

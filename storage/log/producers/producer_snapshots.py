@@ -7,8 +7,10 @@
                       never written after it (`_generation`), unless it is below the cut
     retention         a snapshot of what is left is durable BEFORE segments are removed; theirs go AFTER them
 
-A snapshot that cannot be written for lack of room or descriptors is left out: a start then reads more headers. At most
-`NOTED_MAX` wait to be written, the newest. `producer_snapshot.py` has the format, `producer_log.py` says when.
+A snapshot that cannot be written for lack of room or descriptors is *owed*: until the next flush, or the next removal
+of files, has written it, a start reads more headers. Segments make room meanwhile, or a full disk would stay full:
+their files go first then, and a crash in this moment forgets whoever wrote to them alone. At most `NOTED_MAX` wait to
+be written, the newest. `producer_snapshot.py` has the format, `producer_log.py` says when.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class NotedSnapshot(NamedTuple):
 class ProducerSnapshots:
     """The producer snapshots of one log. Noted on the loop, written and removed in any thread."""
 
-    __slots__ = ("_files", "_fs", "_generation", "_left_out", "_names", "_noted", "_offsets", "directory")
+    __slots__ = ("_files", "_fs", "_generation", "_left_out", "_names", "_noted", "_offsets", "_owed", "directory")
 
     def __init__(
         self,
@@ -63,6 +65,8 @@ class ProducerSnapshots:
         self._fs, self.directory, self._names, self._left_out = fs, directory, names, left_out
         self._offsets = list(offsets)
         self._noted: dict[int, NotedSnapshot] = {}
+        self._owed: dict[int, NotedSnapshot] = {}
+        """Noted ones that found no room. One that is not noted any more counts for nothing."""
         self._generation = 0
 
     @property
@@ -115,10 +119,24 @@ class ProducerSnapshots:
             except OSError as error:
                 if one.must_be_written or not is_shortage(error):
                     raise
-                _log.warning("%s: no snapshot of the producers at %d is written: %s", self.directory, offset, error)
-                self._left_out()
+                if self._owed.get(offset) is not one:
+                    _log.warning("%s: no snapshot of the producers at %d is written: %s", self.directory, offset, error)
+                    self._left_out()
+                    self._owed = {noted.snapshot.offset: noted for noted in (*self._still_owed(), one)}
+                continue
+            self._owed.pop(offset, None)
             if self._noted.get(offset) is one:
                 self._noted.pop(offset, None)
+
+    def write_owed(self) -> None:
+        """Files were unlinked, so there may be room by now. Durable when it returns. Blocks, in any thread."""
+        owed = self._still_owed()
+        if owed:
+            self.write(owed)
+            self._fs.fsync_dir(self.directory)
+
+    def _still_owed(self) -> list[NotedSnapshot]:
+        return [one for offset, one in tuple(self._owed.items()) if self._noted.get(offset) is one]
 
     def cutting(self, offset: int) -> None:
         """The log is about to be cut there: those above go, durably, and none of them is written any more. Blocks."""

@@ -85,6 +85,30 @@ def test_records_without_a_timestamp_are_as_old_as_their_file(tmp_path: Path) ->
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("way", ["cut", "emptied"])
+def test_new_records_are_not_as_old_as_those_that_were_in_a_file_of_the_same_name_and_size(
+    tmp_path: Path, way: str
+) -> None:
+    async def scenario() -> None:
+        async with stage(tmp_path, CONFIG) as made:
+            log = made.partition.log
+            made.write(1)
+            size_bytes = log.size_bytes
+            made.clock.advance(DAY_MS)
+            await made.upkeep.delete_expired_segments(made.log_dir)  # which reads its age
+            if way == "cut":
+                log.truncate_to(0)
+            else:
+                log.truncate_fully_and_start_at(0)
+            made.write(1)
+            assert log.size_bytes == size_bytes
+            made.clock.advance(1)
+            await made.upkeep.delete_expired_segments(made.log_dir)
+            assert log.log_start_offset == 0
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("jump_ms", [-1_600_000_000_000, 2_500_000_000_000])
 def test_a_clock_that_jumps_deletes_nothing_by_time_but_size_still_counts(tmp_path: Path, jump_ms: int) -> None:
     async def scenario() -> None:

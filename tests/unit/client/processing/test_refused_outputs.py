@@ -29,7 +29,7 @@ from penstock.errors import (
 )
 from penstock.messages.metadata import TopicInfo
 from tests.support.client_environment import still_environment
-from tests.support.processing_world import World, WorldConsumer, WorldProducer
+from tests.support.processing_world import WALL_MS, World, WorldConsumer, WorldProducer
 
 RECORD_KINDS = [MessageTooLargeError, RecordListTooLargeError, InvalidRecordError, InvalidTimestampError]
 
@@ -42,9 +42,16 @@ def _any_clients(monkeypatch: pytest.MonkeyPatch) -> None:
 class Worker:
     """A processor that copies, and how often it has handled each record."""
 
-    def __init__(self, world: World, records_max: int, copies: int = 1, dead_letters: str | None = "dead") -> None:
+    def __init__(
+        self,
+        world: World,
+        records_max: int,
+        copies: int = 1,
+        dead_letters: str | None = "dead",
+        timestamp_ms: int | None = None,
+    ) -> None:
         self.world, self.copies, self.handled = world, copies, Counter[bytes | None]()
-        self.gives_times = True
+        self.timestamp_ms = timestamp_ms
         self.producer = WorldProducer(world)
         clients: Any = WorldConsumer(world, records_max), self.producer
         environment = replace(still_environment(), clock=world.clock)
@@ -53,8 +60,7 @@ class Worker:
 
     def copy(self, record: ConsumerRecord) -> list[Output]:
         self.handled[record.value] += 1
-        stamp_ms = record.timestamp_ms if self.gives_times else None
-        return [Output("out", record.value, timestamp_ms=stamp_ms) for _ in range(self.copies)]
+        return [Output("out", record.value, timestamp_ms=self.timestamp_ms) for _ in range(self.copies)]
 
     def run(self) -> ProcessingStatistics:
         return self.processor.run()
@@ -75,7 +81,7 @@ def test_a_record_whose_output_no_broker_takes_is_a_dead_letter_and_all_others_a
     values = [b"%d" % number for number in range(100)]
     world = World(list(values))
     refusing(world, kind("no such record here"), b"37")
-    worker = Worker(world, records_max=50)
+    worker = Worker(world, records_max=50, timestamp_ms=WALL_MS if kind is InvalidTimestampError else None)
     told = worker.run()
     world.once()
     assert worker.written_to("dead") == [b"37"] and told.dead_letters == 1
@@ -85,19 +91,6 @@ def test_a_record_whose_output_no_broker_takes_is_a_dead_letter_and_all_others_a
     assert max(worker.handled.values()) <= 8, "halves find it"
 
 
-def test_a_wrong_calendar_buries_nothing_and_what_was_refused_is_written_once_it_is_right() -> None:
-    values = [b"%d" % number for number in range(20)]
-    world = World(list(values))
-    wrong = InvalidTimestampError("timestamp 2 is 7200000 ms in the future")
-    world.refusal = lambda output: wrong if world.clock.now_ms() < 60_000 else None
-    worker = Worker(world, records_max=5)
-    worker.gives_times = False
-    told = worker.run()
-    world.once()
-    assert worker.written_to("out") == values and told.dead_letters == 0
-    assert 5 < told.aborted < 20, "it is tried again with the waits of an outage"
-
-
 def test_a_topic_all_of_whose_records_are_refused_costs_a_few_calls_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [b"%d" % number for number in range(64)]
     world = World(list(values))
@@ -105,6 +98,21 @@ def test_a_topic_all_of_whose_records_are_refused_costs_a_few_calls_for_each(mon
     worker = Worker(world, records_max=32)
     assert worker.run().dead_letters == 64 and worker.written_to("dead") == values
     assert sum(worker.handled.values()) <= 64 * 6 and world.clock.now_ms() < 10_000, "and no back-off"
+
+
+@pytest.mark.parametrize("records_max", [1, 3])
+def test_clocks_that_are_apart_bury_nothing_and_everything_is_processed_once_they_agree(records_max: int) -> None:
+    """The outputs have the time of this machine's clock, so that of their records is not at fault."""
+    world = World([b"%d" % number for number in range(6)])
+    agree_ms = world.clock.now_ms() + 60_000
+    error = InvalidTimestampError("2 hours in the future")
+    world.refusal = lambda output: error if output.topic == "out" and world.clock.now_ms() < agree_ms else None
+    worker = Worker(world, records_max)
+    told = worker.run()
+
+    world.once()
+    assert (told.dead_letters, len(worker.written_to("out"))) == (0, 6)
+    assert max(worker.handled.values()) <= 20, "with a back-off"
 
 
 def test_an_output_that_the_producer_does_not_take_is_a_dead_letter_in_the_same_transaction() -> None:

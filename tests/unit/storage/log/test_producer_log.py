@@ -29,9 +29,10 @@ class NoRoomForSnapshots(LosingFileSystem):
     """The disk is full whenever one is to be written."""
 
     refused = 0
+    is_full = True
 
     def open(self, path: str, *, create: bool = False) -> int:
-        if create and ".snapshot" in path:
+        if create and ".snapshot" in path and self.is_full:
             self.refused += 1
             raise OSError(errno.ENOSPC, "no room")
         return super().open(path, create=create)
@@ -361,6 +362,44 @@ def test_a_snapshot_that_does_not_fit_on_the_disk_is_left_out() -> None:
     assert node.manager.producer_ids.counts.snapshots_left_out == 1
     node.restart(node.fs.after_crash())
     assert node.known() == [(n, n) for n in range(3, 8)]
+
+
+@pytest.mark.parametrize("way", ["files removed for room", "expired files removed", "flush"])
+def test_producers_whose_records_made_room_on_a_full_disk_are_known_once_there_is_some(way: str) -> None:
+    fs = NoRoomForSnapshots()
+    node = Node(fs, config=LogConfig())
+    node.send(*range(3))
+    node.log.flush()
+    node.log.roll()
+    node.log.full.remove_oldest(1)
+    node.log.full.run_file_changes(sync=True)
+    assert node.snapshots() == []
+
+    fs.is_full = False
+    if way == "files removed for room":
+        node.log.full.delete_removed_files()
+    elif way == "expired files removed":
+        node.log.full.delete_expired_files(0)
+    else:
+        node.send(0, producer_id=ME + 1)
+        node.log.flush()
+    assert node.snapshots() == [3] and fs.refused == node.manager.producer_ids.counts.snapshots_left_out == 1
+    node.restart(node.fs.after_kill() if way == "flush" else node.fs.after_crash())
+    assert node.known() == [(n, n) for n in range(3)]
+    assert node.send(2).is_duplicate
+
+
+def test_a_snapshot_that_found_no_room_is_not_written_once_its_records_were_cut() -> None:
+    fs = NoRoomForSnapshots()
+    node = Node(fs, config=LogConfig())
+    node.send(*range(3))
+    node.log.roll()
+    node.log.flush()
+    node.log.truncate_to(2)
+    fs.is_full = False
+    node.log.full.delete_removed_files()
+
+    assert node.snapshots() == []
 
 
 def test_an_idle_log_writes_its_snapshot_once() -> None:

@@ -169,6 +169,44 @@ def test_a_truncation_guesses_as_a_start_does() -> None:
     assert times(node) == {n: (0, 30 - n) for n in range(10)}  # the cut above was a write
 
 
+def with_a_calendar_that_jumped_back() -> Node:
+    """Producers 0 to 2 wrote after the jump. It stamps files, and no producers."""
+    node = Node(config=ONE_SEGMENT, expiration_ms=DAY_MS)
+    node.clock.advance(2 * DAY_MS)
+    node.clock.jump_wall(-30 * DAY_MS)
+    for producer_id in range(3):
+        write(node, producer_id)
+    return node
+
+
+@pytest.mark.parametrize("is_prepared", [True, False], ids=["read before the cut", "read after it"])
+@pytest.mark.parametrize("ends", [(1,), (2, 1)], ids=["one cut", "two cuts"])
+def test_a_truncation_forgets_no_live_producer_after_a_jump_of_the_calendar(
+    is_prepared: bool, ends: tuple[int, ...]
+) -> None:
+    node = with_a_calendar_that_jumped_back()
+    for end in ends:
+        cut = node.log.producers.prepare_cut(end) if is_prepared else None
+        if cut is not None:
+            cut.run(lambda: True)
+        node.log.truncate_to(end)
+    node.log.producers.known_now()
+
+    node.log.producers.forget_silent()
+    assert list(node.log.producers.known) == [0]
+    assert node.send(0, producer_id=0).is_duplicate
+
+
+def test_a_follower_that_reads_its_log_late_after_a_cut_forgets_nobody_who_wrote_meanwhile() -> None:
+    node = with_a_calendar_that_jumped_back()
+    node.log.truncate_to(1)
+    node.log.append.as_follower(placed(sent(0, producer_id=4), 1), 0)
+    node.log.producers.known_now()
+
+    node.log.producers.forget_silent()
+    assert list(node.log.producers.known) == [0, 4]
+
+
 # -- a follower --------------------------------------------------------------------------------------------------------
 
 
