@@ -12,6 +12,8 @@ evidence that the partition may arrive, and the end of the wait for it:
     this broker leads it, its log is opened  nothing else: it waits for the log. A log that could not be opened is lost,
                                              and is answered at once.
 
+A coordinator needs the metadata alone: for it a partition that is known is settled, and no commit waits for logs.
+
 So a wrong name costs one round trip to the quorum's leader, and no time-out. `CommittedEnds` limits those: one is under
 way at a time, a party waits for READS_OF_PARTY of them in a second, and nobody does for a while after one has failed. A
 leader of the quorum that was deposed, or has just begun, may tell of an older end: the request then gets the answer
@@ -27,7 +29,7 @@ from enum import Enum
 from broker.network.named_partitions import NamedPartition
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.replica_states import TO_CREATE
-from metadata.image import MetadataImage
+from metadata.image import MetadataImage, TopicImage
 from penstock.types import TopicPartition
 
 READ_FAILED_MS = 5_000
@@ -46,8 +48,12 @@ class PartitionStanding(Enum):
     UNSEEN = "the metadata of this broker does not have it, or not the client's epoch"
 
 
+Standing = Callable[[NamedPartition, MetadataImage, HostedPartitions], PartitionStanding]
+
+
 def standing_of(named: NamedPartition, image: MetadataImage, hosted: HostedPartitions) -> PartitionStanding:
-    topic = image.topics_by_id.get(named.topic_id) if named.topic_id else image.topics_by_name.get(named.topic)
+    """At a leader."""
+    topic = _topic(named, image)
     state = None if topic is None else topic.partitions.get(named.partition)
     if topic is None or state is None or named.leader_epoch > state.leader_epoch:
         return PartitionStanding.UNSEEN
@@ -60,6 +66,17 @@ def standing_of(named: NamedPartition, image: MetadataImage, hosted: HostedParti
     replica = hosted.replica(key)
     is_opening = replica is not None and replica.lost is None and replica.state in TO_CREATE
     return PartitionStanding.OPENING if is_opening else PartitionStanding.SETTLED
+
+
+def known_standing_of(named: NamedPartition, image: MetadataImage, hosted: HostedPartitions) -> PartitionStanding:
+    """At a coordinator."""
+    topic = _topic(named, image)
+    is_known = topic is not None and named.partition in topic.partitions
+    return PartitionStanding.SETTLED if is_known else PartitionStanding.UNSEEN
+
+
+def _topic(named: NamedPartition, image: MetadataImage) -> TopicImage | None:
+    return image.topics_by_id.get(named.topic_id) if named.topic_id else image.topics_by_name.get(named.topic)
 
 
 class WaitStep(Enum):

@@ -4,7 +4,8 @@
                                        some are not ──► waits for metadata and logs (arrival.py) ──► goes on
 
 Only the connection of the request waits; its later requests come after it, in order. Rights come first: a topic that
-the caller may not use is never waited for, nor an id by a caller that may use no topic. The requests that wait are
+the caller may not use is never waited for, nor an id by a caller that may use no topic, nor anything by one that lacks
+the right to the group or the transaction of its request. The requests that wait are
 limited, for a party and for the broker; others go on at once, to the answer that they would have got without the wait.
 Nobody waits when the node stops. Not here: the end of a wait (arrival.py).
 """
@@ -14,8 +15,17 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import Final
 
-from broker.apis.arrivals.arrival import AwaitedPartitions, CommittedEnds, PartitionStanding, WaitStep, standing_of
+from broker.apis.arrivals.arrival import (
+    AwaitedPartitions,
+    CommittedEnds,
+    PartitionStanding,
+    Standing,
+    WaitStep,
+    known_standing_of,
+    standing_of,
+)
 from broker.network.doors import Permissions
 from broker.network.named_partitions import Named, NamedPartition
 from broker.network.parties import party_of
@@ -24,7 +34,7 @@ from broker.replication.hosting.hosted_partitions import HostedPartitions
 from metadata.image import MetadataImage
 from penstock.clock import Clock
 from penstock.errors import ApiError
-from penstock.messages.security.acls import Operation, ResourceType
+from penstock.messages.security.acls import ResourceType
 
 WAIT_MS_MAX = 1_000
 """Metadata arrives in some milliseconds, and a log is made in some more. Clients wait longer for an answer."""
@@ -33,7 +43,10 @@ WAITING_MAX = 1_000
 WAITING_OF_PARTY = 100
 SLOW_MS = 5_000
 """After a wait of WAIT_MS_MAX in vain nobody waits for so long: while thousands of logs are made, requests for some of
-them would hold up the other partitions of their clients again and again."""
+them would hold up the other partitions of their clients again and again. Waits at coordinators are apart."""
+
+STANDINGS: Final[dict[bool, Standing]] = {True: standing_of, False: known_standing_of}
+"""By the need of a log."""
 
 ReadEnd = Callable[[int], Awaitable[int]]
 """The committed end of the metadata, by the quorum's leader, within so many ms; ApiError without an answer."""
@@ -61,21 +74,25 @@ class ArrivalWaits:
         self._news = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
         self._is_closed = False
-        self._slow_until_ms = 0
+        self._slow_until_ms = {True: 0, False: 0}  # leaders that open logs do not hold up coordinators
 
     def begin(self, caller: Caller, named: Named, /) -> Awaitable[None] | None:
-        image, hosted = self._image(), self._hosted
+        image, hosted, standing = self._image(), self._hosted, STANDINGS[named.needs_log]
         unsettled = [
-            one for one in named.partitions if standing_of(one, image, hosted) is not PartitionStanding.SETTLED
+            one
+            for one in map(NamedPartition._make, named.partitions)
+            if standing(one, image, hosted) is not PartitionStanding.SETTLED
         ]
-        if not unsettled or self._is_closed or self._clock.now_ms() < self._slow_until_ms:
+        if not unsettled or self._is_closed or self._clock.now_ms() < self._slow_until_ms[named.needs_log]:
             return None
         wait_ms = WAIT_MS_MAX if named.timeout_ms is None else min(named.timeout_ms, WAIT_MS_MAX)
         party = party_of(caller)
         if wait_ms <= 0 or self._total >= WAITING_MAX or self._waiting[party] >= WAITING_OF_PARTY:
             return None
-        arrival = AwaitedPartitions(self._allowed(caller, named.operation, unsettled))
-        return None if self._step(arrival) is WaitStep.DONE else self._wait(arrival, party, wait_ms)
+        arrival = AwaitedPartitions(self._allowed(caller, named, unsettled))
+        if self._step(arrival, standing) is WaitStep.DONE:
+            return None
+        return self._wait(arrival, party, wait_ms, needs_log=named.needs_log)
 
     def news(self) -> None:
         """The image has changed, or a replica: those who wait look again, after all of it is done."""
@@ -83,36 +100,39 @@ class ArrivalWaits:
             self._news.set()
             self._news = asyncio.Event()
 
-    def _allowed(self, caller: Caller, operation: Operation, named: list[NamedPartition]) -> list[NamedPartition]:
+    def _allowed(self, caller: Caller, named: Named, unsettled: list[NamedPartition]) -> list[NamedPartition]:
         """The partitions for which the caller may wait."""
-        permissions = self._permissions
+        permissions, operation = self._permissions, named.operation
         if permissions is None:
-            return named
+            return unsettled
+        if not all(permissions.may(caller, *need) for need in named.needs):
+            return []
         may: dict[str, bool] = {}
-        for topic in {one.topic for one in named}:
+        for topic in {one.topic for one in unsettled}:
             if topic:
                 may[topic] = permissions.may(caller, operation, ResourceType.TOPIC, topic)
             else:
                 may[topic] = permissions.may_any(caller, operation, ResourceType.TOPIC)
-        return [one for one in named if may[one.topic]]
+        return [one for one in unsettled if may[one.topic]]
 
-    def _step(self, arrival: AwaitedPartitions) -> WaitStep:
+    def _step(self, arrival: AwaitedPartitions, standing: Standing) -> WaitStep:
         image, hosted = self._image(), self._hosted
-        return arrival.step(lambda one: standing_of(one, image, hosted), image.offset + 1, self._known_end_offset())
+        return arrival.step(lambda one: standing(one, image, hosted), image.offset + 1, self._known_end_offset())
 
-    async def _wait(self, arrival: AwaitedPartitions, party: str, wait_ms: int) -> None:
+    async def _wait(self, arrival: AwaitedPartitions, party: str, wait_ms: int, *, needs_log: bool) -> None:
+        standing = STANDINGS[needs_log]
         self._waiting[party] += 1
         self._total += 1
         try:
             async with asyncio.timeout(wait_ms / 1_000):
-                while not self._is_closed and (step := self._step(arrival)) is not WaitStep.DONE:
+                while not self._is_closed and (step := self._step(arrival, standing)) is not WaitStep.DONE:
                     if step is WaitStep.READ:
                         arrival.read(await self._committed_end(party))
                     else:
                         await self._news.wait()
         except TimeoutError:
             if wait_ms >= WAIT_MS_MAX:  # the answer says what is missing
-                self._slow_until_ms = self._clock.now_ms() + SLOW_MS
+                self._slow_until_ms[needs_log] = self._clock.now_ms() + SLOW_MS
         finally:
             self._total -= 1
             self._waiting[party] -= 1

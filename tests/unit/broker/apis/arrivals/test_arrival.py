@@ -15,6 +15,7 @@ from broker.apis.arrivals.arrival import (
     CommittedEnds,
     PartitionStanding,
     WaitStep,
+    known_standing_of,
     standing_of,
 )
 from broker.network.named_partitions import NamedPartition
@@ -63,6 +64,17 @@ def test_a_partition_that_this_broker_leads_is_opening_until_its_log_is_there_or
     assert standing_of(ONE, known, table) is PartitionStanding.SETTLED, "it is tried again, and is still lost"
     replica.open(make_partition(tmp_path))
     assert standing_of(ONE, known, table) is PartitionStanding.SETTLED
+
+
+def test_for_a_coordinator_a_partition_is_settled_once_the_metadata_has_it_whoever_leads_it() -> None:
+    known, table = image(state(leader_id=1)), hosted()
+    replica = table.known(PARTITION)
+    replica.queue(starts_empty=True)
+    for here in (table, hosted(2)):
+        assert known_standing_of(ONE, known, here) is PartitionStanding.SETTLED, "no commit waits for a log"
+        assert known_standing_of(NamedPartition("", TOPIC_ID, 0), known, here) is PartitionStanding.SETTLED
+        for other in (TWO, NamedPartition("t", "other-id", 0), NamedPartition("t", "", 1)):
+            assert known_standing_of(other, known, here) is PartitionStanding.UNSEEN
 
 
 def test_a_replica_tells_of_each_of_its_states() -> None:

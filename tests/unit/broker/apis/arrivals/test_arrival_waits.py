@@ -9,12 +9,12 @@ from typing import Any
 
 from broker.apis.arrivals import arrival_waits
 from broker.apis.arrivals.arrival_waits import SLOW_MS, WAIT_MS_MAX, WAITING_OF_PARTY, ArrivalWaits
-from broker.network.named_partitions import Named, NamedPartition
+from broker.network.named_partitions import Named, NamedPartition, commits
 from broker.network.request_channel import Caller
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from penstock.errors import NotControllerError
-from penstock.messages.security.acls import Operation, ResourceType
+from penstock.messages.security.acls import Need, Operation, ResourceType
 from penstock.types import Endpoint
 from tests.support.partitions import PARTITION, TOPIC_ID, make_partition, state
 from tests.support.virtual_time import run_virtual
@@ -24,13 +24,14 @@ OTHER = Caller(Endpoint("10.0.0.2", 1))
 
 
 class Rights:
-    """One topic is allowed, or none."""
+    """One topic is allowed, or none, and one group."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
 
     def may(self, caller: Caller, operation: Operation, resource: ResourceType, name: str) -> bool:
-        return operation is Operation.READ and name == self._topic
+        is_known = resource is ResourceType.GROUP and name == "g"
+        return operation is Operation.READ and (is_known or name == self._topic)
 
     def may_any(self, caller: Caller, operation: Operation, resource: ResourceType) -> bool:
         return bool(self._topic)
@@ -62,6 +63,10 @@ class Stage:
         self, topic: str = "t", timeout_ms: int | None = None, caller: Caller = CALLER, topic_id: str = ""
     ) -> Awaitable[None] | None:
         return self.waits.begin(caller, Named(Operation.READ, [NamedPartition(topic, topic_id, 0)], timeout_ms))
+
+    def commit(self, *needs: Need) -> Awaitable[None] | None:
+        named = Named(Operation.READ, [NamedPartition("t", "", 0)], needs_log=False, needs=needs)
+        return self.waits.begin(CALLER, named)
 
     def ask(self, *given: Any, **named: Any) -> asyncio.Future[None]:
         begun = self.begin(*given, **named)
@@ -142,6 +147,20 @@ def test_after_a_wait_in_vain_nobody_waits_for_a_while() -> None:
     run(test)
 
 
+def test_leaders_that_wait_for_logs_in_vain_leave_the_waits_at_coordinators_as_they_are() -> None:
+    async def test() -> None:
+        stage = Stage()
+        stage.end_offset = 99
+        await stage.ask()
+        assert stage.begin() is None
+        stage.end_offset = 5
+        begun = stage.commit()
+        assert begun is not None
+        await begun
+
+    run(test)
+
+
 def test_a_broker_that_is_cut_off_from_the_quorum_answers_at_once() -> None:
     async def test() -> None:
         stage, loop = Stage(), asyncio.get_running_loop()
@@ -160,6 +179,40 @@ def test_a_caller_without_the_right_never_waits_and_an_id_is_waited_for_only_wit
         await stage.ask("t")
         await stage.ask("", topic_id="unknown")
         assert Stage(Rights("")).begin("", topic_id="unknown") is None
+
+    run(test)
+
+
+def test_a_commit_waits_for_the_metadata_of_its_topic_and_for_no_log() -> None:
+    async def test() -> None:
+        stage, loop = Stage(), asyncio.get_running_loop()
+        stage.end_offset, began = 8, loop.time()
+        begun = stage.commit()
+        assert begun is not None
+        asked = asyncio.ensure_future(begun)
+        await turns()
+        stage.hosted.known(PARTITION).queue(starts_empty=True)
+        assert not asked.done() and stage.reads == 1
+        stage.apply(7)
+        await turns()
+        assert asked.done() and loop.time() == began, "the log is still to be made"
+        assert stage.commit() is None
+        produced = stage.ask()
+        await turns()
+        assert not produced.done(), "a leader needs it"
+        await stage.waits.close()
+        await produced
+
+    run(test)
+
+
+def test_a_caller_without_the_right_to_the_group_waits_for_no_topic_of_its_commit() -> None:
+    async def test() -> None:
+        stage = Stage(Rights("t"))
+        assert stage.commit(commits("other")) is None and stage.reads == 0
+        begun = stage.commit(commits("g"))
+        assert begun is not None
+        await begun
 
     run(test)
 
