@@ -65,15 +65,15 @@ def _timed(operation: Operation, body: Any) -> Named:
 
 
 def _fetched(body: Any) -> Named:
-    return Named(Operation.READ, _partitions(body), body.max_wait_ms)
+    return Named(Operation.READ, _with_epochs(body), body.max_wait_ms)
 
 
 def _listed(body: Any) -> Named:
-    return Named(Operation.DESCRIBE, _partitions(body), body.timeout_ms or None)
+    return Named(Operation.DESCRIBE, _with_epochs(body), body.timeout_ms or None)
 
 
 def _of_epochs(body: Any) -> Named:
-    return Named(Operation.DESCRIBE, _partitions(body))
+    return Named(Operation.DESCRIBE, _with_epochs(body))
 
 
 def _described(body: Any) -> Named:
@@ -82,8 +82,14 @@ def _described(body: Any) -> Named:
 
 def _partitions(body: Any) -> Iterator[PlainNamed]:
     for one in body.partitions:
-        (topic, number), epoch = one.partition, getattr(one, "current_leader_epoch", NO_EPOCH)
-        yield topic, one.topic_id, number, epoch
+        topic, number = one.partition
+        yield topic, one.topic_id, number, NO_EPOCH
+
+
+def _with_epochs(body: Any) -> Iterator[PlainNamed]:
+    for one in body.partitions:
+        topic, number = one.partition
+        yield topic, one.topic_id, number, one.current_leader_epoch
 
 
 def _committed(body: Any) -> Named:

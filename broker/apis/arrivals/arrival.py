@@ -23,10 +23,11 @@ that it would have got without the wait. Not here: who may wait (arrival_waits.p
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
+from typing import Final
 
-from broker.network.named_partitions import NamedPartition
+from broker.network.named_partitions import Named, NamedPartition, PlainNamed
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.replica_states import TO_CREATE
 from metadata.image import MetadataImage, TopicImage
@@ -47,6 +48,8 @@ class PartitionStanding(Enum):
     ELSEWHERE = "another broker leads it, or none"
     UNSEEN = "the metadata of this broker does not have it, or not the client's epoch"
 
+
+_NO_NUMBERS: Final[Mapping[int, object]] = {}
 
 Standing = Callable[[NamedPartition, MetadataImage, HostedPartitions], PartitionStanding]
 
@@ -75,8 +78,52 @@ def known_standing_of(named: NamedPartition, image: MetadataImage, hosted: Hoste
     return PartitionStanding.SETTLED if is_known else PartitionStanding.UNSEEN
 
 
+STANDINGS: Final[dict[bool, Standing]] = {True: standing_of, False: known_standing_of}
+"""By the need of a log."""
+
+
 def _topic(named: NamedPartition, image: MetadataImage) -> TopicImage | None:
     return image.topics_by_id.get(named.topic_id) if named.topic_id else image.topics_by_name.get(named.topic)
+
+
+def unsettled_of(named: Named, image: MetadataImage, hosted: HostedPartitions) -> list[NamedPartition]:
+    """The partitions that are not settled. A request with thousands comes often, and all of them are here: one look-up
+    tells so of each."""
+    standing, looks = STANDINGS[named.needs_log], _leads if named.needs_log else _knows
+    others = map(NamedPartition._make, looks(named.partitions, image, hosted))
+    return [one for one in others if standing(one, image, hosted) is not PartitionStanding.SETTLED]
+
+
+def _leads(partitions: Iterable[PlainNamed], image: MetadataImage, hosted: HostedPartitions) -> Iterator[PlainNamed]:
+    """Those that this broker does not lead, as far as one look can tell."""
+    by_name, names, known_id, name = hosted.by_name, image.topics_by_id, "", ""
+    for one in partitions:
+        topic, topic_id, number, epoch = one
+        if not topic:
+            if topic_id != known_id:
+                found = names.get(topic_id)
+                known_id, name = topic_id, "" if found is None else found.name
+            topic = name
+        partition = by_name.get((topic, number))
+        if (
+            partition is None
+            or (leading := partition.leading) is None
+            or epoch > leading.leader_epoch
+            or (topic_id and partition.topic_id != topic_id)
+        ):
+            yield one
+
+
+def _knows(partitions: Iterable[PlainNamed], image: MetadataImage, hosted: HostedPartitions) -> Iterator[PlainNamed]:
+    """Those that the metadata does not have."""
+    by_id, by_name, last, numbers = image.topics_by_id, image.topics_by_name, ("", ""), _NO_NUMBERS
+    for one in partitions:
+        topic, topic_id, number, _ = one
+        if topic_id != last[1] or topic != last[0]:
+            found = by_id.get(topic_id) if topic_id else by_name.get(topic)
+            last, numbers = (topic, topic_id), _NO_NUMBERS if found is None else found.partitions
+        if number not in numbers:
+            yield one
 
 
 class WaitStep(Enum):

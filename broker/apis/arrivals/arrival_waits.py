@@ -15,16 +15,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 from broker.apis.arrivals.arrival import (
+    STANDINGS,
     AwaitedPartitions,
     CommittedEnds,
-    PartitionStanding,
     Standing,
     WaitStep,
-    known_standing_of,
-    standing_of,
+    unsettled_of,
 )
 from broker.network.doors import Permissions
 from broker.network.named_partitions import Named, NamedPartition
@@ -44,9 +42,6 @@ WAITING_OF_PARTY = 100
 SLOW_MS = 5_000
 """After a wait of WAIT_MS_MAX in vain nobody waits for so long: while thousands of logs are made, requests for some of
 them would hold up the other partitions of their clients again and again. Waits at coordinators are apart."""
-
-STANDINGS: Final[dict[bool, Standing]] = {True: standing_of, False: known_standing_of}
-"""By the need of a log."""
 
 ReadEnd = Callable[[int], Awaitable[int]]
 """The committed end of the metadata, by the quorum's leader, within so many ms; ApiError without an answer."""
@@ -77,12 +72,7 @@ class ArrivalWaits:
         self._slow_until_ms = {True: 0, False: 0}  # leaders that open logs do not hold up coordinators
 
     def begin(self, caller: Caller, named: Named, /) -> Awaitable[None] | None:
-        image, hosted, standing = self._image(), self._hosted, STANDINGS[named.needs_log]
-        unsettled = [
-            one
-            for one in map(NamedPartition._make, named.partitions)
-            if standing(one, image, hosted) is not PartitionStanding.SETTLED
-        ]
+        unsettled, standing = unsettled_of(named, self._image(), self._hosted), STANDINGS[named.needs_log]
         if not unsettled or self._is_closed or self._clock.now_ms() < self._slow_until_ms[named.needs_log]:
             return None
         wait_ms = WAIT_MS_MAX if named.timeout_ms is None else min(named.timeout_ms, WAIT_MS_MAX)
