@@ -95,7 +95,7 @@ def unsettled_of(named: Named, image: MetadataImage, hosted: HostedPartitions) -
 
 
 def _leads(partitions: Iterable[PlainNamed], image: MetadataImage, hosted: HostedPartitions) -> Iterator[PlainNamed]:
-    """Those that this broker does not lead, as far as one look can tell."""
+    """The partitions that this broker does not lead, as far as one look can tell."""
     by_name, names, known_id, name = hosted.by_name, image.topics_by_id, "", ""
     for one in partitions:
         topic, topic_id, number, epoch = one
@@ -115,7 +115,7 @@ def _leads(partitions: Iterable[PlainNamed], image: MetadataImage, hosted: Hoste
 
 
 def _knows(partitions: Iterable[PlainNamed], image: MetadataImage, hosted: HostedPartitions) -> Iterator[PlainNamed]:
-    """Those that the metadata does not have."""
+    """The partitions that the metadata does not have."""
     by_id, by_name, last, numbers = image.topics_by_id, image.topics_by_name, ("", ""), _NO_NUMBERS
     for one in partitions:
         topic, topic_id, number, _ = one
@@ -187,7 +187,7 @@ class CommittedEnds:
 
     def ask(self, party: str, now_ms: int) -> int | None:
         """The number of the read to wait for; None if there is none for this party now."""
-        if now_ms < self._not_before_ms:
+        if self.has_failed(now_ms):
             return None
         if now_ms - self._window_ms >= READ_WINDOW_MS:
             self._window_ms = now_ms
@@ -197,6 +197,10 @@ class CommittedEnds:
         self._of_party[party] += 1
         self._wanted = self._begun + 1
         return self._wanted
+
+    def has_failed(self, now_ms: int) -> bool:
+        """A read failed a moment ago, and there is none for anybody."""
+        return now_ms < self._not_before_ms
 
     def begin(self) -> bool:
         """True if a read begins now; then `ended` must be called."""

@@ -33,6 +33,7 @@ from metadata.image import MetadataImage
 from penstock.clock import Clock
 from penstock.errors import ApiError
 from penstock.messages.security.acls import ResourceType
+from penstock.metric_fields import counter, measured
 
 WAIT_MS_MAX = 1_000
 """Metadata arrives in some milliseconds, and a log is made in some more. Clients wait longer for an answer."""
@@ -42,6 +43,30 @@ WAITING_OF_PARTY = 100
 SLOW_MS = 5_000
 """After a wait of WAIT_MS_MAX in vain nobody waits for so long: while thousands of logs are made, requests for some of
 them would hold up the other partitions of their clients again and again. Waits at coordinators are apart."""
+
+
+_REFUSED = (
+    "penstock_arrival_waits_refused",
+    "Requests for a partition which this broker did not have yet that were answered without a wait: too many wait or"
+    " ask the active controller (many), or one has waited or asked in vain in the last 5 s (slow).",
+)
+
+
+@measured
+class ArrivalStatistics:
+    """Since the start of the node."""
+
+    waited: int = counter(
+        "penstock_arrival_waits",
+        "Requests that waited for a partition which this broker did not have yet: for its metadata, or its log.",
+    )
+    in_vain: int = counter(
+        "penstock_arrival_waits_in_vain",
+        "Requests that waited for a partition which had not arrived when their time was over.",
+    )
+    many: int = counter(*_REFUSED, why="many")
+    slow: int = counter(*_REFUSED, why="slow")
+
 
 ReadEnd = Callable[[int], Awaitable[int]]
 """The committed end of the metadata, by the quorum's leader, within so many ms; ApiError without an answer."""
@@ -69,18 +94,22 @@ class ArrivalWaits:
         self._news = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
         self._is_closed = False
+        self._waited = self._in_vain = self._many = self._slow = 0
         self._slow_until_ms = {True: 0, False: 0}  # leaders that open logs do not hold up coordinators
 
     def begin(self, caller: Caller, named: Named, /) -> Awaitable[None] | None:
-        unsettled, standing = unsettled_of(named, self._image(), self._hosted), STANDINGS[named.needs_log]
-        if not unsettled or self._is_closed or self._clock.now_ms() < self._slow_until_ms[named.needs_log]:
-            return None
         wait_ms = WAIT_MS_MAX if named.timeout_ms is None else min(named.timeout_ms, WAIT_MS_MAX)
-        party = party_of(caller)
-        if wait_ms <= 0 or self._total >= WAITING_MAX or self._waiting[party] >= WAITING_OF_PARTY:
+        unsettled = unsettled_of(named, self._image(), self._hosted)
+        if not unsettled or wait_ms <= 0 or self._is_closed:
             return None
-        arrival = AwaitedPartitions(self._allowed(caller, named, unsettled))
-        if self._step(arrival, standing) is WaitStep.DONE:
+        arrival, party = AwaitedPartitions(self._allowed(caller, named, unsettled)), party_of(caller)
+        if self._step(arrival, STANDINGS[named.needs_log]) is WaitStep.DONE:
+            return None
+        if self._clock.now_ms() < self._slow_until_ms[named.needs_log]:
+            self._slow += 1
+            return None
+        if self._total >= WAITING_MAX or self._waiting[party] >= WAITING_OF_PARTY:
+            self._many += 1
             return None
         return self._wait(arrival, party, wait_ms, needs_log=named.needs_log)
 
@@ -110,31 +139,46 @@ class ArrivalWaits:
         return arrival.step(lambda one: standing(one, image, hosted), image.offset + 1, self._known_end_offset())
 
     async def _wait(self, arrival: AwaitedPartitions, party: str, wait_ms: int, *, needs_log: bool) -> None:
-        standing = STANDINGS[needs_log]
+        standing, has_waited = STANDINGS[needs_log], False
         self._waiting[party] += 1
         self._total += 1
         try:
             async with asyncio.timeout(wait_ms / 1_000):
                 while not self._is_closed and (step := self._step(arrival, standing)) is not WaitStep.DONE:
-                    if step is WaitStep.READ:
-                        arrival.read(await self._committed_end(party))
+                    number = self._asked(party) if step is WaitStep.READ else None
+                    if step is WaitStep.READ and number is None:
+                        arrival.read(None)
+                        continue
+                    has_waited = True
+                    if number is not None:
+                        arrival.read(await self._committed_end(number))
                     else:
                         await self._news.wait()
         except TimeoutError:
+            self._in_vain += 1
             if wait_ms >= WAIT_MS_MAX:  # the answer says what is missing
                 self._slow_until_ms[needs_log] = self._clock.now_ms() + SLOW_MS
         finally:
+            self._waited += has_waited
             self._total -= 1
             self._waiting[party] -= 1
             if not self._waiting[party]:
                 del self._waiting[party]
 
-    async def _committed_end(self, party: str) -> int | None:
-        """None if it cannot be known now."""
-        number = self._ends.ask(party, self._clock.now_ms())
-        if number is None:
-            return None
-        self._begin_read()
+    def _asked(self, party: str) -> int | None:
+        """The number of the read that the party waits for; None if the committed end cannot be known now."""
+        now_ms = self._clock.now_ms()
+        number = self._ends.ask(party, now_ms)
+        if number is not None:
+            self._begin_read()
+        elif self._ends.has_failed(now_ms):
+            self._slow += 1
+        else:
+            self._many += 1
+        return number
+
+    async def _committed_end(self, number: int) -> int | None:
+        """None if that read failed."""
         while not self._ends.has(number) and not self._is_closed:
             await self._news.wait()
         return self._ends.end_offset
@@ -153,6 +197,9 @@ class ArrivalWaits:
             self._ends.ended(end_offset, self._clock.now_ms())
             self.news()
         self._begin_read()
+
+    def statistics(self) -> ArrivalStatistics:
+        return ArrivalStatistics(self._waited, self._in_vain, self._many, self._slow)
 
     async def close(self) -> None:
         """Nobody waits from now on."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from broker.apis.arrivals import arrival_waits
-from broker.apis.arrivals.arrival_waits import SLOW_MS, WAIT_MS_MAX, WAITING_OF_PARTY, ArrivalWaits
+from broker.apis.arrivals.arrival_waits import SLOW_MS, WAIT_MS_MAX, WAITING_OF_PARTY, ArrivalStatistics, ArrivalWaits
 from broker.network.named_partitions import Named, NamedPartition, commits
 from broker.network.request_channel import Caller
 from broker.replication.hosting.hosted_partitions import HostedPartitions
@@ -231,6 +231,42 @@ def test_a_party_has_so_many_requests_that_wait_and_the_broker_a_limit_for_all(m
         stage.gate.set()
         await asyncio.gather(*asked)
         await stage.ask("more")
+
+    run(test)
+
+
+def test_waits_waits_in_vain_and_those_that_were_refused_are_counted_each_once() -> None:
+    async def test() -> None:
+        stage = Stage()
+        await stage.ask("typo")
+        assert stage.waits.statistics() == ArrivalStatistics(waited=1, in_vain=0, many=0, slow=0)
+        stage.end_offset = 99
+        await stage.ask(timeout_ms=200)
+        assert stage.waits.statistics() == ArrivalStatistics(waited=2, in_vain=1, many=0, slow=0)
+        await stage.ask()
+        assert stage.begin() is None and stage.begin(timeout_ms=0) is None, "the second would not have waited"
+        assert stage.waits.statistics() == ArrivalStatistics(waited=3, in_vain=2, many=0, slow=1)
+
+    run(test)
+
+
+def test_requests_that_are_refused_a_wait_are_counted_by_the_reason() -> None:
+    async def test() -> None:
+        stage = Stage()
+        stage.gate = asyncio.Event()
+        asked = [stage.ask(f"t{number}") for number in range(WAITING_OF_PARTY)]
+        await turns()
+        assert stage.begin("more") is None
+        stage.gate.set()
+        await asyncio.gather(*asked)
+        waited = WAITING_OF_PARTY
+        assert stage.waits.statistics() == ArrivalStatistics(waited=waited, in_vain=0, many=1, slow=0)
+        await stage.ask("more")
+        assert stage.waits.statistics() == ArrivalStatistics(waited=waited, in_vain=0, many=2, slow=0), "no more reads"
+        stage.end_offset = None
+        await stage.ask("more", caller=OTHER)
+        await stage.ask("more", caller=OTHER)
+        assert stage.waits.statistics() == ArrivalStatistics(waited=waited + 1, in_vain=0, many=2, slow=1)
 
     run(test)
 
