@@ -138,8 +138,7 @@ class Gatekeeper:
 
     def may_write(self, request: Request, topic: str) -> bool:
         """A look, which notes nothing: the handler judges the same partition again, and refuses it."""
-        caller = request.caller
-        return self._is_of_nodes(caller) or self.may(caller, Operation.WRITE, ResourceType.TOPIC, topic)
+        return self.may(request.caller, Operation.WRITE, ResourceType.TOPIC, topic)
 
     def _is_of_nodes(self, caller: Caller) -> bool:
         return caller.listener == self._inter_broker_listener or caller is THIS_BROKER
@@ -147,10 +146,10 @@ class Gatekeeper:
     # -- what doors ask (`broker.network.doors.Permissions`) -----------------------------------------------------------
 
     def may(self, caller: Caller, operation: Operation, resource: ResourceType, name: str) -> bool:
-        return self._rights(caller).allows(operation, resource, name)
+        return self._is_of_nodes(caller) or self._rights(caller).allows(operation, resource, name)
 
     def may_any(self, caller: Caller, operation: Operation, resource: ResourceType) -> bool:
-        return self._rights(caller).allows_any(operation, resource)
+        return self._is_of_nodes(caller) or self._rights(caller).allows_any(operation, resource)
 
     def refusal(
         self, caller: Caller, api: str, operation: Operation, resource: ResourceType, name: str

@@ -21,7 +21,7 @@ from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
 from broker.grpc.request_decoder import RequestDecoders
 from broker.network.doors import BrokerService
-from broker.network.named_partitions import arrivals_first
+from broker.network.named_partitions import arrivals_first, coordinators_first
 from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.types import Endpoint
 
@@ -83,9 +83,9 @@ class ServedListeners:
         )
         inter_broker = config.inter_broker_listener_name
         gate = Gate(name, inter_broker, self._callers(name), self._turns(name))
-        door = BrokerDoor(
-            service.channel, service.new_session, held, gate, arrivals_first(service.arrivals, service.prepare)
-        )
+        is_of_brokers, arrivals = name == inter_broker, service.arrivals
+        prepare = coordinators_first(arrivals) if is_of_brokers else arrivals_first(arrivals, service.prepare)
+        door = BrokerDoor(service.channel, service.new_session, held, gate, prepare)
         return ServedListener(name, config.listener(name), limits, guard, held, gate, door)
 
     def _callers(self, name: str) -> Callers:

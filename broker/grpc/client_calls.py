@@ -70,9 +70,12 @@ def client_calls(
     }
 
 
-def broker_calls(channel: RequestChannel, gate: Gate) -> dict[Api[Any, Any], Call]:
+def broker_calls(
+    channel: RequestChannel, gate: Gate, prepare: Prepare = lambda request: None
+) -> dict[Api[Any, Any], Call]:
     """The calls of brokers, at their listener; one that has a replica id is under the broker's."""
-    return {api: _call(api, channel, gate, is_clients=False) for api in APIS.values() if api.is_between_brokers}
+    apis = [api for api in APIS.values() if api.is_between_brokers]
+    return {api: _call(api, channel, gate, prepare=prepare, is_clients=False) for api in apis}
 
 
 def _call(

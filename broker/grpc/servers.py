@@ -214,7 +214,8 @@ def add_client_apis(server: ServesCalls, served: ServedListener, channel: Reques
 
 def add_broker_apis(server: ServesCalls, served: ServedListener, channel: RequestChannel) -> None:
     """Adds the calls and streams of the inter-broker listener."""
-    calls, held, streams = broker_calls(channel, served.gate), served.held, served.door.replica_streams
+    calls, held = broker_calls(channel, served.gate, served.door.prepare), served.held
+    streams = served.door.replica_streams
     busy, caller_of = served.door.busy, served.gate.caller
     server.add(REPLICATION_SERVICE, calls, streams, held.decoders, held.node_requests, busy, caller_of)
 

@@ -27,6 +27,7 @@ def door_readings(broker: BrokerView) -> Iterator[Reading]:
     }
     yield from labelled("kind", budgets)
     yield from readings(broker.named_sessions.statistics())
+    yield from readings(broker.arrivals.statistics())
     gatekeeper = broker.gatekeeper
     yield from readings(NO_AUTHORIZER if gatekeeper is None else gatekeeper.statistics())
     yield from labelled("quota", broker.quotas.clients.statistics())

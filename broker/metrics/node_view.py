@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from broker.apis.arrivals.arrival_waits import ArrivalWaits
 from broker.apis.producing.produce_conversion import ProduceConverter
 from broker.audit.audit_log import AuditLog
 from broker.authentication.authentication import Authentication
@@ -128,6 +129,9 @@ class BrokerView(Protocol):
 
     @property
     def named_sessions(self) -> NamedSessions: ...
+
+    @property
+    def arrivals(self) -> ArrivalWaits: ...
 
     @property
     def gatekeeper(self) -> Gatekeeper | None:

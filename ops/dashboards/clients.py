@@ -122,6 +122,15 @@ LIMITS = Row(
             ),
         ),
         graph(
+            "Partitions on their way",
+            "Requests that waited for a partition that the broker did not have yet, in vain, and without a wait: at a"
+            " limit (many), or after one that waited or asked the active controller in vain (slow).",
+            Unit.COUNT,
+            rise("penstock_arrival_waits_total", "{{instance}}", "instance"),
+            rise("penstock_arrival_waits_in_vain_total", "in vain {{instance}}", "instance"),
+            rise("penstock_arrival_waits_refused_total", "no wait: {{why}} {{instance}}", "instance, why"),
+        ),
+        graph(
             "Refused and cut",
             "Requests over a limit of their API, and connections that were cut.",
             Unit.COUNT,

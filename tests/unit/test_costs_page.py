@@ -166,6 +166,8 @@ HELD_BY = {
         "test_no_request_waits_longer_than_the_bound_or_than_its_own_timeout",
         UNIT + "apis/arrivals/test_arrival_waits.py::"
         "test_a_caller_without_the_right_never_waits_and_an_id_is_waited_for_only_with_a_right_to_some_topic",
+        UNIT + "apis/arrivals/test_arrival_waits.py::"
+        "test_a_caller_without_the_right_to_the_group_waits_for_no_topic_of_its_commit",
         UNIT + "apis/arrivals/test_arrival.py::test_a_party_waits_for_so_many_reads_in_a_second_and_others_for_theirs",
     ),
     "headers that a fetch walks over, where `index.interval.bytes` is large": (

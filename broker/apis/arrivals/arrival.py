@@ -13,6 +13,8 @@ evidence that the partition may arrive, and the end of the wait for it:
     this broker leads it, its log is opened  nothing else: it waits for the log. A log that could not be opened is lost,
                                              and is answered at once.
 
+A coordinator needs the metadata alone: for it a partition that is known is settled, and no commit waits for logs.
+
 So a wrong name costs one round trip to the quorum's leader, and no time-out. `CommittedEnds` limits those: one is under
 way at a time, a party waits for READS_OF_PARTY of them in a second, and nobody does for a while after one has failed. A
 leader of the quorum that was deposed, or has just begun, may tell of an older end: the request then gets the answer
@@ -22,13 +24,14 @@ that it would have got without the wait. Not here: who may wait (arrival_waits.p
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
+from typing import Final
 
-from broker.network.named_partitions import NamedPartition
+from broker.network.named_partitions import Named, NamedPartition, PlainNamed
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.replica_states import TO_CREATE
-from metadata.image import MetadataImage
+from metadata.image import MetadataImage, TopicImage
 from penstock.types import TopicPartition
 
 READ_FAILED_MS = 5_000
@@ -47,8 +50,14 @@ class PartitionStanding(Enum):
     UNSEEN = "the metadata of this broker does not have it, or not the client's epoch"
 
 
+_NO_NUMBERS: Final[Mapping[int, object]] = {}
+
+Standing = Callable[[NamedPartition, MetadataImage, HostedPartitions], PartitionStanding]
+
+
 def standing_of(named: NamedPartition, image: MetadataImage, hosted: HostedPartitions) -> PartitionStanding:
-    topic = image.topics_by_id.get(named.topic_id) if named.topic_id else image.topics_by_name.get(named.topic)
+    """At a leader."""
+    topic = _topic(named, image)
     state = None if topic is None else topic.partitions.get(named.partition)
     if topic is None or state is None or named.leader_epoch > state.leader_epoch:
         return PartitionStanding.UNSEEN
@@ -61,6 +70,61 @@ def standing_of(named: NamedPartition, image: MetadataImage, hosted: HostedParti
     replica = hosted.replica(key)
     is_opening = replica is not None and replica.lost is None and replica.state in TO_CREATE
     return PartitionStanding.OPENING if is_opening else PartitionStanding.SETTLED
+
+
+def known_standing_of(named: NamedPartition, image: MetadataImage, hosted: HostedPartitions) -> PartitionStanding:
+    """At a coordinator."""
+    topic = _topic(named, image)
+    is_known = topic is not None and named.partition in topic.partitions
+    return PartitionStanding.SETTLED if is_known else PartitionStanding.UNSEEN
+
+
+STANDINGS: Final[dict[bool, Standing]] = {True: standing_of, False: known_standing_of}
+"""By the need of a log."""
+
+
+def _topic(named: NamedPartition, image: MetadataImage) -> TopicImage | None:
+    return image.topics_by_id.get(named.topic_id) if named.topic_id else image.topics_by_name.get(named.topic)
+
+
+def unsettled_of(named: Named, image: MetadataImage, hosted: HostedPartitions) -> list[NamedPartition]:
+    """The partitions that are not settled. A request with thousands comes often, and all of them are here: one look-up
+    tells so of each."""
+    standing, looks = STANDINGS[named.needs_log], _leads if named.needs_log else _knows
+    others = map(NamedPartition._make, looks(named.partitions, image, hosted))
+    return [one for one in others if standing(one, image, hosted) is not PartitionStanding.SETTLED]
+
+
+def _leads(partitions: Iterable[PlainNamed], image: MetadataImage, hosted: HostedPartitions) -> Iterator[PlainNamed]:
+    """The partitions that this broker does not lead, as far as one look can tell."""
+    by_name, names, known_id, name = hosted.by_name, image.topics_by_id, "", ""
+    for one in partitions:
+        topic, topic_id, number, epoch = one
+        if not topic:
+            if topic_id != known_id:
+                found = names.get(topic_id)
+                known_id, name = topic_id, "" if found is None else found.name
+            topic = name
+        partition = by_name.get((topic, number))
+        if (
+            partition is None
+            or (leading := partition.leading) is None
+            or epoch > leading.leader_epoch
+            or (topic_id and partition.topic_id != topic_id)
+        ):
+            yield one
+
+
+def _knows(partitions: Iterable[PlainNamed], image: MetadataImage, hosted: HostedPartitions) -> Iterator[PlainNamed]:
+    """The partitions that the metadata does not have."""
+    by_id, by_name, last, numbers = image.topics_by_id, image.topics_by_name, ("", ""), _NO_NUMBERS
+    for one in partitions:
+        topic, topic_id, number, _ = one
+        if topic_id != last[1] or topic != last[0]:
+            found = by_id.get(topic_id) if topic_id else by_name.get(topic)
+            last, numbers = (topic, topic_id), _NO_NUMBERS if found is None else found.partitions
+        if number not in numbers:
+            yield one
 
 
 class WaitStep(Enum):
@@ -128,7 +192,7 @@ class CommittedEnds:
 
     def ask(self, party: str, now_ms: int) -> int | None:
         """The number of the read to wait for; None if there is none for this party now."""
-        if now_ms < self._not_before_ms:
+        if self.has_failed(now_ms):
             return None
         if now_ms - self._window_ms >= READ_WINDOW_MS:
             self._window_ms = now_ms
@@ -138,6 +202,10 @@ class CommittedEnds:
         self._of_party[party] += 1
         self._wanted = self._begun + 1
         return self._wanted
+
+    def has_failed(self, now_ms: int) -> bool:
+        """A read failed a moment ago, and there is none for anybody."""
+        return now_ms < self._not_before_ms
 
     def begin(self) -> bool:
         """True if a read begins now; then `ended` must be called."""

@@ -4,7 +4,8 @@
                                        some are not ──► waits for metadata and logs (arrival.py) ──► goes on
 
 Only the connection of the request waits; its later requests come after it, in order. Rights come first: a topic that
-the caller may not use is never waited for, nor an id by a caller that may use no topic. The requests that wait are
+the caller may not use is never waited for, nor an id by a caller that may use no topic, nor anything by one that lacks
+the right to the group or the transaction of its request. The requests that wait are
 limited, for a party and for the broker; others go on at once, to the answer that they would have got without the wait.
 Nobody waits when the node stops. Not here: the end of a wait (arrival.py).
 """
@@ -15,7 +16,14 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from broker.apis.arrivals.arrival import AwaitedPartitions, CommittedEnds, PartitionStanding, WaitStep, standing_of
+from broker.apis.arrivals.arrival import (
+    STANDINGS,
+    AwaitedPartitions,
+    CommittedEnds,
+    Standing,
+    WaitStep,
+    unsettled_of,
+)
 from broker.network.doors import Permissions
 from broker.network.named_partitions import Named, NamedPartition
 from broker.network.parties import party_of
@@ -24,7 +32,8 @@ from broker.replication.hosting.hosted_partitions import HostedPartitions
 from metadata.image import MetadataImage
 from penstock.clock import Clock
 from penstock.errors import ApiError
-from penstock.messages.security.acls import Operation, ResourceType
+from penstock.messages.security.acls import ResourceType
+from penstock.metric_fields import counter, measured
 
 WAIT_MS_MAX = 1_000
 """Metadata arrives in some milliseconds, and a log is made in some more. Clients wait longer for an answer."""
@@ -33,9 +42,34 @@ WAITING_MAX = 1_000
 WAITING_OF_PARTY = 100
 SLOW_MS = 5_000
 """After a wait of WAIT_MS_MAX in vain its party does not wait for so long: while thousands of logs are made, requests
-for some of them would hold up the other partitions of their clients again and again."""
+for some of them would hold up the other partitions of their clients again and again. Waits at coordinators
+are apart."""
 SLOW_PARTIES_MAX = 1_000
 """With as many of these nobody waits."""
+
+
+_REFUSED = (
+    "penstock_arrival_waits_refused",
+    "Requests for a partition which this broker did not have yet that were answered without a wait: too many wait or"
+    " ask the active controller (many), or the party has waited or a read has failed in the last 5 s (slow).",
+)
+
+
+@measured
+class ArrivalStatistics:
+    """Since the start of the node."""
+
+    waited: int = counter(
+        "penstock_arrival_waits",
+        "Requests that waited for a partition which this broker did not have yet: for its metadata, or its log.",
+    )
+    in_vain: int = counter(
+        "penstock_arrival_waits_in_vain",
+        "Requests that waited for a partition which had not arrived when their time was over.",
+    )
+    many: int = counter(*_REFUSED, why="many")
+    slow: int = counter(*_REFUSED, why="slow")
+
 
 ReadEnd = Callable[[int], Awaitable[int]]
 """The committed end of the metadata, by the quorum's leader, within so many ms; ApiError without an answer."""
@@ -63,22 +97,25 @@ class ArrivalWaits:
         self._news = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
         self._is_closed = False
-        self._slow_until_ms: dict[str, int] = {}
-        """By party, the earliest first."""
+        self._waited = self._in_vain = self._many = self._slow = 0
+        self._slow_until_ms: dict[tuple[str, bool], int] = {}
+        """By party and kind of wait, the earliest first: leaders that open logs do not hold up coordinators."""
 
     def begin(self, caller: Caller, named: Named, /) -> Awaitable[None] | None:
-        image, hosted = self._image(), self._hosted
-        unsettled = [
-            one for one in named.partitions if standing_of(one, image, hosted) is not PartitionStanding.SETTLED
-        ]
-        party = party_of(caller)
-        if not unsettled or self._is_closed or self._is_slow(party):
-            return None
         wait_ms = WAIT_MS_MAX if named.timeout_ms is None else min(named.timeout_ms, WAIT_MS_MAX)
-        if wait_ms <= 0 or self._total >= WAITING_MAX or self._waiting[party] >= WAITING_OF_PARTY:
+        unsettled = unsettled_of(named, self._image(), self._hosted)
+        if not unsettled or wait_ms <= 0 or self._is_closed:
             return None
-        arrival = AwaitedPartitions(self._allowed(caller, named.operation, unsettled))
-        return None if self._step(arrival) is WaitStep.DONE else self._wait(arrival, party, wait_ms)
+        arrival, party = AwaitedPartitions(self._allowed(caller, named, unsettled)), party_of(caller)
+        if self._step(arrival, STANDINGS[named.needs_log]) is WaitStep.DONE:
+            return None
+        if self._is_slow(party, needs_log=named.needs_log):
+            self._slow += 1
+            return None
+        if self._total >= WAITING_MAX or self._waiting[party] >= WAITING_OF_PARTY:
+            self._many += 1
+            return None
+        return self._wait(arrival, party, wait_ms, needs_log=named.needs_log)
 
     def news(self) -> None:
         """The image has changed, or a replica: those who wait look again, after all of it is done."""
@@ -86,55 +123,73 @@ class ArrivalWaits:
             self._news.set()
             self._news = asyncio.Event()
 
-    def _is_slow(self, party: str) -> bool:
+    def _is_slow(self, party: str, *, needs_log: bool) -> bool:
         slow = self._slow_until_ms
         while slow and slow[first := next(iter(slow))] <= self._clock.now_ms():
             del slow[first]
-        return party in slow or len(slow) >= SLOW_PARTIES_MAX
+        return (party, needs_log) in slow or len(slow) >= SLOW_PARTIES_MAX
 
-    def _allowed(self, caller: Caller, operation: Operation, named: list[NamedPartition]) -> list[NamedPartition]:
+    def _allowed(self, caller: Caller, named: Named, unsettled: list[NamedPartition]) -> list[NamedPartition]:
         """The partitions for which the caller may wait."""
-        permissions = self._permissions
+        permissions, operation = self._permissions, named.operation
         if permissions is None:
-            return named
+            return unsettled
+        if not all(permissions.may(caller, *need) for need in named.needs):
+            return []
         may: dict[str, bool] = {}
-        for topic in {one.topic for one in named}:
+        for topic in {one.topic for one in unsettled}:
             if topic:
                 may[topic] = permissions.may(caller, operation, ResourceType.TOPIC, topic)
             else:
                 may[topic] = permissions.may_any(caller, operation, ResourceType.TOPIC)
-        return [one for one in named if may[one.topic]]
+        return [one for one in unsettled if may[one.topic]]
 
-    def _step(self, arrival: AwaitedPartitions) -> WaitStep:
+    def _step(self, arrival: AwaitedPartitions, standing: Standing) -> WaitStep:
         image, hosted = self._image(), self._hosted
-        return arrival.step(lambda one: standing_of(one, image, hosted), image.offset + 1, self._known_end_offset())
+        return arrival.step(lambda one: standing(one, image, hosted), image.offset + 1, self._known_end_offset())
 
-    async def _wait(self, arrival: AwaitedPartitions, party: str, wait_ms: int) -> None:
+    async def _wait(self, arrival: AwaitedPartitions, party: str, wait_ms: int, *, needs_log: bool) -> None:
+        standing, has_waited = STANDINGS[needs_log], False
         self._waiting[party] += 1
         self._total += 1
         try:
             async with asyncio.timeout(wait_ms / 1_000):
-                while not self._is_closed and (step := self._step(arrival)) is not WaitStep.DONE:
-                    if step is WaitStep.READ:
-                        arrival.read(await self._committed_end(party))
+                while not self._is_closed and (step := self._step(arrival, standing)) is not WaitStep.DONE:
+                    number = self._asked(party) if step is WaitStep.READ else None
+                    if step is WaitStep.READ and number is None:
+                        arrival.read(None)
+                        continue
+                    has_waited = True
+                    if number is not None:
+                        arrival.read(await self._committed_end(number))
                     else:
                         await self._news.wait()
         except TimeoutError:
+            self._in_vain += 1
             if wait_ms >= WAIT_MS_MAX:  # the answer says what is missing
-                self._slow_until_ms.pop(party, None)
-                self._slow_until_ms[party] = self._clock.now_ms() + SLOW_MS
+                self._slow_until_ms.pop((party, needs_log), None)
+                self._slow_until_ms[party, needs_log] = self._clock.now_ms() + SLOW_MS
         finally:
+            self._waited += has_waited
             self._total -= 1
             self._waiting[party] -= 1
             if not self._waiting[party]:
                 del self._waiting[party]
 
-    async def _committed_end(self, party: str) -> int | None:
-        """None if it cannot be known now."""
-        number = self._ends.ask(party, self._clock.now_ms())
-        if number is None:
-            return None
-        self._begin_read()
+    def _asked(self, party: str) -> int | None:
+        """The number of the read that the party waits for; None if the committed end cannot be known now."""
+        now_ms = self._clock.now_ms()
+        number = self._ends.ask(party, now_ms)
+        if number is not None:
+            self._begin_read()
+        elif self._ends.has_failed(now_ms):
+            self._slow += 1
+        else:
+            self._many += 1
+        return number
+
+    async def _committed_end(self, number: int) -> int | None:
+        """None if that read failed."""
         while not self._ends.has(number) and not self._is_closed:
             await self._news.wait()
         return self._ends.end_offset
@@ -153,6 +208,9 @@ class ArrivalWaits:
             self._ends.ended(end_offset, self._clock.now_ms())
             self.news()
         self._begin_read()
+
+    def statistics(self) -> ArrivalStatistics:
+        return ArrivalStatistics(self._waited, self._in_vain, self._many, self._slow)
 
     async def close(self) -> None:
         """Nobody waits from now on."""

@@ -6,8 +6,8 @@ states; partition_opener.py gives replicas their partitions, replica_roles.py th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Protocol, cast
 
 from broker.replication.hosting.replica_states import HostingState, Replica
 from broker.replication.hosting.unknown_partition import unknown_partition
@@ -50,6 +50,11 @@ class HostedPartitions:
 
     def find(self, partition: TopicPartition) -> Partition | None:
         return self._partitions.get(partition)
+
+    @property
+    def by_name(self) -> Mapping[tuple[str, int], Partition]:
+        """The hosted partitions, which a plain tuple of a topic's name and a number finds as well: for many at once."""
+        return cast("Mapping[tuple[str, int], Partition]", self._partitions)
 
     def get(self, partition: TopicPartition, topic_id: str) -> Partition:
         """The hosted partition of exactly that topic, or the typed error that a client may retry after new metadata.

@@ -95,3 +95,13 @@ def test_the_rights_that_a_handler_asks_for_are_those_of_now(api: str) -> None:
     assert isinstance(rights.refusal(Operation.READ, "t"), TopicAuthorizationFailedError)
     assert rights.version is not before and rights.sight().version is rights.version
     assert not rights.sight().sees("t")
+
+
+def test_a_node_waits_for_any_topic_at_the_listener_of_nodes_and_a_client_for_those_it_may_use() -> None:
+    guard, client = Acls(READS_TOPIC).guard, asked("ListOffsets", None).caller
+    node = client._replace(listener="INTERNAL", principal="")
+    for topic, may_client in (("t", True), ("u", False)):
+        assert guard.may(client, Operation.READ, ResourceType.TOPIC, topic) is may_client
+        assert guard.may(node, Operation.READ, ResourceType.TOPIC, topic)
+    assert guard.may_any(node, Operation.WRITE, ResourceType.TOPIC)
+    assert not guard.may_any(client, Operation.WRITE, ResourceType.TOPIC)

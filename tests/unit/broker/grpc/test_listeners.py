@@ -23,9 +23,10 @@ from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.servers import add_broker_apis, add_client_apis, broker_server
 from broker.load.busy_time import BusyTimes
 from broker.network.client_names import ClientNames
+from broker.network.connection_loop import Prepare
 from broker.network.doors import BrokerService
 from broker.network.fetcher_session import NewSession
-from broker.network.request_channel import RequestChannel
+from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from penstock.clock import SystemClock
 from penstock.errors import InvalidRequestError
@@ -60,14 +61,14 @@ class Listeners:
         self.client_calls_at_brokers = Stub(brokers, "Broker")
 
 
-def with_listeners(story: Callable[[Listeners], Awaitable[None]]) -> None:
+def with_listeners(story: Callable[[Listeners], Awaitable[None]], prepare: Prepare = lambda request: None) -> None:
     async def run() -> None:
         requests, decoders = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), RequestDecoders(1 << 20)
         no_session = cast(NewSession, NoSession)
         limits = DoorLimits(decoders, StreamQuotas(1, 1), RequestMemory(1 << 20), RequestMemory(1 << 20))
         listener = ListenerLimits(1 << 20, 1 << 20, 60_000, 10, 10, 60_000)
         gate = Gate("OUTSIDE", "NODES")
-        door = BrokerDoor(requests, no_session, limits, gate)
+        door = BrokerDoor(requests, no_session, limits, gate, prepare)
         gate.open()
         ports = free_ports(1)[0]
         here = [Endpoint("127.0.0.1", port) for port in ports[:2]]
@@ -218,3 +219,23 @@ def test_each_listener_for_clients_has_a_port_a_name_and_limits_of_its_own() -> 
         assert found["BROKER"].cut_over_limit == found["INTERNAL"].cut_over_limit == 0
 
     asyncio.run(run())
+
+
+def test_a_call_of_a_client_or_of_a_broker_queues_once_what_is_prepared_for_it_is_ready() -> None:
+    prepared, gate = asyncio.Queue[str](), asyncio.Event()
+
+    def prepare(request: Request) -> Awaitable[Any]:
+        prepared.put_nowait(request.api)
+        return gate.wait()
+
+    async def story(at: Listeners) -> None:
+        for stub in (at.clients, at.brokers):
+            gate.clear()
+            call = stub.ListOffsets(pb.ListOffsetsRequest(replica_id=REPLICA if stub is at.brokers else -1))
+            received = asyncio.ensure_future(at.requests.receive())
+            assert await prepared.get() == "ListOffsets" and not received.done()
+            gate.set()
+            (await received).fail(InvalidRequestError("it came"))
+            assert await refusal(call) == "it came"
+
+    with_listeners(story, prepare)

@@ -15,14 +15,17 @@ from broker.apis.arrivals.arrival import (
     CommittedEnds,
     PartitionStanding,
     WaitStep,
+    known_standing_of,
     standing_of,
+    unsettled_of,
 )
-from broker.network.named_partitions import NamedPartition
+from broker.network.named_partitions import Named, NamedPartition
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.hosting.replica_states import LostReplica
 from metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from metadata.registrations import PartitionRegistration
-from tests.support.partitions import PARTITION, TOPIC_ID, make_partition, state
+from penstock.messages.security.acls import Operation
+from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, make_partition, state
 
 ONE, TWO = NamedPartition("t", TOPIC_ID, 0), NamedPartition("u", "", 0)
 
@@ -63,6 +66,49 @@ def test_a_partition_that_this_broker_leads_is_opening_until_its_log_is_there_or
     assert standing_of(ONE, known, table) is PartitionStanding.SETTLED, "it is tried again, and is still lost"
     replica.open(make_partition(tmp_path))
     assert standing_of(ONE, known, table) is PartitionStanding.SETTLED
+
+
+def test_for_a_coordinator_a_partition_is_settled_once_the_metadata_has_it_whoever_leads_it() -> None:
+    known, table = image(state(leader_id=1)), hosted()
+    replica = table.known(PARTITION)
+    replica.queue(starts_empty=True)
+    for here in (table, hosted(2)):
+        assert known_standing_of(ONE, known, here) is PartitionStanding.SETTLED, "no commit waits for a log"
+        assert known_standing_of(NamedPartition("", TOPIC_ID, 0), known, here) is PartitionStanding.SETTLED
+        for other in (TWO, NamedPartition("t", "other-id", 0), NamedPartition("t", "", 1)):
+            assert known_standing_of(other, known, here) is PartitionStanding.UNSEEN
+
+
+EACH = [
+    NamedPartition(topic, topic_id, number, epoch)
+    for topic, topic_id in (("t", ""), ("", TOPIC_ID), ("t", TOPIC_ID), ("t", "other"), ("", "other"), ("u", ""))
+    for number in (0, 1)
+    for epoch in (-1, 5, 6)
+]
+
+
+@pytest.mark.parametrize("leads", [False, True])
+@pytest.mark.parametrize("role", ["none", "queued", "follows", "leads", "of an older topic"])
+def test_the_quick_look_finds_what_is_not_settled_as_the_thorough_one_does(
+    tmp_path: Path, role: str, leads: bool
+) -> None:
+    registration = state(leader_id=1 if leads else 2)
+    topic_id = "older" if role == "of an older topic" else TOPIC_ID
+    topic = TopicImage("t", topic_id, {0: replace(registration, topic_id=topic_id)})
+    known, table = replace(EMPTY_IMAGE, topics_by_id={topic_id: topic}, topics_by_name={"t": topic}), hosted()
+    if role != "none":
+        replica = table.known(PARTITION)
+        replica.queue(starts_empty=True)
+    if role in ("follows", "leads"):
+        partition = make_partition(tmp_path)
+        replica.open(partition)
+        if role == "leads" and leads:
+            partition.become_leader(registration, 0)
+        else:
+            partition.become_follower(registration, NOBODY)
+    for needs_log, standing in ((True, standing_of), (False, known_standing_of)):
+        found = unsettled_of(Named(Operation.READ, EACH, needs_log=needs_log), known, table)
+        assert found == [one for one in EACH if standing(one, known, table) is not PartitionStanding.SETTLED]
 
 
 def test_a_replica_tells_of_each_of_its_states() -> None:

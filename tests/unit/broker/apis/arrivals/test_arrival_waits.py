@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from broker.apis.arrivals import arrival_waits
-from broker.apis.arrivals.arrival_waits import SLOW_MS, WAIT_MS_MAX, WAITING_OF_PARTY, ArrivalWaits
-from broker.network.named_partitions import Named, NamedPartition
+from broker.apis.arrivals.arrival_waits import SLOW_MS, WAIT_MS_MAX, WAITING_OF_PARTY, ArrivalStatistics, ArrivalWaits
+from broker.network.named_partitions import Named, NamedPartition, commits
 from broker.network.request_channel import Caller
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from penstock.errors import NotControllerError
-from penstock.messages.security.acls import Operation, ResourceType
+from penstock.messages.security.acls import Need, Operation, ResourceType
 from penstock.types import Endpoint
 from tests.support.partitions import PARTITION, TOPIC_ID, make_partition, state
 from tests.support.virtual_time import run_virtual
@@ -24,13 +24,14 @@ OTHER = Caller(Endpoint("10.0.0.2", 1))
 
 
 class Rights:
-    """One topic is allowed, or none."""
+    """One topic is allowed, or none, and one group."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
 
     def may(self, caller: Caller, operation: Operation, resource: ResourceType, name: str) -> bool:
-        return operation is Operation.READ and name == self._topic
+        is_known = resource is ResourceType.GROUP and name == "g"
+        return operation is Operation.READ and (is_known or name == self._topic)
 
     def may_any(self, caller: Caller, operation: Operation, resource: ResourceType) -> bool:
         return bool(self._topic)
@@ -62,6 +63,10 @@ class Stage:
         self, topic: str = "t", timeout_ms: int | None = None, caller: Caller = CALLER, topic_id: str = ""
     ) -> Awaitable[None] | None:
         return self.waits.begin(caller, Named(Operation.READ, [NamedPartition(topic, topic_id, 0)], timeout_ms))
+
+    def commit(self, *needs: Need) -> Awaitable[None] | None:
+        named = Named(Operation.READ, [NamedPartition("t", "", 0)], needs_log=False, needs=needs)
+        return self.waits.begin(CALLER, named)
 
     def ask(self, *given: Any, **named: Any) -> asyncio.Future[None]:
         begun = self.begin(*given, **named)
@@ -155,6 +160,20 @@ def test_waits_in_vain_of_many_parties_are_remembered_up_to_a_bound(monkeypatch:
     run(test)
 
 
+def test_leaders_that_wait_for_logs_in_vain_leave_the_waits_at_coordinators_as_they_are() -> None:
+    async def test() -> None:
+        stage = Stage()
+        stage.end_offset = 99
+        await stage.ask()
+        assert stage.begin() is None
+        stage.end_offset = 5
+        begun = stage.commit()
+        assert begun is not None
+        await begun
+
+    run(test)
+
+
 def test_a_broker_that_is_cut_off_from_the_quorum_answers_at_once() -> None:
     async def test() -> None:
         stage, loop = Stage(), asyncio.get_running_loop()
@@ -177,6 +196,40 @@ def test_a_caller_without_the_right_never_waits_and_an_id_is_waited_for_only_wit
     run(test)
 
 
+def test_a_commit_waits_for_the_metadata_of_its_topic_and_for_no_log() -> None:
+    async def test() -> None:
+        stage, loop = Stage(), asyncio.get_running_loop()
+        stage.end_offset, began = 8, loop.time()
+        begun = stage.commit()
+        assert begun is not None
+        asked = asyncio.ensure_future(begun)
+        await turns()
+        stage.hosted.known(PARTITION).queue(starts_empty=True)
+        assert not asked.done() and stage.reads == 1
+        stage.apply(7)
+        await turns()
+        assert asked.done() and loop.time() == began, "the log is still to be made"
+        assert stage.commit() is None
+        produced = stage.ask()
+        await turns()
+        assert not produced.done(), "a leader needs it"
+        await stage.waits.close()
+        await produced
+
+    run(test)
+
+
+def test_a_caller_without_the_right_to_the_group_waits_for_no_topic_of_its_commit() -> None:
+    async def test() -> None:
+        stage = Stage(Rights("t"))
+        assert stage.commit(commits("other")) is None and stage.reads == 0
+        begun = stage.commit(commits("g"))
+        assert begun is not None
+        await begun
+
+    run(test)
+
+
 def test_a_party_has_so_many_requests_that_wait_and_the_broker_a_limit_for_all(monkeypatch: Any) -> None:
     async def test() -> None:
         stage = Stage()
@@ -191,6 +244,42 @@ def test_a_party_has_so_many_requests_that_wait_and_the_broker_a_limit_for_all(m
         stage.gate.set()
         await asyncio.gather(*asked)
         await stage.ask("more")
+
+    run(test)
+
+
+def test_waits_waits_in_vain_and_those_that_were_refused_are_counted_each_once() -> None:
+    async def test() -> None:
+        stage = Stage()
+        await stage.ask("typo")
+        assert stage.waits.statistics() == ArrivalStatistics(waited=1, in_vain=0, many=0, slow=0)
+        stage.end_offset = 99
+        await stage.ask(timeout_ms=200)
+        assert stage.waits.statistics() == ArrivalStatistics(waited=2, in_vain=1, many=0, slow=0)
+        await stage.ask()
+        assert stage.begin() is None and stage.begin(timeout_ms=0) is None, "the second would not have waited"
+        assert stage.waits.statistics() == ArrivalStatistics(waited=3, in_vain=2, many=0, slow=1)
+
+    run(test)
+
+
+def test_requests_that_are_refused_a_wait_are_counted_by_the_reason() -> None:
+    async def test() -> None:
+        stage = Stage()
+        stage.gate = asyncio.Event()
+        asked = [stage.ask(f"t{number}") for number in range(WAITING_OF_PARTY)]
+        await turns()
+        assert stage.begin("more") is None
+        stage.gate.set()
+        await asyncio.gather(*asked)
+        waited = WAITING_OF_PARTY
+        assert stage.waits.statistics() == ArrivalStatistics(waited=waited, in_vain=0, many=1, slow=0)
+        await stage.ask("more")
+        assert stage.waits.statistics() == ArrivalStatistics(waited=waited, in_vain=0, many=2, slow=0), "no more reads"
+        stage.end_offset = None
+        await stage.ask("more", caller=OTHER)
+        await stage.ask("more", caller=OTHER)
+        assert stage.waits.statistics() == ArrivalStatistics(waited=waited + 1, in_vain=0, many=2, slow=1)
 
     run(test)
 
