@@ -140,6 +140,8 @@ class GroupOracle:
                 for spot in sorted((new - life.held) & other.held):
                     other.taken.setdefault(spot, (now_s, life.name))
         if epoch > max(life.epoch, 0):
+            if now_s - life.membership.heard_s > HEARD_SECONDS:
+                life.taken = {}  # its session may have ended, and a JoinGroup by its old id made it a member again
             life.membership.heard(now_s if sent_s is None else sent_s, now_s)
         life.epoch, life.held = epoch, new
 

@@ -169,3 +169,14 @@ def test_a_group_is_at_rest_when_its_partitions_are_shared_evenly_in_one_epoch()
     assert "nobody has" in watch.oracle.unrest((P0, P1), is_even=True)
     watch.oracle.holds(b, 2, (P1,))
     assert not watch.oracle.unrest((P0, P1), is_even=True)
+
+
+def test_a_member_that_was_silent_for_a_session_joins_by_its_old_id_without_a_word() -> None:
+    """A JoinGroup of a classic member among members of the consumer protocol makes it a member anew."""
+    watch = Watch()
+    old = watch.member("a", 3, P0)
+    watch.now_s = 3.0
+    watch.member("b", 4, P0)
+    watch.oracle.holds(old, 5, ())
+    watch.oracle.was_heard(old, 3.1)
+    assert not watch.found
