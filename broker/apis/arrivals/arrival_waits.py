@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from itertools import islice
 
 from broker.apis.arrivals.arrival import AwaitedPartitions, CommittedEnds, PartitionStanding, WaitStep, standing_of
 from broker.network.doors import Permissions
@@ -31,6 +32,9 @@ WAIT_MS_MAX = 1_000
 WAITING_MAX = 1_000
 """Requests that wait at a time; each holds its bytes."""
 WAITING_OF_PARTY = 100
+LOOKED_AT_MAX = 1_000
+"""The partitions of one request that are looked at, in one turn of the event loop: some 3 ms. The others get the answer
+that they would have got without a wait."""
 SLOW_MS = 5_000
 """After a wait of WAIT_MS_MAX in vain nobody waits for so long: while thousands of logs are made, requests for some of
 them would hold up the other partitions of their clients again and again."""
@@ -66,7 +70,9 @@ class ArrivalWaits:
     def begin(self, caller: Caller, named: Named, /) -> Awaitable[None] | None:
         image, hosted = self._image(), self._hosted
         unsettled = [
-            one for one in named.partitions if standing_of(one, image, hosted) is not PartitionStanding.SETTLED
+            one
+            for one in islice(named.partitions, LOOKED_AT_MAX)
+            if standing_of(one, image, hosted) is not PartitionStanding.SETTLED
         ]
         if not unsettled or self._is_closed or self._clock.now_ms() < self._slow_until_ms:
             return None

@@ -184,7 +184,7 @@ MUTANTS: Final = (
         f"{PAGES}_server.PageServer._ended",
         _forgets_those_cut_at_once,
     ),
-    Mutant("conversions", "conversion-hog/tenant/1", "broker.network.party_turns.PartyTurns.begin", _takes_all_turns),
+    Mutant("conversions", "conversion-hog/tenant/1", "broker.load.party_turns.PartyTurns.begin", _takes_all_turns),
     Mutant("look-ups", "look-ups-in-vain/tenant/1", "storage.segment.timestamp_lookup._Work.__init__", _has_no_limits),
     Mutant("batches", "tiny-batches-by-grpc/tenant/1", "broker.grpc.produced_batches.FURTHER_BATCHES_MAX", MUCH_INT),
     Mutant(

@@ -18,6 +18,7 @@ from tests.attack.floods.links import PRODUCE, Target, data, text
 
 READERS, READ_BYTES, SENDING_S = 40, 32 << 10, 0.5
 WRITERS, FRAMES, NAMES_EACH = 8, 50, 230
+PRODUCED: Final = 10_000
 NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -40,6 +41,12 @@ def _slowly_read(target: Target, key: int, version: int, body: bytes) -> Steps:
         return link
 
     return Herd(target, READERS, make, is_replaced=False).kept(lambda link: _read(target, link, READ_BYTES))
+
+
+def slowly_read_produces(target: Target) -> Steps:
+    """Answers of 2.7 MB about 10,000 topics, each of which is refused."""
+    topics = b"".join(text(f"{n:05d}" + "n" * 240) + struct.pack(">iii", 1, 0, 0) for n in range(PRODUCED))
+    return _slowly_read(target, PRODUCE, 3, text(None) + struct.pack(">hii", 1, 10_000, PRODUCED) + topics)
 
 
 def unread_produces(target: Target) -> Steps:
@@ -72,5 +79,5 @@ def _read(target: Target, link: Link, size: int) -> None:
 
 
 SLOW_READER_FLOODS: Final = {
-    flood.__name__.replace("_", "-"): flood for flood in (slowly_read_metadata, unread_produces)
+    flood.__name__.replace("_", "-"): flood for flood in (slowly_read_metadata, slowly_read_produces, unread_produces)
 }

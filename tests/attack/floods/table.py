@@ -180,6 +180,7 @@ SECURED: Final = (
     Row("log-ins", MALLORY),
     Row("unread-metadata", MALLORY, bounds=CUT, seconds=CUT_S),
     Row("slowly-read-metadata", MALLORY, bounds=SHARES, seconds=SLOWLY_S),
+    Row("slowly-read-produces", MALLORY, bounds=SHARES, seconds=SLOWLY_S),
     Row("unread-produces", MALLORY, seconds=SLOWLY_S, config=PATIENT),
     Row("unread-small-answers", MALLORY),
     Row("heartbeats-beside-unread-answers", MALLORY, bounds=Bounds(figures={"heartbeat_s": 1.0})),
