@@ -2,10 +2,10 @@
 
 A request with many elements takes long to decode, to look at, and to answer, whatever becomes of it: ten thousand
 refusals take a quarter of a second. One client's dozens of them would hold up everybody. So such work is done in
-pieces. One is done at a time, and the parties (network/parties.py) take turns. What a piece took is owed, and so is work that
-could not wait (`charge`). While more is owed than CREDIT_NS, the next piece begins only after REST times the excess: so
-all of this work together has a third of the loop, if it goes on for long. A large request now and then waits for
-nothing.
+pieces. One is done at a time, and the parties (network/parties.py) take turns. The time of a piece is owed, and so is
+that of work that could not wait (`charge`). While more is owed than CREDIT_NS, the next piece begins only after REST
+times the excess: so all of this work together has a third of the loop, if it goes on for long. A large request now and
+then waits for nothing.
 
 On the event loop. Not here: which requests are large (kafka/connection/), and work that threads do (party_turns.py).
 """
@@ -21,7 +21,7 @@ from broker.load.party_turns import PartyTurns
 PIECE_NS: Final = 2_000_000
 """Work that can be divided goes on so long, and then waits for its next turn."""
 CREDIT_NS: Final = 50_000_000
-"""Decoding and looking at 5,000 partitions."""
+"""To decode and to look at 5,000 partitions takes so long."""
 REST: Final = 2
 
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from broker.kafka.api_row import ApiRow, failed_answer
-from broker.kafka.connection.element_room import FREE, HEAVY, ElementRoom
+from broker.kafka.connection.element_room import FREE, LONG, ElementRoom
 from broker.kafka.connection.frame_connection import NO_FRAME, Frame
 from broker.kafka.connection.login import KafkaLogin
 from broker.kafka.connection.plan_run import KafkaCall, call_of
@@ -102,7 +102,7 @@ class KafkaWire:
         if not self._may_begin(row, row.elements_max):
             may_have = min(may_have, SMALL_ELEMENTS)
         if not self._work.is_free:
-            may_have = min(may_have, HEAVY - 1)
+            may_have = min(may_have, LONG - 1)
         began_ns = self._work.now_ns()
         try:
             incoming, elements = self._incoming(row, start, raw, may_have)
@@ -113,7 +113,7 @@ class KafkaWire:
             raise
         if elements > FREE:
             incoming.body.elements = self._room.take(elements, is_paced=row.is_paced)
-            if elements >= HEAVY:
+            if elements >= LONG:
                 self._work.charge(party_of(self.caller), self._work.now_ns() - began_ns)
         return incoming if row.prepare is None else self._prepared(row, incoming)
 

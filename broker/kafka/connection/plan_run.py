@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, cast
 
 from broker.kafka.api_row import ApiRow
-from broker.kafka.connection.element_room import HEAVY, ElementRoom
+from broker.kafka.connection.element_room import LONG, ElementRoom
 from broker.kafka.errors import is_known
 from broker.kafka.plan import PAUSE, Ask, Asked, ConnectionEnds, MakePlan, Plan
 from broker.network.answer_turns import AnswerTurns, needs_room
@@ -132,7 +132,7 @@ class PlanRun:
 
     async def begin(self) -> None:
         """Goes as far as the first question."""
-        if self._elements < HEAVY:
+        if self._elements < LONG:
             ask = self._step(self._first)
             while ask is PAUSE:
                 ask = self._step(self._resumed)

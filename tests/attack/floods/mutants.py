@@ -63,6 +63,15 @@ def _is_always_open(self: Any, party: str) -> bool:
     return True
 
 
+def _holds_nothing(self: Any, request: Any) -> None:
+    """Answers that stay as objects, and are not counted, until those before them are read."""
+
+
+def _rests_never(self: Any, party: str) -> None:
+    """Long work that goes on in each turn of the loop."""
+    self._turns.done(party)
+
+
 def _takes_all_turns(self: Any, party: str) -> bool:
     """Turns of parties that all begin at once."""
     self._at_work[party] += 1
@@ -158,6 +167,13 @@ MUTANTS: Final = (
         "slowly-read-metadata/mallory/1",
         "broker.network.answer_turns.AnswerTurns.is_open",
         _is_always_open,
+    ),
+    Mutant("long-work", "slowly-read-produces/mallory/1", "broker.load.long_work.LongWork._rest", _rests_never),
+    Mutant(
+        "answers-behind-others",
+        "unread-produces/mallory/1",
+        "broker.network.connection_loop.ConnectionLoop._hold",
+        _holds_nothing,
     ),
     Mutant("pipelined-requests", "unread-produces/mallory/1", f"{KAFKA}.served_connection.PIPELINED_MAX", MUCH_INT),
     Mutant("answers", "plain/unread-fetches/anybody/1", config={ANSWERS: MUCH, STALL: HOUR_MS}),

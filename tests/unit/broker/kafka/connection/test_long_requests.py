@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from broker.kafka.connection.element_room import HEAVY
+from broker.kafka.connection.element_room import LONG
 from broker.kafka.plan import PAUSE, Asked, Plan
 from broker.kafka.schemas.metadata import MetadataResponse
 from broker.load.long_work import CREDIT_NS, PIECE_NS
@@ -25,7 +25,7 @@ def _paused(bench: list[DoorBench], steps: list[str], pauses: int = 100) -> Any:
     """A plan that has much to do, and a pause after every millisecond."""
 
     def plan(asked: Asked, body: Any) -> Plan:
-        for _ in range(pauses if len(body.topics) >= HEAVY else 0):
+        for _ in range(pauses if len(body.topics) >= LONG else 0):
             bench[0].clock.advance(1)
             steps.append("long")
             yield PAUSE
@@ -42,7 +42,7 @@ def test_a_plan_with_much_to_do_goes_on_piece_by_piece_and_others_are_answered_m
         bench = await bench_of(rows=[_paused(benches, steps)])
         benches.append(bench)
         long, short = bench.connect(port=1), bench.connect(port=2)
-        long.send(metadata(1, *_names(HEAVY)))
+        long.send(metadata(1, *_names(LONG)))
         await bench.settle()
         assert PIECE_NS // MS <= len(steps) < 100 and not answers(long)
         begun = len(steps)
@@ -71,7 +71,7 @@ def test_a_connection_that_ends_in_a_pause_leaves_nothing_behind() -> None:
         benches.append(bench)
         long, next_one = bench.connect(port=1), bench.connect(port=2)
         for far in (long, next_one):
-            far.send(metadata(1, *_names(HEAVY)))
+            far.send(metadata(1, *_names(LONG)))
         await bench.settle()
         for far in (long, next_one):
             far.reset()
@@ -91,8 +91,8 @@ def test_while_long_work_rests_large_requests_are_not_even_decoded_and_small_one
         benches.append(bench)
         bench.channel.long_work.charge(PARTY, CREDIT_NS + 100 * MS)
         long, short = bench.connect(port=1), bench.connect(port=2)
-        long.send(metadata(1, *_names(HEAVY)))
-        short.send(metadata(1, *_names(HEAVY - 1)))
+        long.send(metadata(1, *_names(LONG)))
+        short.send(metadata(1, *_names(LONG - 1)))
         await bench.settle()
         assert (answers(long), answers(short)) == ([], [(1, "done")])
         await _rest()
