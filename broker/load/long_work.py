@@ -4,8 +4,8 @@ A request with many elements takes long to decode, to look at, and to answer, wh
 refusals take a quarter of a second. One client's dozens of them would hold up everybody. So such work is done in
 pieces. One is done at a time, and the parties (network/parties.py) take turns. The time of a piece is owed, and so is
 that of work that could not wait (`charge`). While more is owed than CREDIT_NS, the next piece begins only after REST
-times the excess: so all of this work together has a third of the loop, if it goes on for long. A large request now and
-then waits for nothing.
+times the excess: so all of this work together has a quarter of the loop, if it goes on for long. A large request now
+and then waits for nothing.
 
 On the event loop. Not here: which requests are large (kafka/connection/), and work that threads do (party_turns.py).
 """
@@ -22,7 +22,7 @@ PIECE_NS: Final = 2_000_000
 """Work that can be divided goes on so long, and then waits for its next turn."""
 CREDIT_NS: Final = 50_000_000
 """To decode and to look at 5,000 partitions takes so long."""
-REST: Final = 2
+REST: Final = 3
 
 
 class LongWork:

@@ -196,9 +196,9 @@ class KafkaWire:
         header = response_header(row.key, request.correlation_id, is_flexible(row.response, version))
         if request.throttle_ms and hasattr(answer, "throttle_time_ms"):
             answer.throttle_time_ms = request.throttle_ms
-        began_ns = self._work.now_ns()
+        began_ns = 0 if call.elements is None else self._work.now_ns()
         frame = Frame([b"", *encode(answer, version)])
-        if (spent_ns := self._work.now_ns() - began_ns) >= PIECE_NS:
+        if call.elements is not None and (spent_ns := self._work.now_ns() - began_ns) >= PIECE_NS:
             self._work.charge(party_of(self.caller), spent_ns)
         frame.parts[0] = _SIZE.pack(frame.size + len(header)) + header
         frame.size += len(frame.parts[0])

@@ -17,7 +17,7 @@ from tests.attack.floods.kafka_floods import LIST_OFFSETS, METADATA, NAMES, SMAL
 from tests.attack.floods.links import PRODUCE, Target, data, text
 
 READERS, READ_BYTES, SENDING_S = 40, 32 << 10, 0.5
-WRITERS, FRAMES, NAMES_EACH = 100, 50, 230
+WRITERS, FRAMES, NAMES_EACH, LONGEST = 100, 50, 2, 30_000
 PRODUCED, LOOKED_UP = 10_000, 9_000
 NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -56,9 +56,10 @@ def slowly_read_look_ups(target: Target) -> Steps:
 
 
 def unread_produces(target: Target) -> Steps:
-    """Produce requests without end to topics with long names, whose answers nobody reads. Each is just small enough to
-    count as small, and a connection may have several in work."""
-    topics = b"".join(text(f"{n:03d}" + "n" * 240) + struct.pack(">iii", 1, 0, 0) for n in range(NAMES_EACH))
+    """Produce requests without end to two topics with the longest names, whose answers nobody reads. Each is just small
+    enough to count as small, and takes four times its bytes as objects, because a character has four bytes where one
+    of the name needs them. They take little time, and soon fill the buffers of the operating system."""
+    topics = b"".join(text(f"{n}\U0001f600" + "n" * LONGEST) + struct.pack(">iii", 1, 0, 0) for n in range(NAMES_EACH))
     body = text(None) + struct.pack(">hii", 1, 10_000, NAMES_EACH) + topics
     sent: dict[Link, int] = {}
 
