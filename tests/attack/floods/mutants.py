@@ -175,7 +175,6 @@ MUTANTS: Final = (
         "broker.network.connection_loop.ConnectionLoop._hold",
         _holds_nothing,
     ),
-    Mutant("pipelined-requests", "unread-produces/mallory/1", f"{KAFKA}.served_connection.PIPELINED_MAX", MUCH_INT),
     Mutant("answers", "plain/unread-fetches/anybody/1", config={ANSWERS: MUCH, STALL: HOUR_MS}),
     Mutant("log-ins", "log-ins-half-done/stranger/3", f"{KAFKA}.login.LOGIN_MS_MAX", HOUR_MS),
     Mutant("log-in-frames", "frames-at-a-fair-pace/stranger/3", f"{KAFKA}.login.FRAME_MS_MAX", HOUR_MS),
