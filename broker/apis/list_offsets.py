@@ -20,10 +20,10 @@ import logging
 from collections import defaultdict, deque
 from collections.abc import Callable
 
+from broker.load.party_turns import PartyTurns
 from broker.network.failed_requests import FailRequest
 from broker.network.io_threads import IoPort, IoWork
 from broker.network.parties import party_of
-from broker.network.party_turns import PartyTurns
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.unknown_high_watermark import unknown_high_watermark

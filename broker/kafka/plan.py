@@ -3,7 +3,8 @@
 A plan is a generator. It yields an `Ask`, a request of this node's own (`penstock/messages/`), and is sent the answer
 to it; a request that failed as a whole is thrown into the plan as its `ApiError`. What the plan returns is the answer
 in Kafka's terms, or None where a client waits for none (Produce with acks=0). One that needs nothing of the node
-is made by `asks_nothing`. One that raises `ConnectionEnds` has no answer: Kafka closes the connection there, too.
+is made by `asks_nothing`. One that loops over many elements yields `PAUSE` in between: others have the event loop then
+(load/long_work.py). One that raises `ConnectionEnds` has no answer: Kafka closes the connection there, too.
 
     def describe_cluster(asked: Asked, body: DescribeClusterRequest) -> Plan:
         cluster = yield Ask("DescribeCluster", messages.DescribeClusterRequest())
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from broker.network.client_software import CountedSoftware
 from broker.network.fetcher_session import FetcherSession
@@ -31,6 +32,17 @@ class Ask(NamedTuple):
     body: Any
     session: object = None
     """That of a fetch: the state between the requests of one fetcher."""
+
+
+PAUSE: Final = Ask("", None)
+"""The node is asked nothing: the plan goes on when the event loop has time for it."""
+PAUSED_EVERY: Final = 64
+"""Elements between two pauses: they take a millisecond or two."""
+
+
+def is_pause_due(number: int) -> bool:
+    """True of the number of an element before which a plan pauses."""
+    return number % PAUSED_EVERY == PAUSED_EVERY - 1
 
 
 class ConnectionEnds(Exception):

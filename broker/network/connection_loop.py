@@ -125,7 +125,10 @@ class ConnectionLoop(Generic[Raw, Message]):
         self._memory, self._prepare, self._session, self._names = memory, prepare, session, names
         self._intake: RequestIntake | None = None
         self._way: Way = channel if way is None else way
-        self._processor = Processor(channel, caller, pipelined_max, self._way)
+        self._processor = Processor(channel, caller, pipelined_max, self._way, self._hold)
+        self._is_writing = False
+        self._held: dict[Request, tuple[Message, Lease]] = {}
+        """Answers that are ready behind one that is not read, as their bytes."""
         self._client: ClientTraffic | None = None
         self._quotas = quotas
         self._muted_until_ns = 0
@@ -145,6 +148,9 @@ class ConnectionLoop(Generic[Raw, Message]):
         finally:
             reader.cancel()
             self._processor.close()
+            for _, lease in self._held.values():
+                lease.release()
+            self._held.clear()
             if self._intake is not None:
                 self._intake.close()
 
@@ -199,28 +205,53 @@ class ConnectionLoop(Generic[Raw, Message]):
 
     async def _write(self, request: Request) -> None:
         is_last, lease, intake = request.is_complete, None, self._intake
+        self._is_writing = True
         try:
-            message = await self._encoded(request, intake)
-            if is_last and self._quotas is not None and self._quotas.is_active:
-                message = self._charged(request, message, self._quotas)
-            if is_last:
-                self._way.answer_encoded(request)
+            if self._held and is_last and request in self._held:
+                message, lease = self._held.pop(request)
             else:
-                request.response = None  # the message has a copy of its records
-            if request.response_lease is None and intake is not None:
-                lease = intake.answered(len(message))
+                message = await self._encoded(request, intake)
+                if is_last:
+                    message = self._finished(request, message)
+                else:
+                    request.response = None  # the message has a copy of its records
+                if request.response_lease is None and intake is not None:
+                    lease = intake.answered(len(message))
             self.writing_since_ns = self._channel.now_ns()
             if self._client is not None:
                 self._client.bytes_out += len(message)
             await self._connection.write(message)
         finally:
-            self.writing_since_ns = None
+            self.writing_since_ns, self._is_writing = None, False
             if lease is not None:
                 lease.release()
             if is_last:
                 request.dropped()
+            if intake is not None and not self._held:
+                intake.unread = False
         if is_last:
             self._way.request_sent(request)
+
+    def _hold(self, request: Request) -> None:
+        """An answer is ready while another one is under way. Its objects would take more memory than its bytes, and
+        count nowhere."""
+        intake = self._intake
+        if not self._is_writing or intake is None or request.response_lease is not None:
+            return
+        intake.unread = True
+        if request.api in SMALL_ANSWERS:
+            try:
+                message = self._finished(request, self._built(request))
+            except Exception:
+                return  # it is met again, and ends the connection, when the answers before it are written
+            self._held[request] = message, intake.held(len(message))
+
+    def _finished(self, request: Request, message: Message) -> Message:
+        """The whole answer, of which no more than its bytes is needed."""
+        if self._quotas is not None and self._quotas.is_active:
+            message = self._charged(request, message, self._quotas)
+        self._way.answer_encoded(request)
+        return message
 
     async def _encoded(self, request: Request, intake: RequestIntake | None) -> Message:
         """Built when its party may have one more that is unread, or at once if it is small."""

@@ -13,11 +13,16 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from broker.load.long_work import PIECE_NS
 from broker.network.failed_requests import FailRequest
+from broker.network.parties import party_of
 from broker.network.request_channel import Request, RequestChannel
+from penstock.types import ListenerType
 
 TURN_MS: Final = 5
 """A queue that is not empty is taken from without a turn for the loop."""
+OF_RECORDS: Final = frozenset({"Produce", "FetchConsumer"})
+"""The APIs whose handlers' work is no long work: their quotas are those of bytes."""
 
 
 class RequestProbe(Protocol):
@@ -88,6 +93,13 @@ class Dispatcher:
         self._channel.request_handled(request)
         request.handled_ns = self._channel.now_ns()
         self._channel.busy.handlers.add_busy(request.dequeued_ns, request.handled_ns)
+        spent_ns = request.handled_ns - request.dequeued_ns
+        if (
+            spent_ns >= PIECE_NS
+            and request.api not in OF_RECORDS
+            and request.caller.listener_type is ListenerType.KAFKA
+        ):
+            self._channel.long_work.charge(party_of(request.caller), spent_ns)
 
     def __repr__(self) -> str:
         return f"Dispatcher({self._channel!r})"

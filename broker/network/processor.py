@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any, Protocol
 
@@ -64,8 +65,17 @@ class IncomingRequest(Protocol):
 class Processor:
     """Open requests of one connection. `submit` on the reading side, `next_response` on the writing side."""
 
-    def __init__(self, channel: RequestChannel, caller: Caller, pipelined_max: int, way: Way | None = None) -> None:
-        """`way`: where requests go, if it is not straight into the channel."""
+    def __init__(
+        self,
+        channel: RequestChannel,
+        caller: Caller,
+        pipelined_max: int,
+        way: Way | None = None,
+        on_ready: Callable[[Request], None] = lambda request: None,
+    ) -> None:
+        """`way`: where requests go, if it is not straight into the channel. `on_ready` is called with each complete
+        request whose turn to be written has come, or will when those before it are written."""
+        self._on_ready = on_ready
         self.caller = caller
         self._channel: RequestChannel = channel
         self._way: Way = channel if way is None else way
@@ -142,6 +152,8 @@ class Processor:
             self._is_ready.add(request)
             heappush(self._ready, (request.number, request))
             self._to_write.set()
+            if request.is_complete:
+                self._on_ready(request)
 
     def _check_room(self) -> None:
         if self._in_order < self._pipelined_max and self._aside_results < ASIDE_RESULTS_MAX:

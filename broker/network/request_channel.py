@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from broker.load.busy_time import BusyTimes
+from broker.load.long_work import LongWork
 from broker.network.memory_budget import Lease
 from broker.network.request_ports import AnswerParts, AnswerRoom, TopicRights
 from penstock.errors import ApiError
@@ -275,6 +276,7 @@ class RequestChannel:
         self.now_ns = now_ns
         self._queue: asyncio.Queue[Request] = asyncio.Queue(queued_requests_max)
         self.busy = busy
+        self.long_work = LongWork(now_ns)
         self.response_queue_size = 0
         self.connections = 0
         self._on_sent = on_sent

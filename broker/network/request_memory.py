@@ -9,8 +9,8 @@ answered (request_channel.py). Each party has a share (memory_budget.py).
 Answers count, too, until they have left: while the unread answers of its party fill its share, a connection is not
 read, none that was read is decoded or worked on (answer_turns.py), and an answer that is due is not built. So however
 many wait, the party is above its share by one answer. Those to fetches are counted before they are built, by their
-session. Requests whose answers are small are read and answered
-nevertheless (small_answers.py).
+session. Requests whose answers are small are read and answered nevertheless (small_answers.py), unless others of the
+same connection are ready and not read. Those count as their bytes (connection_loop.py).
 
 Before a log-in a connection has a budget apart (`before_log_in`): what strangers send takes no room of a user's. A
 log-in is a small request that is here whole. It waits for no share, so a stranger whose frames never end keeps nobody
@@ -129,6 +129,8 @@ class RequestIntake:
         """Accounts from before a log-in: a read that waits for room goes on by them."""
         self._open(memory, party)
         self._expected = 0
+        self._all_read = asyncio.Event()
+        self._all_read.set()
         self._held: Lease | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -149,6 +151,8 @@ class RequestIntake:
 
     async def wait_turn(self) -> None:
         """Until the next request may be read."""
+        if self.unread:
+            await self._until_answers_have_room(has_small_answer=True)
         is_small = self._expected <= SMALL_BYTES
         if is_small and self._small.has_room(0):
             return
@@ -164,11 +168,40 @@ class RequestIntake:
 
     async def leased(self, size: int, come: int | None = None, *, has_small_answer: bool = False) -> Lease:
         """A lease of the next request, of `size` bytes; `come` of them, or all, are counted and may be read now."""
-        if not has_small_answer and not self.may_read:
-            await acquired(self._answers, 0)
+        if (self.unread or not has_small_answer) and not self.may_read:
+            await self._until_answers_have_room(has_small_answer=has_small_answer)
         if come == size <= SMALL_BYTES and (lease := self._taken_at_once(size)) is not None:
             return lease
         return await acquired(self._small if size <= SMALL_BYTES else self._large, size, come)
+
+    async def _until_answers_have_room(self, *, has_small_answer: bool) -> None:
+        """A request with a small answer waits, too, if there are others of its connection that are not read."""
+        while not self.may_read and (self.unread or not has_small_answer):
+            account = self._answers
+            room = asyncio.ensure_future(acquired(account, 0))
+            read = asyncio.ensure_future(self._all_read.wait())
+            try:
+                await asyncio.wait((room, read) if has_small_answer else (room,), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                room.cancel()
+                read.cancel()
+                account.withdraw()
+
+    @property
+    def unread(self) -> bool:
+        """True while answers of the connection are ready behind one that is not read."""
+        return not self._all_read.is_set()
+
+    @unread.setter
+    def unread(self, is_unread: bool) -> None:
+        if is_unread:
+            self._all_read.clear()
+        else:
+            self._all_read.set()
+
+    def held(self, size: int) -> Lease:
+        """Counts the bytes of an answer that waits behind another one, until the lease is released."""
+        return self._unread.take(size)
 
     def _taken_at_once(self, size: int) -> Lease | None:
         memory = self._of[0]

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, Plan
 from broker.kafka.rights import DoorRights
 from broker.kafka_codec.codec import decode, encode
 from broker.network.request_channel import Caller
@@ -88,6 +88,8 @@ def ended(plan: Plan, answer: Any = None) -> Any:
 def first_ask(plan: Plan, api: str) -> Any:
     """The body of the first thing that the node is asked."""
     ask = next(plan)
+    while ask is PAUSE:
+        ask = next(plan)
     assert isinstance(ask, Ask) and ask.api == api
     return ask.body
 

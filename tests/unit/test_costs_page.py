@@ -126,11 +126,21 @@ HELD_BY = {
     "requests with 1,000 elements or more, but for records": (
         ELEMENTS + "test_a_partys_large_requests_have_pauses_between_them_and_another_party_waits_for_none",
     ),
+    "the event loop's time for requests with 100 elements or more, refused or not": (
+        UNIT + "load/test_long_work.py::test_work_that_goes_on_has_a_part_of_the_loop_whoever_does_it",
+        UNIT + "load/test_long_work.py::test_parties_take_turns_however_much_one_of_them_has_to_do",
+        UNIT + "kafka/connection/test_long_requests.py::"
+        "test_a_plan_with_much_to_do_goes_on_piece_by_piece_and_others_are_answered_meanwhile",
+        UNIT + "kafka/apis/test_produce.py::"
+        "test_a_request_with_many_partitions_leaves_the_event_loop_to_others_in_between",
+    ),
     "answers that it does not read": (
         UNIT + "kafka/test_tls_on_sockets.py::test_an_answer_that_nobody_reads_is_counted_until_its_connection_is_cut",
         ANSWERS,
         UNIT + "kafka/connection/test_answer_room.py::"
         "test_of_a_party_that_reads_nothing_no_more_requests_are_worked_on_than_have_room_for_an_answer",
+        UNIT + "kafka/connection/test_answer_room.py::"
+        "test_a_party_that_reads_no_small_answers_is_read_no_further_once_these_fill_its_share",
         UNIT + "kafka/connection/test_connections.py::"
         "test_members_and_producers_go_on_beside_a_client_of_their_party_that_reads_nothing",
         UNIT + "grpc/test_unread_answers.py::test_a_small_answer_of_a_call_with_small_ones_waits_for_no_unread_answer",

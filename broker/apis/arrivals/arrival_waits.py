@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from itertools import islice
 
 from broker.apis.arrivals.arrival import (
     STANDINGS,
@@ -40,6 +41,9 @@ WAIT_MS_MAX = 1_000
 WAITING_MAX = 1_000
 """Requests that wait at a time; each holds its bytes."""
 WAITING_OF_PARTY = 100
+LOOKED_AT_MAX = 1_000
+"""The partitions of one request that are looked at, in one turn of the event loop. The others get the answer
+that they would have got without a wait."""
 SLOW_MS = 5_000
 """After a wait of WAIT_MS_MAX in vain its party does not wait for so long: while thousands of logs are made, requests
 for some of them would hold up the other partitions of their clients again and again. Waits at coordinators
@@ -103,7 +107,8 @@ class ArrivalWaits:
 
     def begin(self, caller: Caller, named: Named, /) -> Awaitable[None] | None:
         wait_ms = WAIT_MS_MAX if named.timeout_ms is None else min(named.timeout_ms, WAIT_MS_MAX)
-        unsettled = unsettled_of(named, self._image(), self._hosted)
+        looked_at = named._replace(partitions=islice(named.partitions, LOOKED_AT_MAX))
+        unsettled = unsettled_of(looked_at, self._image(), self._hosted)
         if not unsettled or wait_ms <= 0 or self._is_closed:
             return None
         arrival, party = AwaitedPartitions(self._allowed(caller, named, unsettled)), party_of(caller)

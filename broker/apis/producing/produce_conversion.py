@@ -24,8 +24,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
+from broker.load.party_turns import PartyTurns
 from broker.network.parties import party_of
-from broker.network.party_turns import PartyTurns
 from broker.network.request_channel import Request
 from broker.replication.partition import Partition
 from penstock.clock import Clock

@@ -5,11 +5,13 @@ Topics come by name, and -1 means the high watermark. Not here: the deletion (`b
 
 from __future__ import annotations
 
+from itertools import count
+
 from broker.apis.delete_records import TIMEOUT_MS_MAX
 from broker.kafka.apis.asked_topics import no_partition, topic_named, unless_elsewhere
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked, MakePlan, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, MakePlan, Plan, is_pause_due
 from broker.kafka.schemas.offsets import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -29,7 +31,7 @@ def delete_records_plan(parts: DoorParts) -> MakePlan:
     """Makes the plan of a request."""
 
     def plan(asked: Asked, body: DeleteRecordsRequest) -> Plan:
-        image, response = parts.image(), DeleteRecordsResponse()
+        image, response, numbers = parts.image(), DeleteRecordsResponse(), count()
         questions: list[messages.DeleteRecordsPartition] = []
         answers: list[DeleteRecordsPartitionResult] = []
 
@@ -40,6 +42,8 @@ def delete_records_plan(parts: DoorParts) -> MakePlan:
             told = [_unknown(part.partition_index) for part in topic.partitions]
             response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=told))
             for part, answer in zip(topic.partitions, told, strict=True):
+                if is_pause_due(next(numbers)):
+                    yield PAUSE
                 try:
                     parts.rights.check_topic(asked.caller, DELETE_RECORDS.name, Operation.DELETE, topic.name)
                     questions.append(_question(image, topic.name, part))

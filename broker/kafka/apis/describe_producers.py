@@ -6,10 +6,12 @@ Not here: the look at the logs (`broker/apis/describe_producers.py`).
 
 from __future__ import annotations
 
+from itertools import count
+
 from broker.kafka.apis.asked_topics import no_partition, topic_named, unless_elsewhere
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked, MakePlan, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, MakePlan, Plan, is_pause_due
 from broker.kafka.schemas.producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -34,13 +36,15 @@ def describe_producers_plan(parts: DoorParts) -> MakePlan:
     """Makes the plan of a request. More partitions than one of the node's own requests has are asked in turns."""
 
     def plan(asked: Asked, body: DescribeProducersRequest) -> Plan:
-        image, response = parts.image(), DescribeProducersResponse()
+        image, response, numbers = parts.image(), DescribeProducersResponse(), count()
         questions: list[messages.DescribeProducersPartition] = []
         answers: list[PartitionResponse] = []
         for topic in body.topics:
             told = [PartitionResponse(partition_index=index) for index in topic.partition_indexes]
             response.topics.append(TopicResponse(name=topic.name, partitions=told))
             for answer in told:
+                if is_pause_due(next(numbers)):
+                    yield PAUSE
                 try:
                     parts.rights.check_topic(asked.caller, DESCRIBE_PRODUCERS.name, Operation.READ, topic.name)
                     questions.append(_question(image, topic.name, answer.partition_index))

@@ -19,7 +19,8 @@ that it must look for the leaders anew. Not here: appending and acks (`broker/ap
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from itertools import count
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -27,7 +28,7 @@ from broker.apis.producing.produce import TIMEOUT_MS_MAX
 from broker.kafka.apis.asked_topics import add_leader, no_partition, topic_named, topic_with_id, unless_elsewhere
 from broker.kafka.errors import Code, code_of, leader_of, message_of
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked, ConnectionEnds, MakePlan, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, ConnectionEnds, MakePlan, Plan, is_pause_due
 from broker.kafka.schemas.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -90,7 +91,7 @@ def produce_plan(parts: DoorParts) -> MakePlan:
         if body.transactional_id:
             parts.rights.check_transactional_id(asked.caller, PRODUCE.name, body.transactional_id)
         produced = _Produced(asked, parts)
-        produced.take(body)
+        yield from produced.take(body)
         if produced.has_records:
             timeout_ms = min(max(body.timeout_ms, 0), TIMEOUT_MS_MAX)
             try:
@@ -190,12 +191,16 @@ class _Produced:
         records, self._records = self._records, []
         return records
 
-    def take(self, body: ProduceRequest) -> None:
+    def take(self, body: ProduceRequest) -> Generator[Ask, None, None]:
         """Gives every partition its place in the answer. The request lets go of its records."""
-        transactional_id = body.transactional_id
+        transactional_id, numbers = body.transactional_id, count()
         for data in body.topic_data:
             topic = self._topic(data)
-            answers = [self._taken(topic, part, transactional_id) for part in data.partition_data]
+            answers = list[PartitionProduceResponse]()
+            for part in data.partition_data:
+                if is_pause_due(next(numbers)):
+                    yield PAUSE
+                answers.append(self._taken(topic, part, transactional_id))
             told = TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers)
             self.response.responses.append(told)
 

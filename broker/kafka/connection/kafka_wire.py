@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from broker.kafka.api_row import ApiRow, failed_answer
-from broker.kafka.connection.element_room import FREE, ElementRoom
+from broker.kafka.connection.element_room import FREE, LONG, ElementRoom
 from broker.kafka.connection.frame_connection import NO_FRAME, Frame
 from broker.kafka.connection.login import KafkaLogin
 from broker.kafka.connection.plan_run import KafkaCall, call_of
@@ -22,6 +22,7 @@ from broker.kafka.plan import Asked, ConnectionEnds, ConnectionMemory
 from broker.kafka_codec.codec import decode_counted, encode, is_flexible
 from broker.kafka_codec.headers import HeaderStart, read_header_rest, read_header_start, response_header
 from broker.kafka_codec.primitives import TooManyElementsError
+from broker.load.long_work import PIECE_NS, LongWork
 from broker.network.answer_turns import SMALL_ELEMENTS, AnswerTurns, needs_room
 from broker.network.connection_loop import Incoming
 from broker.network.parties import party_of
@@ -58,11 +59,13 @@ class KafkaWire:
         memory: ConnectionMemory,
         counts: RequestCounts,
         room: ElementRoom,
+        work: LongWork,
         login: KafkaLogin | None = None,
         turns: AnswerTurns | None = None,
     ) -> None:
-        """`login`: that of a connection to a listener with SASL. `turns`: those in which requests are worked on."""
-        self._turns = turns
+        """`work`: the turns at large requests of the whole node. `login`: that of a connection to a listener with SASL.
+        `turns`: those in which requests are worked on."""
+        self._turns, self._work = turns, work
         self._rows, self._memory, self._counts, self._room, self._login = rows, memory, counts, room, login
         self.caller = caller
         """As who it is known by now."""
@@ -98,6 +101,9 @@ class KafkaWire:
         may_have = self._room.now(row.elements_max)
         if not self._may_begin(row, row.elements_max):
             may_have = min(may_have, SMALL_ELEMENTS)
+        if not self._work.is_free:
+            may_have = min(may_have, LONG - 1)
+        began_ns = self._work.now_ns()
         try:
             incoming, elements = self._incoming(row, start, raw, may_have)
         except TooManyElementsError as error:
@@ -107,6 +113,8 @@ class KafkaWire:
             raise
         if elements > FREE:
             incoming.body.elements = self._room.take(elements, is_paced=row.is_paced)
+            if elements >= LONG:
+                self._work.charge(party_of(self.caller), self._work.now_ns() - began_ns)
         return incoming if row.prepare is None else self._prepared(row, incoming)
 
     async def _prepared(self, row: ApiRow, incoming: Incoming) -> Incoming:
@@ -126,7 +134,7 @@ class KafkaWire:
                 await self._turns.wait(party_of(self.caller))
                 continue
             try:
-                incoming, elements = self._incoming(row, start, raw, needed)
+                incoming, elements = await self._incoming_in_turn(row, start, raw, needed)
             except (ApiError, TooManyElementsError) as wrong:
                 if isinstance(wrong, TooManyElementsError) and needed < row.elements_max:
                     self._room.give_back(lease)
@@ -138,6 +146,16 @@ class KafkaWire:
             lease.resize(elements)
             incoming.body.elements = lease
             return incoming
+
+    async def _incoming_in_turn(
+        self, row: ApiRow, start: HeaderStart, raw: memoryview, elements_max: int
+    ) -> tuple[Incoming, int]:
+        party = party_of(self.caller)
+        await self._work.turn(party)
+        try:
+            return self._incoming(row, start, raw, elements_max)
+        finally:
+            self._work.done(party)
 
     def _of_another_version(self, row: ApiRow, start: HeaderStart) -> Incoming:
         if row.other_versions is None:
@@ -178,7 +196,10 @@ class KafkaWire:
         header = response_header(row.key, request.correlation_id, is_flexible(row.response, version))
         if request.throttle_ms and hasattr(answer, "throttle_time_ms"):
             answer.throttle_time_ms = request.throttle_ms
+        began_ns = 0 if call.elements is None else self._work.now_ns()
         frame = Frame([b"", *encode(answer, version)])
+        if call.elements is not None and (spent_ns := self._work.now_ns() - began_ns) >= PIECE_NS:
+            self._work.charge(party_of(self.caller), spent_ns)
         frame.parts[0] = _SIZE.pack(frame.size + len(header)) + header
         frame.size += len(frame.parts[0])
         return frame

@@ -17,13 +17,14 @@ from functools import partial
 from typing import Any, cast
 
 from broker.kafka.api_row import ApiRow
-from broker.kafka.connection.element_room import ElementRoom
+from broker.kafka.connection.element_room import LONG, ElementRoom
 from broker.kafka.errors import is_known
-from broker.kafka.plan import Ask, Asked, ConnectionEnds, MakePlan, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, ConnectionEnds, MakePlan, Plan
 from broker.network.answer_turns import AnswerTurns, needs_room
 from broker.network.connection_loop import Prepare
 from broker.network.failed_requests import FailRequest
 from broker.network.memory_budget import Lease
+from broker.network.parties import party_of
 from broker.network.request_channel import Request, RequestChannel
 from penstock.errors import ResourceExhaustedError
 
@@ -142,9 +143,31 @@ class PlanRun:
         theirs.dequeued_ns = theirs.handled_ns = theirs.received_ns
 
     async def begin(self) -> None:
-        ask = self._step(self._first)
+        """Goes as far as the first question."""
+        if self._elements < LONG:
+            ask = self._step(self._first)
+            while ask is PAUSE:
+                ask = self._step(self._resumed)
+        else:
+            ask = await self._in_turn(self._first)
         if ask is not None:
             await self._go_on(ask)
+
+    async def _in_turn(self, step: Callable[[], Ask]) -> Ask | None:
+        """A step of a plan that has much to do, in its turn."""
+        work, party = self._driver.channel.long_work, party_of(self._theirs.caller)
+        await work.turn(party)
+        try:
+            ask = self._step(step)
+            while ask is PAUSE and not work.is_long:
+                ask = self._step(self._resumed)
+            return ask
+        finally:
+            work.done(party)
+
+    def _resumed(self) -> Ask:
+        assert self._plan is not None, "a pause has a plan"
+        return next(self._plan)
 
     def _first(self) -> Ask:
         call = self._call
@@ -202,7 +225,11 @@ class PlanRun:
 
     async def _go_on(self, ask: Ask) -> None:
         try:
-            await self._ask(ask)
+            following: Ask | None = ask
+            while following is PAUSE:
+                following = await self._in_turn(self._resumed)
+            if following is not None:
+                await self._ask(following)
         except Exception as error:
             self._failed(error)
 

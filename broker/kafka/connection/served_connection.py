@@ -71,7 +71,7 @@ class ServedConnection:
         self._room = room = ElementRoom(elements, party_of(caller))
         self._login = self._new_login(service, caller)
         self._memory, turns = ConnectionMemory(self._login), service.client_requests.turns
-        self._wire = KafkaWire(rows, caller, self._memory, counts, room, self._login, turns)
+        self._wire = KafkaWire(rows, caller, self._memory, counts, room, service.channel.long_work, self._login, turns)
         self._driver = driver = PlanDriver(service.channel, service.prepare, service.fail, room, turns)
         self._loop: ConnectionLoop[memoryview, Frame] = ConnectionLoop(
             service.channel,

@@ -32,6 +32,7 @@ FLOOR_BYTES: Final = 7 << 18
 """A 64th of the default memory for large requests."""
 UNREAD, UNREAD_EACH = 60, 2
 NAMES: Final = 20_000
+HUNDREDS: Final = 400
 PARTITIONS_EACH: Final = 100
 
 
@@ -174,6 +175,19 @@ def huge_arrays(target: Target) -> Steps:
         drained(link)
 
     return on_links(target, target.kafka_link, act, 10)
+
+
+def refused_produces(target: Target) -> Steps:
+    """Produce requests to 400 topics each, far below those that count as heavy, on 20 connections that wait for no
+    answer."""
+    topics = b"".join(text(f"x{number}") + struct.pack(">iii", 1, 0, 0) for number in range(HUNDREDS))
+    body = text(None) + struct.pack(">hii", 1, 10_000, HUNDREDS) + topics
+
+    def act(link: Any) -> None:
+        link.send(PRODUCE, 3, body)
+        drained(link)
+
+    return on_links(target, target.kafka_link, act, 20)
 
 
 def array_that_is_announced(target: Target) -> Steps:
@@ -335,6 +349,7 @@ KAFKA_FLOODS: Final = {
         tagged_fields,
         tagged_fields_large,
         huge_arrays,
+        refused_produces,
         array_that_is_announced,
         metadata_of_all_topics,
         pipelined,

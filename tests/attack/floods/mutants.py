@@ -63,6 +63,15 @@ def _is_always_open(self: Any, party: str) -> bool:
     return True
 
 
+def _holds_nothing(self: Any, request: Any) -> None:
+    """Answers that stay as objects, and are not counted, until those before them are read."""
+
+
+def _rests_never(self: Any, party: str) -> None:
+    """Long work that goes on in each turn of the loop."""
+    self._turns.done(party)
+
+
 def _takes_all_turns(self: Any, party: str) -> bool:
     """Turns of parties that all begin at once."""
     self._at_work[party] += 1
@@ -159,7 +168,13 @@ MUTANTS: Final = (
         "broker.network.answer_turns.AnswerTurns.is_open",
         _is_always_open,
     ),
-    Mutant("pipelined-requests", "unread-produces/mallory/1", f"{KAFKA}.served_connection.PIPELINED_MAX", MUCH_INT),
+    Mutant("long-work", "slowly-read-produces/mallory/1", "broker.load.long_work.LongWork._rest", _rests_never),
+    Mutant(
+        "answers-behind-others",
+        "unread-produces/mallory/1",
+        "broker.network.connection_loop.ConnectionLoop._hold",
+        _holds_nothing,
+    ),
     Mutant("answers", "plain/unread-fetches/anybody/1", config={ANSWERS: MUCH, STALL: HOUR_MS}),
     Mutant("log-ins", "log-ins-half-done/stranger/3", f"{KAFKA}.login.LOGIN_MS_MAX", HOUR_MS),
     Mutant("log-in-frames", "frames-at-a-fair-pace/stranger/3", f"{KAFKA}.login.FRAME_MS_MAX", HOUR_MS),
@@ -184,7 +199,7 @@ MUTANTS: Final = (
         f"{PAGES}_server.PageServer._ended",
         _forgets_those_cut_at_once,
     ),
-    Mutant("conversions", "conversion-hog/tenant/1", "broker.network.party_turns.PartyTurns.begin", _takes_all_turns),
+    Mutant("conversions", "conversion-hog/tenant/1", "broker.load.party_turns.PartyTurns.begin", _takes_all_turns),
     Mutant("look-ups", "look-ups-in-vain/tenant/1", "storage.segment.timestamp_lookup._Work.__init__", _has_no_limits),
     Mutant("batches", "tiny-batches-by-grpc/tenant/1", "broker.grpc.produced_batches.FURTHER_BATCHES_MAX", MUCH_INT),
     Mutant(

@@ -13,11 +13,12 @@ from contextlib import suppress
 from typing import Final
 
 from tests.attack.floods.herd import Herd, Link, Steps
-from tests.attack.floods.kafka_floods import METADATA, NAMES, SMALL_BUFFER
+from tests.attack.floods.kafka_floods import LIST_OFFSETS, METADATA, NAMES, SMALL_BUFFER
 from tests.attack.floods.links import PRODUCE, Target, data, text
 
 READERS, READ_BYTES, SENDING_S = 40, 32 << 10, 0.5
-WRITERS, FRAMES, NAMES_EACH = 8, 50, 230
+WRITERS, FRAMES, NAMES_EACH, LONGEST = 100, 50, 2, 30_000
+PRODUCED, LOOKED_UP = 10_000, 9_000
 NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -42,10 +43,23 @@ def _slowly_read(target: Target, key: int, version: int, body: bytes) -> Steps:
     return Herd(target, READERS, make, is_replaced=False).kept(lambda link: _read(target, link, READ_BYTES))
 
 
+def slowly_read_produces(target: Target) -> Steps:
+    """Answers of 2.7 MB about 10,000 topics, each of which is refused."""
+    topics = b"".join(text(f"{n:05d}" + "n" * 240) + struct.pack(">iii", 1, 0, 0) for n in range(PRODUCED))
+    return _slowly_read(target, PRODUCE, 3, text(None) + struct.pack(">hii", 1, 10_000, PRODUCED) + topics)
+
+
+def slowly_read_look_ups(target: Target) -> Steps:
+    """Answers of 2.7 MB about the offsets of 9,000 topics, each of which is refused."""
+    topics = b"".join(text(f"{n:05d}" + "n" * 240) + struct.pack(">iiq", 1, 0, -1) for n in range(LOOKED_UP))
+    return _slowly_read(target, LIST_OFFSETS, 1, struct.pack(">ii", -1, LOOKED_UP) + topics)
+
+
 def unread_produces(target: Target) -> Steps:
-    """Produce requests without end to topics with long names, whose answers nobody reads. Each is just small enough to
-    count as small, and a connection may have several in work: only their number bounds them."""
-    topics = b"".join(text(f"{n:03d}" + "n" * 240) + struct.pack(">iii", 1, 0, 0) for n in range(NAMES_EACH))
+    """Produce requests without end to two topics with the longest names, whose answers nobody reads. Each is just small
+    enough to count as small, and takes four times its bytes as objects, because a character has four bytes where one
+    of the name needs them. They take little time, and soon fill the buffers of the operating system."""
+    topics = b"".join(text(f"{n}\U0001f600" + "n" * LONGEST) + struct.pack(">iii", 1, 0, 0) for n in range(NAMES_EACH))
     body = text(None) + struct.pack(">hii", 1, 10_000, NAMES_EACH) + topics
     sent: dict[Link, int] = {}
 
@@ -72,5 +86,6 @@ def _read(target: Target, link: Link, size: int) -> None:
 
 
 SLOW_READER_FLOODS: Final = {
-    flood.__name__.replace("_", "-"): flood for flood in (slowly_read_metadata, unread_produces)
+    flood.__name__.replace("_", "-"): flood
+    for flood in (slowly_read_metadata, slowly_read_produces, slowly_read_look_ups, unread_produces)
 }

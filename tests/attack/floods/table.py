@@ -132,6 +132,8 @@ PATIENT: Final = {"connections.max.write.stall.ms": 30_000}
 """As by default: a connection that reads nothing stays for the whole flood."""
 SHARES: Final = Bounds(memory_mib=160)
 """A party's share of requests (56 MiB) and of answers (8 MiB and one answer) is full, and one request is worked on."""
+HUNDRED: Final = Bounds(memory_mib=224)
+"""A hundred connections with TLS, each with a small answer that is written and one that is ready, and a share."""
 SLOWLY_S: Final = 20
 """So long that a node which builds an answer a second, and has no room for it, would be far above its memory."""
 SEEN_LATER: Final = Bounds(descriptors=5_000)
@@ -174,13 +176,16 @@ SECURED: Final = (
     Row("large-frames", MALLORY),
     Row("tagged-fields-large", MALLORY),
     Row("huge-arrays", MALLORY),
+    Row("refused-produces", MALLORY),
     Row("array-that-is-announced", MALLORY),
     Row("metadata-of-all-topics", MALLORY),
     Row("refused-requests", MALLORY),
     Row("log-ins", MALLORY),
     Row("unread-metadata", MALLORY, bounds=CUT, seconds=CUT_S),
     Row("slowly-read-metadata", MALLORY, bounds=SHARES, seconds=SLOWLY_S),
-    Row("unread-produces", MALLORY, seconds=SLOWLY_S, config=PATIENT),
+    Row("slowly-read-produces", MALLORY, bounds=SHARES, seconds=SLOWLY_S),
+    Row("slowly-read-look-ups", MALLORY, bounds=SHARES, seconds=SLOWLY_S),
+    Row("unread-produces", MALLORY, bounds=HUNDRED, seconds=SLOWLY_S, config=PATIENT),
     Row("unread-small-answers", MALLORY),
     Row("heartbeats-beside-unread-answers", MALLORY, bounds=Bounds(figures={"heartbeat_s": 1.0})),
     # By a tenant

@@ -18,7 +18,7 @@ from typing import Final
 from broker.kafka.apis.asked_topics import no_partition, topic_named, topic_with_id
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -44,7 +44,9 @@ def offset_commit(parts: DoorParts, asked: Asked, body: OffsetCommitRequest) -> 
     questions: list[messages.OffsetCommitPartition] = []
     asked_for: list[OffsetCommitResponsePartition] = []
     response, told = _answer(body)
-    for topic in body.topics:
+    for number, topic in enumerate(body.topics):
+        if is_pause_due(number):
+            yield PAUSE
         try:
             found = topic_with_id(image, topic.topic_id) if asked.version >= FIRST_WITH_IDS else None
             name = topic.name if found is None else found.name

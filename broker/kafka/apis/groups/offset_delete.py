@@ -6,9 +6,11 @@ as GROUP_ID_NOT_FOUND, is the answer's own.
 
 from __future__ import annotations
 
+from itertools import count
+
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.groups.offsets import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -25,12 +27,14 @@ from penstock.types import TopicPartition
 
 def offset_delete(parts: DoorParts, asked: Asked, body: OffsetDeleteRequest) -> Plan:
     parts.rights.check_group(asked.caller, OFFSET_DELETE.name, Operation.DELETE, body.group_id)
-    image = parts.image()
+    image, numbers = parts.image(), count()
     topics: dict[str, OffsetDeleteResponseTopic] = {}
     wanted: list[tuple[TopicPartition, OffsetDeleteResponsePartition]] = []
     for topic in body.topics:
         told = topics.setdefault(topic.name, OffsetDeleteResponseTopic(name=topic.name)).partitions
         for part in topic.partitions:
+            if is_pause_due(next(numbers)):
+                yield PAUSE
             answer = OffsetDeleteResponsePartition(partition_index=part.partition_index)
             told.append(answer)
             try:

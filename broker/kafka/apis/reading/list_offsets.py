@@ -14,13 +14,14 @@ of the high watermark. Not here: the look-up (`broker/apis/list_offsets.py`).
 from __future__ import annotations
 
 from collections import Counter
+from itertools import count
 from typing import Final
 
 from broker.kafka.apis.asked_topics import topic_named, unless_elsewhere
 from broker.kafka.apis.reading.isolation import reads_committed
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -61,10 +62,12 @@ class ListOffsetsPlans:
     def __call__(self, asked: Asked, body: ListOffsetsRequest) -> Plan:
         image = self._parts.image()
         named = Counter((topic.name, one.partition_index) for topic in body.topics for one in topic.partitions)
-        told, questions = [], []
+        told, questions, numbers = [], [], count()
         for topic in body.topics:
             answers = []
             for one in topic.partitions:
+                if is_pause_due(next(numbers)):
+                    yield PAUSE
                 answer = ListOffsetsPartitionResponse(partition_index=one.partition_index)
                 answers.append(answer)
                 try:

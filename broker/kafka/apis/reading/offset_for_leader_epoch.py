@@ -12,7 +12,7 @@ from typing import Final
 from broker.kafka.apis.asked_topics import topic_named, unless_elsewhere
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.offsets import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -39,7 +39,9 @@ class OffsetForLeaderEpochPlans:
     def __call__(self, asked: Asked, body: OffsetForLeaderEpochRequest) -> Plan:
         image = self._parts.image()
         told, questions, answers = [], [], []
-        for topic in body.topics:
+        for number, topic in enumerate(body.topics):
+            if is_pause_due(number):
+                yield PAUSE
             parts = [OffsetForLeaderEpochResponseEpochEndOffset(partition=one.partition) for one in topic.partitions]
             told.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=parts))
             try:

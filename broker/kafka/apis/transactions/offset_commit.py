@@ -17,7 +17,7 @@ from typing import Final
 from broker.kafka.apis.asked_topics import no_partition, topic_named
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -43,7 +43,9 @@ def txn_offset_commit(parts: DoorParts, asked: Asked, body: TxnOffsetCommitReque
     image, response = parts.image(), TxnOffsetCommitResponse()
     questions: list[OffsetCommitPartition] = []
     places: list[TxnOffsetCommitResponsePartition] = []
-    for name, place, part in _placed(response, body):
+    for number, (name, place, part) in enumerate(_placed(response, body)):
+        if is_pause_due(number):
+            yield PAUSE
         try:
             parts.rights.check_topic(asked.caller, TXN_OFFSET_COMMIT.name, Operation.READ, name)
             questions.append(_question(image, name, part))

@@ -280,6 +280,76 @@ def test_a_small_answer_of_an_api_with_small_ones_waits_for_no_unread_answer_and
     asyncio.run(main())
 
 
+def test_small_answers_behind_one_that_is_not_read_are_kept_as_their_bytes_and_counted() -> None:
+    class Answer:
+        """Can be watched by a weak reference."""
+
+        def __init__(self, size: int) -> None:
+            self.size = size
+
+        def __bytes__(self) -> bytes:
+            return b"x" * self.size
+
+    async def main() -> None:
+        bench = Bench(Far(b"one", b"two", b"three"))
+        bench.far.api = "Produce"
+        bench.far.may_write.clear()
+        await bench.settle()
+        answers, objects = bench.memory.answers, list[weakref.ref[Answer]]()
+        for size in (10, 20, 30):
+            answer = Answer(size)
+            objects.append(weakref.ref(answer))
+            request = await bench.channel.receive()
+            request.complete(answer)
+            del answer, request
+            await bench.settle()
+        gc.collect()
+        assert [one() for one in objects] == [None] * 3 and [one() for one in bench.far.bodies] == [None] * 3
+        assert answers.statistics().used_bytes == 20 + 30
+        bench.far.may_write.set()
+        await bench.settle()
+        assert list(map(len, bench.far.written)) == [10, 20, 30]
+        assert answers.statistics().used_bytes == 0
+        bench.far.stays.set()
+        assert await bench.over() is None
+        bench.check_all_is_given_back()
+
+    asyncio.run(main())
+
+
+def test_small_answers_that_are_never_read_are_given_back_with_their_connection() -> None:
+    async def main() -> None:
+        bench = Bench(Far(b"one", b"two"))
+        bench.far.api = "Produce"
+        bench.far.may_write.clear()
+        await bench.settle()
+        await bench.answer(b"1")
+        await bench.answer(b"2")
+        assert bench.memory.answers.statistics().used_bytes == 1
+        bench.running.cancel()
+        await bench.over()
+        assert bench.memory.answers.statistics().used_bytes == 0 and not bench.memory.answers._parties
+        bench.check_all_is_given_back()
+
+    asyncio.run(main())
+
+
+def test_an_answer_behind_an_unread_one_that_cannot_be_encoded_ends_the_connection_in_its_place() -> None:
+    async def main() -> None:
+        bench = Bench(Far(b"one", b"two"))
+        bench.far.api = "Produce"
+        bench.far.may_write.clear()
+        await bench.settle()
+        await bench.answer(b"1")
+        await bench.answer(b"cannot be encoded")
+        assert not bench.running.done()
+        bench.far.may_write.set()
+        assert isinstance(await bench.over(), ZeroDivisionError) and bench.far.written == [b"1"]
+        bench.check_all_is_given_back()
+
+    asyncio.run(main())
+
+
 def _refuse(request: Request) -> None:
     raise InvalidRequestError("no")
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
 from broker.apis.arrivals import arrival_waits
-from broker.apis.arrivals.arrival_waits import SLOW_MS, WAIT_MS_MAX, WAITING_OF_PARTY, ArrivalStatistics, ArrivalWaits
+from broker.apis.arrivals.arrival_waits import (
+    LOOKED_AT_MAX,
+    SLOW_MS,
+    WAIT_MS_MAX,
+    WAITING_OF_PARTY,
+    ArrivalStatistics,
+    ArrivalWaits,
+)
 from broker.network.named_partitions import Named, NamedPartition, commits
 from broker.network.request_channel import Caller
 from broker.replication.hosting.hosted_partitions import HostedPartitions
@@ -308,5 +315,24 @@ def test_nobody_waits_at_a_node_that_stops() -> None:
         await stage.waits.close()
         await asyncio.gather(*asked)
         assert stage.begin() is None and loop.time() == began
+
+    run(test)
+
+
+def test_of_a_request_with_many_partitions_so_many_are_looked_at_and_no_more() -> None:
+    """A request is looked at in one turn of the event loop, also if its caller has no right to anything."""
+
+    async def test() -> None:
+        looked_at = 0
+
+        def named() -> Iterator[NamedPartition]:
+            nonlocal looked_at
+            for number in range(10 * LOOKED_AT_MAX):
+                looked_at += 1
+                yield NamedPartition("gone", "", number)
+
+        stage = Stage(Rights("another"))
+        assert stage.waits.begin(CALLER, Named(Operation.READ, named())) is None
+        assert looked_at == LOOKED_AT_MAX
 
     run(test)

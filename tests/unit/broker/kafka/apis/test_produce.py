@@ -9,7 +9,7 @@ import pytest
 from broker.apis.producing.produce import TIMEOUT_MS_MAX
 from broker.kafka.apis.produce import produce_failed, produce_plan
 from broker.kafka.apis.producer_rows import producer_rows
-from broker.kafka.plan import ConnectionEnds, Plan
+from broker.kafka.plan import PAUSE, PAUSED_EVERY, ConnectionEnds, Plan
 from broker.kafka.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from broker.kafka_codec.codec import decode, encode
 from penstock.errors import (
@@ -316,3 +316,11 @@ def test_more_partitions_than_a_request_may_have_are_refused_before_they_are_rea
         else:
             with pytest.raises(InvalidRequestError, match="more elements"):
                 decode(row.request, 9, frame, 0, row.elements_max)
+
+
+def test_a_request_with_many_partitions_leaves_the_event_loop_to_others_in_between() -> None:
+    """However few of them the log is asked for."""
+    body = request(*[("gone", 0)] * 3 * PAUSED_EVERY, ("t", 0))
+    plan = planned(9, body)
+    assert [next(plan) for _ in range(3)] == [PAUSE] * 3
+    assert len(next(plan).body.partitions) == 1

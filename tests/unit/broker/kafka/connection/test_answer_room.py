@@ -11,7 +11,7 @@ from broker.kafka.connection.element_room import HEAVY, OPEN_MAX
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.groups.coordinators import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
-from broker.kafka.schemas.produce import ProduceRequest, TopicProduceData
+from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse, TopicProduceData, TopicProduceResponse
 from broker.network.answer_turns import SMALL_ELEMENTS
 from broker.network.dispatcher import TURN_MS
 from broker.network.memory_budget import Lease
@@ -20,6 +20,7 @@ from tests.support.kafka_door import (
     LIMITS,
     MEMORY_BYTES,
     METADATA,
+    PRODUCE,
     VERSION,
     DoorBench,
     bench_of,
@@ -60,7 +61,8 @@ def test_of_a_party_that_reads_nothing_no_more_requests_are_worked_on_than_have_
         for far in deaf:
             far.takes = False
             far.send(metadata(1, *("a" for _ in range(elements))))
-        await bench.settle()
+        for _ in deaf:  # in turns
+            await bench.settle()
         written = [far for far in deaf if far.written]
         assert len(asked) == len(written) <= 4, "no answer is built that waits for room"
         decoded = bench.elements.statistics().used_bytes
@@ -68,7 +70,8 @@ def test_of_a_party_that_reads_nothing_no_more_requests_are_worked_on_than_have_
         deaf += [bench.connect(port=port) for port in range(21, 41)]
         for far in deaf[20:]:
             far.send(metadata(1, *("a" for _ in range(elements))))
-        await bench.settle()
+        for _ in deaf:
+            await bench.settle()
         assert (bench.elements.statistics().used_bytes, len(asked)) == (decoded, len(written)), "nor what came later"
         other = bench.connect("10.0.0.9")
         other.send(metadata(1, "b"))
@@ -170,6 +173,81 @@ def test_a_pipelined_request_does_not_overtake_one_that_waits_for_room(is_filled
         assert asked == [SMALL_ELEMENTS + 1, 1, 1]
         for far in (deaf, producer):
             far.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def _producing(number: int) -> bytes:
+    return frame(ProduceRequest(acks=1), PRODUCED_IN, number)
+
+
+def _told(asked: Asked, body: ProduceRequest) -> Plan:
+    yield Ask("Produce", None)
+    return ProduceResponse(responses=[TopicProduceResponse(name="x" * 30_000)])
+
+
+PRODUCED_IN = 9
+SMALL = replace(PRODUCE, plan=_told)
+
+
+def test_a_party_that_reads_no_small_answers_is_read_no_further_once_these_fill_its_share() -> None:
+    """However many connections it has, and however many requests each of them sends."""
+
+    async def scenario() -> DoorBench:
+        count, handled = 16, list[Request]()
+
+        def handle(request: Request) -> None:
+            handled.append(request)
+            request.complete(None)
+
+        bench = await bench_of(handle, limits=MANY, rows=[SMALL])
+        full = bench.memory.answers.open("10.0.0.1").take(MEMORY_BYTES // 2 - 200_000)
+        deaf = [bench.connect(port=port) for port in range(1, count + 1)]
+        for number in range(1, 20):
+            for far in deaf:
+                far.takes = False
+                far.send(_producing(number))
+            await bench.settle()
+        assert bench.memory.answers.statistics().used_bytes <= full.size + 200_000 + count * 31_000
+        assert len(handled) <= 2 * count + 8
+        reads = bench.connect(port=99)
+        reads.send(_producing(1))
+        await bench.settle()
+        reads.send(_producing(2))
+        await bench.settle()
+        assert len(reads.answers(ProduceResponse, PRODUCED_IN)) == 2, "one of the party that reads its answers goes on"
+        full.release()
+        deaf[0].takes_again()
+        await bench.settle()
+        for _ in range(20):
+            deaf[0].takes_again()
+            await bench.settle()
+        assert [number for number, _ in deaf[0].answers(ProduceResponse, PRODUCED_IN)] == list(range(1, 20))
+        for far in (*deaf, reads):
+            far.reset()
+        await bench.settle()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+def test_a_connection_that_has_read_its_answers_is_read_again_though_its_party_has_no_room() -> None:
+    async def scenario() -> DoorBench:
+        bench = await bench_of(rows=[SMALL])
+        bench.memory.answers.open("10.0.0.1").take(MEMORY_BYTES)
+        far = bench.connect()
+        far.takes = False
+        for number in range(1, 5):
+            far.send(_producing(number))
+            await bench.settle()
+        assert bench.channel.response_queue_size == 1, "the one behind what is written"
+        for _ in range(4):
+            far.takes_again()
+            await bench.settle()
+        assert [number for number, _ in far.answers(ProduceResponse, PRODUCED_IN)] == [1, 2, 3, 4]
+        far.reset()
         await bench.settle()
         return bench
 

@@ -23,7 +23,7 @@ from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.kafka.api_row import ApiRow
 from broker.kafka.apis.reading.rows import reading_rows
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked, ConnectionMemory, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, ConnectionMemory, Plan
 from broker.network.client_names import ClientNames
 from broker.network.failed_requests import FailedRequests
 from broker.network.named_sessions import ID_MAX, NamedSessions
@@ -196,6 +196,8 @@ class Exchange:
     def _step(self, step: Callable[[], Ask]) -> None:
         try:
             ask = step()
+            while ask is PAUSE:
+                ask = next(self._plan)
         except StopIteration as ended:
             self._answer = ended.value
             return

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.network.party_turns import PartyTurns
+from broker.load.party_turns import PartyTurns
 
 
 class Work:
