@@ -216,7 +216,8 @@ class Writing:
         )
 
     def _will(self, key: BatchKey, writer: Any) -> Will:
-        return Will(self.options.bootstrap, key.application, key.run, *writer.identity, self.options.client)
+        identity, client = writer.identity, self.options.client
+        return Will(self.options.bootstrap, key.application, key.run, identity.producer_id, identity.epoch, client)
 
     def _send(self, sender: Any, batches: Iterable[Any]) -> int:
         from penstock.spark.writing.arrow_write import TaskWriter
