@@ -284,10 +284,16 @@ def _marks(stage: Stage) -> Path:
 
 
 def _kill_the_others(*, with_their_children: bool = False) -> None:
-    """Kills the children of this worker's parent, Spark's daemon of Python workers; this process at last."""
-    for child in sorted(_children(os.getppid()), key=lambda number: number == os.getpid()):
+    """Kills the Python workers of this executor, which may have a daemon for each kind; this process at last."""
+    daemons = _children(_parent(os.getppid()))
+    workers = {worker for daemon in daemons for worker in _children(daemon)}
+    for child in sorted(workers, key=lambda number: number == os.getpid()):
         for one in (*(_children(child) if with_their_children else ()), child):
             os.kill(one, signal.SIGKILL)
+
+
+def _parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
 
 
 def _children(process: int) -> list[int]:
