@@ -104,7 +104,7 @@ MUTANTS: Final = (
             Edit(
                 last_will._abort,
                 "batches.abort_writers(first.application, writers, run=first.run, timeout=timeout_s)",
-                "batches.abort(first.application, writers and -1, run=first.run)",
+                "batches.abort(first.application, 0, run=first.run)",
             ),
         ),
     ),
