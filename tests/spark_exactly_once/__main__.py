@@ -8,7 +8,7 @@ no transaction open. The same with `--semantics at-least-once` must show duplica
 
 Faults: a seed draws one of each kind, lost plans, checkpoints that are set back, failed tasks, names that begin alike,
 joined tables and slow batches (faults/table.py). What the query and readers must see after each is its row in the table
-of docs/spark.md (faults/promise.py). Eight seeds in a row play all; `--only` plays those whose names have a word
+of docs/spark.md (faults/promise.py). Nine seeds in a row play all; `--only` plays those whose names have a word
 (`--list` prints them, `kills` is one), and `--mutants` plays mistakes of the product, each of which must be noticed.
 
 Prints a line of JSON for each. Exit code 1 if anything is not as promised, if no kill met a micro-batch, or if a mutant

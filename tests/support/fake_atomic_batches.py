@@ -14,6 +14,7 @@ from penstock.errors import (
     ProducerFencedError,
     UnknownTopicOrPartitionError,
 )
+from penstock.spark.writing.last_will import LastWills, Will
 from penstock.spark.writing.sink import Tools
 from penstock.spark.writing.sink_options import SinkOptions
 from penstock.types import ProducerIdAndEpoch
@@ -86,6 +87,22 @@ class FakeWriter(FakeProducer):
         self.is_aborted = True
 
 
+class FakeWills(LastWills):
+    """The wills that are left, and no other process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all: list[Will] = []
+        self.left: list[Will] = []
+
+    def leave(self, will: Will) -> None:
+        self.all.append(will)
+        self.left.append(will)
+
+    def revoke(self, will: Will) -> None:
+        self.left.remove(will)
+
+
 @dataclass
 class _Application:
     last: int = -1
@@ -107,6 +124,8 @@ class FakeAtomicBatches:
         self.aborts: list[tuple[str, int, str]] = []
         self.timeouts_ms: list[int] = []
         self.one_off: set[str] = set()
+        self.wills = FakeWills()
+        self.is_cut_off = False
         self.error: PenstockError | None = None
         self.question_error: PenstockError | None = None
 
@@ -184,4 +203,6 @@ def tools(atomic: FakeAtomicBatches, properties: Mapping[str, str] | None = None
     def made(_: SinkOptions) -> FakeAtomicBatches:
         return atomic
 
-    return Tools(atomic_batches=made, properties=known.get)
+    return Tools(
+        atomic_batches=made, properties=known.get, is_cut_off=lambda: atomic.is_cut_off, last_wills=atomic.wills
+    )

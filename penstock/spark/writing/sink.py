@@ -27,11 +27,13 @@ from pyspark.sql.types import StructType
 from penstock.errors import ConfigError, InvalidRequestError, PenstockError, TransactionalIdAuthorizationFailedError
 from penstock.spark.kafka_options import warn_once
 from penstock.spark.log_client import atomic_batches, producer
+from penstock.spark.machine.cut_off import is_cut_off
 from penstock.spark.machine.worker_memory import WORKER_MEMORY
 from penstock.spark.plain_errors import sentence_first
 from penstock.spark.schema import check_sink_schema
 from penstock.spark.writing.batch_key import BatchKey, Properties, batch_write_key, stream_key, task_property
 from penstock.spark.writing.durable_plan import keep_plan
+from penstock.spark.writing.last_will import LAST_WILLS, LastWills, Will
 from penstock.spark.writing.refusals import (
     RowsWritten,
     check_repetition,
@@ -75,6 +77,8 @@ class Tools:
         default=lambda options: atomic_batches(options.bootstrap, options.client)
     )
     properties: Properties = task_property
+    is_cut_off: Callable[[], bool] = is_cut_off
+    last_wills: LastWills = LAST_WILLS
     wall_ms: Callable[[], int] = field(default=lambda: int(time.time() * 1000))
 
 
@@ -167,9 +171,9 @@ class Writing:
         return Written(self._send(self.tools.producer(self.options), batches))
 
     def exactly_once(self, batches: Iterable[Any], key: BatchKey, *, one_off: bool = False) -> Written:
-        """The same with a producer of the attempt's own. A task without rows begins nothing. One that fails, or is
-        killed, aborts what it wrote: other attempts go on, and no reader waits for it. `one_off`: nobody will write
-        under this name again."""
+        """The same with a producer of the attempt's own. A task without rows begins nothing. One that fails aborts what
+        it wrote, and one that is killed has it aborted by its last will: other attempts go on, and no reader waits for
+        it. `one_off`: nobody will write under this name again."""
         from penstock.spark.writing.checksum import RowSum
 
         WORKER_MEMORY.begin_task()
@@ -185,13 +189,19 @@ class Writing:
         if writer is None:
             deque(rows, maxlen=0)
             return Written(summed.rows, key, None, summed.total, begun_ms)
+        will = self._will(key, writer)
+        self.tools.last_wills.leave(will)
         try:
             with with_remedy(key, self.options):
                 count = self._send(writer, rows)
+            if self.tools.is_cut_off():
+                raise PenstockError(f"{key}: the task failed in front of the sink, after {count} rows; see its error")
         except BaseException:
-            _give_up(writer, key)
+            if _give_up(writer, key):
+                self.tools.last_wills.revoke(will)
             raise
         writer.close()
+        self.tools.last_wills.revoke(will)
         return Written(count, key, (writer.identity.producer_id, writer.identity.epoch), summed.total, begun_ms)
 
     def _begin(self, key: BatchKey, one_off: bool) -> Any:
@@ -204,6 +214,10 @@ class Writing:
             goes_back=self._goes_back(key),
             one_off=one_off,
         )
+
+    def _will(self, key: BatchKey, writer: Any) -> Will:
+        identity, client = writer.identity, self.options.client
+        return Will(self.options.bootstrap, key.application, key.run, identity.producer_id, identity.epoch, client)
 
     def _send(self, sender: Any, batches: Iterable[Any]) -> int:
         from penstock.spark.writing.arrow_write import TaskWriter
@@ -310,9 +324,11 @@ def _last_version(batches: Any, earlier: str, key: BatchKey) -> int:
         return key.version if batches.abort(earlier, key.version, run=key.run) else -1
 
 
-def _give_up(writer: Any, key: BatchKey) -> None:
-    """A task fails, and tells its own error."""
+def _give_up(writer: Any, key: BatchKey) -> bool:
+    """A task fails, and tells its own error. False: its last will is left, for the end of this process."""
     try:
         writer.abort(timeout=GIVE_UP_S)
     except PenstockError as error:
         _log.warning("a part of %s was not aborted, and waits for the others or its time-out: %s", key, error)
+        return False
+    return True

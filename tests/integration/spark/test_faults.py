@@ -1,4 +1,4 @@
-"""Two quick faults of the campaign of Spark's sink; all of them: python -m tests.spark_exactly_once."""
+"""Three quick faults of the campaign of Spark's sink; all of them: python -m tests.spark_exactly_once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ from tests.spark_exactly_once.faults.table import Fault, named
 
 pytestmark = pytest.mark.spark
 
-QUICK = ("failed-tasks/twin", "names/one-name-for-two-topics")
+QUICK = ("failed-tasks/twin", "failed-tasks/the-only-task-dies-for-good", "names/one-name-for-two-topics")
+ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+"""Few: a task that dies has sent some of its rows (faults/stage.py)."""
 
 
 @pytest.mark.parametrize("fault", named(QUICK, 1), ids=lambda fault: fault.name)
 def test_a_fault_ends_as_the_page_promises(spark: SparkSession, cluster: Cluster, tmp_path: Path, fault: Fault) -> None:
     stage = Stage(spark, cluster, tmp_path, tmp_path / "log")
-    fault.play(stage, fault.draw())
+    before = spark.conf.get(ROWS)
+    spark.conf.set(ROWS, "8")
+    try:
+        fault.play(stage, fault.draw())
+    finally:
+        spark.conf.set(ROWS, str(before))
     assert not stage.problems

@@ -21,7 +21,7 @@ from typing import Final
 
 from broker.transactions.atomic_batches import batch_checks
 from broker.transactions.atomic_batches.decisions import AtomicBatchDecisions
-from penstock.spark.writing import batch_key, foreach_batch, refusals, sink
+from penstock.spark.writing import batch_key, foreach_batch, last_will, refusals, sink
 from tests.simulation.cluster.mutants.edit import Edit
 from tests.spark_exactly_once.faults import checkpoints, tasks, writes
 from tests.spark_exactly_once.faults.promise import ROOT
@@ -86,6 +86,27 @@ MUTANTS: Final = (
         "a task that fails leaves what it wrote open",
         tasks.a_row_that_no_topic_takes,
         (Edit(sink._give_up, "writer.abort(timeout=GIVE_UP_S)", "pass"),),
+    ),
+    Mutant(
+        "rows that were cut off count as ended",
+        tasks.the_only_task_dies_for_good,
+        (Edit(sink.Writing.exactly_once, "if self.tools.is_cut_off():", "if False:"),),
+    ),
+    Mutant(
+        "a task leaves no last will",
+        tasks.pythons_are_killed_always,
+        (Edit(sink.Writing.exactly_once, "self.tools.last_wills.leave(will)", "pass"),),
+    ),
+    Mutant(
+        "a last will aborts what others wrote too",
+        tasks.pythons_are_killed_once,
+        (
+            Edit(
+                last_will._abort,
+                "batches.abort_writers(first.application, writers, run=first.run, timeout=timeout_s)",
+                "batches.abort(first.application, 0, run=first.run)",
+            ),
+        ),
     ),
     Mutant(
         "writers that were not accepted are committed too",

@@ -45,6 +45,7 @@ QUERY: Final = {
     "it writes nothing": ForQuery(writes_nothing=True),
     "it fails": ForQuery(TASK_ERROR),
     "it fails with the task's error": ForQuery(TASK_ERROR),
+    "it fails with Spark's error": ForQuery("Python worker exited unexpectedly"),
     "`AtomicBatchVersionError`: nothing is written": ForQuery(
         "AtomicBatchVersionError.*is repeated with .* of which none were written", writes_nothing=True
     ),
@@ -67,7 +68,7 @@ READERS: Final = {
     "the rows as they were committed first": ForReaders(),
     "nothing of it": ForReaders(),
     "nothing of the batch": ForReaders(),
-    "nothing of the batch; they do not wait: the task, or the driver, aborts it": ForReaders(),
+    "nothing of the batch; they do not wait: the task, its last will or the driver aborts it": ForReaders(),
     "each row once; until then, or for `kafka.transaction.timeout.ms`, they wait": ForReaders(waits=True),
 }
 """By the third cell."""

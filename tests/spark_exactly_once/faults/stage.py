@@ -196,7 +196,8 @@ def forget_plan(checkpoint: Path, number: int) -> str:
 
 @contextmanager
 def stage_in(directory: Path) -> Iterator[Stage]:
-    """One session of Spark and one node. A task that fails is tried once more."""
+    """One session of Spark and one node. A task that fails is tried twice more: where workers were killed, Spark may
+    give the next attempt one that is dead, or about to be."""
     log = directory / "spark.log"
     config = {
         "spark.local.dir": tempfile.mkdtemp(dir=directory),
@@ -205,7 +206,7 @@ def stage_in(directory: Path) -> Iterator[Stage]:
     }
     with Cluster(1, directory=str(directory / "cluster")) as cluster:
         with _errors_in(log):
-            spark = spark_session("faults", "local[2,2]", config, quick=True)
+            spark = spark_session("faults", "local[2,3]", config, quick=True)
         try:
             yield Stage(spark, cluster, directory, log)
         finally:

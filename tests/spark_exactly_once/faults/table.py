@@ -35,6 +35,7 @@ FAULTS: dict[str, tuple[Play, ...]] = {
         tasks.dies_once,
         tasks.pythons_are_killed_once,
         tasks.pythons_are_killed_always,
+        tasks.a_machine_is_lost,
         tasks.twin,
         tasks.dies_for_good,
         tasks.the_only_task_dies_for_good,

@@ -25,7 +25,8 @@ from tests.spark_exactly_once.faults.promise import TASK_ERROR
 from tests.spark_exactly_once.faults.stage import FOREACH, FORMAT, Query, Shape, Stage, once
 from tests.spark_exactly_once.topics import PARTITIONS
 
-RETRIED, FAILS, KILLED = "a task fails and is tried again", "a task fails for good at", "an executor is lost"
+RETRIED, FAILS, KILLED = "a task fails and is tried again", "a task fails for good", "the Python processes"
+LOST = "a machine is lost"
 BATCH_FAILS, NAMED_AGAIN, TOO_LONG = "a batch write fails", "a named batch write runs again", "a micro-batch takes"
 TIME_OUT: Final = "kafka.transaction.timeout.ms"
 TASK: Final = 1
@@ -113,19 +114,35 @@ def pythons_are_killed_once(stage: Stage, draw: random.Random) -> None:
 
 
 def pythons_are_killed_always(stage: Stage, draw: random.Random) -> None:
-    """The same in each attempt: the query fails, and what was written is open until the next start."""
+    """The same in each attempt of the only task: the last wills of the processes abort what nobody else knows of."""
 
     def kills(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from unwanted((yield from passed(batches)))
+        _kill_the_others()
+
+    def alone(frame: DataFrame) -> DataFrame:
+        return frame.repartition(1).mapInArrow(kills, "value binary")
+
+    query, rows, more = _grown(stage, draw, stage.query(draw, 0, sink=FORMAT))
+    stage.repeats(query.but(shape=alone), KILLED, once(range(rows)))
+    stage.holds("the killed workers had written", stage.appended(query.target) > rows)
+    stage.repeats(query, RETRIED, once(range(rows + more)))
+
+
+def a_machine_is_lost(stage: Stage, draw: random.Random) -> None:
+    """The same, and what carries out the last wills is killed too: what was written is open until the next start."""
+
+    def loses(batches: Iterator[Any]) -> Iterator[Any]:
         schema = yield from passed(batches)
         if task()[0] == TASK:
             yield from unwanted(schema)
-            _kill_the_others()
+            _kill_the_others(with_their_children=True)
 
     rows = 3 * draw.randint(10, 60)
     query = stage.query(draw, rows)
-    stage.holds("the query ends with its workers", bool(stage.carry(query.but(shape=through(kills)))))
+    stage.holds("the query ends with its workers", bool(stage.carry(query.but(shape=through(loses)))))
     stage.holds("the killed workers had written", bool(stage.appended(query.target)))
-    stage.repeats(query, KILLED, once(range(rows)))
+    stage.repeats(query, LOST, once(range(rows)))
 
 
 def twin(stage: Stage, draw: random.Random) -> None:
@@ -161,15 +178,15 @@ def dies_for_good(stage: Stage, draw: random.Random) -> None:
 
 
 def the_only_task_dies_for_good(stage: Stage, draw: random.Random) -> None:
-    """No task ends, and Spark kills the sink's Python process (-9): nobody knows what is open until the next start."""
+    """No task ends, so the driver does not know what is open; the sink's process sees that its rows were cut off."""
 
     def alone(frame: DataFrame) -> DataFrame:
         return frame.repartition(1).mapInArrow(_fails_everywhere, "value binary")
 
-    query, rows, more = _grown(stage, draw, stage.query(draw, 0))
-    stage.holds("the query ends with its task's error", TASK_ERROR in stage.carry(query.but(shape=alone)))
+    query, rows, more = _grown(stage, draw, stage.query(draw, 0, sink=FORMAT))
+    stage.repeats(query.but(shape=alone), FAILS, once(range(rows)))
     stage.holds("the task that failed had written", stage.appended(query.target) > rows)
-    stage.repeats(query, KILLED, once(range(rows + more)))
+    stage.repeats(query, RETRIED, once(range(rows + more)))
 
 
 def a_row_that_no_topic_takes(stage: Stage, draw: random.Random) -> None:
@@ -266,9 +283,20 @@ def _marks(stage: Stage) -> Path:
     return found
 
 
-def _kill_the_others() -> None:
-    """Kills the children of this worker's parent, Spark's daemon of Python workers; this process at last."""
-    parent = os.getppid()
-    children = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()
-    for child in sorted(map(int, children), key=lambda number: number == os.getpid()):
-        os.kill(child, signal.SIGKILL)
+def _kill_the_others(*, with_their_children: bool = False) -> None:
+    """Kills the Python workers of this executor, which may have a daemon for each kind; this process at last."""
+    daemons = _children(_parent(os.getppid()))
+    workers = {worker for daemon in daemons for worker in _children(daemon)}
+    for child in sorted(workers, key=lambda number: number == os.getpid()):
+        for one in (*(_children(child) if with_their_children else ()), child):
+            os.kill(one, signal.SIGKILL)
+
+
+def _parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+
+
+def _children(process: int) -> list[int]:
+    """The children of all its threads: each belongs to the thread that began it."""
+    found = (path.read_text(encoding="ascii").split() for path in Path(f"/proc/{process}/task").glob("*/children"))
+    return [int(number) for numbers in found for number in numbers]

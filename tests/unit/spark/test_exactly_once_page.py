@@ -10,17 +10,25 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 SINK = "tests/unit/spark/writing/test_exactly_once.py::"
+WILLS = "tests/unit/spark/writing/test_last_will.py::"
+CLIENTS = "tests/unit/client/producer/transactions/test_atomic_batches.py::"
 PLAN = "tests/unit/spark/writing/test_durable_plan.py::"
 WRITERS = "tests/unit/broker/transactions/atomic_batches/test_writers.py::"
 SPARK = "tests/integration/spark/test_exactly_once.py::"
 HELD_BY = {
     "a task fails and is tried again": (SINK + "test_only_the_accepted_attempts_count",),
-    "a task fails for good at what it writes": (
+    "a task fails for good, at what it writes or in front of the sink": (
+        SINK + "test_a_task_whose_rows_were_cut_off_has_not_ended_and_aborts_what_it_wrote",
         SINK + "test_abort_goes_as_far_as_the_driver_knows_and_an_error_of_it_ends_nothing",
         SINK + "test_a_task_that_fails_or_is_killed_aborts_what_it_wrote_and_no_other_attempts",
         WRITERS + "test_a_writer_that_is_aborted_alone_leaves_the_version_open_for_the_others",
     ),
-    "an executor is lost": (SINK + "test_what_a_killed_driver_left_open_is_not_committed_by_the_next_run",),
+    "the Python processes of an executor are killed": (
+        SINK + "test_a_task_leaves_its_will_before_its_first_record_and_revokes_it_when_it_has_ended",
+        WILLS + "test_a_process_that_is_killed_or_exits_has_its_wills_carried_out",
+        CLIENTS + "test_readers_do_not_wait_for_writers_that_another_process_has_aborted_while_the_version_is_open",
+    ),
+    "a machine is lost": (SINK + "test_what_a_killed_driver_left_open_is_not_committed_by_the_next_run",),
     "the driver is killed between the decision": (
         SINK + "test_a_micro_batch_that_was_committed_writes_nothing_again_but_takes_its_rows",
         SPARK + "test_a_driver_killed_after_its_commit_is_started_again",

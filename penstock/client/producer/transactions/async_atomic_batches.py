@@ -96,6 +96,18 @@ class AsyncAtomicBatches:
         self._bind()
         return await self._core.abort(application, version, run)
 
+    @documented_by(AtomicBatches.abort_writers)
+    async def abort_writers(
+        self,
+        application: str,
+        writers: Iterable[ProducerIdAndEpoch | tuple[int, int]],
+        *,
+        run: str = "",
+        timeout: float | None = None,
+    ) -> None:
+        self._bind()
+        await self._core.abort_writers(application, writers, run, timeout)
+
     @documented_by(AtomicBatches.last_version)
     async def last_version(self, application: str, timeout: float | None = None) -> int:
         self._bind()

@@ -116,6 +116,23 @@ class AtomicBatches:
         """Aborts what the writers of the version have sent. Returns True if it is committed, and nothing was done."""
         return self._run(self._core.abort, application, version, run)
 
+    def abort_writers(
+        self,
+        application: str,
+        writers: Iterable[ProducerIdAndEpoch | tuple[int, int]],
+        *,
+        run: str = "",
+        timeout: float | None = None,
+    ) -> None:
+        """Aborts what the writers with these identities have sent, as each could by itself (`AtomicWriter.abort`): for
+        whoever outlives their processes. The version stays open for its other writers. One that is not open any more,
+        because it is decided or its time was up, is passed over.
+
+        TimedOutError after `timeout` seconds; None: `max_block_ms`. InvalidRequestError by a coordinator of an earlier
+        version, which aborts whole versions only.
+        """
+        self._run(self._core.abort_writers, application, writers, run, timeout)
+
     def last_version(self, application: str, timeout: float | None = None) -> int:
         """The last version that was committed; -1 if none is known. Changes nothing, and fences no run.
 

@@ -104,13 +104,11 @@ class AtomicCalls:
         request = AbortAtomicBatchRequest(checked_application(application), ONLY_WRITERS)
         return int((await self._ask(ABORT_ATOMIC_BATCH, request, timeout)).over_below) - 1
 
-    async def abort_writer(
-        self, application: str, identity: ProducerIdAndEpoch, run: str, timeout: float | None
-    ) -> None:
-        """Aborts the records of one writer; the version stays open for the others. InvalidRequestError by a
+    async def abort_writers(self, application: str, writers: Any, run: str, timeout: float | None) -> None:
+        """Aborts the records of these writers; the version stays open for the others. InvalidRequestError by a
         coordinator of an earlier version, which cannot do that."""
         request = AbortAtomicBatchRequest(
-            checked_application(application), ONLY_WRITERS, checked_run(run), checked_writers([identity])
+            checked_application(application), ONLY_WRITERS, checked_run(run), checked_writers(writers)
         )
         await self._ask(ABORT_ATOMIC_BATCH, request, timeout)
 

@@ -58,8 +58,11 @@ class BatchesCore:
     async def abort_writer(
         self, application: str, run: str, identity: ProducerIdAndEpoch, timeout: float | None
     ) -> None:
+        await self.abort_writers(application, [identity], run, timeout)
+
+    async def abort_writers(self, application: str, writers: Any, run: str, timeout: float | None) -> None:
         self.check_open()
-        await self.calls.abort_writer(application, identity, run, timeout)
+        await self.calls.abort_writers(application, writers, run, timeout)
 
     def check_open(self) -> None:
         if self.closed:

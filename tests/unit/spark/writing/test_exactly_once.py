@@ -27,6 +27,7 @@ from penstock.errors import (
     UnsupportedVersionError,
 )
 from penstock.spark.writing.batch_key import BATCH_ID, JOB_GROUP, QUERY_ID, RUN_ID, BatchKey, named_within
+from penstock.spark.writing.last_will import Will
 from penstock.spark.writing.sink import PenstockBatchWriter, PenstockStreamWriter, Written
 from penstock.spark.writing.sink_options import sink_options
 from tests.support.fake_atomic_batches import FakeAtomicBatches, tools
@@ -220,8 +221,47 @@ def test_a_task_that_fails_or_is_killed_aborts_what_it_wrote_and_no_other_attemp
     with pytest.raises(type(failure)):
         writer.write(broken())
     assert [one.is_aborted for one in atomic.begun] == [False, True] and all(one.is_closed for one in atomic.begun)
+    assert len(atomic.wills.all) == 2 and not atomic.wills.left
     writer.commit([finished, writer.write(rows("a"))], 0)
     assert values(atomic) == ["a", "b"]
+
+
+def test_a_task_leaves_its_will_before_its_first_record_and_revokes_it_when_it_has_ended() -> None:
+    atomic = FakeAtomicBatches()
+    found: list[Any] = []
+
+    def looked_at() -> Iterator[Any]:
+        yield pa.record_batch({"value": ["a"]})
+        found.extend((list(atomic.wills.left), len(atomic.begun[0].sent)))
+        yield pa.record_batch({"value": ["b"]})
+
+    writer = stream(atomic, 3, **{"kafka.client.id": "me"})
+    message = writer.write(looked_at())
+    assert found == [[Will("h:1", "query", "run-1", 1000, 0, {"client_id": "me"})], 1] and not atomic.wills.left
+    writer.commit([message], 3)
+    stream(atomic, 3).write(rows("a", "b"))
+    stream(atomic, 4).write(rows())
+    assert len(atomic.wills.all) == 1  # none for what is committed, or empty
+
+
+def test_a_task_whose_rows_were_cut_off_has_not_ended_and_aborts_what_it_wrote() -> None:
+    """pyarrow sees an end like any other where a user's function in front of the sink has failed."""
+    atomic = FakeAtomicBatches()
+    atomic.is_cut_off = True
+    for writer in (stream(atomic, 3), batch(atomic)):
+        with pytest.raises(PenstockError, match="failed in front of the sink, after 2 rows"):
+            writer.write(rows("a", "b"))
+    assert [one.is_aborted for one in atomic.begun] == [True, True] and not atomic.wills.left
+
+
+def test_a_batch_writes_tasks_leave_wills_too() -> None:
+    atomic = FakeAtomicBatches()
+    key = batch(atomic).write(rows("a")).key
+    named = batch(atomic, txnAppId="job", txnVersion="1", txnRun="run-1").write(rows("a")).key
+    assert [(will.application, will.run) for will in atomic.wills.all] == [
+        (key.application, key.run),
+        (named.application, "run-1"),
+    ]
 
 
 def test_an_abort_that_fails_does_not_hide_why_the_task_failed() -> None:
@@ -234,7 +274,7 @@ def test_an_abort_that_fails_does_not_hide_why_the_task_failed() -> None:
 
     with pytest.raises(RuntimeError, match="upstream"):
         stream(atomic, 0).write(broken())
-    assert atomic.begun[0].is_closed
+    assert atomic.begun[0].is_closed and len(atomic.wills.left) == 1  # tried again when its process ends
 
 
 def test_tasks_that_do_not_agree_commit_nothing() -> None:

@@ -160,6 +160,60 @@ def test_another_run_fences_the_writers_and_the_decision_of_the_one_before() -> 
     on_three_nodes(story)
 
 
+def test_whoever_knows_a_writer_aborts_it_twice_and_its_late_records_are_neither_read_nor_open_again() -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.batches() as batches, stage.batches() as elsewhere:
+            kept = await wrote(batches, 0, b"kept", run="one")
+            zombie = await batches.begin("app", 0, run="one")
+            assert zombie is not None
+            await (await zombie.send("t", b"dead", partition=0))
+            for _ in range(2):
+                await elsewhere.abort_writers("app", [zombie.identity], run="one")
+            with pytest.raises(PenstockError):
+                await (await zombie.send("t", b"late", partition=0))
+            with pytest.raises(PenstockError):
+                await (await zombie.send("t", b"later", partition=1))
+            await zombie.close()
+            with pytest.raises(InvalidTxnStateError):
+                await batches.commit("app", 0, [kept.identity, zombie.identity], run="one")
+            await batches.commit("app", 0, [kept.identity], run="one")
+            assert await stage.committed() == [b"kept"]
+
+    on_three_nodes(story)
+
+
+def test_readers_do_not_wait_for_writers_that_another_process_has_aborted_while_the_version_is_open() -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.batches() as batches, stage.batches() as elsewhere:
+            writers = [await wrote(batches, 0, b"dead", run="one") for _ in range(2)]
+            await elsewhere.abort_writers("app", [writer.identity for writer in writers], run="one", timeout=10)
+            assert await stage.committed() == []  # it reads up to records that came later
+            again = await wrote(batches, 0, b"again", run="one")
+            await batches.commit("app", 0, [again.identity], run="one")
+            assert await stage.committed() == [b"again"]
+
+    on_three_nodes(story)
+
+
+def test_an_abort_of_writers_that_comes_late_undoes_no_decision_and_meets_no_writer_of_later() -> None:
+    async def story(stage: Stage) -> None:
+        async with stage.batches() as batches, stage.batches() as elsewhere:
+            first = await wrote(batches, 0, b"first", run="one")
+            await batches.commit("app", 0, [first.identity], run="one")
+            await elsewhere.abort_writers("app", [first.identity], run="one")
+            second = await wrote(batches, 1, b"second", run="one")
+            assert second.identity.producer_id == first.identity.producer_id
+            await elsewhere.abort_writers("app", [first.identity], run="one")
+            await batches.commit("app", 1, [second.identity], run="one")
+            third = await wrote(batches, 2, b"third", run="two")
+            with pytest.raises(ProducerFencedError):
+                await elsewhere.abort_writers("app", [second.identity, third.identity], run="one")
+            await batches.commit("app", 2, [third.identity], run="two")
+            assert await stage.committed() == [b"first", b"second", b"third"]
+
+    on_three_nodes(story)
+
+
 def test_a_writer_whose_time_is_up_is_no_part_of_a_commit() -> None:
     async def story(stage: Stage) -> None:
         async with stage.batches() as batches:
