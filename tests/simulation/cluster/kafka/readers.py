@@ -32,6 +32,8 @@ KEEPS_SHARE = 0.5
 OUT_OF_RANGE = 1
 BY_ID_VERSION = 13
 FETCH_BYTES = (2_000, 20_000, 1 << 20)
+HURRY_SECONDS = 0.02
+"""The pause of a reader once nobody writes: by small answers, with long pauses, it would never come to the end."""
 LIST_OFFSETS_VERSION = 5
 UNLIKE = Wanted(-1, -1)
 
@@ -79,7 +81,7 @@ class KafkaReader:
                     await self._client.refresh(topic)
             if known < self._partitions:
                 await self._client.refresh(topic)
-            await asyncio.sleep(self.plan.pause_s)
+            await asyncio.sleep(self.plan.pause_s if clients.ends is None else min(self.plan.pause_s, HURRY_SECONDS))
         return True
 
     def _meet(self, log: int) -> None:
