@@ -42,7 +42,11 @@ class WatchedLease(Lease):
         return cast(WatchedBudget, self.account.budget)
 
     def resize(self, size: int) -> None:
+        """A lease that was given back counts again where its bytes are in memory still, as with `take`: of a request
+        whose plan has another question."""
         super().resize(size)
+        if size and self not in self.budget.leases:
+            self.budget.taken_leases.add(self)
         if size:
             self.budget.leases[self] = None
 

@@ -91,7 +91,13 @@ SHARES = (
         ),
         is_replicated=None,
         stories=flooded(
-            FloodKind.DEAF, 100_000, parties=3, stall_ms=30_000, seconds=12.0, request_bytes=REQUEST_BYTES[1]
+            FloodKind.DEAF,
+            300_000,
+            connections=16,
+            parties=3,
+            stall_ms=30_000,
+            seconds=12.0,
+            request_bytes=REQUEST_BYTES[1],
         ),
     ),
     Mutant(
@@ -117,7 +123,7 @@ SHARES = (
         (Edit(MemoryBudget._fits, "return used <= free or", "return free >= 0 or"),),
         is_replicated=None,
         stories=flooded(
-            FloodKind.DEAF, 300_000, parties=6, stall_ms=30_000, seconds=12.0, request_bytes=REQUEST_BYTES[1]
+            FloodKind.HOLD, connections=4, parties=6, stall_ms=30_000, seconds=12.0, request_bytes=REQUEST_BYTES[1]
         ),
     ),
     Mutant(
