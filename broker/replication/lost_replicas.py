@@ -165,14 +165,6 @@ class LostReplicas:
         obstacle = self.obstacle(replica, state) if replica.state in _WITH_LOG else ""
         return replica.lost.said or "; ".join(filter(None, (str(replica.lost.why), obstacle)))
 
-    def why_not_led(self, key: TopicPartition, state: PartitionRegistration) -> str:
-        """Why this broker does not serve a partition that it should lead: also because its log is still being created.
-        A client that is told of a leader expects an answer of it."""
-        why = self.why_offline(key, state)
-        if not why and self.hosted.find(key) is None:
-            return "its log is being created; ask again"
-        return why
-
     def statistics(self) -> LostReplicasStatistics:
         lost = [(replica.state, found) for replica in self.hosted.replicas() if (found := replica.lost) is not None]
         with_log = Counter(found.is_rot for state, found in lost if state in _WITH_LOG)

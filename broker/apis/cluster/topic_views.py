@@ -2,11 +2,10 @@
 
 A view is made once: it stays the same object until the topic, its configuration or a broker changes, so that a client's
 refresh costs a look-up for each topic, and a door may keep what it has encoded of the view. A partition that this
-broker should lead, and has lost or has not opened yet, is in no image, so it is looked for again in each answer.
+broker should lead, and has lost, is in no image, so it is looked for again in each answer.
 
 If the log of a partition is lost on the broker that leads it, the image does not say so, because no other replica may
-lead. Only that leader reports it in its own answer. Likewise it names itself the leader of a new partition only once
-the log is open: clients go to a leader at once, and some give up if it refuses.
+lead. Only that leader reports it in its own answer.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from penstock.messages.metadata import PartitionInfo, TopicInfo
 from penstock.types import NO_LEADER, TopicPartition
 
 WhyLost = Callable[[TopicPartition, PartitionRegistration], str]
-"""Why this broker does not serve a partition that it should lead; "" when it does. `LostReplicas.why_not_led`."""
+"""Why this broker cannot lead a partition that it should lead; "" when it can. `LostReplicas.why_offline`."""
 
 
 class _View(NamedTuple):

@@ -1,8 +1,8 @@
 """Finds the partitions that a client's request to a leader or a coordinator names, in Kafka's terms: by names, or ids.
 
 They are looked at before the plan of the request begins, because a plan takes names for ids at once. Metadata is there,
-too: a broker is not told of as a leader while it still opens its log. Of topics that it does not know nothing is waited
-for, because clients ask for those again and again. Not here: the wait (`broker/apis/arrivals/`).
+too: its answer waits while the broker that it asks opens logs that it leads. Of topics that it does not know nothing is
+waited for, because clients ask for those again and again. Not here: the wait (`broker/apis/arrivals/`).
 """
 
 from __future__ import annotations

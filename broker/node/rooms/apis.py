@@ -98,7 +98,7 @@ def make_apis(
     describe_metadata = DescribeMetadataApi(quorum.own_metadata, environment.threads, fail)
     fetch = FetchApi(lambda: replicas.isrs.registered_epochs, cluster_id, replicas.contacts.fetched).handle
     held = HeldBatches(replication.verifier)
-    views = TopicViews(config.node_id, replicas.lost.why_not_led)
+    views = TopicViews(config.node_id, replicas.lost.why_offline)
     passes = None if requests.gatekeeper is None else requests.gatekeeper.passes
     acts = Acts(requests.audit)
     router = Router(

@@ -120,21 +120,6 @@ def test_a_topic_of_a_few_partitions_is_created_at_once() -> None:
     run_virtual(scenario())
 
 
-def test_a_leader_is_not_named_to_clients_before_its_log_is_open() -> None:
-    async def scenario() -> None:
-        async with broker() as (manager, _):
-            for number in range(LOGS):
-                assign(manager, number)
-            first, last = manager.known.hosted.known(big(0)), manager.known.hosted.known(big(LOGS - 1))
-            assert first.assignment is not None and last.assignment is not None
-            assert manager.lost.why_not_led(first.key, first.assignment.state) == ""
-            assert "being created" in manager.lost.why_not_led(last.key, last.assignment.state)
-            await asyncio.sleep(60)
-            assert manager.lost.why_not_led(last.key, last.assignment.state) == ""
-
-    run_virtual(scenario())
-
-
 def test_a_partition_that_waits_is_hosted_in_its_newest_role_and_refuses_until_then() -> None:
     async def scenario() -> None:
         async with broker() as (manager, _):
