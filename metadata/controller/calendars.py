@@ -56,7 +56,7 @@ class BrokerCalendars:
         if all(one == broker_id or self._offsets_ms.get(one, 0) is None for one in registered):
             self._alone = broker_id
             return CalendarVerdict.ALONE, 0
-        verdict = _verdict(near, len(heard), len(counted))
+        verdict = verdict_of(near, len(heard), len(counted))
         if verdict is not CalendarVerdict.UNSETTLED and self._alone is not None:
             if broker_id == self._alone:
                 self._alone = None
@@ -68,7 +68,7 @@ class BrokerCalendars:
         return f"BrokerCalendars({len(self._offsets_ms)})"
 
 
-def _verdict(near: int, heard: int, counted: int) -> CalendarVerdict:
+def verdict_of(near: int, heard: int, counted: int) -> CalendarVerdict:
     """The verdict where so many brokers are counted, so many were heard, and so many are near the broker's calendar."""
     if near > 1 and 2 * near > counted:
         return CalendarVerdict.AGREES
