@@ -15,6 +15,7 @@ A leader stamps, too: markers, and the records of a topic with LogAppendTime; an
 own. A stamp of 1970 would make new records old for every broker. So `StampClock` goes on from the calendar of most
 brokers while this one is more than an hour behind it. It corrects no calendar that is ahead: its stamps keep records
 for longer, which loses none, and where two of three machines begin in 1970 the one that is ahead is right.
+Before the first verdict its stamps are its own: so a broker leads nothing before (node/standing/broker_lifecycle.py).
 
 Not here: coordinators, which count time by no calendar (coordination/watched_time.py).
 """
@@ -73,6 +74,16 @@ class WallClockGuard:
         self._most_offset_ms: int | None = None
         """The same of most brokers' calendars, by the last verdict; None if nothing was compared."""
         self.stamps = StampClock(clock, self.stamp_ms)
+
+    @property
+    def awaits_verdict(self) -> bool:
+        """True before the first verdict, and while brokers that have come since have not told their calendars."""
+        return self._waits
+
+    @property
+    def was_alone(self) -> bool:
+        """True if there was no other calendar to compare this one with when it was judged last."""
+        return self._was_alone
 
     @property
     def is_believed(self) -> bool:

@@ -64,6 +64,7 @@ class Node:
         self.broker: BrokerParts | None = None
         if config.is_broker:
             self.broker = BrokerParts(config, environment, quorum, log_manager, dynamic, busy, self.metrics, failures)
+            quorum.loader.subscribe(self.broker.lifecycle.published)
         hangs = failures.directory_failed if self.broker is None else self.broker.replicas.failures.directory_failed
         self._log_dir_watch = LogDirWatch(log_manager.calls, config.log_dir_hang_ms_max, clock, hangs, on_fatal)
 

@@ -9,6 +9,9 @@ clock, so the controller's own calendar has no say beyond that of its broker.
     ALONE       no other broker is registered that tells its calendar: there is nothing to compare with
     UNSETTLED   too few of them have told theirs yet, as after an election; the broker keeps the verdict that it has
 
+A broker that was ALONE leads by its own calendar, whatever that is. So the next ones stay UNSETTLED, and lead nothing,
+until that one has a verdict by theirs: else it would lead what is made for all of them.
+
 Soft state of the active controller. Not here: what a broker does with a verdict (broker/jobs/wall_clock.py).
 """
 
@@ -33,6 +36,8 @@ class BrokerCalendars:
     def __init__(self) -> None:
         self._offsets_ms: dict[int, int | None] = {}
         """None: a broker of an older release, which tells no calendar."""
+        self._alone: int | None = None
+        """The broker that was found alone, and has had no verdict by others since."""
 
     def told(self, broker_id: int, calendar_ms: int, now_ms: int) -> None:
         """Keeps the calendar of a heartbeat; 0: the broker tells none."""
@@ -49,11 +54,23 @@ class BrokerCalendars:
         off_ms = max((own - middle(heard.values()) for middle in (median_low, median_high)), key=abs)
         near = sum(abs(offset - own) <= CALENDARS_APART_MS for offset in heard.values())
         if all(one == broker_id or self._offsets_ms.get(one, 0) is None for one in registered):
+            self._alone = broker_id
             return CalendarVerdict.ALONE, 0
-        if near > 1 and 2 * near > len(counted):
-            return CalendarVerdict.AGREES, off_ms
-        is_settled = len(heard) == len(counted) > 1 or 2 * (len(heard) - near) >= len(counted)
-        return (CalendarVerdict.APART if is_settled else CalendarVerdict.UNSETTLED), off_ms
+        verdict = verdict_of(near, len(heard), len(counted))
+        if verdict is not CalendarVerdict.UNSETTLED and self._alone is not None:
+            if broker_id == self._alone:
+                self._alone = None
+            elif self._alone in counted:
+                verdict = CalendarVerdict.UNSETTLED
+        return verdict, off_ms
 
     def __repr__(self) -> str:
         return f"BrokerCalendars({len(self._offsets_ms)})"
+
+
+def verdict_of(near: int, heard: int, counted: int) -> CalendarVerdict:
+    """The verdict where so many brokers are counted, so many were heard, and so many are near the broker's calendar."""
+    if near > 1 and 2 * near > counted:
+        return CalendarVerdict.AGREES
+    is_settled = heard == counted > 1 or 2 * (heard - near) >= counted
+    return CalendarVerdict.APART if is_settled else CalendarVerdict.UNSETTLED

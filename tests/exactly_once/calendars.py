@@ -87,16 +87,23 @@ class Loop:
         self.wrong: list[str] = []
 
     def feed(self, count: int) -> None:
-        """More numbers, one partition after the other."""
-        for number in range(self.fed, self.fed + count):
-            self._feeder.send("in", b"%d" % number, partition=number % PARTITIONS)
+        """More numbers, one partition after the other. Raises if one is not taken."""
+        numbers = range(self.fed, self.fed + count)
+        sent = [self._feeder.send("in", b"%d" % number, partition=number % PARTITIONS) for number in numbers]
         self._feeder.flush()
+        for future in sent:
+            future.result()
         self.fed += count
 
     def drain(self) -> None:
         """Until every number is copied."""
         deadline = time.monotonic() + DRAIN_S
-        while self.committed < self.fed and time.monotonic() < deadline:
+        while self.committed < self.fed:
+            if time.monotonic() >= deadline:
+                ends = self._watcher.end_offsets(PLACES)
+                stands = {place: (self._consumer.position(place), ends[place]) for place in PLACES}
+                self.wrong.append(f"{self.committed} of {self.fed} are copied; positions and ends: {stands}")
+                return
             self.step()
 
     def step(self, *, aborts: bool = False) -> None:

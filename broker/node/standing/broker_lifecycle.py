@@ -3,7 +3,9 @@
     register ──► catch up with the registration's own offset ──► take roles ──► heartbeat ──► unfenced ──► …
                                                                                  └─ want_shut_down ─► should_shut_down
 
-The broker asks to be unfenced only AFTER it has acted on an image that contains its own registration.
+The broker asks to be unfenced only AFTER it has acted on an image that contains its own registration, and after its
+calendar was compared with those of the other brokers: a leader stamps, and holds producers' times against its calendar.
+It waits for that comparison no longer than a session: the others may be gone.
 
 A heartbeat names the log dirs that have failed since the process started. The controller then takes exactly the
 replicas in them from their ISRs, and says so in its answer. It also tells the node's calendar, and the answer says
@@ -41,6 +43,8 @@ from broker.node.standing.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.lead_lease import Grant, LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
+from metadata.delta import MetadataDelta
+from metadata.image import MetadataImage
 from penstock.backoff import Backoff
 from penstock.errors import (
     ApiError,
@@ -91,9 +95,21 @@ class SharedCalendar(Protocol):
 
     def judged(self, verdict: CalendarVerdict, off_ms: int) -> None: ...
 
+    @property
+    def awaits_verdict(self) -> bool:
+        """True before the first verdict, and while others have not told the controller theirs."""
+        ...
+
+    @property
+    def was_alone(self) -> bool:
+        """True if there was no other calendar to compare it with when it was judged last."""
+        ...
+
 
 class NoCalendar(SharedCalendar):
     """A calendar that is not compared."""
+
+    awaits_verdict = was_alone = False
 
     def calendar_ms(self) -> int:
         return 0
@@ -152,6 +168,11 @@ class BrokerLifecycle:
         self._told_failed: Set[str] = frozenset()
         """The failed log dirs of the last heartbeat."""
         self._may_unfence = False
+        self._calendar_until_s: float | None = None
+        """It waits for the verdict over its calendar until then, by the loop's clock; None: it waits no more."""
+        self._hurries_until_s = 0.0
+        """Other brokers have come, and wait until this one's calendar is compared with theirs."""
+        self._neighbours: Set[int] = frozenset()
         self._is_stopping = False
         self._registrations_anew = 0
         self._unfencings = 0
@@ -174,14 +195,29 @@ class BrokerLifecycle:
             try:
                 if why := self._reason_to_succeed_itself():
                     await self._register_as_successor(why)
+                asked = self._asks_to_serve()
                 self._note_standing(await self._heartbeat())
+                if not asked and self._asks_to_serve():
+                    continue  # the verdict has come
             except (StaleBrokerEpochError, BrokerIdNotRegisteredError) as error:
                 await self._register_again(error)
                 continue
             except ApiError as error:
                 _log.warning("heartbeat: %s", error)
                 self._note_silence()
-            await self._losses.wait(self._heartbeat_interval_ms / (1000 if self.unfenced.is_set() else 10_000))
+            await self._losses.wait(self._heartbeat_interval_ms / (10_000 if self._is_in_a_hurry() else 1000))
+
+    def _is_in_a_hurry(self) -> bool:
+        is_near = asyncio.get_running_loop().time() < self._hurries_until_s
+        return not self.unfenced.is_set() or (is_near and self._calendar.awaits_verdict)
+
+    def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """A broker that was alone tells its calendar at once when others register: they lead nothing before it is
+        compared with theirs."""
+        before, self._neighbours = self._neighbours, image.brokers.keys()
+        if self._calendar.was_alone and not self._neighbours <= before:
+            self._hurries_until_s = asyncio.get_running_loop().time() + self._session_timeout_ms / 1000
+            self._losses.hasten()
 
     def _reason_to_succeed_itself(self) -> str:
         """Why this broker must register as its own successor now; "" when it need not."""
@@ -281,6 +317,7 @@ class BrokerLifecycle:
         if not self._may_unfence:
             self._on_caught_up()
             self._may_unfence = True
+            self._calendar_until_s = asyncio.get_running_loop().time() + self._session_timeout_ms / 1000
 
     def _request_without(self, failed: Set[str]) -> RegisterBrokerRequest:
         registered = self._registration.log_dirs
@@ -299,7 +336,7 @@ class BrokerLifecycle:
                 self._registration.cluster_id,
                 self._registration.broker_id,
                 self.broker_epoch,
-                self._loader.image.offset if self._may_unfence else NO_OFFSET,
+                self._loader.image.offset if self._asks_to_serve() else NO_OFFSET,
                 want_shut_down=want_shut_down,
                 offline_log_dirs=tuple(sorted(failed)),
                 calendar_ms=self._calendar.calendar_ms(),
@@ -316,6 +353,24 @@ class BrokerLifecycle:
             told = answer.silent_ms, answer.must_have_read, answer.session_timeout_ms
             self._lease.granted(Grant(sent_ms, *told))
         return answer
+
+    def _asks_to_serve(self) -> bool:
+        """False: a heartbeat tells no metadata offset, and the controller keeps this broker fenced."""
+        until_s = self._calendar_until_s
+        if until_s is None or not self._may_unfence:
+            return self._may_unfence
+        is_late = asyncio.get_running_loop().time() >= until_s
+        if self._calendar.awaits_verdict and not is_late:
+            return False
+        self._calendar_until_s = None
+        if self._calendar.awaits_verdict:
+            _log.warning(
+                "broker %d serves by its own calendar: other brokers are registered, and have not told theirs within"
+                " %d ms. Check the time of this machine",
+                self._registration.broker_id,
+                self._session_timeout_ms,
+            )
+        return True
 
     async def controlled_shutdown(self) -> bool:
         """Ask the controller to move this broker's leaderships away; True when it lets the broker stop."""

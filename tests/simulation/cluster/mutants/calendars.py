@@ -10,7 +10,7 @@ from broker.jobs.wall_clock import WallClockGuard
 from broker.transactions.atomic_batches.decisions import AtomicBatchDecisions
 from broker.transactions.expiry import TransactionalIdExpiry
 from broker.transactions.transaction_metadata import TransactionMetadata
-from metadata.controller.calendars import BrokerCalendars
+from metadata.controller.calendars import verdict_of
 from tests.simulation.cluster.calendars.calendar_plan import CalendarPlan, CalendarSetting, calendar_config
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import TOGETHER, directed, with_parts
@@ -132,7 +132,7 @@ CALENDARS = (
     Mutant(
         "one calendar is as many as most",
         "the median is not compared",
-        (Edit(BrokerCalendars.judge, "near > 1 and 2 * near > len(counted)", "near"),),
+        (Edit(verdict_of, "near > 1 and 2 * near > counted", "near"),),
         stories=WRONG_FROM_THE_START,
     ),
     Mutant(

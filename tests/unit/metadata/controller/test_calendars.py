@@ -71,6 +71,27 @@ def test_after_an_election_the_first_to_be_heard_waits_for_the_others() -> None:
     assert calendars.judge(0, (0, 1, 2), (0, 1, 2)) == (AGREES, 0)
 
 
+def test_brokers_that_come_to_one_that_was_alone_have_no_verdict_before_that_one_has_another() -> None:
+    """It leads by its own calendar until then, and would lead what is made for all of them."""
+    calendars = BrokerCalendars()
+    calendars.told(2, 1, 0)  # 1970
+    assert calendars.judge(2, (2,), (2,)) == (ALONE, 0)
+    for broker_id in (0, 1):
+        calendars.told(broker_id, NOW_MS, 0)
+    assert {calendars.judge(one, (0, 1, 2), (0, 1, 2))[0] for one in (0, 1)} == {UNSETTLED}
+    assert calendars.judge(2, (0, 1, 2), (0, 1, 2)) == (APART, 1 - NOW_MS)
+    assert {calendars.judge(one, (0, 1, 2), (0, 1, 2))[0] for one in (0, 1)} == {AGREES}
+
+
+def test_nobody_waits_for_a_broker_that_was_alone_and_is_gone() -> None:
+    calendars = BrokerCalendars()
+    calendars.told(2, 1, 0)
+    assert calendars.judge(2, (2,), (2,))[0] is ALONE
+    for broker_id in (0, 1):
+        calendars.told(broker_id, NOW_MS, 0)
+    assert {calendars.judge(one, (0, 1), (0, 1, 2))[0] for one in (0, 1)} == {AGREES}
+
+
 def test_a_heartbeat_is_answered_with_the_verdict() -> None:
     cluster = Cluster(brokers=3)
     told = {broker_id: NOW_MS + (broker_id == 2) * DAY_MS for broker_id in cluster.image.brokers}
@@ -85,7 +106,7 @@ def test_a_heartbeat_that_tells_of_a_failed_log_dir_is_answered_with_the_verdict
     cluster = Cluster()
     for broker_id in range(3):
         cluster.start(broker_id, log_dirs=(f"a-{broker_id}", f"b-{broker_id}"))
-    for broker_id in range(3):
+    for broker_id in (0, 1, 2, 0):
         cluster.heartbeat(broker_id, calendar_ms=NOW_MS)
     answer = cluster.heartbeat(2, offline=("a-2",), calendar_ms=NOW_MS + DAY_MS)
     assert (answer.calendar, answer.calendar_off_ms) == (APART, DAY_MS)
