@@ -33,7 +33,7 @@ def decoder_of(method: MethodDescriptor) -> RequestDecoder:
 def fill(draw: st.DrawFn, message: Any) -> None:
     """Any fields of any values, nested ones too."""
     for field in message.DESCRIPTOR.fields:
-        times = draw(st.integers(0, 4)) if field.is_repeated else draw(st.integers(0, 1))
+        times = draw(st.integers(0, 3)) if field.is_repeated else draw(st.integers(0, 1))
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             for _ in range(times):
                 getattr(message, field.name)[draw(st.text(max_size=3))] = draw(st.text(max_size=200))
