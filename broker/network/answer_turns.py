@@ -91,7 +91,7 @@ class AnswerTurns:
             account.close()
 
     async def wait(self, party: str) -> None:
-        """Until a request of the party may be worked on."""
+        """Returns once a request of the party may be worked on."""
         while not self.is_open(party):  # AGAIN, because all that wait are told at once
             aside = self._aside.get(party)
             if aside is not None:

@@ -13,7 +13,7 @@ from storage.append.producer_state import KnownProducers
 
 
 class CountedProducers:
-    """For one log, which keeps producers if `ids` is given."""
+    """The counted producers of one log, which keeps producers if `ids` is given."""
 
     __slots__ = ("_counted", "_ids", "_known", "_on_forgotten")
 

@@ -137,7 +137,7 @@ class ProducerIds:
         return self.clock.watched_ms >= SILENT_MS
 
     def make_room(self, known: int, silent_since_ms: int | None) -> None:
-        """For one more producer of a log that knows `known`; ResourceExhaustedError if there is none."""
+        """Makes room for one more producer of a log that knows `known`; ResourceExhaustedError if there is none."""
         config = self.config
         if known >= config.max_per_partition:
             if not self.is_silent(silent_since_ms):

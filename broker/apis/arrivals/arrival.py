@@ -56,7 +56,7 @@ Standing = Callable[[NamedPartition, MetadataImage, HostedPartitions], Partition
 
 
 def standing_of(named: NamedPartition, image: MetadataImage, hosted: HostedPartitions) -> PartitionStanding:
-    """At a leader."""
+    """The state of a partition at its leader, which needs the log."""
     topic = _topic(named, image)
     state = None if topic is None else topic.partitions.get(named.partition)
     if topic is None or state is None or named.leader_epoch > state.leader_epoch:
@@ -73,7 +73,7 @@ def standing_of(named: NamedPartition, image: MetadataImage, hosted: HostedParti
 
 
 def known_standing_of(named: NamedPartition, image: MetadataImage, hosted: HostedPartitions) -> PartitionStanding:
-    """At a coordinator."""
+    """The state of a partition at a coordinator, which needs the metadata alone."""
     topic = _topic(named, image)
     is_known = topic is not None and named.partition in topic.partitions
     return PartitionStanding.SETTLED if is_known else PartitionStanding.UNSEEN

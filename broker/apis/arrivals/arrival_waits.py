@@ -61,7 +61,7 @@ _REFUSED = (
 
 @measured
 class ArrivalStatistics:
-    """Since the start of the node."""
+    """The counts of waits since the start of the node."""
 
     waited: int = counter(
         "penstock_arrival_waits",

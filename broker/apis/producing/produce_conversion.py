@@ -149,7 +149,7 @@ class ProduceConverter:
                 body.partitions[one.index] = body.partitions[one.index]._replace(records=outcome)
 
     def _run(self, work: list[_Work], now_ms: int) -> list[bytes | ApiError]:
-        """In a thread: one outcome for each piece of work, in the same order."""
+        """Works in a thread: one outcome for each piece of work, in the same order."""
         outcomes: list[bytes | ApiError] = []
         left_bytes = self._request_unpacked_bytes_max
         for one in work:

@@ -91,7 +91,7 @@ def member_of(group: ConsumerGroup, member_id: str) -> Member:
 
 
 def check_places(group: ConsumerGroup, config: GroupConfig) -> None:
-    """For one more member."""
+    """Checks that there is a place for one more member."""
     if len(group.members) >= config.group_consumer_max_size:
         raise GroupMaxSizeReachedError(
             f"group {group.group_id} has {config.group_consumer_max_size} members, its most (group.consumer.max.size)"

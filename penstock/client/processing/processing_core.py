@@ -110,7 +110,7 @@ class ProcessingCore:
         self._passed_due_ms = clock.now_ms()
 
     async def run(self) -> ProcessingStatistics:
-        """Until the stop is set."""
+        """Works until the stop is set."""
         if not self.clients.has_something_to_read:
             raise ConfigError("the consumer has subscribed to no topic: call consumer.subscribe([TOPIC]) before")
         if (topic := self._config.dead_letters) is not None:

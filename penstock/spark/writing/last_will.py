@@ -81,7 +81,7 @@ class LastWills:
         self._turn = threading.Lock()
 
     def leave(self, will: Will) -> None:
-        """To be carried out when this process ends. Where no other process can be had, the time-out alone is left."""
+        """Leaves a will, carried out when this process ends. Without another process the time-out alone is left."""
         with self._turn:
             if self._owner != os.getpid():  # forked: the wills are those of the process that left them
                 self._owner, self._process, self._left = os.getpid(), None, {}
@@ -130,7 +130,7 @@ class LastWills:
 
 
 def _begun() -> subprocess.Popen[bytes]:
-    """In a session of its own: what ends a group of processes does not end it."""
+    """Begins the process in a session of its own: what ends a group of processes does not end it."""
     return subprocess.Popen(_COMMAND, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
 
 
