@@ -21,6 +21,7 @@ from typing import Final
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.testing import Cluster
 from tests.failover.network import Network
+from tests.support.decided import wait_decided
 
 IN, OUT = TopicPartition("in", 0), TopicPartition("out", 0)
 BATCH: Final = 20
@@ -100,6 +101,7 @@ def run(rounds: int) -> tuple[Counter[int], Loop]:
 
 def _outputs(bootstrap: str) -> Counter[int]:
     found = Counter[int]()
+    wait_decided(bootstrap, [OUT])
     with Consumer(bootstrap, isolation_level="read_committed") as reader:
         reader.assign([OUT])
         reader.seek_to_beginning()

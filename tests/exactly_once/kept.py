@@ -17,6 +17,7 @@ from typing import Final
 
 from penstock import Admin, AtomicBatches, Consumer, Producer, TopicPartition
 from penstock.errors import PenstockError
+from tests.support.decided import wait_decided
 
 PARTITIONS: Final = 3
 TOPICS: Final = {"plain": "CreateTime", "stamped": "LogAppendTime"}
@@ -31,6 +32,7 @@ def values_of(bootstrap: str, topic: str) -> list[bytes]:
     """The values of the topic for a reader of committed records."""
     places, found = [TopicPartition(topic, number) for number in range(PARTITIONS)], list[bytes]()
     deadline = time.monotonic() + READ_S
+    wait_decided(bootstrap, places)
     with Consumer(bootstrap, isolation_level="read_committed") as reader:
         reader.assign(places)
         reader.seek_to_beginning()
@@ -61,9 +63,10 @@ class Kept:
         """One more of each."""
         for topic, acked in self._records.items():
             values = [b"%d-%d" % (number, each) for each in range(RECORDS)]
-            for each, value in enumerate(values):
-                self._producer.send(topic, value, partition=each % PARTITIONS)
+            sent = [self._producer.send(topic, value, partition=each % PARTITIONS) for each, value in enumerate(values)]
             self._producer.flush()
+            for future in sent:
+                future.result()
             acked += values
         name = f"kept-{number}"
         for error in self._admin.alter_group_offsets(name, {OFFSET_OF: number + 1}).values():
@@ -78,10 +81,12 @@ class Kept:
 
     def _write_with(self, name: str) -> None:
         with self._resting[name].transaction() as transaction:
-            for topic, acked in self._records.items():
-                value = b"%s of %d" % (name.encode(), len(acked))
-                transaction.send(topic, value, partition=0)
-                acked.append(value)
+            values = {topic: b"%s of %d" % (name.encode(), len(acked)) for topic, acked in self._records.items()}
+            sent = [transaction.send(topic, value, partition=0) for topic, value in values.items()]
+        for future in sent:
+            future.result()
+        for topic, value in values.items():
+            self._records[topic].append(value)
 
     def _commit_batch(self, name: str) -> None:
         writer = self._batches.begin(name, 1)
@@ -89,10 +94,12 @@ class Kept:
             self.wrong.append(f"version 1 of {name} was never committed, and is told so")
             return
         with writer:
-            for topic, acked in self._records.items():
-                writer.send(topic, name.encode(), partition=1)
-                acked.append(name.encode())
+            sent = [writer.send(topic, name.encode(), partition=1) for topic in self._records]
+        for future in sent:
+            future.result()
         self._batches.commit(name, 1, [writer.identity], records=len(TOPICS))
+        for acked in self._records.values():
+            acked.append(name.encode())
         self._names.append(name)
 
     def look(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from penstock import Admin, Consumer, TopicPartition
 from tests.exactly_once.places import OUTPUT, PARTITIONS
+from tests.support.decided import wait_decided
 
 READ_S = 120.0
 PLACES = [TopicPartition(OUTPUT, number) for number in range(PARTITIONS)]
@@ -27,6 +28,7 @@ class Found:
 
 
 def read(bootstrap: str, records: int) -> Found:
+    wait_decided(bootstrap, PLACES)
     committed, all_of_them = (_counts(bootstrap, level) for level in ("read_committed", "read_uncommitted"))
     missing = [number for number in range(records) if not committed[number]]
     doubled = [number for number, count in committed.items() if count > 1]

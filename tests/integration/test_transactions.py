@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.errors import ProducerFencedError, TransactionAbortedError
 from penstock.testing import Cluster
+from tests.support.decided import wait_topic_decided
 
 PATIENCE_S = 60
 NODES = 3
@@ -26,7 +26,8 @@ def cluster() -> Iterator[Cluster]:
 
 
 def values_of(cluster: Cluster, topic: str, level: str = "read_committed") -> list[bytes]:
-    """All that the topic has for such a reader, up to the end that it has now."""
+    """All that the topic has for such a reader, once nothing is open any more."""
+    assert wait_topic_decided(cluster.bootstrap, topic), f"{topic} has a transaction that does not end"
     with Consumer(cluster.bootstrap, auto_offset_reset="earliest", isolation_level=level) as consumer:  # type: ignore[arg-type]
         partitions = consumer.partitions_for(topic)
         consumer.assign(partitions)
@@ -51,11 +52,19 @@ def test_a_transaction_is_read_whole_and_an_aborted_one_never(cluster: Cluster) 
             except ZeroDivisionError:
                 pass
     committed = {b"%d" % n: 3 for n in range(30) if n % 3}
-    deadline = time.monotonic() + 30.0  # a commit is answered once it is decided; its markers come a little later
-    while (found := Counter(values_of(cluster, topic))) != committed and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert found == committed
+    assert Counter(values_of(cluster, topic)) == committed
     assert Counter(values_of(cluster, topic, "read_uncommitted")) == {b"%d" % n: 3 for n in range(30)}
+
+
+def test_what_waits_for_decided_records_waits_for_the_last_open_transaction(cluster: Cluster) -> None:
+    topic = cluster.topic(partitions=2)
+    with Producer(cluster.bootstrap, transactional_id=topic) as producer:
+        with producer.transaction() as t:
+            t.send(topic, b"1", partition=0)
+            producer.flush()
+            assert not wait_topic_decided(cluster.bootstrap, topic, timeout_s=0.1)
+        assert wait_topic_decided(cluster.bootstrap, topic)
+    assert values_of(cluster, topic) == [b"1"]
 
 
 def test_a_newer_producer_fences_the_older_and_ends_what_it_has_open(cluster: Cluster) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from penstock import Admin, Consumer, Producer
 from penstock.testing import Cluster
+from tests.support.decided import wait_topic_decided
 from tests.support.waiting import wait_until
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "transactions.md"
@@ -39,6 +40,7 @@ def programs(tmp_path: Path, cluster: Cluster) -> Path:
 
 
 def committed(cluster: Cluster, topic: str) -> list[bytes | None]:
+    wait_topic_decided(cluster.bootstrap, topic)
     with Consumer(cluster.bootstrap, auto_offset_reset="earliest", isolation_level="read_committed") as consumer:
         partitions = consumer.partitions_for(topic)
         consumer.assign(partitions)

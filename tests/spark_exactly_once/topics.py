@@ -11,6 +11,7 @@ from penstock.client.admin.admin import Admin
 from penstock.client.consumer.consumer import Consumer
 from penstock.client.producer.producer import Producer
 from penstock.types import TopicPartition
+from tests.support.decided import DECIDED_S, wait_decided
 
 PARTITIONS = 3
 READ_S = 120.0
@@ -40,9 +41,11 @@ def end(consumer: Consumer, topic: str) -> int:
     return sum(consumer.end_offsets(places(topic)).values())
 
 
-def counts(bootstrap: str, topic: str, *, committed: bool = True) -> Counter[int]:
-    """How often each number is there, up to the present end."""
+def counts(bootstrap: str, topic: str, *, committed: bool = True, wait_s: float = DECIDED_S) -> Counter[int]:
+    """How often each number is there, up to the present end; committed ones once nothing is open, or after `wait_s`."""
     found: Counter[int] = Counter()
+    if committed and wait_s:
+        wait_decided(bootstrap, places(topic), wait_s)
     deadline = time.monotonic() + READ_S
     with reader(bootstrap, committed=committed) as consumer:
         consumer.assign(places(topic))

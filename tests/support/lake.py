@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.client.consumer.consumer import Consumer
 from penstock.client.consumer.consumer_record import ConsumerRecord
+from tests.support.decided import wait_topic_decided
 
 SEED = 7
 CONFS = {
@@ -69,7 +70,8 @@ def answers(lake: Path) -> dict[str, Any]:
 
 
 def read_topic(bootstrap: str, topic: str, isolation_level: str = "read_committed") -> list[ConsumerRecord]:
-    """Everything that is there now."""
+    """Everything that is there now, once nothing is open any more."""
+    wait_topic_decided(bootstrap, topic)
     with Consumer(bootstrap, auto_offset_reset="earliest", isolation_level=isolation_level) as consumer:
         partitions = consumer.partitions_for(topic)
         ends = consumer.end_offsets(partitions)

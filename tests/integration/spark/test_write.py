@@ -10,11 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.testing import Cluster
 from tests.integration.spark.conftest import FillTopic
+from tests.support.decided import wait_topic_decided
 
 pytestmark = pytest.mark.spark
 
 
 def read(spark: SparkSession, cluster: Cluster, topic: str) -> DataFrame:
+    wait_topic_decided(cluster.bootstrap, topic)
     options = {"bootstrap": cluster.bootstrap, "subscribe": topic, "includeHeaders": "true"}
     return spark.read.format("penstock").options(**options).load()
 

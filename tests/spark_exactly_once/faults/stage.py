@@ -141,7 +141,7 @@ class Stage:
         error = act()
         appended = self.appended(target) - before
         is_another_read = bool(promise.readers.waits and error) or self._reads_another(target)
-        committed = counts(self.bootstrap, target)
+        committed = counts(self.bootstrap, target, wait_s=0.0)  # it has waited, and something may stay open
         del committed[ANOTHER]
         seen = Seen(error, committed, wanted, appended, is_another_read)
         self.problems += [f"{promise.happens}: {problem}" for problem in problems_of(promise, seen)]
