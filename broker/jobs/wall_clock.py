@@ -110,6 +110,7 @@ class WallClockGuard:
         """The controller has compared this calendar with those of the other brokers. One of an older release compares
         none; so what a newer one has found stays."""
         if verdict is CalendarVerdict.UNSPECIFIED and self._most_offset_ms is not None:
+            self._waits = False  # no comparison will come
             return
         if verdict is CalendarVerdict.ALONE and self._most_offset_ms is not None:
             self._on_left_alone(self._most_offset_ms)
@@ -133,7 +134,7 @@ class WallClockGuard:
     def _on_left_alone(self, most_offset_ms: int) -> None:
         """The other brokers are gone, which makes no wrong calendar right: what was found with them stays, until this
         calendar is set to what theirs was."""
-        self._was_alone = True
+        self._was_alone, self._waits = True, False
         if not self.is_believed and abs(self._told_offset_ms - most_offset_ms) <= JUMP_MS_MAX:
             self._is_apart = self._has_jumped = False
             self._offset_ms = self._told_offset_ms

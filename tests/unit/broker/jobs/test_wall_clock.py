@@ -204,6 +204,19 @@ def test_a_broker_that_is_left_alone_goes_on_with_the_calendar_that_it_learned()
     assert guard.stamps.wall_ms() == right_ms and guard.believed_wall_ms() is None and "s behind" in guard.fault
 
 
+@pytest.mark.parametrize("verdict", [Verdict.ALONE, Verdict.UNSPECIFIED])
+def test_a_broker_whose_newcomer_is_gone_before_it_has_told_its_calendar_believes_its_own_again(
+    verdict: Verdict,
+) -> None:
+    guard, clock = compared()
+    judge(guard, Verdict.AGREES)
+    judge(guard, Verdict.ALONE)
+    judge(guard, Verdict.UNSETTLED)
+    assert guard.believed_wall_ms() is None and guard.awaits_verdict
+    judge(guard, verdict)
+    assert believed(guard, clock) and not guard.awaits_verdict
+
+
 def test_a_broker_that_is_left_alone_ahead_deletes_nothing_by_age_until_its_calendar_is_set_right() -> None:
     guard, clock = compared()
     clock.jump_wall(TO_2106_MS)
