@@ -5,7 +5,7 @@
 
 The broker asks to be unfenced only AFTER it has acted on an image that contains its own registration, and after its
 calendar was compared with those of the other brokers: a leader stamps, and holds producers' times against its calendar.
-It waits for that comparison no longer than a session: the others may be gone.
+It waits for that comparison no longer than a session of one controller (calendar_comparison.py).
 
 A heartbeat names the log dirs that have failed since the process started. The controller then takes exactly the
 replicas in them from their ISRs, and says so in its answer. It also tells the node's calendar, and the answer says
@@ -36,8 +36,8 @@ import logging
 from collections.abc import Callable, Set
 from dataclasses import replace
 from random import Random
-from typing import Protocol
 
+from broker.node.standing.calendar_comparison import NO_CALENDAR, CalendarComparison, SharedCalendar
 from broker.node.standing.controlled_shutdown import may_shut_down
 from broker.node.standing.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
@@ -58,7 +58,6 @@ from penstock.ids import Ids
 from penstock.messages.nodes.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
-    CalendarVerdict,
     HostedReplicas,
     RegisterBrokerRequest,
 )
@@ -86,39 +85,6 @@ class LifecycleStatistics:
         "penstock_broker_registrations_anew",
         "Registrations repeated while this broker ran: its epoch was stale, others stopped it, or a replica was lost.",
     )
-
-
-class SharedCalendar(Protocol):
-    """This node's calendar, which is compared with those of other brokers."""
-
-    def calendar_ms(self) -> int: ...
-
-    def judged(self, verdict: CalendarVerdict, off_ms: int) -> None: ...
-
-    @property
-    def awaits_verdict(self) -> bool:
-        """True before the first verdict, and while others have not told the controller theirs."""
-        ...
-
-    @property
-    def was_alone(self) -> bool:
-        """True if there was no other calendar to compare it with when it was judged last."""
-        ...
-
-
-class NoCalendar(SharedCalendar):
-    """A calendar that is not compared."""
-
-    awaits_verdict = was_alone = False
-
-    def calendar_ms(self) -> int:
-        return 0
-
-    def judged(self, verdict: CalendarVerdict, off_ms: int) -> None:
-        """Nothing depends on it."""
-
-
-NO_CALENDAR = NoCalendar()
 
 
 class BrokerLifecycle:
@@ -162,17 +128,13 @@ class BrokerLifecycle:
         self._on_registered = on_registered
         self._on_caught_up = on_caught_up
         self._on_standing = on_standing
-        self._failed_log_dirs, self._calendar = failed_log_dirs, calendar
+        self._failed_log_dirs = failed_log_dirs
         self._registered_without: Set[str] = frozenset()
         """The log dirs that had failed before the last registration."""
         self._told_failed: Set[str] = frozenset()
         """The failed log dirs of the last heartbeat."""
         self._may_unfence = False
-        self._calendar_until_s: float | None = None
-        """It waits for the verdict over its calendar until then, by the loop's clock; None: it waits no more."""
-        self._hurries_until_s = 0.0
-        """Other brokers have come, and wait until this one's calendar is compared with theirs."""
-        self._neighbours: Set[int] = frozenset()
+        self._comparison = CalendarComparison(registration.broker_id, calendar, session_timeout_ms)
         self._is_stopping = False
         self._registrations_anew = 0
         self._unfencings = 0
@@ -195,28 +157,25 @@ class BrokerLifecycle:
             try:
                 if why := self._reason_to_succeed_itself():
                     await self._register_as_successor(why)
-                asked = self._asks_to_serve()
+                asked = self._comparison.asks_to_serve(_now_ms())
                 self._note_standing(await self._heartbeat())
-                if not asked and self._asks_to_serve():
+                if not asked and self._comparison.asks_to_serve(_now_ms()):
                     continue  # the verdict has come
             except (StaleBrokerEpochError, BrokerIdNotRegisteredError) as error:
                 await self._register_again(error)
                 continue
             except ApiError as error:
                 _log.warning("heartbeat: %s", error)
+                self._comparison.not_answered()
                 self._note_silence()
             await self._losses.wait(self._heartbeat_interval_ms / (10_000 if self._is_in_a_hurry() else 1000))
 
     def _is_in_a_hurry(self) -> bool:
-        is_near = asyncio.get_running_loop().time() < self._hurries_until_s
-        return not self.unfenced.is_set() or (is_near and self._calendar.awaits_verdict)
+        return not self.unfenced.is_set() or self._comparison.hurries(_now_ms())
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """A broker that was alone tells its calendar at once when others register: they lead nothing before it is
-        compared with theirs."""
-        before, self._neighbours = self._neighbours, image.brokers.keys()
-        if self._calendar.was_alone and not self._neighbours <= before:
-            self._hurries_until_s = asyncio.get_running_loop().time() + self._session_timeout_ms / 1000
+        """Other brokers may have come, and the controller may be another one."""
+        if self._comparison.published(image.brokers.keys(), image.epoch, _now_ms()):
             self._losses.hasten()
 
     def _reason_to_succeed_itself(self) -> str:
@@ -317,7 +276,7 @@ class BrokerLifecycle:
         if not self._may_unfence:
             self._on_caught_up()
             self._may_unfence = True
-            self._calendar_until_s = asyncio.get_running_loop().time() + self._session_timeout_ms / 1000
+            self._comparison.caught_up(_now_ms())
 
     def _request_without(self, failed: Set[str]) -> RegisterBrokerRequest:
         registered = self._registration.log_dirs
@@ -336,41 +295,24 @@ class BrokerLifecycle:
                 self._registration.cluster_id,
                 self._registration.broker_id,
                 self.broker_epoch,
-                self._loader.image.offset if self._asks_to_serve() else NO_OFFSET,
+                self._loader.image.offset if self._comparison.asks_to_serve(_now_ms()) else NO_OFFSET,
                 want_shut_down=want_shut_down,
                 offline_log_dirs=tuple(sorted(failed)),
-                calendar_ms=self._calendar.calendar_ms(),
+                calendar_ms=self._comparison.calendar.calendar_ms(),
             ),
             self._heartbeat_timeout_ms,
         )
         self._answered_s = asyncio.get_running_loop().time()
+        self._comparison.answered(_now_ms())
         if not isinstance(answer, BrokerHeartbeatResponse):
             raise TypeError(f"heartbeat was answered with {answer!r}")
-        self._calendar.judged(answer.calendar, answer.calendar_off_ms)
+        self._comparison.calendar.judged(answer.calendar, answer.calendar_off_ms)
         if failed - self._registered_without - set(answer.offline_log_dirs):
             self._losses.post()  # an older controller: it does not know which replicas are in a log dir
         if not (answer.is_fenced or answer.should_shut_down or self._is_stopping):
             told = answer.silent_ms, answer.must_have_read, answer.session_timeout_ms
             self._lease.granted(Grant(sent_ms, *told))
         return answer
-
-    def _asks_to_serve(self) -> bool:
-        """False: a heartbeat tells no metadata offset, and the controller keeps this broker fenced."""
-        until_s = self._calendar_until_s
-        if until_s is None or not self._may_unfence:
-            return self._may_unfence
-        is_late = asyncio.get_running_loop().time() >= until_s
-        if self._calendar.awaits_verdict and not is_late:
-            return False
-        self._calendar_until_s = None
-        if self._calendar.awaits_verdict:
-            _log.warning(
-                "broker %d serves by its own calendar: other brokers are registered, and have not told theirs within"
-                " %d ms. Check the time of this machine",
-                self._registration.broker_id,
-                self._session_timeout_ms,
-            )
-        return True
 
     async def controlled_shutdown(self) -> bool:
         """Ask the controller to move this broker's leaderships away; True when it lets the broker stop."""
@@ -390,3 +332,8 @@ class BrokerLifecycle:
 
     def statistics(self) -> LifecycleStatistics:
         return LifecycleStatistics(not self.unfenced.is_set(), self.broker_epoch, self._registrations_anew)
+
+
+def _now_ms() -> float:
+    """The loop's clock."""
+    return asyncio.get_running_loop().time() * 1000

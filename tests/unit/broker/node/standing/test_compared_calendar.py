@@ -15,6 +15,7 @@ import pytest
 
 from broker.jobs.wall_clock import WallClockGuard
 from broker.node.standing.broker_lifecycle import BrokerLifecycle
+from broker.node.standing.calendar_comparison import COMPARED_ANEW_MAX
 from broker.node.standing.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.lead_lease import LeadLease
@@ -22,6 +23,7 @@ from broker.quorum.metadata_loader import MetadataLoader
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from penstock.clock import ManualClock
+from penstock.errors import NotControllerError
 from penstock.messages.nodes.brokers import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -29,7 +31,7 @@ from penstock.messages.nodes.brokers import (
     RegisterBrokerResponse,
 )
 from penstock.messages.nodes.brokers import CalendarVerdict as Verdict
-from penstock.types import NO_OFFSET
+from penstock.types import NO_EPOCH, NO_OFFSET
 from tests.support.machine import IDS
 from tests.support.virtual_time import run_virtual
 
@@ -49,8 +51,8 @@ class Image:
 class JudgingController:
     """Gives these verdicts in turn, the last one again and again; lets a broker serve that has told its offset."""
 
-    def __init__(self, verdicts: list[Verdict]) -> None:
-        self._verdicts = verdicts
+    def __init__(self, verdicts: list[Verdict], silent_ms: range) -> None:
+        self._verdicts, self._silent_ms = verdicts, silent_ms
         self.told: list[tuple[int, int]] = []
         """When each heartbeat came, in ms from the first one, and its metadata offset."""
         self._first_s: float | None = None
@@ -61,7 +63,10 @@ class JudgingController:
         assert isinstance(request, BrokerHeartbeatRequest)
         now_s = asyncio.get_running_loop().time()
         self._first_s = now_s if self._first_s is None else self._first_s
-        self.told.append((round((now_s - self._first_s) * 1_000), request.current_metadata_offset))
+        now_ms = round((now_s - self._first_s) * 1_000)
+        if now_ms in self._silent_ms:
+            raise NotControllerError("the quorum has no leader")
+        self.told.append((now_ms, request.current_metadata_offset))
         verdict = self._verdicts[min(len(self.told), len(self._verdicts)) - 1]
         is_fenced = request.current_metadata_offset == NO_OFFSET
         return BrokerHeartbeatResponse(
@@ -70,12 +75,17 @@ class JudgingController:
 
 
 def heartbeats(
-    verdicts: list[Verdict], run_ms: int, meanwhile: Callable[[BrokerLifecycle], object] = bool, at_ms: int = 0
+    verdicts: list[Verdict],
+    run_ms: int,
+    meanwhile: Callable[[BrokerLifecycle], object] = bool,
+    at_ms: int = 0,
+    silent_ms: range = range(0),
 ) -> list[tuple[int, int]]:
-    """The heartbeats of a broker in so much time. `meanwhile` is called at `at_ms`."""
+    """The answered heartbeats of a broker in so much time. `meanwhile` is called at `at_ms`, and no controller answers
+    in `silent_ms`."""
 
     async def main() -> list[tuple[int, int]]:
-        controller = JudgingController(verdicts)
+        controller = JudgingController(verdicts, silent_ms)
         lifecycle = BrokerLifecycle(
             RegisterBrokerRequest("c", 1, "incarnation", "h", 9, "", 5, ()),
             cast(ControllerChannel, controller),
@@ -101,9 +111,9 @@ def heartbeats(
     return run_virtual(main())
 
 
-def published(*broker_ids: int) -> Callable[[BrokerLifecycle], object]:
-    """The metadata has these brokers now."""
-    image = cast(MetadataImage, SimpleNamespace(brokers=dict.fromkeys(broker_ids)))
+def published(*broker_ids: int, epoch: int = NO_EPOCH) -> Callable[[BrokerLifecycle], object]:
+    """The metadata has these brokers now, by the controller of this epoch."""
+    image = cast(MetadataImage, SimpleNamespace(brokers=dict.fromkeys(broker_ids), epoch=epoch))
     return lambda lifecycle: lifecycle.published(cast(MetadataDelta, None), image)
 
 
@@ -122,6 +132,34 @@ def test_a_broker_whose_others_tell_nothing_serves_after_a_session(caplog: pytes
     told = heartbeats([Verdict.UNSETTLED], SESSION_MS + INTERVAL_MS // 2)
     assert told[-1] == (SESSION_MS, OFFSET) and {offset for _, offset in told[:-1]} == {NO_OFFSET}
     assert "broker 1 serves by its own calendar" in caplog.text
+
+
+def served_at_ms(told: list[tuple[int, int]]) -> int:
+    return next(at_ms for at_ms, offset in told if offset == OFFSET)
+
+
+def test_a_broker_gives_a_new_controller_a_session_to_hear_of_the_others() -> None:
+    """The new one knows no calendar, and would let the broker lead by its own."""
+    late_ms = SESSION_MS - 50
+    told = heartbeats([Verdict.UNSETTLED], 3 * SESSION_MS, published(1, 2, epoch=5), at_ms=late_ms)
+    assert served_at_ms(told) == pytest.approx(late_ms + SESSION_MS, abs=QUICK_MS)
+
+
+def test_a_broker_does_not_lead_by_its_own_calendar_as_soon_as_a_controller_answers_again() -> None:
+    """All sessions of the others begin anew with it, too."""
+    silent_ms = range(SESSION_MS // 2, 5 * SESSION_MS)
+    told = heartbeats([Verdict.UNSETTLED], 7 * SESSION_MS, silent_ms=silent_ms)
+    assert served_at_ms(told) == pytest.approx(silent_ms.stop + SESSION_MS, abs=2 * QUICK_MS)
+
+
+def test_controllers_that_change_all_the_time_keep_no_broker_from_leading() -> None:
+    def changes(lifecycle: BrokerLifecycle) -> None:
+        for epoch in range(100):
+            wait_s = epoch * SESSION_MS / 2 / 1_000
+            asyncio.get_running_loop().call_later(wait_s, published(1, 2, epoch=epoch), lifecycle)
+
+    told = heartbeats([Verdict.UNSETTLED], 8 * SESSION_MS, changes, at_ms=1)
+    assert served_at_ms(told) < (1 + COMPARED_ANEW_MAX) * SESSION_MS
 
 
 def test_a_broker_that_serves_goes_on_when_the_calendars_of_others_are_not_known_any_more() -> None:
