@@ -54,8 +54,8 @@ class LogUpkeepStatistics:
     clock_jumps: int = counter("penstock_wall_clock_jumps", "How often the clock has jumped.")
     clock_is_believed: bool = gauge(
         "penstock_wall_clock_believed",
-        "0 after the clock has jumped, or while it is apart from those of most brokers: nothing is deleted by age until"
-        " it is right again.",
+        "0 after the clock has jumped, while it is apart from those of most brokers, or if it could be compared with"
+        " none for 10 minutes: nothing is deleted by age meanwhile.",
     )
     clock_off_s: float = gauge(
         "penstock_wall_clock_off_seconds",
@@ -270,7 +270,7 @@ class LogUpkeep:
             dict(self._segments_deleted),
             self._bytes_deleted,
             wall_clock.jumps,
-            wall_clock.is_believed,
+            not wall_clock.fault,
             wall_clock.off_ms / 1000,
         )
 

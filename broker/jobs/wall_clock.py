@@ -32,6 +32,8 @@ _log = logging.getLogger(__name__)
 
 JUMP_MS_MAX = 60 * 60 * 1000
 """More than a time service ever corrects at once, less than any retention that a person sets."""
+UNTOLD_MS = 10 * 60 * 1000
+"""A comparison that the others hold up for so long is a fault: a disk may fill meanwhile. A start takes seconds."""
 
 
 class StampClock(Clock):
@@ -68,6 +70,7 @@ class WallClockGuard:
         """By so much this calendar is ahead of the middle one of the brokers."""
         self._has_jumped = self._is_apart = False
         self._waits, self._was_alone = is_compared, False
+        self._waits_since_ms = clock.now_ms()
         self._told_offset_ms = self._offset_ms
         """From the time since boot to the calendar that the controller was told last. The clock may jump BEFORE the
         verdict comes, which is not over the calendar of then."""
@@ -98,6 +101,12 @@ class WallClockGuard:
             return f"the clock is {abs(self.off_ms) // 1000} s {side} those of other brokers"
         if self._has_jumped:
             return "the clock has jumped, and no other broker agrees with it"
+        waited_ms = self._clock.now_ms() - self._waits_since_ms
+        if self._waits and waited_ms >= UNTOLD_MS:
+            return (
+                f"for {waited_ms // 1000} s too few of the registered brokers have told a clock to compare with:"
+                " start them, or unregister those that are gone for good"
+            )
         return ""
 
     def calendar_ms(self) -> int:
@@ -117,7 +126,8 @@ class WallClockGuard:
             return
         self.off_ms = off_ms
         if verdict is CalendarVerdict.UNSETTLED:
-            self._waits = self._waits or self._was_alone  # there are others by now, who have not told theirs
+            if self._was_alone and not self._waits:  # there are others by now, who have not told theirs
+                self._waits, self._waits_since_ms = True, self._clock.now_ms()
             return
         self._was_alone = verdict is CalendarVerdict.ALONE
         self._note_most(verdict, off_ms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.jobs.wall_clock import JUMP_MS_MAX, WallClockGuard
+from broker.jobs.wall_clock import JUMP_MS_MAX, UNTOLD_MS, WallClockGuard
 from penstock.clock import ManualClock
 from penstock.messages.nodes.brokers import CalendarVerdict as Verdict
 
@@ -202,6 +202,24 @@ def test_a_broker_that_is_left_alone_goes_on_with_the_calendar_that_it_learned()
     assert guard.stamps.wall_ms() == right_ms
     judge(guard, Verdict.ALONE)
     assert guard.stamps.wall_ms() == right_ms and guard.believed_wall_ms() is None and "s behind" in guard.fault
+
+
+def test_a_calendar_that_nobody_compares_for_minutes_is_told_as_a_fault_because_nothing_is_deleted_by_age() -> None:
+    """As of the last of two brokers that was started again, while the other one is away."""
+    guard, clock = compared()
+    for _ in range(9):
+        judge(guard, Verdict.UNSETTLED)
+        clock.advance(60_000)
+        assert guard.believed_wall_ms() is None and not guard.fault
+    clock.advance(60_000)
+    assert guard.believed_wall_ms() is None and "unregister those that are gone" in guard.fault
+    judge(guard, Verdict.ALONE)
+    assert believed(guard, clock) and not guard.fault
+    clock.advance(HOUR_MS)
+    judge(guard, Verdict.UNSETTLED)
+    assert guard.believed_wall_ms() is None and not guard.fault
+    clock.advance(UNTOLD_MS)
+    assert guard.fault
 
 
 @pytest.mark.parametrize("verdict", [Verdict.ALONE, Verdict.UNSPECIFIED])
