@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from broker.authorization.authorizer import Rights
+from broker.authorization.remedy import remedy
 from metadata.image import MetadataImage
 from penstock.errors import (
     ApiError,
@@ -83,7 +84,8 @@ class Judge:
             implied_by = IMPLIED_BY.get(need.resource_type) if need.operation is Operation.DESCRIBE else None
             hint = f" ({implied_by} implies it)" if implied_by else ""
             error = self._errors[need] = ERRORS[need.resource_type](
-                f"{self.rights.principal} may not {shown}{hint}; an administrator can allow it: `penstock acls create`"
+                f"{self.rights.principal} may not {shown}{hint}; an administrator can allow it:"
+                f" `{remedy(self.rights.principal, need)}`"
             )
         return error
 

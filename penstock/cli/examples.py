@@ -15,6 +15,8 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "acls create": (
         "penstock acls create User:anna -o read --topic orders",
         "penstock acls create User:lake --role spark-sink --topic totals",
+        "penstock acls create User:worker --consumer --topic orders --group bill",
+        "penstock acls create User:worker --producer --topic bills --topic orders-dead --transactional-id bill-1",
     ),
     "acls delete": (
         "penstock acls delete User:anna -o read --topic orders",

@@ -50,7 +50,8 @@ Made from `penstock/client/options/config.py` and `penstock/errors.py` by `pytho
 do not edit by hand.
 
 `penstock.Producer`, `Consumer` and `Admin` block; `AsyncProducer`, `AsyncConsumer` and `AsyncAdmin` are the same for
-asyncio. The first argument is the bootstrap address, `"host:port[,host:port]"` or a list of them; options are keyword
+asyncio. The first argument is the bootstrap address, `"host:port[,host:port]"` or a list of them. Without it a client
+takes `PENSTOCK_BOOTSTRAP` of its environment, or `127.0.0.1:9192`, as the command line does. Options are keyword
 arguments, Kafka's names with underscores: `Producer("127.0.0.1:9192", acks="all", linger_ms=20)`. `help(Producer)`
 shows them, and type checkers know them: mypy refuses `liger_ms=20`. For options that are only known at run time, pass
 a `dict[str, Any]` as `**options`; every value is checked when the client is made. Every type that a call takes or gives

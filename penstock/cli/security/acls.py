@@ -8,7 +8,7 @@ roles (penstock/client/admin/security/roles.py), and the judgement of `test` (pe
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -38,6 +38,12 @@ app = typer.Typer(help="Who may do what: create, show, delete and try ACLs.", no
 
 OPERATIONS: Final = {one.value.lower(): one for one in Operation if one not in (Operation.UNKNOWN, Operation.ANY)}
 COLUMNS: Final = ("principal", "permission", "operation", "resource", "pattern", "name", "host")
+SEVERAL_ROLES: Final[Mapping[str, str]] = {
+    "process": "a worker of penstock.process has two, in two commands: --role consumer for what it reads, and --role"
+    " producer for what it writes, its dead letters as well",
+    "spark": "a job of Spark has one for what it reads, spark-source, and one for what it writes, spark-sink",
+}
+"""Names that are asked for and stand for no single role: what such a program reads and writes is not the same."""
 
 Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="User:NAME, or User:* for everybody.")]
 Operations = Annotated[
@@ -336,7 +342,8 @@ def _roles(names: Sequence[str] | None, producer: bool, consumer: bool) -> list[
     wanted = [*(["producer"] if producer else []), *(["consumer"] if consumer else []), *(names or ())]
     for name in wanted:
         if name not in ROLES:
-            raise ConfigError(f"--role {name}: must be one of {', '.join(ROLES)}{did_you_mean(name, ROLES)}")
+            hint = f"; {SEVERAL_ROLES[name]}" if name in SEVERAL_ROLES else did_you_mean(name, ROLES)
+            raise ConfigError(f"--role {name}: must be one of {', '.join(ROLES)}{hint}")
     return [ROLES[name] for name in dict.fromkeys(wanted)]
 
 

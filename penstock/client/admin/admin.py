@@ -19,6 +19,7 @@ from penstock.client.environment import ClientEnvironment, given_or_system
 from penstock.client.faces import at_once, blocking, blocking_awaited, face
 from penstock.client.options.config import AdminConfig
 from penstock.client.options.foreign_words import ADMIN_METHODS
+from penstock.client.options.options import OF_ENVIRONMENT
 from penstock.client.options.typed_options import AdminOptions
 
 P = ParamSpec("P")
@@ -31,7 +32,7 @@ class Admin:
 
     def __init__(
         self,
-        bootstrap: str | Sequence[str] = "127.0.0.1:9192",
+        bootstrap: str | Sequence[str] = OF_ENVIRONMENT,
         *,
         environment: ClientEnvironment | None = None,
         **options: Unpack[AdminOptions],

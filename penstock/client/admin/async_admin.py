@@ -43,6 +43,7 @@ from penstock.client.faces import awaited, face
 from penstock.client.metrics.client_metric import ClientMetric
 from penstock.client.options.config import AdminConfig
 from penstock.client.options.foreign_words import ADMIN_METHODS
+from penstock.client.options.options import OF_ENVIRONMENT
 from penstock.client.options.typed_options import AdminOptions
 from penstock.errors import ApiError
 from penstock.messages.cluster import ClusterInfo
@@ -57,7 +58,7 @@ class AsyncAdmin:
 
     def __init__(
         self,
-        bootstrap: str | Sequence[str] = "127.0.0.1:9192",
+        bootstrap: str | Sequence[str] = OF_ENVIRONMENT,
         *,
         environment: ClientEnvironment | None = None,
         **options: Unpack[AdminOptions],

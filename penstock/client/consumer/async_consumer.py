@@ -23,6 +23,7 @@ from penstock.client.options.foreign_words import (
     checked_timeout_ms,
     refuse_arguments,
 )
+from penstock.client.options.options import OF_ENVIRONMENT
 from penstock.client.options.typed_options import ConsumerOptions
 from penstock.types import NO_EPOCH, NOTHING_SEEN, MetadataOffset, TopicPartition
 
@@ -41,7 +42,7 @@ class AsyncConsumer:
 
     def __init__(
         self,
-        bootstrap: str | Sequence[str] = "127.0.0.1:9192",
+        bootstrap: str | Sequence[str] = OF_ENVIRONMENT,
         *,
         environment: ClientEnvironment | None = None,
         **options: Unpack[ConsumerOptions],

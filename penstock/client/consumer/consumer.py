@@ -27,6 +27,7 @@ from penstock.client.options.foreign_words import (
     checked_timeout_ms,
     refuse_arguments,
 )
+from penstock.client.options.options import OF_ENVIRONMENT
 from penstock.client.options.typed_options import ConsumerOptions
 from penstock.position import Position
 from penstock.types import NO_EPOCH, NOTHING_SEEN, MetadataOffset, TopicPartition
@@ -44,7 +45,7 @@ class Consumer:
 
     def __init__(
         self,
-        bootstrap: str | Sequence[str] = "127.0.0.1:9192",
+        bootstrap: str | Sequence[str] = OF_ENVIRONMENT,
         *,
         environment: ClientEnvironment | None = None,
         **options: Unpack[ConsumerOptions],

@@ -1,5 +1,8 @@
 """Turns what a user passes to a client into a checked, frozen configuration; every refusal names key, value and remedy.
 
+An address that a program does not give is that of the environment, as on the command line and for the options of
+security (security_options.py).
+
 A configuration is a frozen dataclass whose fields carry their keys (penstock/config_keys.py), so that one function
 checks them all and documentation can be generated from the same tables. Names are Kafka's in snake case. Not here: what
 the options mean (config.py) and what a broker accepts.
@@ -8,7 +11,7 @@ the options mean (config.py) and what a broker accepts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from penstock.client.options.foreign_words import call_for, foreign_option
 from penstock.client.options.security_options import with_security
@@ -18,6 +21,8 @@ from penstock.errors import ConfigError
 from penstock.types import Endpoint
 
 MAX_PORT = 65_535
+BOOTSTRAP_VARIABLE: Final = "PENSTOCK_BOOTSTRAP"
+DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9192"
 
 T = TypeVar("T")
 
@@ -62,8 +67,29 @@ def _is_unicode(text: str) -> bool:
 _TYPES = {Kind.INT: (int, "a whole number"), Kind.BOOL: (bool, "True or False"), Kind.STRING: (str, "a str")}
 
 
+class OfEnvironment(tuple[str, ...]):
+    """The addresses of a client that was given none: not `None`, which a program passes where its own setting is unset,
+    and which is refused."""
+
+    def __repr__(self) -> str:
+        return f"OfEnvironment({BOOTSTRAP_VARIABLE} or {DEFAULT_BOOTSTRAP})"
+
+
+OF_ENVIRONMENT: Final = OfEnvironment()
+
+
 def parse_bootstrap(bootstrap: str | Iterable[str], client: str = "Client") -> tuple[Endpoint, ...]:
     """'host:port[,host:port]' or an iterable of 'host:port', without duplicates, in the given order."""
+    if not isinstance(bootstrap, OfEnvironment):
+        return _parsed(bootstrap, client)
+    text = process_variables().get(BOOTSTRAP_VARIABLE) or DEFAULT_BOOTSTRAP
+    try:
+        return _parsed(text, client)
+    except ConfigError as error:
+        raise ConfigError(f"{BOOTSTRAP_VARIABLE}={text!r}: {error}") from None
+
+
+def _parsed(bootstrap: str | Iterable[str], client: str) -> tuple[Endpoint, ...]:
     if isinstance(bootstrap, Mapping):
         raise ConfigError(f"{client} takes no dict of settings; write {call_for(client, bootstrap)}")
     if isinstance(bootstrap, str):

@@ -12,6 +12,7 @@ here: when that is so (processing_core.py).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,6 +29,11 @@ from penstock.types import TopicPartition
 
 T = TypeVar("T")
 
+NAMED_MAX: Final = 8
+"""Partitions that a warning names."""
+
+_log = logging.getLogger(__name__)
+
 
 @dataclass(slots=True)
 class _Mark:
@@ -35,6 +41,7 @@ class _Mark:
 
     is_unsettled: bool = False
     held: set[TopicPartition] = field(default_factory=set)
+    warned: set[TopicPartition] = field(default_factory=set)
 
 
 _MARKS: Final[WeakKeyDictionary[Any, _Mark]] = WeakKeyDictionary()
@@ -84,7 +91,25 @@ class Clients:
 
     async def poll(self, timeout_ms: int, records_max: int | None) -> Sequence[ConsumerRecord]:
         records: Sequence[ConsumerRecord] = await self._result(self._consumer.poll(timeout_ms, records_max))
+        self._warn_of_what_is_skipped()
         return records
+
+    def _warn_of_what_is_skipped(self) -> None:
+        """A group that begins at the ends of its topics has passed over what was there: told once for a partition."""
+        states = self._consumer._core.positions.states
+        skipping = {partition for partition, state in states.items() if state.skips_what_is_there} - self._mark.warned
+        if not skipping:
+            return
+        self._mark.warned |= skipping
+        named = [str(partition) for partition in sorted(skipping)]
+        more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
+        _log.warning(
+            "%s%s: group %r has committed nothing there, and auto_offset_reset is 'latest': records that are there"
+            " already are not processed; make the consumer with auto_offset_reset='earliest' to process them",
+            ", ".join(named[:NAMED_MAX]),
+            more,
+            self.names[0],
+        )
 
     async def go_to(self, places: Mapping[TopicPartition, int]) -> None:
         """The next records are these, in each partition that the consumer still has."""

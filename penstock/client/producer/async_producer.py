@@ -19,6 +19,7 @@ from penstock.client.faces import at_once, awaited, documented_by, face
 from penstock.client.forgotten import OnLoop, close_when_forgotten
 from penstock.client.options.config import ProducerConfig
 from penstock.client.options.foreign_words import PRODUCER_METHODS
+from penstock.client.options.options import OF_ENVIRONMENT
 from penstock.client.options.typed_options import ProducerOptions
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.bulk.bulk_plan import BulkPlan
@@ -38,7 +39,7 @@ class AsyncProducer:
 
     def __init__(
         self,
-        bootstrap: str | Sequence[str] = "127.0.0.1:9192",
+        bootstrap: str | Sequence[str] = OF_ENVIRONMENT,
         *,
         environment: ClientEnvironment | None = None,
         **options: Unpack[ProducerOptions],

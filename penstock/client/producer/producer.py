@@ -21,6 +21,7 @@ from penstock.client.faces import at_once, blocking, documented_by, face
 from penstock.client.forgotten import close_when_forgotten
 from penstock.client.options.config import ProducerConfig
 from penstock.client.options.foreign_words import PRODUCER_METHODS
+from penstock.client.options.options import OF_ENVIRONMENT
 from penstock.client.options.typed_options import ProducerOptions
 from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, ProducerBatch
 from penstock.client.producer.bulk.bulk_plan import BulkPlan
@@ -53,7 +54,7 @@ class Producer:
 
     def __init__(
         self,
-        bootstrap: str | Sequence[str] = "127.0.0.1:9192",
+        bootstrap: str | Sequence[str] = OF_ENVIRONMENT,
         *,
         environment: ClientEnvironment | None = None,
         **options: Unpack[ProducerOptions],

@@ -33,6 +33,10 @@ from penstock.spark.writing.sink_options import (
 _log = logging.getLogger(__name__)
 
 UNKNOWN = -1
+OLD_CHECKPOINT = (
+    "the checkpoint is older than what was written last: it was set back, or it is a copy, and another run of the query"
+    " has gone on, which is then the one to keep"
+)
 CHECKSUM_MAX = (1 << 63) - 1
 
 
@@ -131,9 +135,10 @@ def _remedy(error: BaseException, key: BatchKey, options: SinkOptions) -> str:
             " may take four times as long) and restart them one after another"
         )
     if isinstance(error, AtomicBatchVersionError):
+        is_named = bool(options.application) and not options.is_write_batch
+        why = "the version is older than what was written last" if is_named else OLD_CHECKPOINT
         return (
-            "the checkpoint, or the version, is older than what was written last: writing on would write rows again; "
-            f"if that is meant, set the option {GOES_BACK_TO}={key.version}"
+            f"{why}. Writing on would write rows again; if that is meant, set the option {GOES_BACK_TO}={key.version}"
         )
     if isinstance(error, ProducerFencedError):
         return (

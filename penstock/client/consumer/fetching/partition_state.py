@@ -43,6 +43,7 @@ class PartitionState:
         "halted",
         "is_given",
         "is_held",
+        "is_new_to_group",
         "is_of_group",
         "last_error",
         "last_fetched_epoch",
@@ -54,6 +55,7 @@ class PartitionState:
         "read_before",
         "readable_end",
         "reset_timestamp",
+        "skips_what_is_there",
         "start",
         "topic_id",
         "topic_partition",
@@ -72,6 +74,8 @@ class PartitionState:
         self.is_held = False  # the reader has pieces from before a pause: they come before anything more is fetched
         self.own_commit: CommittedOffset | None = None  # a transaction of this program has committed it
         self.is_of_group = False  # its group assigned it, and takes it away when its topic is deleted
+        self.is_new_to_group = False  # its group has committed nothing, and where its log ends is looked up
+        self.skips_what_is_there = False  # reading begins there, behind records that the group has not read
         self.fetch_offset = NO_OFFSET
         self.end_offset: int | None = None  # nothing from here on is asked for
         self.epoch_max = NO_EPOCH  # of a range: no record below its end may be of a later epoch; -1: not known
@@ -95,6 +99,7 @@ class PartitionState:
         self.fetch_offset = offset
         self.last_fetched_epoch = leader_epoch
         self.reset_timestamp = reset_timestamp
+        self.is_new_to_group = self.skips_what_is_there = False
         self.halted = False
         self.readable_end = NO_OFFSET
         self.not_before_ms = self.failures = 0

@@ -131,7 +131,9 @@ class Positions:
         """A look-up came back; nothing when the user has gone elsewhere meanwhile."""
         state = self._looked_up(tp, generation)
         if state is not None:
+            is_new = state.is_new_to_group
             self._place(state, offset)
+            state.skips_what_is_there = is_new and offset > 0
 
     def fail_reset(self, tp: TopicPartition, generation: int, error: ApiError, now_ms: int) -> list[Effect]:
         """A look-up was refused or not answered: it is done again later, or its error reported."""

@@ -30,7 +30,7 @@ from penstock.client.consumer.groups.subscription import GroupSubscription, Mode
 from penstock.client.options.config import ConsumerConfig
 from penstock.errors import AuthorizationFailedError, CommitFailedError, PenstockError, SubscriptionError
 from penstock.messages.groups.offsets import OffsetCommitPartition
-from penstock.types import CommittedOffset, TopicPartition
+from penstock.types import LATEST_TIMESTAMP, CommittedOffset, TopicPartition
 
 LEAVE_MS = 3_000
 """A consumer that ends waits so long for its coordinator; one that is not told takes the member out after its session
@@ -253,6 +253,7 @@ class JoinedGroup:
                 self.auto_commit.on_committed({tp: ToCommit(*place, topic_id=owned[tp])})
             state = self._positions.states[tp]
             state.topic_id, state.is_of_group = owned[tp], True
+            state.is_new_to_group = place is None and state.reset_timestamp == LATEST_TIMESTAMP
         self._cluster.track({tp.topic for tp in owned})
         self._cluster.subscribe(self._fetcher.touch)
         self._fetcher.touch()

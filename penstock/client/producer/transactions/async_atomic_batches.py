@@ -12,6 +12,7 @@ from penstock.client.environment import OTHER_LOOP, ClientEnvironment, given_or_
 from penstock.client.faces import documented_by, face
 from penstock.client.forgotten import OnLoop, close_when_forgotten
 from penstock.client.options.config import ProducerConfig
+from penstock.client.options.options import OF_ENVIRONMENT
 from penstock.client.options.typed_options import ProducerOptions
 from penstock.client.producer.async_producer import async_producer_over
 from penstock.client.producer.future import BulkFuture, RecordFuture
@@ -37,7 +38,7 @@ class AsyncAtomicBatches:
 
     def __init__(
         self,
-        bootstrap: str | Sequence[str] = "127.0.0.1:9192",
+        bootstrap: str | Sequence[str] = OF_ENVIRONMENT,
         *,
         environment: ClientEnvironment | None = None,
         **options: Unpack[ProducerOptions],

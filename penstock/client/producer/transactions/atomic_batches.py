@@ -27,6 +27,7 @@ from penstock.client.environment import Background, ClientEnvironment, given_or_
 from penstock.client.faces import documented_by, face
 from penstock.client.forgotten import close_when_forgotten
 from penstock.client.options.config import ProducerConfig
+from penstock.client.options.options import OF_ENVIRONMENT
 from penstock.client.options.typed_options import ProducerOptions
 from penstock.client.producer.future import BulkFuture, RecordFuture
 from penstock.client.producer.producer import Producer, producer_over
@@ -55,7 +56,7 @@ class AtomicBatches:
 
     def __init__(
         self,
-        bootstrap: str | Sequence[str] = "127.0.0.1:9192",
+        bootstrap: str | Sequence[str] = OF_ENVIRONMENT,
         *,
         environment: ClientEnvironment | None = None,
         **options: Unpack[ProducerOptions],

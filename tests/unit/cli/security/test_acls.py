@@ -225,6 +225,8 @@ BAD = [
     (lambda: command.remove(ANNA, topics=["t"], everything=True), "--all"),
     (lambda: command.remove(ANNA, roles=["monitor"], everything=True), "--all"),
     (lambda: command.add(ANNA, topics=["t"], roles=["spark-sing"]), "--role spark-sing: .*did you mean 'spark-sink'"),
+    (lambda: command.add(ANNA, topics=["t"], roles=["process"]), "two commands: --role consumer .*--role producer"),
+    (lambda: command.add(ANNA, topics=["t"], roles=["spark"]), "reads, spark-source, .* writes, spark-sink"),
     (lambda: command.add(ANNA, roles=["spark-sink"]), "the role spark-sink is about topics: name one"),
     (lambda: command.add(ANNA, groups=["g"], producer=True), "--group: producer needs nothing of that kind"),
     (lambda: command.add(ANNA, cluster=True, roles=["consumer"], topics=["t"]), "--cluster: consumer needs nothing"),

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from penstock import (
+    Admin,
+    AsyncAdmin,
+    AsyncAtomicBatches,
+    AsyncConsumer,
+    AsyncProducer,
+    AtomicBatches,
+    Consumer,
+    Producer,
+)
 from penstock.client.client_reference import reference
 from penstock.client.options.config import (
     AdminConfig,
@@ -16,7 +27,7 @@ from penstock.client.options.config import (
     consumer_config,
     producer_config,
 )
-from penstock.client.options.options import parse_bootstrap
+from penstock.client.options.options import OF_ENVIRONMENT, parse_bootstrap
 from penstock.errors import ERRORS, ConfigError
 from penstock.types import Endpoint
 
@@ -50,6 +61,39 @@ def test_a_bad_address_is_named(bootstrap: object, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_bootstrap(bootstrap)  # type: ignore[arg-type]
     assert says in str(caught.value)
+
+
+def test_a_client_without_an_address_takes_that_of_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PENSTOCK_BOOTSTRAP", raising=False)
+    assert parse_bootstrap(OF_ENVIRONMENT) == (Endpoint("127.0.0.1", 9192),)
+    monkeypatch.setenv("PENSTOCK_BOOTSTRAP", "a:1,b:2")
+    assert parse_bootstrap(OF_ENVIRONMENT) == (Endpoint("a", 1), Endpoint("b", 2))
+    assert parse_bootstrap("c:3") == (Endpoint("c", 3),)
+    for client in (
+        Producer,
+        Consumer,
+        Admin,
+        AtomicBatches,
+        AsyncProducer,
+        AsyncConsumer,
+        AsyncAdmin,
+        AsyncAtomicBatches,
+    ):
+        assert inspect.signature(client).parameters["bootstrap"].default is OF_ENVIRONMENT
+
+
+def test_a_bad_address_of_the_environment_is_told_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_BOOTSTRAP", "broker")
+    with pytest.raises(ConfigError, match=r"PENSTOCK_BOOTSTRAP='broker': .*write broker:9192"):
+        parse_bootstrap(OF_ENVIRONMENT)
+
+
+def test_an_address_of_none_is_refused_and_not_looked_for_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program passes it where its own setting is unset: it would write to another cluster than it means."""
+    monkeypatch.setenv("PENSTOCK_BOOTSTRAP", "a:1")
+    for address in (None, [], ""):
+        with pytest.raises(ConfigError):
+            parse_bootstrap(address)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

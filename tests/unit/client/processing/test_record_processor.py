@@ -484,3 +484,11 @@ def test_clients_that_cannot_give_exactly_once_are_refused(monkeypatch: pytest.M
         mixed: Any = consumer
         with pytest.raises(TypeError, match="async_process an AsyncConsumer"):
             AsyncRecordProcessor(mixed, mixed, lambda record: None)
+
+
+def test_what_a_new_group_skips_is_warned_of_once(runner: MakeRunner, caplog: pytest.LogCaptureFixture) -> None:
+    one = runner(World([b"a", b"b", b"c"]))
+    one.consumer.states[PLACE].skips_what_is_there = True
+    assert one.run().committed > 1
+    told = [record.getMessage() for record in caplog.records if "auto_offset_reset" in record.getMessage()]
+    assert len(told) == 1 and told[0].startswith("in-0: group ") and "auto_offset_reset='earliest'" in told[0]

@@ -1,0 +1,57 @@
+"""Promises of the command that a refusal names: it gives the right, and a name in it can be nothing but a word."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from broker.authorization.remedy import COMMAND, remedy
+from penstock.cli.security.acls import OPERATIONS
+from penstock.messages.security.acls import CLUSTER_NAME, Need, Operation, ResourceType
+
+USER = "User:worker"
+TOPIC, GROUP, ID, CLUSTER = (
+    ResourceType.TOPIC,
+    ResourceType.GROUP,
+    ResourceType.TRANSACTIONAL_ID,
+    ResourceType.CLUSTER,
+)
+
+
+@pytest.mark.parametrize(
+    ("need", "rest"),
+    [
+        (Need(Operation.WRITE, TOPIC, "bills"), "-o write --topic bills"),
+        (Need(Operation.READ, GROUP, "bill"), "-o read --group bill"),
+        (Need(Operation.WRITE, ID, "bill-1"), "-o write --transactional-id bill-1"),
+        (Need(Operation.ALTER_CONFIGS, TOPIC, "__x"), "-o alterconfigs --topic __x"),
+        (Need(Operation.IDEMPOTENT_WRITE, CLUSTER, CLUSTER_NAME), "-o idempotentwrite --cluster"),
+    ],
+)
+def test_the_command_gives_the_right_that_was_refused(need: Need, rest: str) -> None:
+    assert remedy(USER, need) == f"{COMMAND} {USER} {rest}"
+    assert OPERATIONS[rest.split()[1]] is need.operation, "the command line knows the word"
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "a;rm", "$(id)", "`id`", "a'b", "-o", "--cluster", "a\n", "*", "", "é", "x" * 65]
+)
+def test_a_name_that_is_no_plain_word_is_left_out(name: str) -> None:
+    """The caller chooses it, and an administrator pastes it."""
+    assert remedy(USER, Need(Operation.WRITE, TOPIC, name)) == COMMAND
+    assert remedy(f"User:{name} x", Need(Operation.WRITE, TOPIC, "t")) == COMMAND
+    assert shlex.split(COMMAND) == ["penstock", "acls", "create"]
+
+
+@pytest.mark.parametrize(
+    "need",
+    [
+        Need(Operation.DESCRIBE, TOPIC, "t"),
+        Need(Operation.CLUSTER_ACTION, CLUSTER, CLUSTER_NAME),
+        Need(Operation.WRITE, ID, "penstock.batch:7c2e"),
+    ],
+    ids=str,
+)
+def test_what_one_acl_does_not_mend_has_no_whole_command(need: Need) -> None:
+    assert remedy(USER, need) == COMMAND
