@@ -35,6 +35,11 @@ BROKER_RESOURCE = "broker"
 """The resource type of the configuration of one broker, whose name is its id, and of all brokers."""
 ALL_BROKERS = ""
 """The resource name of the configuration of all brokers."""
+TOPIC_OWNER_RESOURCE = "topic-owner"
+"""The resource type of what the cluster notes of the owner of a topic, by the topic's id. No client can configure it. A
+ConfigRecord, not a field of TopicRecord: a node of the release before reads it, and does not stop."""
+OWNER_KEY = "principal"
+"""The one key of such a resource: the principal whose share the topic's partitions count to."""
 
 
 @dataclass(frozen=True, slots=True)

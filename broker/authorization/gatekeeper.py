@@ -140,6 +140,14 @@ class Gatekeeper:
         """A look, which notes nothing: the handler judges the same partition again, and refuses it."""
         return self.may(request.caller, Operation.WRITE, ResourceType.TOPIC, topic)
 
+    def share_holder(self, caller: Caller) -> str:
+        """The principal whose share of the cluster's partitions limits the caller; "" if none does: it is a node's, or
+        a super user's. Callers that have not proved who they are are one principal: an address owns no topic."""
+        if self._is_of_nodes(caller):
+            return ""
+        rights = self._rights(caller)
+        return "" if rights.is_super else rights.principal
+
     def _is_of_nodes(self, caller: Caller) -> bool:
         return caller.listener == self._inter_broker_listener or caller is THIS_BROKER
 

@@ -78,6 +78,7 @@ class NodeConfig:
     leader_imbalance_check_interval_seconds: int
     auto_replica_balance_enable: bool
     auto_replica_balance_check_interval_seconds: int
+    max_partitions_per_principal_percent: int
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
     log_dir_hang_ms_max: int

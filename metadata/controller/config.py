@@ -28,5 +28,6 @@ class ControllerConfig:
     max_brokers: int = 1_000  # every heartbeat and every placement looks at all of them
     max_partitions_per_topic: int = 10_000  # a change to a topic copies the table of its partitions
     max_partitions: int = 100_000  # of the cluster: the image is in every node's memory
+    max_partitions_per_principal_percent: int = 50  # max.partitions.per.principal.percent
     max_records_per_decision: int = 11_000  # one atomic batch of the log: the largest topic with all of its configs
     max_items_per_request: int = 10_000  # topics, partitions or resources that one request may name

@@ -120,7 +120,7 @@ class Controller:
         self._completions = reassignments.Completions(self._context)
         self._internal_topics = internal_topics.InternalTopics(self._context)
         self._session_expirations = 0
-        self._has_settled_elrs = False
+        self._to_settle = [topics.settle_owners, liveness.settle_elrs]
         self._unclean_registrations = 0
         for broker in image.brokers.values():
             if not broker.fenced:
@@ -167,9 +167,8 @@ class Controller:
         self._sessions.prolong(ms, now_ms)
 
     def tick(self, now_ms: int) -> ControllerResult[TickResponse]:
-        if not self._has_settled_elrs:
-            self._has_settled_elrs = True
-            settled = liveness.settle_elrs(self._context)
+        while self._to_settle:
+            settled = self._to_settle.pop()(self._context)
             if settled.records:
                 return settled
         result = liveness.tick(self._context, now_ms)

@@ -17,9 +17,18 @@ from typing import Final, NamedTuple
 from metadata.acls import AclTable
 from metadata.controller.balance.replica_counts import ReplicaCounts
 from metadata.controller.elections.preferred_leaders import PreferredLeaders
+from metadata.controller.topics.owners import NOBODY, TopicOwners
 from metadata.image import MetadataImage, TopicImage
 from metadata.quotas import QuotaTable
-from metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, PartitionRecord, Record, RegisterBrokerRecord
+from metadata.records import (
+    BROKER_RESOURCE,
+    OWNER_KEY,
+    TOPIC_OWNER_RESOURCE,
+    TOPIC_RESOURCE,
+    PartitionRecord,
+    Record,
+    RegisterBrokerRecord,
+)
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
 from metadata.replay import replay
 from metadata.scram import ScramTable
@@ -74,6 +83,7 @@ class ControllerState:
         """So many reassignments began, replaced others, or were cancelled. One that completes is not counted again."""
         self.preferred_leaders = PreferredLeaders()
         self.replica_counts = ReplicaCounts()
+        self.owners = TopicOwners()
         self._ids_by_name: dict[str, str] = {}
         self._names_by_collision_key: dict[str, str] = {}
         self._keys_by_isr_member: dict[int, set[PartitionKey]] = {}
@@ -238,6 +248,7 @@ class ControllerState:
         self._names_by_collision_key.pop(collision_key(topic.name), None)
         self.configs.pop(ConfigResource(TOPIC_RESOURCE, topic.name), None)
         self.partition_count -= len(topic.partitions)
+        self.owners.partitions_changed(topic_id, -len(topic.partitions))
         for partition in topic.partitions.values():
             self._unindex(partition)
             self._made_at.pop(partition.key, None)
@@ -251,6 +262,7 @@ class ControllerState:
         before = partitions.get(partition.partition)
         if before is None:
             self.partition_count += 1
+            self.owners.partitions_changed(partition.topic_id, 1)
         else:
             self._unindex(before)
             self._note_change(before, partition)
@@ -276,6 +288,10 @@ class ControllerState:
         self.configs[resource] = config
         if not config:
             del self.configs[resource]
+        if resource.resource_type == TOPIC_OWNER_RESOURCE:
+            topic = self.topics.get(resource.resource_name)
+            partitions = 0 if topic is None else len(topic.partitions)
+            self.owners.put(resource.resource_name, config.get(OWNER_KEY, NOBODY), partitions)
 
     def _note_change(self, before: PartitionRegistration, after: PartitionRegistration) -> None:
         if before.leader_id != after.leader_id and before.has_leader:

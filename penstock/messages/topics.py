@@ -41,6 +41,9 @@ class CreateTopicsRequest:
     topics: tuple[NewTopic, ...] = ()
     validate_only: bool = False
     timeout_ms: int = 0
+    principal: str = field(default="", repr=False)
+    """The topics' owner, whose share of the cluster's partitions they count to; "": nobody. The broker that forwards
+    the request sets it, whatever the client has sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,9 @@ class CreatePartitionsRequest:
     topics: tuple[NewPartitions, ...] = ()
     validate_only: bool = False
     timeout_ms: int = 0
+    principal: str = field(default="", repr=False)
+    """The principal that asks, if it has a share: then the share of each topic's owner limits the new partitions. A
+    topic without an owner becomes its own. "": no share limits them. Set by the broker, as in CreateTopicsRequest."""
 
 
 @dataclass(frozen=True, slots=True)

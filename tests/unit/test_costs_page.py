@@ -30,6 +30,7 @@ ATTEMPTS = UNIT + "authentication/test_attempts.py::"
 NAMES = UNIT + "network/test_client_"
 GROUPS = UNIT + "groups/shard/test_shares.py::"
 TRANSACTIONS = UNIT + "transactions/test_shares.py::"
+OWNERS = "tests/unit/metadata/controller/test_owners.py::"
 HELD_BY = {
     "**A stranger**: requests at `KAFKA` before a log-in": (
         LOGIN + "test_requests_are_small_before_the_log_in_and_may_be_large_after_it",
@@ -194,9 +195,17 @@ HELD_BY = {
     "one batch that is compressed for a topic with `compression.zstd.level=22`": (
         "tests/unit/storage/append/test_recompression.py::test_a_batch_above_1_mib_is_packed_at_no_slow_level_of_zstd",
     ),
-    "partitions of topics that it makes": (
+    "partitions of topics that it makes, at a time": (
         UNIT + "node/test_memory_quotas.py::"
         "test_who_makes_many_partitions_gets_them_at_once_and_makes_the_next_ones_later",
+    ),
+    "…and in all": (
+        UNIT + "node/test_memory_partition_shares.py::"
+        "test_a_tenant_that_makes_topics_without_end_fills_its_share_and_others_make_theirs",
+        OWNERS + "test_a_principal_that_floods_has_half_and_each_that_comes_later_half_of_what_stays",
+        OWNERS + "test_new_partitions_count_to_the_topics_owner_whoever_asks",
+        OWNERS + "test_a_topic_without_an_owner_becomes_that_of_a_principal_that_adds_partitions",
+        OWNERS + "test_deleted_topics_give_back_what_they_had_and_leave_no_record",
         "tests/unit/metadata/controller/test_topics.py::"
         "test_bound_of_the_cluster_holds_for_assignments_by_hand_in_one_request",
     ),

@@ -145,6 +145,16 @@ QUORUM = (
             1,
             unit="s",
         ),
+        integer(
+            "max.partitions.per.principal.percent",
+            50,
+            "The most partitions that the topics of one principal may have: so many of the cluster's 100,000 as those "
+            "of others leave; 100: all of them. Only with an authorizer, and not for super users. Read by the active "
+            "controller. Not a key of Kafka's.",
+            1,
+            100,
+            "%",
+        ),
     ),
 )
 

@@ -25,6 +25,7 @@ from broker.apis.security.charged_changes import charged
 from broker.apis.security.describe_quotas import DescribeQuotasApi
 from broker.apis.security.describe_users import DescribeUsersApi
 from broker.apis.security.sasl_authenticate import SaslAuthenticateApi
+from broker.apis.security.topic_owners import with_owners
 from broker.apis.transactions import transaction_handlers
 from broker.audit.acts import Acts
 from broker.config.dynamic_config import DynamicBrokerConfig
@@ -99,7 +100,8 @@ def make_apis(
     fetch = FetchApi(lambda: replicas.isrs.registered_epochs, cluster_id, replicas.contacts.fetched).handle
     held = HeldBatches(replication.verifier)
     views = TopicViews(config.node_id, replicas.lost.why_offline)
-    passes = None if requests.gatekeeper is None else requests.gatekeeper.passes
+    gatekeeper = requests.gatekeeper
+    passes, holder = (None, None) if gatekeeper is None else (gatekeeper.passes, gatekeeper.share_holder)
     acts = Acts(requests.audit)
     router = Router(
         {
@@ -113,14 +115,14 @@ def make_apis(
             "DescribeQuorum": DescribeQuorumApi(forwarded, quorum.own_view).handle,
             "DescribeMetadata": describe_metadata.handle,
             **log_dir_apis(config.node_id, log_manager, disk_rooms.statistics, replication.log_dir_moves, fail),
-            **charged(forwarded.handlers(), requests.quotas, image),
+            **charged(with_owners(forwarded.handlers(), holder), requests.quotas, image),
             **_coordinators(replication, producer_ids, acts),
             **_markers(replication),
             "DeleteRecords": DeleteRecordsApi(hosted, replicas.durability.make_log_start_durable).handle,
             "DescribeProducers": DescribeProducersApi(hosted).handle,
             "SaslAuthenticate": SaslAuthenticateApi(requests.authentication, environment.clock, fail).handle,
             "DescribeConfigs": DescribeConfigsApi(dynamic, image).handle,
-            **acl_handlers(image, is_enabled=requests.gatekeeper is not None),
+            **acl_handlers(image, is_enabled=gatekeeper is not None),
             DESCRIBE_CLIENT_QUOTAS.name: DescribeQuotasApi(image).handle,
             DESCRIBE_USER_SCRAM_CREDENTIALS.name: DescribeUsersApi(image).handle,
         },

@@ -110,6 +110,7 @@ def make_controller(
         leader_imbalance_check_interval_ms=1_000 * config.leader_imbalance_check_interval_seconds,
         replica_balance_enable=config.auto_replica_balance_enable,
         replica_balance_check_interval_ms=1_000 * config.auto_replica_balance_check_interval_seconds,
+        max_partitions_per_principal_percent=config.max_partitions_per_principal_percent,
         topic_defaults=topic_defaults(config),
         broker_configs=BROKER_CONFIGS,
     )

@@ -1867,6 +1867,7 @@ type CreateTopicsRequest struct {
 	Topics        []*NewTopic            `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"`
 	TimeoutMs     int32                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
 	ValidateOnly  bool                   `protobuf:"varint,3,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	Principal     string                 `protobuf:"bytes,4,opt,name=principal,proto3" json:"principal,omitempty"` // whose share the new partitions count to; "": nobody's; set by the broker that forwards
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1920,6 +1921,13 @@ func (x *CreateTopicsRequest) GetValidateOnly() bool {
 		return x.ValidateOnly
 	}
 	return false
+}
+
+func (x *CreateTopicsRequest) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
 }
 
 type NewTopic struct {
@@ -2184,6 +2192,7 @@ type CreatePartitionsRequest struct {
 	Topics        []*NewPartitions       `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"`
 	TimeoutMs     int32                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
 	ValidateOnly  bool                   `protobuf:"varint,3,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	Principal     string                 `protobuf:"bytes,4,opt,name=principal,proto3" json:"principal,omitempty"` // the one that asks, if it has a share; set by the broker that forwards
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2237,6 +2246,13 @@ func (x *CreatePartitionsRequest) GetValidateOnly() bool {
 		return x.ValidateOnly
 	}
 	return false
+}
+
+func (x *CreatePartitionsRequest) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
 }
 
 type NewPartitions struct {
@@ -4647,12 +4663,13 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	" \x03(\x05R\x0eaddingReplicas\x12+\n" +
 	"\x11removing_replicas\x18\v \x03(\x05R\x10removingReplicas\x12)\n" +
 	"\x10offline_replicas\x18\f \x03(\x05R\x0fofflineReplicas\x12\x19\n" +
-	"\blog_dirs\x18\t \x03(\tR\alogDirs\"\x88\x01\n" +
+	"\blog_dirs\x18\t \x03(\tR\alogDirs\"\xa6\x01\n" +
 	"\x13CreateTopicsRequest\x12-\n" +
 	"\x06topics\x18\x01 \x03(\v2\x15.penstock.v1.NewTopicR\x06topics\x12\x1d\n" +
 	"\n" +
 	"timeout_ms\x18\x02 \x01(\x05R\ttimeoutMs\x12#\n" +
-	"\rvalidate_only\x18\x03 \x01(\bR\fvalidateOnly\"\xa3\x02\n" +
+	"\rvalidate_only\x18\x03 \x01(\bR\fvalidateOnly\x12\x1c\n" +
+	"\tprincipal\x18\x04 \x01(\tR\tprincipal\"\xa3\x02\n" +
 	"\bNewTopic\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
 	"\n" +
@@ -4679,12 +4696,13 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
 	"partitions\x18\x04 \x01(\x05R\n" +
 	"partitions\x12-\n" +
-	"\x12replication_factor\x18\x05 \x01(\x05R\x11replicationFactor\"\x91\x01\n" +
+	"\x12replication_factor\x18\x05 \x01(\x05R\x11replicationFactor\"\xaf\x01\n" +
 	"\x17CreatePartitionsRequest\x122\n" +
 	"\x06topics\x18\x01 \x03(\v2\x1a.penstock.v1.NewPartitionsR\x06topics\x12\x1d\n" +
 	"\n" +
 	"timeout_ms\x18\x02 \x01(\x05R\ttimeoutMs\x12#\n" +
-	"\rvalidate_only\x18\x03 \x01(\bR\fvalidateOnly\"\x94\x01\n" +
+	"\rvalidate_only\x18\x03 \x01(\bR\fvalidateOnly\x12\x1c\n" +
+	"\tprincipal\x18\x04 \x01(\tR\tprincipal\"\x94\x01\n" +
 	"\rNewPartitions\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x05R\x05total\x12>\n" +

@@ -72,6 +72,13 @@ class ClusterDefaults:
             1_000 * seconds if isinstance(seconds, int) else config.replica_balance_check_interval_ms,
         )
 
+    @property
+    def partitions_percent(self) -> int:
+        """The share of one principal of the partitions that the topics of others leave."""
+        self._renew()
+        percent = self._values.get("max.partitions.per.principal.percent")
+        return percent if isinstance(percent, int) else self._config.max_partitions_per_principal_percent
+
     def _renew(self) -> None:
         texts = self._state.broker_config(ALL_BROKERS)
         if texts is not self._texts:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from metadata.controller.context import DecisionContext
+from metadata.controller.topics.owners import NOBODY, partitions_share
 from metadata.records import PartitionRecord
 from metadata.registrations import BrokerRegistration
 from penstock.errors import (
@@ -44,6 +45,20 @@ def check_partition_count(context: DecisionContext, name: str, partitions: int, 
         raise InvalidPartitionsError(
             f"topic {name} cannot have {partitions} partitions: the cluster would have {total}, at most"
             f" {config.max_partitions} are allowed"
+        )
+
+
+def check_share(context: DecisionContext, name: str, owner: str, owned: int, total: int) -> None:
+    """PolicyViolationError if the owner's topics may not have `owned` partitions in a cluster that then has `total`."""
+    if owner == NOBODY:
+        return
+    share = partitions_share(context.config.max_partitions, total - owned, context.cluster.partitions_percent)
+    if owned > share:
+        raise PolicyViolationError(
+            f"the topics of {owner} would have {owned} partitions with those of topic {name}; its share is {share}:"
+            f" {context.cluster.partitions_percent} % of those that the topics of others leave of the cluster's"
+            f" {context.config.max_partitions}. Delete topics of {owner}, or let an administrator make the topic, or"
+            " raise max.partitions.per.principal.percent"
         )
 
 

@@ -4,12 +4,16 @@ Partitions are only ever added, behind those that are there: the record of an ex
 ones have as many replicas as the topic, and are placed by placement.py or by the operator. A request that finds the
 topic as it asks for it is refused; the result then says how many partitions there are, so that a request that was
 repeated because its answer was lost can be told from one that never fitted.
+
+New partitions count to the topic's owner, whoever asks for them. The share limits them unless the one that asks has no
+share itself, as a super user has none. A topic without an owner becomes the property of the principal that asks: else
+it could add partitions to such topics until the cluster has none left.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from metadata.controller.context import NAME_SHOWN, DecisionContext
 from metadata.controller.result import ControllerResult
@@ -19,11 +23,13 @@ from metadata.controller.topics.assignments import (
     check_partition_count,
     check_record_count,
     check_replicas,
+    check_share,
     partition_record,
 )
+from metadata.controller.topics.owners import NOBODY, owner_record
 from metadata.controller.topics.placement import place_more_replicas
 from metadata.internal_topics import check_partitions_change
-from metadata.records import PartitionRecord
+from metadata.records import PartitionRecord, Record
 from penstock.errors import (
     ApiError,
     InvalidPartitionsError,
@@ -34,14 +40,23 @@ from penstock.errors import (
 from penstock.messages.topics import CreatePartitionsRequest, CreatePartitionsResponse, NewPartitions, TopicResult
 
 
+@dataclass(slots=True)
+class _Added:
+    """The records and the partitions of the topics before in the request."""
+
+    records: list[Record] = field(default_factory=list)
+    partitions: int = 0
+    by_owner: Counter[str] = field(default_factory=Counter)
+    """With the partitions that a topic had when it got its owner."""
+
+
 def create_partitions(
     context: DecisionContext, request: CreatePartitionsRequest
 ) -> ControllerResult[CreatePartitionsResponse]:
     """Results stand in the order of the request; with `validate_only` they are the same, but nothing is made."""
     context.check_item_count(len(request.topics), "topics")
     times = Counter(asked.name for asked in request.topics)
-    records: list[PartitionRecord] = []
-    results = []
+    added, results = _Added(), []
     for asked in request.topics:
         result = TopicResult(asked.name)
         try:
@@ -52,12 +67,12 @@ def create_partitions(
             check_partitions_change(asked.name)
             topic = _existing(context, asked)
             result = _present(topic, asked)
-            made = _new_partitions(context, topic, asked, len(records))
-            records += made
+            made = _new_partitions(context, topic, asked, request.principal, added)
             results.append(TopicResult(topic.name, topic.topic_id, None, asked.total, len(made[0].replicas)))
         except ApiError as error:
             results.append(replace(result, error=error))
-    return ControllerResult(() if request.validate_only else tuple(records), CreatePartitionsResponse(tuple(results)))
+    records = () if request.validate_only else tuple(added.records)
+    return ControllerResult(records, CreatePartitionsResponse(tuple(results)))
 
 
 def _existing(context: DecisionContext, asked: NewPartitions) -> TopicState:
@@ -83,9 +98,9 @@ def _present(topic: TopicState, asked: NewPartitions) -> TopicResult:
 
 
 def _new_partitions(
-    context: DecisionContext, topic: TopicState, asked: NewPartitions, added_before: int
+    context: DecisionContext, topic: TopicState, asked: NewPartitions, principal: str, before: _Added
 ) -> list[PartitionRecord]:
-    """The records of the topic's new partitions; `added_before` are those of the topics before in the request."""
+    """The topic's new partitions; their records are added to those of `before`."""
     name, present = topic.name, len(topic.partitions)
     if asked.total <= present:
         has = f"topic {name} has {present} partition{'' if present == 1 else 's'} already"
@@ -95,10 +110,22 @@ def _new_partitions(
             else f"{has}, which is more than the {asked.total} asked for; partitions cannot be removed"
         )
     added = asked.total - present
-    check_partition_count(context, name, asked.total, added_before + added)
-    check_record_count(context, name, added_before + added)
+    check_partition_count(context, name, asked.total, before.partitions + added)
+    owner = context.state.owners.of(topic.topic_id)
+    is_taken = owner == NOBODY and principal != NOBODY
+    owner, counted = (principal, asked.total) if is_taken else (owner, added)
+    if principal != NOBODY:
+        owned = context.state.owners.partitions_of(owner) + before.by_owner[owner] + counted
+        check_share(context, name, owner, owned, context.state.partition_count + before.partitions + added)
+    check_record_count(context, name, len(before.records) + is_taken + added)
     replicas = _assigned(context, topic, asked) if asked.assignment else _placed(context, topic, added)
-    return [partition_record(context, topic.topic_id, present + at, assigned) for at, assigned in enumerate(replicas)]
+    if is_taken:
+        before.records.append(owner_record(topic.topic_id, owner))
+    made = [partition_record(context, topic.topic_id, present + at, assigned) for at, assigned in enumerate(replicas)]
+    before.records += made
+    before.partitions += added
+    before.by_owner[owner] += counted
+    return made
 
 
 def _factor(topic: TopicState) -> int:

@@ -13,14 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from metadata.controller.context import DecisionContext, check_min_insync_replicas
-from metadata.controller.result import ControllerResult
+from metadata.controller.result import ControllerResult, TickResponse
 from metadata.controller.topics.assignments import (
     brokers_for,
     check_partition_count,
     check_record_count,
     check_replicas,
+    check_share,
     partition_record,
 )
+from metadata.controller.topics.owners import NOBODY, owner_record
 from metadata.controller.topics.placement import place_replicas
 from metadata.internal_topics import check_creation
 from metadata.records import TOPIC_RESOURCE, ConfigRecord, Record, RemoveTopicRecord, TopicRecord
@@ -47,8 +49,10 @@ from penstock.topic_names import collision_key, validate_topic_name
 
 @dataclass(slots=True)
 class NewRecords:
-    """The records of new topics, and the names and partitions that earlier topics of the same request have taken."""
+    """The records of new topics, and the names and partitions that earlier topics of the same request have taken. All
+    are the same owner's."""
 
+    owner: str = NOBODY
     records: list[Record] = field(default_factory=list)
     partition_count: int = 0
     names_by_collision_key: dict[str, str] = field(default_factory=dict)
@@ -58,7 +62,7 @@ def create_topics(context: DecisionContext, request: CreateTopicsRequest) -> Con
     """Results stand in the order of the request; with `validate_only` they are the same, but nothing is made."""
     context.check_item_count(len(request.topics), "topics")
     times = Counter(topic.name for topic in request.topics)
-    batch, results = NewRecords(), []
+    batch, results = NewRecords(request.principal), []
     for topic in request.topics:
         try:
             if times[topic.name] > 1:
@@ -91,8 +95,17 @@ def delete_topics(context: DecisionContext, request: DeleteTopicsRequest) -> Con
             results.append(TopicResult("", topic_id, error))
         else:
             records.append(RemoveTopicRecord(topic_id))
+            if context.state.owners.of(topic_id) != NOBODY:
+                records.append(owner_record(topic_id, None))
             results.append(TopicResult(topic.name, topic_id, None, len(topic.partitions), topic.replication_factor))
     return ControllerResult(tuple(records), DeleteTopicsResponse(tuple(results)))
+
+
+def settle_owners(context: DecisionContext) -> ControllerResult[TickResponse]:
+    """Forgets the owners of topics that a controller of an older release has deleted. It runs once, before the
+    controller's first tick; what is above one batch stays until the next controller begins."""
+    strays = context.state.owners.strays(context.state.topics)[: context.config.max_records_per_decision]
+    return ControllerResult(tuple(owner_record(topic_id, None) for topic_id in strays), TickResponse())
 
 
 def _create_topic(context: DecisionContext, topic: NewTopic, batch: NewRecords, validate_only: bool) -> TopicResult:
@@ -106,9 +119,11 @@ def add_topic(context: DecisionContext, topic: NewTopic, batch: NewRecords, vali
     replication_factor = max(map(len, replicas))
     config = validate_topic_config(topic.config)
     check_min_insync_replicas(topic.name, config, replication_factor)
-    check_record_count(context, topic.name, len(batch.records) + 1 + len(config) + len(replicas))
+    own = [] if batch.owner == NOBODY else [batch.owner]
+    check_record_count(context, topic.name, len(batch.records) + 1 + len(own) + len(config) + len(replicas))
     topic_id = "" if validate_only else context.new_topic_id()
     batch.records.append(TopicRecord(topic.name, topic_id))
+    batch.records += (owner_record(topic_id, owner) for owner in own)
     for key in sorted(topic.config):
         batch.records.append(ConfigRecord(TOPIC_RESOURCE, topic.name, key, topic.config[key].strip()))
     for partition, assigned in enumerate(replicas):
@@ -128,11 +143,19 @@ def _check_name(context: DecisionContext, name: str, batch: NewRecords) -> None:
         raise InvalidTopicError(f"topic name {name} collides with topic {other}: '.' and '_' count as the same")
 
 
+def _check_count(context: DecisionContext, name: str, partitions: int, batch: NewRecords) -> None:
+    """The limits of the topic, of the cluster, and of the owner."""
+    added = batch.partition_count + partitions
+    check_partition_count(context, name, partitions, added)
+    owned = context.state.owners.partitions_of(batch.owner) + added
+    check_share(context, name, batch.owner, owned, context.state.partition_count + added)
+
+
 def _placed(context: DecisionContext, topic: NewTopic, batch: NewRecords) -> list[tuple[int, ...]]:
     """Replicas by placement, after the two numbers were checked."""
     config = context.config
     partitions = config.num_partitions if topic.partitions == USE_DEFAULT else topic.partitions
-    check_partition_count(context, topic.name, partitions, batch.partition_count + partitions)
+    _check_count(context, topic.name, partitions, batch)
     is_default = topic.replication_factor == USE_DEFAULT
     factor = config.default_replication_factor if is_default else topic.replication_factor
     whose = " (default.replication.factor, as the request names none)" if is_default else ""
@@ -147,7 +170,7 @@ def _assigned_by_hand(context: DecisionContext, topic: NewTopic, batch: NewRecor
         raise InvalidReplicaAssignmentError(
             f"the assignment of topic {topic.name} must name the partitions from 0 on, each once"
         )
-    check_partition_count(context, topic.name, len(assignment), batch.partition_count + len(assignment))
+    _check_count(context, topic.name, len(assignment), batch)
     replicas = [assigned.replicas for assigned in assignment]
     _check_agrees(topic, replicas)
     for partition, assigned in enumerate(replicas):

@@ -24,16 +24,18 @@ from broker.config.dynamic_keys import BROKER_CONFIGS
 from metadata.controller.config import ControllerConfig
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, image_records
+from metadata.records import OWNER_KEY, TOPIC_OWNER_RESOURCE
 from metadata.registrations import PartitionKey, PartitionRegistration
 from metadata.topic_config import effective_value
 from penstock.errors import ApiError
 from penstock.messages.nodes.brokers import HostedReplicas
 from penstock.messages.nodes.partitions import AlterPartitionData, IsrMember
-from penstock.messages.topics import NewPartitions, ReplicaAssignment
+from penstock.messages.topics import NewPartitions, NewTopic, ReplicaAssignment
 from tests.unit.metadata.harness import CLUSTER_ID, EPOCH, SESSION_TIMEOUT_MS, Cluster
 
 BROKERS = range(1, 6)
 NAMES = ("a", "b", "c.d", "c_d")
+PRINCIPALS = ("", "User:anna", "User:bob")
 STEPS = 120
 UNCLEAN_SEED = 70
 """A walk with an unclean election, which few have."""
@@ -53,6 +55,8 @@ class Walk:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
+        self.principals = random.Random(f"principals {seed}")
+        """Draws who asks, apart from all else."""
         self.cluster = Cluster(config=CONFIG, seed=seed)
         self.outcomes: Counter[str] = Counter()
         self.disks = {(broker_id, disk): 0 for broker_id in BROKERS for disk in DISKS}
@@ -236,7 +240,8 @@ class Walk:
     def create(self) -> None:
         config = self.rng.choice([{}, {"unclean.leader.election.enable": "true"}, {"min.insync.replicas": "2"}])
         known = self.partitions()
-        self.cluster.create(self.rng.choice(NAMES), self.rng.randint(0, 4), self.rng.randint(0, 4), config)
+        topic = NewTopic(self.rng.choice(NAMES), self.rng.randint(0, 4), self.rng.randint(0, 4), config)
+        self.cluster.create_all(topic, principal=self.principals.choice(PRINCIPALS))
         self.note_new(known)
 
     def grow(self) -> None:
@@ -246,7 +251,8 @@ class Walk:
         present, factor = (len(topic.partitions), topic.replication_factor) if topic is not None else (0, 1)
         by_hand = tuple(ReplicaAssignment(present + at, tuple(self.rng.sample(BROKERS, factor))) for at in range(added))
         assignment = by_hand if self.rng.random() < 0.3 else ()
-        (result,) = self.cluster.add_partitions(NewPartitions(name, present + added, assignment))
+        principal = self.principals.choice(PRINCIPALS)
+        (result,) = self.cluster.add_partitions(NewPartitions(name, present + added, assignment), principal=principal)
         self.outcomes["grown" if result.error is None else type(result.error).__name__] += 1
         self.note_new(known)
         if topic is not None:
@@ -326,6 +332,7 @@ class Walk:
         assert statistics.led_elsewhere == sum(p.leader_id != p.replicas[0] for p in partitions)
         replicas = Counter(replica for p in partitions for replica in p.target_replicas)
         counts = [replicas[broker_id] for broker_id, broker in cluster.image.brokers.items() if broker.is_active]
+        self.check_owners()
         assert statistics.replica_spread == (max(counts) - min(counts) if counts else 0)
         for partition in partitions:
             self.was_ever_unclean(partition)
@@ -333,6 +340,16 @@ class Walk:
             assert partition.has_leader or not self.somebody_may_lead(partition), f"nobody leads {partition}"
             is_empty = (partition.leader_id, partition.key) in self.emptied
             assert not is_empty or self.was_ever_unclean(partition), f"an emptied replica leads {partition}"
+
+    def check_owners(self) -> None:
+        """Partitions are counted to the owners that the image has."""
+        image, owned = self.cluster.image, Counter[str]()
+        for resource, config in image.configs.items():
+            if resource.resource_type == TOPIC_OWNER_RESOURCE:
+                owned[config[OWNER_KEY]] += len(image.topics_by_id[resource.resource_name].partitions)
+        found = self.cluster.controller._state.owners
+        assert {one: found.partitions_of(one) for one in PRINCIPALS[1:]} == {one: owned[one] for one in PRINCIPALS[1:]}
+        self.outcomes["owned"] += owned.total() > 0
 
     def check_directories(self, partition: PartitionRegistration) -> None:
         for broker_id in partition.replicas:
@@ -398,6 +415,7 @@ def test_walks_reach_what_they_are_meant_to_reach() -> None:
         "create",
         "delete",
         "all configured",
+        "owned",
         "allocate",
         "fail_over",
         "one configured",

@@ -181,12 +181,16 @@ class Cluster:
     ) -> TopicResult:
         return self.create_all(NewTopic(name, partitions, replication_factor, config or {}))[0]
 
-    def create_all(self, *topics: NewTopic, validate_only: bool = False) -> tuple[TopicResult, ...]:
-        request = CreateTopicsRequest(topics, validate_only)
+    def create_all(
+        self, *topics: NewTopic, validate_only: bool = False, principal: str = ""
+    ) -> tuple[TopicResult, ...]:
+        request = CreateTopicsRequest(topics, validate_only, principal=principal)
         return self.commit(self.controller.create_topics(request, self.now_ms)).topics
 
-    def add_partitions(self, *topics: NewPartitions, validate_only: bool = False) -> tuple[TopicResult, ...]:
-        request = CreatePartitionsRequest(topics, validate_only)
+    def add_partitions(
+        self, *topics: NewPartitions, validate_only: bool = False, principal: str = ""
+    ) -> tuple[TopicResult, ...]:
+        request = CreatePartitionsRequest(topics, validate_only, principal=principal)
         return self.commit(self.controller.create_partitions(request, self.now_ms)).topics
 
     def delete(self, *names: str) -> tuple[TopicResult, ...]:

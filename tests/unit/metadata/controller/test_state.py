@@ -7,6 +7,7 @@ from typing import Any
 from metadata.controller.state import ControllerState
 from metadata.image import EMPTY_IMAGE, image_records
 from metadata.replay import replay
+from penstock.messages.topics import NewTopic
 from tests.unit.metadata.harness import Cluster
 
 
@@ -24,6 +25,7 @@ def test_tables_taken_from_an_image_are_those_of_its_records() -> None:
     cluster = Cluster(brokers=4)
     for name in ("a.b", "c"):
         cluster.create(name, partitions=5, replication_factor=3)
+    cluster.create_all(NewTopic("d", 3, 1), principal="User:anna")
     cluster.configure("c", {"retention.ms": "7000", "min.insync.replicas": "2"})
     cluster.allocate(1)
     cluster.heartbeat(2, fence=True)
@@ -33,4 +35,5 @@ def test_tables_taken_from_an_image_are_those_of_its_records() -> None:
         replay(by_records, record)
     taken = ControllerState(image)
     assert contents(taken) == contents(by_records)
-    assert taken.partition_count == 10 and taken.to_image(1).digest() == image.digest()
+    assert taken.owners.partitions_of("User:anna") == 3
+    assert taken.partition_count == 13 and taken.to_image(1).digest() == image.digest()
