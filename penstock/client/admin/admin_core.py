@@ -62,7 +62,7 @@ class AdminCore:
         return self._clock.wall_ms()
 
     def random_bytes(self, count: int) -> bytes:
-        """For salts: never the same twice, and no secret."""
+        """Random bytes for salts: never the same twice, and no secret."""
         return self._random.randbytes(count)
 
     def left_ms(self, deadline_ms: int) -> int:

@@ -211,9 +211,11 @@ class AsyncAdmin:
         subtract: Mapping[str, Any] | None = None,
         validate_only: bool = False,
     ) -> None:
-        """As `alter_topic_config`, for a broker that runs, or with None for all brokers; the broker's own value wins.
+        """Changes the configuration of a running broker, or with None of all brokers, as `alter_topic_config` does; the
+        broker's own value wins.
 
-        docs/configuration.md says which keys can change so."""
+        docs/configuration.md says which keys can change at run time.
+        """
         resource = configs.broker_resource(node_id)
         wanted = configs.checked_changes('{"log.retention.ms": 86400000}', changes, append, subtract)
         await configs.alter(self._cluster, resource, wanted, await self._begin(), validate_only=validate_only)

@@ -18,7 +18,7 @@ from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionIn
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, Endpoint, LeaderHint, MetadataOffset, TopicPartition
 
 METADATA_OLD_MS = 10_000
-"""A broker that has not heard from a working quorum for so long is cut off, or the quorum is down."""
+"""A broker that has not heard from a working quorum for this time is cut off, or the quorum is down."""
 
 
 class Leader(NamedTuple):
@@ -85,7 +85,7 @@ class MetadataCache:
         return bool(self.why_stale(snapshot))
 
     def why_stale(self, snapshot: MetadataResponse) -> str:
-        """The proof that a snapshot is older than what was seen before; "" if there is none."""
+        """The proof that a snapshot is older than one that was seen before; "" without such a proof."""
         if snapshot.cluster_id == self.cluster_id and snapshot.metadata_offset < self.metadata_offset:
             return f"metadata up to offset {snapshot.metadata_offset}, and {self.metadata_offset} was seen before"
         for topic in snapshot.topics if self._epochs_seen else ():

@@ -61,7 +61,7 @@ class NodeChoice:
             self._answered = None
 
     def _pass_over(self, endpoint: Endpoint, live: Iterable[Endpoint]) -> None:
-        """Passes over an address, and forgets those that are none of the cluster any more."""
+        """Passes over an address, and forgets the addresses that no longer belong to the cluster."""
         self._turn += 1
         known = {endpoint, *self._bootstrap, *live}
         self._passed = {at: turn for at, turn in self._passed.items() if at in known}

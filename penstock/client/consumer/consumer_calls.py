@@ -122,11 +122,11 @@ class ConsumerCalls:
         self._fetcher.touch()
 
     async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """To the log start of each partition given, or of all assigned."""
+        """Moves each partition given, or each assigned one, to its log start."""
         self._seek_to(partitions, EARLIEST_TIMESTAMP)
 
     async def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """To behind the last readable record of each partition given, or of all assigned; waits as `assign` does."""
+        """Moves each partition given, or each assigned one, behind its last readable record. Waits as `assign` does."""
         self._seek_to(partitions, LATEST_TIMESTAMP)
         await self._fetcher.wait_placed()
 
@@ -258,12 +258,14 @@ class ConsumerCalls:
         return group_positions(group, self._to_commit(group, positions), self._core)
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset | None]:
-        """The offset that the group has committed of each partition, whichever member did; None where there is none."""
+        """The offset that the group has committed for each partition, by any member; None where it has committed
+        nothing."""
         return await self._group("committed").preparation.committed(checked_partitions(partitions))
 
     async def seek_to_committed(self, *partitions: TopicPartition) -> None:
-        """To where the group has committed in each partition given, or in all assigned: what was read since is read
-        again, as it must be after an aborted transaction. Without a commit, `auto_offset_reset` says where."""
+        """Moves each partition given, or each assigned one, to the group's committed offset. The records read since
+        then are read again, as they must be after an aborted transaction. Without a commit `auto_offset_reset` gives
+        the position."""
         group = self._group("seek_to_committed")
         wanted = [self._assigned(tp).topic_partition for tp in partitions or tuple(self._positions.states)]
         self._positions.seek_to_committed(await group.preparation.committed(wanted))

@@ -89,7 +89,7 @@ class Reader:
     # -- within a turn -------------------------------------------------------------------------------------------------
 
     def next_piece(self) -> Deliver | None:
-        """The next piece that still counts; None when there is none now."""
+        """The next piece that still counts; None if no such piece is ready."""
         while (found := self._draw()) is not None:
             if isinstance(found, FetchRefusal):
                 self._refusals.append(found)

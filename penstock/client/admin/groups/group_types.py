@@ -44,7 +44,8 @@ class MemberDescription:
     """The partitions that it is to have once others have given them up; as `assignment` in a stable group."""
     member_type: GroupType
     silent_ms: int | None = None
-    """Since its coordinator last heard of it; None where that is not known, or while the member waits there."""
+    """The time since its coordinator last heard of it; None where that is not known, or while the member waits
+    there."""
 
     def __str__(self) -> str:
         instance = f", instance {self.group_instance_id!r}" if self.group_instance_id else ""

@@ -114,9 +114,9 @@ class Positions:
             state.own_commit = CommittedOffset(part.offset, part.leader_epoch)
 
     def seek_to_committed(self, committed: Mapping[TopicPartition, CommittedOffset | None]) -> None:
-        """To what a group has committed, of the topic that is read; without it, where a new partition begins. Never
-        behind what this program has committed itself: a coordinator that tells of less has been deposed, and what was
-        read before would be processed, and committed, a second time."""
+        """Moves partitions to the group's committed offsets, each for the topic that is read. A partition without a
+        commit begins as a new one does. None goes back behind this program's own commit: a coordinator that returns a
+        lower offset has been deposed, and the records in between would be processed and committed a second time."""
         for tp, told in committed.items():
             if (state := self.states.get(tp)) is None:
                 continue  # given up meanwhile

@@ -33,8 +33,8 @@ from penstock.messages.groups.offsets import OffsetCommitPartition
 from penstock.types import CommittedOffset, TopicPartition
 
 LEAVE_MS = 3_000
-"""A consumer that ends waits so long for its coordinator; one that is not told takes the member out after its session
-time-out."""
+"""A consumer that ends waits this long for its coordinator. Without a goodbye the coordinator removes the member after
+its session time-out."""
 
 _log = logging.getLogger(__name__)
 
