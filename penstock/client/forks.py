@@ -52,7 +52,8 @@ _kept_for_ever: list[object] = []
 
 
 def belongs_here(client: object) -> None:
-    """At the end of a client's constructor: in a child, what it holds now is taken from it. It cannot be pickled."""
+    """Registers a client at the end of its constructor: a child process takes from it the attributes that it has now.
+    It cannot be pickled."""
     _clients[client] = tuple(vars(client))
     copyreg.pickle(type(client), _refuse_pickle)
 
@@ -111,7 +112,7 @@ class _Inherited:
 
     __slots__ = ("_text",)
     alive = False
-    """To a generator of the parent's that is closed here, its background has ended."""
+    """False: a generator inherited from the parent, when closed here, finds that its background has ended."""
 
     def __init__(self, text: str) -> None:
         self._text = text

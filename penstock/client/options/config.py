@@ -22,7 +22,7 @@ from penstock.errors import ConfigError
 _log = logging.getLogger(__name__)
 
 IDEMPOTENT_IN_FLIGHT_MAX = 5
-"""A broker knows so many batches of a producer again."""
+"""How many batches of one producer a broker remembers, to recognize duplicates."""
 
 GROUP_ID_CHARACTERS_MAX = 255
 """Brokers take no longer id of a group."""

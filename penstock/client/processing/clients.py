@@ -41,7 +41,7 @@ _MARKS: Final[WeakKeyDictionary[Any, _Mark]] = WeakKeyDictionary()
 
 
 class Clients:
-    """See the module. `awaits`: they are async ones."""
+    """The consumer and the producer of one processor. `awaits`: they are async clients."""
 
     def __init__(self, consumer: Any, producer: Any, *, awaits: bool) -> None:
         self._consumer, self._producer, self.awaits = consumer, producer, awaits
@@ -53,8 +53,8 @@ class Clients:
 
     @property
     def batch_ms_max(self) -> int:
-        """A batch that is under way for so long is committed: half of what the transaction has, and of what may pass
-        between two polls."""
+        """The age at which a batch is committed: half of the transaction's time-out, or half of the time that may pass
+        between two polls if that is less."""
         consumer, producer = self._consumer._core.config, self._producer._core.config
         return min(int(consumer.max_poll_interval_ms), int(producer.transaction_timeout_ms)) // 2
 
@@ -93,8 +93,8 @@ class Clients:
                 await self._result(self._consumer.seek(partition, offset))
 
     async def go_to_committed(self) -> None:
-        """Each partition of which polls have given anything goes back to what the group has committed. One that the
-        user has sought since stays there."""
+        """Moves each partition that polls have read back to the group's committed offset. A partition that the user has
+        sought since then stays where it is."""
         if polled := polled_partitions(self._consumer):
             await self._result(self._consumer.seek_to_committed(*polled))
 

@@ -16,7 +16,7 @@ from penstock.errors import PenstockError
 from penstock.types import TopicPartition
 
 WIDE_RECORDS: Final = 1_000
-"""From so many on a transaction is as large as ever."""
+"""A limit that has doubled to this many records is lifted."""
 
 
 class OutputRefused(Exception):

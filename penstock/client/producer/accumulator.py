@@ -57,7 +57,7 @@ class Accumulator:
     def try_append(
         self, queue: PartitionQueue, record: PendingRecord, now_ms: int, wall_ms: int
     ) -> RecordFuture | NotAppended:
-        """Appends to the open batch, opens one where there is none, closes it when it is full."""
+        """Appends to the open batch, opens one if none is open, and closes it when it is full."""
         while True:
             try:
                 batch = queue.slot.pop()
@@ -99,7 +99,7 @@ class Accumulator:
         return queue
 
     def put_back(self, slot: deque[ProducerBatch]) -> None:
-        """For a caller whose `slot.pop()` was interrupted by Ctrl-C: its batch is in nobody's hand.
+        """Puts back the batch of a caller whose `slot.pop()` was interrupted by Ctrl-C: it is in nobody's hand.
 
         CPython handles a signal behind a call, and a pop that fails raises IndexError, so this pop has succeeded.
         """
@@ -108,7 +108,7 @@ class Accumulator:
                 slot.append(queue.open)
 
     def _mend(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """For a caller that was interrupted, by Ctrl-C above all, with the batch in hand."""
+        """Mends the batch of a caller that was interrupted with it in hand, by Ctrl-C above all."""
         if queue.open is batch:
             batch.mend()
         elif batch.encoded is None and not batch.done:  # closed already: nobody else would encode it
@@ -169,8 +169,9 @@ class Accumulator:
             queue.ready += (batch,)  # no call, so no signal behind it that could leave it where nobody looks
 
     def _check_open(self) -> None:
-        """For a caller that was taken before the close, and has waited since: for memory, or for a topic. With the
-        lock: what passes here before a transaction is being ended is open once `barrier` returns."""
+        """Checks again for a caller that was let in before the close, and has waited since for memory or a topic.
+        Called with the lock: a record that passes this check before its transaction is ended is in an open batch once
+        `barrier` returns."""
         if self._closed:
             raise ClientClosedError("this producer was closed before it took the record; make a new one")
         if self._transaction is not None:

@@ -149,7 +149,7 @@ class ProducerBatch:
         return self.next_future()
 
     def mend(self) -> None:
-        """After an interruption within an append: no column is longer than the values, and the next future is that of
+        """Mends the columns after an interrupted append: none is longer than the values, and the next future belongs to
         the next value."""
         total = len(self.values)
         for column in (self.keys, self.headers, self.timestamps_ms):
@@ -179,7 +179,7 @@ class ProducerBatch:
         del self.append, self.next_future
 
     def set_encoded(self, encoded: bytes, record_count: int) -> None:
-        """For a batch that was built in bulk: it was never open."""
+        """Sets the bytes of a batch that was built in bulk, and never open."""
         self.encoded, self.record_count = encoded, record_count
         self._release_columns()
 
@@ -243,7 +243,7 @@ class ProducerBatch:
         return half.error_of(place)
 
     def _place(self, index: int) -> tuple[ProducerBatch, int]:
-        """In which half a record is that was not refused, and where."""
+        """The half that a record is in, and its index there. The record was not refused."""
         index -= bisect_left(tuple(self.refused), index)
         first = self.halves[0]
         return (first, index) if index < first.record_count else (self.halves[1], index - first.record_count)

@@ -47,7 +47,7 @@ class PartitionQueues:
         self.keyed: dict[str, tuple[deque[ProducerBatch], ...]] = {}
         """Topic to its partitions' slots, for records with a key; read by send too. Empty with a user's partitioner."""
         self.active: dict[PartitionQueue, None] = {}
-        """Whoever opens a batch puts its queue here, with the lock."""
+        """The queues that have a batch. A thread that opens a batch adds its queue here, with the lock."""
         self._sticky_queues: dict[str, PartitionQueue] = {}
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._used_epochs: dict[int, int] = {}  # by producer id, the highest of a partition that was forgotten

@@ -35,10 +35,10 @@ from penstock.errors import (
 from penstock.types import PRODUCER_EPOCH_MAX, ProducerIdAndEpoch
 
 IN_FLIGHT_MAX = 5
-"""A broker knows so many of a producer's batches again; more may not be unresolved."""
+"""How many batches of one producer a broker remembers, to recognize duplicates; no more may be unresolved."""
 EPOCH_MAX = PRODUCER_EPOCH_MAX
 SEQUENCES = 2**31
-"""After sequence 2^31 - 1 comes 0."""
+"""The count of sequence numbers: 2^31 - 1 is followed by 0."""
 
 SequenceError = OutOfOrderSequenceError | UnknownProducerIdError | InvalidProducerEpochError
 """Nothing was written, and what follows depends on the batch's place."""
@@ -250,7 +250,7 @@ class PartitionSequences:
         return shrunk
 
     def is_before(self, one: SequencePlace, other: SequencePlace) -> bool:
-        """In the order of the partition; both are unresolved."""
+        """True if `one` is before `other` in the order of the partition. Both must be unresolved."""
         return self._window.index(one) < self._window.index(other)
 
     def __repr__(self) -> str:

@@ -17,12 +17,12 @@ from penstock.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 STALL_MS, AGAIN_MS = 5_000, 30_000
-"""So long without an ack of any batch, and the log says what they wait for; then again each `AGAIN_MS`."""
+"""The log says why batches wait after STALL_MS without an ack of any batch, then again every AGAIN_MS."""
 
 
 @contextmanager
 def stalls_not_logged() -> Iterator[None]:
-    """For a program that says by itself what its producers wait for."""
+    """Keeps these lines out of the log, for a program that reports by itself why its producers wait."""
     _log.disabled = True
     try:
         yield

@@ -34,7 +34,7 @@ from penstock.wire.message_codec import request_codec, response_codec
 _log = logging.getLogger(__name__)
 
 DIALOGUES_MAX: Final = 3
-"""A connection that breaks between two steps takes the dialogue along: another one is begun so often."""
+"""How many dialogues are begun: a connection that breaks between two steps takes its dialogue along."""
 STEPS_MAX: Final = 5
 """SCRAM takes two."""
 RENEWED_AT: Final = 0.85
@@ -71,8 +71,8 @@ class SaslSession:
         return self._session
 
     async def get(self) -> ClientSession:
-        """The session; the user logs in if there is none. Callers at the same time share the dialogue, and its error:
-        an AuthenticationFailedError that names the user, or that of the call."""
+        """The session; without one the user logs in. Callers at the same time share the dialogue, and its error: an
+        AuthenticationFailedError that names the user, or the error of the call."""
         if self._is_closed:
             raise call_cancelled(self._endpoint)
         if (session := self.now) is not None:

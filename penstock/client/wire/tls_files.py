@@ -37,7 +37,7 @@ class Tls:
     """How a client's connections are encrypted."""
 
     context: ssl.SSLContext = field(repr=False)
-    """For the transport in Python."""
+    """The context of the transport in Python."""
     server_name: str | None
     """The name that certificates must have; None: the host of the address."""
     ca: bytes | None

@@ -75,7 +75,7 @@ def token_login(token: str | None, token_file: FilePath | None, provider: TokenP
 
 
 def token_in(path: FilePath) -> str:
-    """ConfigError if there is none."""
+    """The token in a file; ConfigError if it has none."""
     text = file_bytes("token_file", path).decode("ascii", "replace").strip()
     if not is_token(text):
         raise ConfigError(f"token_file={str(path)!r} must have a token: {FORM}")

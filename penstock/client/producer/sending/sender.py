@@ -190,8 +190,8 @@ class Sender:
         return max(min(silent_at), self._ask_around_at_ms) if silent_at else None
 
     def _check_time_outs(self, now_ms: int) -> None:
-        """An unanswered request breaks its stream: it is not known whether others on it will be answered. One that was
-        answered in part does not: the stream works."""
+        """Breaks the stream of an unanswered request: it is not known whether others on it will be answered. A request
+        that was answered in part does not break its stream, which works."""
         for link in self._links.values():
             for request in link.aside:
                 if request.deadline_ms <= now_ms:

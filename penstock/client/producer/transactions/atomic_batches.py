@@ -1,8 +1,8 @@
 """AtomicBatches: one decision over the writes of many producers, in any number of processes.
 
 An application writes numbered versions. Each of its workers begins a writer, sends with it, and gives the writer's
-`identity` to whoever leads; that one commits the version with the writers that count. Readers of committed
-records get all of their records, or none. To begin or commit a version again that is committed does no harm:
+`identity` to the process that leads. That process commits the version with the writers that count. Readers of committed
+records get all of their records, or none. Beginning or committing a committed version again does no harm:
 
     batches = AtomicBatches("localhost:9192")
     writer = batches.begin("import", 7)          # in a worker; None: version 7 is committed already
@@ -42,7 +42,7 @@ T = TypeVar("T")
 TIMEOUT_MS = 60_000
 """Default of `transaction_timeout_ms`, too."""
 Abort = Callable[[ProducerIdAndEpoch, float | None], Coroutine[Any, Any, None]]
-"""Aborts what the writer with this identity has sent; in so many seconds, or `max_block_ms`."""
+"""Aborts the records of the writer with this identity, within this many seconds; None: `max_block_ms`."""
 NOT_HERE = dict.fromkeys(
     ("send", "send_many", "flush"), "begin a writer, which has it: `writer = batches.begin(application, version)`"
 )
@@ -124,12 +124,12 @@ class AtomicBatches:
         run: str = "",
         timeout: float | None = None,
     ) -> None:
-        """Aborts what the writers with these identities have sent, as each could by itself (`AtomicWriter.abort`): for
-        whoever outlives their processes. The version stays open for its other writers. One that is not open any more,
-        because it is decided or its time was up, is passed over.
+        """Aborts the records of the writers with these identities, as each writer could by itself
+        (`AtomicWriter.abort`). A process that outlives the writers' processes calls it. The version stays open for its
+        other writers. A writer that is no longer open, because it is decided or its time was up, is passed over.
 
-        TimedOutError after `timeout` seconds; None: `max_block_ms`. InvalidRequestError by a coordinator of an earlier
-        version, which aborts whole versions only.
+        TimedOutError after `timeout` seconds; None: `max_block_ms`. InvalidRequestError from a coordinator of an
+        earlier version, which aborts whole versions only.
         """
         self._run(self._core.abort_writers, application, writers, run, timeout)
 

@@ -41,16 +41,16 @@ class Committed(NamedTuple):
     """The answer to a commit."""
 
     was_committed: bool
-    """By an earlier call, which counts, with the writers of that one."""
+    """True if an earlier call has committed the version. That call counts, with the writers that it named."""
     records: int
-    """As the call has told that counts; -1 if it told nothing."""
+    """The number of records given by the call that counts; -1 if it gave none."""
     checksum: int = NO_CHECKSUM
     """The same; 0 if it told nothing."""
 
 
 class AtomicCalls:
-    """See the module. TimedOutError after `max_block_ms`, or an error of the coordinator that passes: it may be done or
-    not; ask again."""
+    """Calls the coordinators of atomic batches. A call may raise TimedOutError after `max_block_ms`, or a retriable
+    error of the coordinator: then it may have been done or not, and the caller asks again."""
 
     def __init__(self, cluster: ClusterClient, config: ProducerConfig) -> None:
         self._cluster, self._config = cluster, config

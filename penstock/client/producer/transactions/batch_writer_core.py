@@ -19,7 +19,7 @@ CLOSED = "this writer is closed: begin another one"
 
 
 class BatchWriterCore:
-    """See the module; `OpenTransaction` of its producer."""
+    """The state of one producer that writes in atomic batches. It is the `OpenTransaction` of its producer."""
 
     def __init__(self) -> None:
         self.identity: ProducerIdAndEpoch | None = None

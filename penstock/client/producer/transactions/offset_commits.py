@@ -38,7 +38,8 @@ from penstock.types import ProducerIdAndEpoch, TopicPartition
 PARTITIONS_PER_CALL_MAX = 1_000
 """Limit for one request; offsets of more partitions are sent in several."""
 UNKNOWN_TOPIC_ATTEMPTS = 4
-"""A coordinator may not have heard yet of a topic that was just created; after so many answers, it was deleted."""
+"""A coordinator may not have heard yet of a topic that was just created. After this many such answers the topic counts
+as deleted."""
 NOT_A_MEMBER: tuple[type[ApiError], ...] = (
     UnknownMemberIdError,
     FencedMemberEpochError,

@@ -55,7 +55,7 @@ class TransactionCalls:
         await self.checked("commit_transaction").commit()
 
     async def abort_transaction(self) -> None:
-        """Aborts the transaction: nobody reads its records as committed. Those that are not acked yet are not sent."""
+        """Aborts the transaction: nobody reads its records as committed. Its unacked records are not sent."""
         await self.checked("abort_transaction").abort()
 
     async def send_offsets(self, consumer: PositionsSource, positions: Offsets | None = None) -> None:

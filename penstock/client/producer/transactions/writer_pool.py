@@ -34,7 +34,7 @@ class PooledProducer:
 
 
 class WriterPool:
-    """See the module."""
+    """Keeps the producers of the writers of one `AtomicBatches`, and gives each to one writer at a time."""
 
     def __init__(self, cluster: ClusterClient, options: Mapping[str, Any], environment: ClientEnvironment) -> None:
         self._make: Callable[[BatchWriterCore], ProducerCore] = lambda writer: ProducerCore(
