@@ -19,6 +19,6 @@ _PAGES: Final = (client_apis, group_apis, transaction_apis, admin_apis, user_api
 APIS: Final[dict[str, Api[Any, Any]]] = {
     row.name: row for page in _PAGES for row in vars(page).values() if isinstance(row, Api)
 }
-"""By name, in the order of the pages."""
+"""The APIs by name, in the order of the pages."""
 BY_REQUEST: Final = {row.request: row for row in APIS.values() if row.kind is not ApiKind.QUORUM}
-"""By the type of the request."""
+"""The APIs by the type of the request."""

@@ -106,6 +106,6 @@ class DeleteRecordsResult:
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecordsResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     partitions: tuple[DeleteRecordsResult, ...] = ()

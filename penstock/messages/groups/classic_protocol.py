@@ -127,6 +127,6 @@ class LeftMember:
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroupResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     members: tuple[LeftMember, ...] = ()

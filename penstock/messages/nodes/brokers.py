@@ -101,7 +101,7 @@ class AssignedReplica:
 
 @dataclass(frozen=True, slots=True)
 class AssignReplicasToDirsResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     replicas: tuple[AssignedReplica, ...] = ()
 
