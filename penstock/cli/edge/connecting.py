@@ -86,7 +86,7 @@ OPTIONS: dict[str, Any] = {
     "password_file": PasswordFile,
     "token_file": TokenFile,
 }
-"""By the names that they have as options of a client."""
+"""The types of the options, by their names as options of a client."""
 VARIABLES = {name: f"PENSTOCK_{name.upper()}" for name in OPTIONS}
 _TOKENS = ("PENSTOCK_TOKEN", "PENSTOCK_TOKEN_FILE")
 _PASSWORDS = ("PENSTOCK_USERNAME", "PENSTOCK_PASSWORD", "PENSTOCK_PASSWORD_FILE")

@@ -62,7 +62,7 @@ def start(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Begin to move replicas. Those that go stay full members until all that come are in sync."""
+    """Begin to move replicas. A replica that goes stays a full member until every replica that comes is in sync."""
     wanted = parse_moves(moves or [])
     if plan is not None:
         for tp, replicas in parse_plan(_text_of(plan), str(plan)).items():

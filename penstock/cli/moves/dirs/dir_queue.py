@@ -46,7 +46,7 @@ class DirQueue:
         self.failed: dict[TopicPartition, str] = {}
         """Why each of these is not where it was to be."""
         self.left_alone: list[str] = []
-        """Replicas that have changed since the plan was made, in words; whoever tells them takes them away."""
+        """Lines about replicas that have changed since the plan was made; the caller that prints them removes them."""
         self.moved = 0
         self.left_under_way = 0
         """Moves that go on after this gave them up."""
