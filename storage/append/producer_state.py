@@ -139,7 +139,7 @@ class KnownProducers:
         return self._producers.items()
 
     def copy(self) -> dict[int, ProducerEntry]:
-        """As of now, in the order of the last appends."""
+        """The producers as of now, in the order of the last appends."""
         return self._producers.copy()
 
     def likely_ms(self, header: BatchHeader, not_after_ms: int) -> int:
@@ -151,7 +151,7 @@ class KnownProducers:
         return likely_ms if 0 <= likely_ms < not_after_ms else NO_TIMESTAMP
 
     def take_read(self, header: BatchHeader, not_after_ms: int) -> bool:
-        """Like `take`, for a batch that was read from a log: it was appended at `not_after_ms` or before."""
+        """Takes a batch that was read from a log, as `take` does: it was appended at `not_after_ms` or before."""
         return self.take(header, not_after_ms, self.likely_ms(header, not_after_ms))
 
     def take(self, header: BatchHeader, now_ms: int, likely_ms: int = NO_TIMESTAMP) -> bool:
@@ -237,11 +237,12 @@ class KnownProducers:
 
     @property
     def longest_silent(self) -> int | None:
-        """The producer that may make room first; None if there is none: one whose transaction is open makes none."""
+        """The producer that may make room first; None if no producer may. A producer with an open transaction may
+        not."""
         return next((producer_id for producer_id, _ in self._idle()), None)
 
     def forget_oldest(self) -> bool:
-        """The `longest_silent`; a failed append brings it back. False if there is none."""
+        """Forgets the `longest_silent`; a failed append brings it back. False if no producer may make room."""
         producer_id = self.longest_silent
         if producer_id is None:
             return False
@@ -250,12 +251,13 @@ class KnownProducers:
 
     @property
     def silent_since_ms(self) -> int | None:
-        """The last append of the `longest_silent`, as far as is known; None if there is none."""
+        """The last append of the `longest_silent`, as far as is known; None without one."""
         return next((producer.silent_since_ms for _, producer in self._idle()), None)
 
     @property
     def surely_silent_since_ms(self) -> int | None:
-        """A time not before that producer's last append, whatever the times of its records; None if there is none."""
+        """A time not before the last append of the `longest_silent`, whatever the times of its records; None without
+        one."""
         return next((producer.last_append_ms for _, producer in self._idle()), None)
 
     def silent_before(self, time_ms: int) -> list[int]:

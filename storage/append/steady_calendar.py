@@ -41,7 +41,7 @@ class SteadyCalendar(Clock):
 
     @property
     def watched_ms(self) -> int:
-        """Since it was made; a suspended machine does not watch."""
+        """The time since it was made. A suspended machine does not watch."""
         return self._clock.now_ms() - self._began_ms
 
     def __repr__(self) -> str:

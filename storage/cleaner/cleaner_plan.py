@@ -46,7 +46,7 @@ class CleanableSegment(NamedTuple):
 
 
 class KnownHorizon(NamedTuple):
-    """When the first tombstone below `end_offset` may be removed; NEVER_MS if there is none."""
+    """The time at which the first tombstone below `end_offset` may be removed; NEVER_MS without tombstones."""
 
     horizon_ms: int
     end_offset: int

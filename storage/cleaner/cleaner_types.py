@@ -57,7 +57,7 @@ class CleaningPlan:
     directory: str
     reason: Reason
     segments: tuple[SegmentFile, ...]
-    """From the log's oldest segment on, without a hole; each begins below `end_offset`."""
+    """The segments from the log's oldest on, without a hole; each begins below `end_offset`."""
     first_dirty_offset: int
     """The end of the last pass: no two records below it have the same key."""
     end_offset: int
@@ -98,7 +98,7 @@ class PassStatistics:
     elapsed_ms: int
     """Swaps and waiting included."""
     next_horizon_ms: int | None
-    """When the first remaining tombstone or marker may be removed; None if there is none."""
+    """The time at which the first remaining tombstone or marker may be removed; None if none remains."""
 
 
 @measured

@@ -105,7 +105,7 @@ class LogCleaner:
     # -- choosing ------------------------------------------------------------------------------------------------------
 
     def choose(self, now_ms: int) -> LogToClean | None:
-        """The log to clean next; `clean` must follow at once. None if there is none. `now_ms` is wall time."""
+        """The log to clean next, or None; `clean` must follow at once. `now_ms` is wall time."""
         best: tuple[Candidate, Assessment, Reason] | None = None
         self._max_dirty_ratio = 0.0
         held_up: dict[TopicPartition, str] = {}

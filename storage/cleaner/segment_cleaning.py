@@ -217,7 +217,7 @@ class Cleaning:
 
     @property
     def next_horizon_ms(self) -> int:
-        """When the first remaining tombstone or marker may be removed; NEVER_MS if there is none."""
+        """The time at which the first remaining tombstone or marker may be removed; NEVER_MS if none remains."""
         return self._counts.next_horizon_ms
 
     def statistics(self) -> PassStatistics:

@@ -16,7 +16,7 @@ class AsyncFiles(Protocol):
     """Files, for a coroutine. Errors are the machine's OSError."""
 
     async def read_start(self, path: str, bytes_max: int) -> bytes:
-        """The first bytes of a file, at most so many."""
+        """The first bytes of a file, at most `bytes_max`."""
         ...
 
 

@@ -151,7 +151,8 @@ class _Recovery:
         self._segments.append(first)
 
     def _ends_at_recovery_point(self) -> bool:
-        """After a clean stop: walk the headers behind the newest segment's last index entry."""
+        """True if the log ends at its recovery point after a clean stop. Walks the headers behind the newest segment's
+        last index entry."""
         newest = self._segments[-1]
         try:
             self._epochs.learn(self._segments)

@@ -27,7 +27,7 @@ OPEN_FILES_MIN, OPEN_FILES_MAX = 32, 32_768
 """More open files would cost more kernel memory, about 1 KiB each, than they save in opens."""
 STRETCH = 1.5
 STEPS_PER_OPEN = 64
-"""The hand makes at most so many steps; then the limit is exceeded, and the next opening goes on from there."""
+"""The most steps of the hand for one opening; then the limit is exceeded, and the next opening goes on from there."""
 
 
 class OpenFile(Protocol):
@@ -102,5 +102,5 @@ class OpenFiles:
 
 
 def share_of(descriptors_max: int) -> int:
-    """How many segments may have their files open in a process that may have so many descriptors."""
+    """How many segments may have their files open in a process that may open `descriptors_max` files."""
     return min(max(descriptors_max // DESCRIPTORS_SHARE, OPEN_FILES_MIN), OPEN_FILES_MAX)
