@@ -108,7 +108,8 @@ class GroupCommit:
             self.flush(log)
 
     def flush(self, log: Log) -> None:
-        """Like `request`, but to the disk whatever the flush policy: for flush.messages, flush.ms and the schedule."""
+        """Flushes to the disk whatever the flush policy, else like `request`: for flush.messages, flush.ms and the
+        schedule."""
         if self._closing or log in self._queued or log in self._deferred or log.log_dir in self._failed:
             return
         self._queued.add(log)
@@ -118,8 +119,8 @@ class GroupCommit:
         self._schedule_turn()
 
     def flush_when_idle(self, log: Log) -> None:
-        """Like `request`, but only when no other log of its dir waits and one thread stays free: no caller waits for
-        this flush. A `request` for the same log replaces it."""
+        """Flushes like `request`, but only when no other log of its dir waits and one thread stays free: no caller
+        waits for this flush. A `request` for the same log replaces it."""
         if self._closing or log.settings.flush_policy == "os":
             return
         if not (log in self._queued or log in self._deferred or log.log_dir in self._failed):

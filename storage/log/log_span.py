@@ -64,8 +64,8 @@ class WrittenStart:
         return min(self._span.start, max(self._span.written_start, oldest))
 
     def note(self) -> Callable[[], None]:
-        """To be called once a checkpoint has the log start of now, or a later one. A cut in between makes it count for
-        nothing: the checkpoint may be of before or after it."""
+        """Returns a function to be called once a checkpoint has the log start of now, or a later one. After a cut in
+        between it does nothing: the checkpoint may be of before or after the cut."""
         span, start, cuts = self._span, self._span.start, self._span.cuts
 
         def written() -> None:

@@ -24,7 +24,7 @@ most the second."""
 
 
 def _keep_checkpoints(topic_partition: TopicPartition, offset: int, log_start: int) -> None:
-    """For a log outside a log dir: it has no line in any checkpoint."""
+    """Does nothing, for a log outside a log dir: it has no line in any checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class LogCounters:
     replaced_segments: int = 0
 
     def as_fields(self) -> dict[str, int]:
-        """For `LogStatistics`, which has the same names."""
+        """The counts for `LogStatistics`, which has the same names."""
         return asdict(self)
 
 

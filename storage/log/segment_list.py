@@ -28,7 +28,7 @@ from storage.segment.places import Place, Wanted
 from storage.segment.segment import Segment
 
 WARM_SEGMENTS = 8
-"""At most this many full segments of one log stay open."""
+"""The most full segments of one log that stay open."""
 
 
 class SegmentList:

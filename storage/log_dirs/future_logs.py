@@ -118,7 +118,7 @@ class FutureLogs:
             raise storage_error("write a checkpoint", target.path, error) from error
 
     def watch(self, side: MoveDirectory) -> SwapWatch:
-        """For one swap."""
+        """The watch of one swap."""
         return SwapWatch(self._threads, side.log_dir)
 
     def swap(self, log: Log, side: MoveDirectory, watch: SwapWatch) -> SwapOutcome:

@@ -23,7 +23,8 @@ from storage.log_dirs.log_table import LogId, LogTable
 
 
 class LogCheckpoints:
-    """See the module. The directories and the table are the log manager's own, and live."""
+    """Writes and reads the checkpoints of all log dirs. The directories and the table are the log manager's own, and
+    live."""
 
     def __init__(self, directories: Mapping[str, LogDirectory], table: LogTable) -> None:
         self._directories, self._table = directories, table

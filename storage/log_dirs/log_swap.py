@@ -27,7 +27,8 @@ _log = logging.getLogger(__name__)
 
 UNDO_PAUSE_SECONDS = 0.5
 UNDO_TRIES_MAX = 20
-"""For lack of room or descriptors: 10 s, in which the partition is held. A swap may take three times as long in all."""
+"""The most tries to undo a swap for lack of room or descriptors: 10 s, in which the partition is held. A swap may take
+three times as long in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,8 @@ class Swap:
         return SwapOutcome(None, error, failed_dir)
 
     def _taken_back(self) -> Log:
-        """Goes on where an earlier try ended. A shortage is none of a sync, which is never tried again."""
+        """Undoes the renames, from where an earlier try ended. A sync that failed for lack of room is no shortage: it
+        is never tried again."""
         while self._renamed:
             directory, source, target = self._renamed[-1]
             self._watch.enter(directory.path)

@@ -39,14 +39,14 @@ class Aside(NamedTuple):
 
 
 class SetAside:
-    """See the module; blocks. In any thread, if no other thread takes these paths."""
+    """Renames logs' directories, and blocks. Works in any thread, if no other thread takes these paths."""
 
     def __init__(self, fs: FileSystem, ids: Ids) -> None:
         self._fs, self._ids = fs, ids
         self._begun: dict[str, str] = {}
         """Rotten logs' old paths to new ones: renames that are not durable yet."""
         self.failures: dict[str, OSError] = {}
-        """By log dir, the error with which its disk failed here."""
+        """The error with which a log dir's disk failed here, by log dir."""
 
     def take(self, paths: Mapping[str, Aside], log_dir: str) -> dict[str, str | KafkaStorageError]:
         """Rename directories of one log dir, with one sync. The new path of each, or why it has not left."""

@@ -23,7 +23,7 @@ MAX_MARKER_BYTES = 4096
 
 
 def read_batch(file: LogFile, position: int, header: BatchHeader) -> RecordColumns:
-    """The records of the batch that begins at `position`; one of DECODING_ERRORS when they are none."""
+    """The records of the batch that begins at `position`; one of DECODING_ERRORS if they cannot be decoded."""
     if not header.record_count:
         if header.size_bytes != HEADER_BYTES:
             raise CorruptMessageError(f"{header.size_bytes - HEADER_BYTES} bytes of records in a batch without any")

@@ -46,7 +46,7 @@ class OverlayFileSystem:
 
     def __init__(self) -> None:
         self._changed: dict[str, _File | None] = {}
-        """By path: what stands there instead of the machine's file; None: nothing."""
+        """The files that stand in place of the machine's, by path; None: no file."""
         self._open: dict[int, _File] = {}
         self._next_fd = _FIRST_OWN_FD
         self._disk = OsFileSystem()

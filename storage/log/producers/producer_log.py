@@ -51,7 +51,7 @@ from storage.segment.epoch_cache import EpochCache
 
 
 class ProducerLog:
-    """See the module."""
+    """The idempotent producers of one log."""
 
     __slots__ = (
         "_counted",
@@ -85,7 +85,7 @@ class ProducerLog:
         self._known, self.aborted = loaded.known, loaded.aborted
         self._counted = CountedProducers(ids, loaded.known, self._some_forgotten)
         self.is_changed = True
-        """Since the last `begin_append`."""
+        """True if something has changed since the last `begin_append`."""
         self._prepared: PreparedCut | None = None
         self._times_ms: dict[int, tuple[int, int]] = {}
         """While it is stale, when the producers wrote that were known before."""
@@ -107,7 +107,7 @@ class ProducerLog:
 
     @property
     def known(self) -> KnownProducers:
-        """To be looked at."""
+        """The producers that the log knows, for reading only."""
         return self._known
 
     def known_now(self) -> KnownProducers:

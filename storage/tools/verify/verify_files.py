@@ -42,7 +42,8 @@ from storage.tools.verify.findings import TIDY, Finding, Severity
 QUORUM_STATE = "quorum-state"
 """The state file of the metadata log; its owner is the broker, its form a sealed JSON object."""
 QUORUM_VOTER = "quorum-voter"
-"""In the metadata log dir of a voter: that it has voted, and has records. Its owner is the broker."""
+"""A file in the metadata log dir of a voter: it says that the voter has voted, and has records. Its owner is the
+broker."""
 _OURS = {LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, QUORUM_STATE}
 _OURS_IN_LOG_DIR = {
     META_PROPERTIES,
