@@ -38,7 +38,7 @@ class BrokerConfigs:
     """The keys of a node, as far as the controller knows them."""
 
     keys: Mapping[str, ConfigKey] = field(default_factory=dict)
-    """By name; `update` says which of them may change while nodes run, and for whom."""
+    """The keys by name; `update` says which of them may change while nodes run, and for whom."""
     rules: tuple[ConfigRule, ...] = ()
     """Besides the type and the range of each key."""
 

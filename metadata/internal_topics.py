@@ -54,7 +54,7 @@ INTERNAL_TOPICS: Final = {
         ),
     )
 }
-"""By name."""
+"""The internal topics by name."""
 _BY_COLLISION_KEY: Final = {collision_key(name): topic for name, topic in INTERNAL_TOPICS.items()}
 
 

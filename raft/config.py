@@ -82,7 +82,7 @@ class RaftConfig:
 
     @property
     def begin_quorum_epoch_interval_ms(self) -> int:
-        """A voter that has not fetched for so long is told again who leads."""
+        """A voter that has not fetched for this time is told again which node leads."""
         return max(1, self.fetch_timeout_ms // 2)
 
 

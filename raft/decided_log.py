@@ -89,7 +89,7 @@ class DecidedLog:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last record, in the log or before its start; -1 when there is none."""
+        """The epoch of the last record, in the log or before its start; -1 without any record."""
         return self._entries[-1].epoch if self._entries else NO_EPOCH
 
     def _behind_base(self, entries: Sequence[EpochEntry]) -> tuple[EpochEntry, ...]:

@@ -69,7 +69,7 @@ class BrokerCalendars:
 
 
 def verdict_of(near: int, heard: int, counted: int) -> CalendarVerdict:
-    """The verdict where so many brokers are counted, so many were heard, and so many are near the broker's calendar."""
+    """The verdict on a broker's calendar, by the number of brokers that are counted, heard, and near that calendar."""
     if near > 1 and 2 * near > counted:
         return CalendarVerdict.AGREES
     is_settled = heard == counted > 1 or 2 * (heard - near) >= counted

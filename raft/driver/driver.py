@@ -242,11 +242,11 @@ class RaftDriver:
         return describe(self.core, self._clock.now_ms())
 
     def contact_ms_ago(self) -> int:
-        """For how long this node has not known that the quorum works; since its start if it never has."""
+        """The time for which this node has not known that the quorum works; since its start if it never has."""
         return contact_ms_ago(self.core, self._clock.now_ms()) if self.core is not None else 0
 
     def quorum_silent_ms(self) -> int:
-        """On the leader: another one may have been elected so long ago, but not earlier."""
+        """The time since the earliest moment at which another leader may have been elected, for the leader."""
         return quorum_silent_ms(self.core, self._clock.now_ms()) if self.core is not None else self._clock.now_ms()
 
     @property

@@ -152,8 +152,8 @@ class Swap:
         return SwapOutcome(None, error, failed_dir)
 
     def _taken_back(self) -> Log:
-        """Undoes the renames, from where an earlier try ended. A sync that failed for lack of room is no shortage: it
-        is never tried again."""
+        """Undoes the renames, from where an earlier try ended. A failed sync never counts as a shortage: it is not
+        tried again."""
         while self._renamed:
             directory, source, target = self._renamed[-1]
             self._watch.enter(directory.path)

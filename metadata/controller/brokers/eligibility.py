@@ -45,7 +45,8 @@ def ended_cleanly(existing: BrokerRegistration, request: RegisterBrokerRequest) 
 def doubts_about(
     context: DecisionContext, existing: BrokerRegistration, request: RegisterBrokerRequest
 ) -> Callable[[PartitionRegistration], Doubts]:
-    """For a partition: the broker, if its replica may have lost records; else nobody."""
+    """Returns the check of one partition: its doubts name the broker if its replica may have lost records, else
+    nobody."""
     held, dead = held_replicas(request), dead_log_dirs(existing, request)
     is_clean = ended_cleanly(existing, request)
     is_older_copy = not is_clean and request.previous_broker_epoch != NO_EPOCH
