@@ -145,8 +145,8 @@ def write_options(options: Mapping[str, str], schema: StructType, *, streaming: 
 
 
 def _check_direction(given: Mapping[str, str], *, writing: bool) -> None:
-    """ConfigError for an option of the other direction: whoever gives it here expects what it does there. `given` are
-    those of one read or write, without its table's, and in lower case."""
+    """ConfigError for an option of the other direction: a user that gives it here expects what it does there. `given`
+    are the options of one read or write, without its table's, and in lower case."""
     both = {name.lower() for name in (*BOOTSTRAP_NAMES, "includeHeaders")}
     names_topics = any(name.lower() in given for name in TOPIC_NAMES)
     others = SOURCE_NAMES if writing else ("semantics", *(("topic",) if names_topics else ()))

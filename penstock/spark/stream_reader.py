@@ -69,7 +69,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._initial.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """One of maxOffsetsPerTrigger and maxBytesPerTrigger: Spark knows no limit of both kinds."""
+        """The limit by maxOffsetsPerTrigger, or else by maxBytesPerTrigger: Spark knows no limit of both kinds."""
         if rows := self._options.max_offsets_per_trigger:
             return ReadMaxRows(rows)
         size_bytes = self._options.max_bytes_per_trigger
@@ -106,7 +106,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """For the query's progress: the end that was last seen."""
+        """The end that was last seen, for the query's progress."""
         return self._seen.to_json() if self._seen is not None else None
 
     @sentence_first()

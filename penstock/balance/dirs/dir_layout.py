@@ -75,8 +75,8 @@ class DirLayout:
         self.at[replica] = target
 
     def moves_from(self, homes: list[int]) -> list[DirMove]:
-        """To each log dir in turn, so that all disks have work; the largest first, so that most is done where somebody
-        stops in the middle."""
+        """The moves, to each log dir in turn, so that all disks have work; the largest first, so that most is done if
+        somebody stops in the middle."""
         changed = [replica for replica, home in enumerate(homes) if self.at[replica] != home]
         changed.sort(key=lambda replica: -self.weights[replica])
         turns = Counter[int]()

@@ -94,7 +94,7 @@ def milliseconds(time: datetime) -> int:
 
 
 def chunks_of(conf: BackfillConf) -> list[TimeChunk]:
-    """In order; together they are the time from `begin` to `end`."""
+    """The chunks in order; together they are the time from `begin` to `end`."""
     return [
         TimeChunk(begin_ms, begin_ms + conf.chunk.ms)
         for begin_ms in range(milliseconds(conf.begin), milliseconds(conf.end), conf.chunk.ms)

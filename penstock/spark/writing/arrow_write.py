@@ -28,7 +28,7 @@ TOO_LARGE = (MessageTooLargeError, RecordListTooLargeError)
 
 
 class _Pending(NamedTuple):
-    """A send whose ack is awaited, of so many rows between two rows of the task."""
+    """A send whose ack is awaited: `rows` rows, between the first and the last row of the task that it has."""
 
     topic: str
     future: Any

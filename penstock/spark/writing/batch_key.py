@@ -29,8 +29,8 @@ QUERY_ID, BATCH_ID, RUN_ID = "sql.streaming.queryId", "streaming.sql.batchId", "
 JOB_GROUP = "spark.jobGroup.id"
 """The run's id, too, until a user sets another."""
 NAME_MARKS: Final = ("/", "@")
-"""Before the name of a write_batch, and before the topic of a user's name. A write_batch with an application of the
-user's has neither in its name, so that no two pairs, and no two kinds, share a spelling."""
+"""The mark before the name of a write_batch, and the mark before the topic of a user's name. A write_batch with an
+application of the user's has neither in its name, so that no two pairs, and no two kinds, share a spelling."""
 _DIGEST_CHARACTERS: Final = 32
 
 Properties = Callable[[str], "str | None"]

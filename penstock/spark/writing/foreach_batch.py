@@ -136,7 +136,7 @@ def _give_back(full_name: str, before: tuple[str, int] | None) -> None:
 
 
 def _query_and_run(frame: DataFrame, batch_id: int) -> tuple[str, str]:
-    """The query that runs this thread, and its run; empty where there is none, and with Spark Connect."""
+    """The query that runs this thread, and its run; empty without a query, and with Spark Connect."""
     from pyspark.sql.utils import is_remote
 
     if is_remote():
