@@ -2,9 +2,9 @@
 
 A daemon, a cron job or a shell (`<&-`, `2>&-`) may start a program with descriptor 0, 1 or 2 closed. The next file or
 socket that the program opens would get that number, and whatever writes to standard error, Python or gRPC, would write
-into it. Standard input and output are opened the wrong way round, as the GNU tools do: who reads or writes them gets
-"Bad file descriptor" and not an empty input, or a result that nobody can read. Messages to a closed standard error are
-lost without a word. Not here: what a command says about it (penstock/cli/edge/run.py).
+into it. Standard input and output are opened the wrong way round, as the GNU tools do: a read or write of them fails
+with "Bad file descriptor" instead of giving an empty input, or a result that nobody can read. Messages to a closed
+standard error are lost without a word. Not here: what a command says about it (penstock/cli/edge/run.py).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from penstock.ids import system_ids
 
 POLL_S = 0.05
 TOPIC_KNOWN_S = 3.0
-"""After this every node that runs has heard of a topic: one that is still unknown does not exist."""
+"""The time after which every node that runs has heard of a topic: a topic that is still unknown does not exist."""
 TOPIC_ID_LETTERS = 8
 
 T = TypeVar("T")
