@@ -33,7 +33,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,19}(\.[0-9]{1,19})?([eE][+-]?[0-9]{1,2})?")
 _SHOWN_CHARACTERS: Final = 64
 _OF_FIELD: Final = "key"
-"""Where the metadata of a dataclass's field has its key."""
+"""The name under which the metadata of a dataclass's field has its key."""
 
 
 class Kind(Enum):

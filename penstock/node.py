@@ -51,7 +51,7 @@ def node_command(*arguments: str) -> list[str]:
 
 
 def server_root() -> Path:
-    """Where the server packages stand: the wheel's private folder, or the root of a checkout."""
+    """The folder of the server packages: the wheel's private folder, or the root of a checkout."""
     package = Path(__file__).resolve().parent
     private = package / "_server"
     return private if private.is_dir() else package.parent

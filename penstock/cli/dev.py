@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT_DATA = Path("penstock-data")
 NODES_MAX = 9
-"""More nodes on one machine show nothing new."""
+"""The most nodes: more of them on one machine show nothing new."""
 SAID = "penstock: "
 """A command or a node that fails gives the reason in a line that begins with this."""
 PORT_IN_USE = os.strerror(errno.EADDRINUSE).lower()

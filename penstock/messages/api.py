@@ -1,4 +1,4 @@
-"""One row of the table of APIs: everything that doors, clients, handlers, limits, metrics and pages know of an API.
+"""One row of the table of APIs: everything that listeners, clients, handlers, limits, metrics and pages know of an API.
 
 Not here: the rows (apis.py), and the handling.
 """

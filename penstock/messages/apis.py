@@ -1,4 +1,4 @@
-"""The table of APIs: doors, outgoing calls, router, controller, limits, metrics and pages loop over it.
+"""The table of APIs: listeners, outgoing calls, router, controller, limits, metrics and pages loop over it.
 
 A row is an `Api` in client_apis.py, groups/group_apis.py, transactions/transaction_apis.py, admin_apis.py,
 security/user_apis.py, security/acl_apis.py, security/quota_apis.py or nodes/node_apis.py; what a row has is api.py's.

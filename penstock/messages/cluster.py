@@ -34,7 +34,8 @@ class NodeListener:
     host: str
     port: int
     is_exposed: bool
-    """Open to every network of the machine: who reaches it can act as a node of the cluster."""
+    """The listener is open to every network of the machine: a program that reaches it can act as a node of the
+    cluster."""
 
     def __str__(self) -> str:
         return f"{self.name}://{Endpoint(self.host, self.port)}"

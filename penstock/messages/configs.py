@@ -118,9 +118,9 @@ class ConfigEntry:
     type: str
     documentation: str
     is_read_only: bool = False
-    """Only the node's file has it, and a restart changes it."""
+    """True if only the node's file has the key, and a restart changes it."""
     synonyms: tuple[ConfigSynonym, ...] = ()
-    """If asked for: every value that it has, the one in force first, the default last."""
+    """Every value that the key has, if asked for: the one in force first, the default last."""
 
     @property
     def is_default(self) -> bool:

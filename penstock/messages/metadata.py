@@ -65,7 +65,8 @@ class PartitionInfo:
     error: ApiError | None = None
     """The trouble of a partition without a leader, or whose leader has lost its log: the reason, and the remedy."""
     elr: tuple[int, ...] = ()
-    """Not in sync, but with every committed record: they may lead if no member of the ISR can (KIP-966)."""
+    """The replicas that are not in sync, but have every committed record: they may lead if no member of the ISR can
+    (KIP-966)."""
     log_dirs: tuple[str, ...] = field(default=(), compare=False)
     """The `directory.id` of each replica's log dir, in the order of `replicas`; "" where it is not assigned yet
     (KIP-858). Empty if none is, and where nobody asked: only the Admin's descriptions have it."""

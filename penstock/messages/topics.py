@@ -92,7 +92,7 @@ class NewPartitions:
     assignment: tuple[ReplicaAssignment, ...] = ()
     """An assignment by hand, of each new partition and of no other. Empty: the cluster chooses."""
     topic_id: str = ""
-    """Where it is not empty: only of the topic with this id."""
+    """The id that the topic must have; "" for any."""
 
 
 @dataclass(frozen=True, slots=True)

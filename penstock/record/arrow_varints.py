@@ -35,7 +35,7 @@ class DoubtError(Exception):
 
 
 def record_starts(data: bytes, at: int, end: int, count: int) -> Longs:
-    """Where each record of a batch begins, found by their lengths alone; they must fill the batch."""
+    """The start of each record of a batch, found by their lengths alone; they must fill the batch."""
     if room_fault(count, end - at) is not None:
         raise DoubtError
     parts: list[Longs] = []

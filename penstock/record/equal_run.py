@@ -47,7 +47,7 @@ class EqualRun(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """Where the fields of one record are, counted from its first byte."""
+    """The places of the fields of one record, counted from its first byte."""
 
     time_at: int
     offset_at: int

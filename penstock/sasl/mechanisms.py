@@ -1,6 +1,6 @@
 """The table of SASL's mechanisms: by name, what makes a half of its dialogue. Pure.
 
-Both doors of a broker and all clients loop over it. A new mechanism gets a row here.
+Both protocols of a broker and all clients loop over it. A new mechanism gets a row here.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _SENTENCE = re.compile(r"\b(penstock(?:\.\w+)+): (.*)")
 
 @contextmanager
 def sentence_first() -> Iterator[None]:
-    """Around each call from Spark; usable as a decorator."""
+    """The context of each call from Spark; usable as a decorator."""
     try:
         yield
     except PenstockError as error:

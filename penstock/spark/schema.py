@@ -69,7 +69,7 @@ SINK_TYPES: dict[str, tuple[Any, ...]] = {
 CARRIER, EARLIER_CARRIER = "topic", "value"
 METADATA_KEY = "penstock.options"
 WRITE_TYPE_KEY = "__CHAR_VARCHAR_TYPE_STRING"
-"""Where Spark keeps the declared type of a char or varchar column, which it compares before a write."""
+"""The key under which Spark keeps the declared type of a char or varchar column, which it compares before a write."""
 TOPIC_LENGTH_MAX, CHECKSUM_MAX = 249, 1 << 30
 CATALOGS_PREFIX = "option."
 """Spark's catalog gives each of a table's OPTIONS twice, once with this prefix, and its other properties once."""

@@ -63,7 +63,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @sentence_first()
     def initialOffset(self) -> dict[str, Any]:
-        """Where a query without a checkpoint begins; the same answer however often Spark asks."""
+        """The start of a query without a checkpoint; the same answer however often Spark asks."""
         if self._initial is None:
             self._initial = self._find_initial()
         return self._initial.to_json()

@@ -163,11 +163,11 @@ class Cluster:
         return f"{self._nodes.layout.host}:{self.ports(index).broker}"
 
     def ports(self, index: int) -> NodePorts:
-        """Where one node listens."""
+        """The ports on which one node listens."""
         return self._nodes.layout.ports[index]
 
     def metrics_url(self, index: int) -> str:
-        """Where Prometheus finds one node."""
+        """The address at which Prometheus finds one node."""
         return f"http://{HOST}:{self.ports(index).metrics}/metrics"
 
     def directory(self, index: int) -> Path:

@@ -1,4 +1,4 @@
-"""A test's questions to a running cluster: who leads, and whether every replica is in sync.
+"""A test's questions to a running cluster: the leaders, and whether every replica is in sync.
 
 Elections and catching up take their time, and a test should wait for the state and not for a time. Each question is
 asked again every POLL_S until the answer is there; TimedOutError, with what was seen last, when it does not come.

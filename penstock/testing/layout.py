@@ -52,7 +52,8 @@ class Layout:
     cluster_id: str
     ports: tuple[NodePorts, ...]
     host: str = HOST
-    """Under which clients reach the brokers; other than HOST, their listener is on all addresses of the machine."""
+    """The name or address under which clients reach the brokers. With another one than HOST, their listener is on all
+    addresses of the machine."""
     voter_count: int = 0
     """The first nodes are controllers, too, and stay what they are when nodes are added. 0: as many as a new cluster of
     this size has."""
@@ -254,7 +255,7 @@ class _State(NamedTuple):
 
 
 def _read_state(path: Path) -> _State | None:
-    """None where no cluster was ever started."""
+    """The state of an earlier start; None if no cluster was ever started there."""
     if not path.exists():
         return None
     try:

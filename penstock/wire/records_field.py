@@ -102,7 +102,7 @@ class RecordsField:
 
 
 class _Walk:
-    """Over the fields of one message, and of messages in it, FIELDS_MAX together at most."""
+    """A walk over the fields of one message, and of messages in it, FIELDS_MAX together at most."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw

@@ -39,9 +39,9 @@ class DirLayout:
         self._replicas = [found[number][0] for number in movable]
         self.weights = [weights[number] for number in movable]
         self.homes = [found[number][1] for number in movable]
-        """Where each replica was at first; the room that it has there is not asked for again."""
+        """The log dir of each replica at first; the room that it has there is not asked for again."""
         self.at = list(self.homes)
-        """Where each replica is now."""
+        """The log dir of each replica now."""
 
     @property
     def mean(self) -> float:

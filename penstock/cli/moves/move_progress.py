@@ -39,7 +39,7 @@ class CopyPace:
 
     @property
     def bytes_per_second(self) -> float | None:
-        """None before the second look, and where nothing was copied between."""
+        """The pace of the copies; None before the second look, and where nothing was copied between."""
         if len(self._seen) < 2 or self._seen[0][1] == self._seen[-1][1]:
             return None
         (began, before), (ended, after) = self._seen[0], self._seen[-1]

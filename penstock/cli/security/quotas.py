@@ -33,7 +33,7 @@ app = typer.Typer(
 )
 
 RATE_MAX = 2**53
-"""Beyond it a number of the metadata is not exact."""
+"""The largest rate: above it a number of the metadata is not exact."""
 EVERY = "*"
 User = Annotated[
     str | None,

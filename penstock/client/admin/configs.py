@@ -170,7 +170,8 @@ def _only(results: Sequence[T]) -> T:
 
 @contextmanager
 def done_but(done: str) -> Iterator[None]:
-    """Around a question after a change: TimedOutError says that it was made, in place of an error that does not."""
+    """Guards a question after a change: TimedOutError says that the change was made, in place of an error that does
+    not."""
     try:
         yield
     except (ApiError, TimedOutError, BootstrapError) as error:

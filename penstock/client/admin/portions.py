@@ -36,7 +36,7 @@ def portions(items: Iterable[T], replicas: Callable[[T], int] = lambda item: 0) 
 
 @contextmanager
 def after_others(done: int, total: int) -> Iterator[None]:
-    """Around a request that is not the first: its error says what those before it have done."""
+    """Guards a request that is not the first: its error says what the requests before it have done."""
     try:
         yield
     except PenstockError as error:

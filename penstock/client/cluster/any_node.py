@@ -91,7 +91,7 @@ class AnyNode:
         return min(max(deadline_ms - self._clock.now_ms(), 1), self._request_timeout_ms)
 
     def _next_after(self, error: ApiError, endpoint: Endpoint) -> Endpoint | None:
-        """Where an error points to, if anywhere."""
+        """The address that an error points to, if any."""
         self._choice.missed(endpoint, self._live())
         return error.leader.endpoint if error.leader is not None and error.leader.endpoint != endpoint else None
 

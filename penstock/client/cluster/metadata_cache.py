@@ -175,7 +175,7 @@ class MetadataCache:
         return learned
 
     def leader(self, tp: TopicPartition) -> Leader | None:
-        """None when the partition is not known or has no leader now."""
+        """The leader of a partition; None if the partition is not known or has no leader now."""
         found = self._leaders.get(tp)
         return None if found is None or found.node_id == NO_LEADER or found.node_id not in self._brokers else found
 

@@ -40,7 +40,7 @@ class NodeChoice:
     ) -> Endpoint | None:
         """The address to ask next, of those that are not being asked; None when all are.
 
-        One in `avoid` is chosen only if there is no other.
+        An address in `avoid` is chosen only if there is no other.
         """
         left = [endpoint for endpoint in self.candidates(live) if endpoint not in asked]
         best = [endpoint for endpoint in left if endpoint not in avoid] or left

@@ -108,7 +108,8 @@ class ConsumerCalls:
         self._fetcher.touch()
 
     async def _seek_position(self, tp: TopicPartition, position: Position) -> None:
-        """Only in the topic that the position is of. A broker that is behind may not know that topic yet."""
+        """Seeks a position only in the topic that it belongs to. A broker that is behind may not know that topic
+        yet."""
         wanted = position.topic_id
         if not wanted:
             raise ValueError(f"{position!r} is of no topic: only a consumer and its records give positions to keep")
@@ -161,7 +162,7 @@ class ConsumerCalls:
         return state.place if state is not None else None
 
     async def position(self, partition: TopicPartition) -> Position:
-        """Where the next record that a poll returns is: an offset, with the id of its topic and a leader epoch.
+        """The position of the next record that a poll returns: an offset, with the id of its topic and a leader epoch.
 
         Keep it as `str(position)`, and `seek` to `Position.parse(text)` to go on there. It compares with offsets.
         """
@@ -253,7 +254,7 @@ class ConsumerCalls:
         self._core.call_soon(group.commit_soon, self._to_commit(group, positions), on_done)
 
     def group_positions(self, positions: Offsets | None = None) -> GroupPositions:
-        """Where the user stands, or the given positions, as `producer.send_offsets(consumer)` needs them."""
+        """The user's positions, or the given ones, as `producer.send_offsets(consumer)` needs them."""
         group = self._group("send_offsets")
         return group_positions(group, self._to_commit(group, positions), self._core)
 

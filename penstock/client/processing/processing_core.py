@@ -362,7 +362,7 @@ class ProcessingCore:
         )
 
     def _hold(self, batch: Batch) -> None:
-        """Partitions with a record that waits are paused. Those in which records are done have none that fails."""
+        """Pauses partitions with a record that waits. Partitions in which records are done have none that fails."""
         for partition in batch.ends:
             if partition not in batch.left and partition in self._attempts:
                 del self._attempts[partition]

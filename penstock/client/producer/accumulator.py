@@ -1,8 +1,9 @@
-"""Where records wait to be sent: open batches by partition, closed ones behind them, all within `buffer_memory`.
+"""The place where records wait to be sent: open batches by partition, closed ones behind them, all within
+`buffer_memory`.
 
-Shared by callers' threads and the sender's thread, without a lock on the way of a record: a batch that may be
-appended to lies in its partition's *slot*, and the thread that takes it out (`deque.pop` is atomic) owns it until it is
-put back. So a sender that finds a slot empty never waits for a caller that lost the GIL in mid-append; it comes back a
+Shared by callers' threads and the sender's thread, without a lock on the way of a record: a batch that may be appended
+to lies in its partition's *slot*, and the thread that takes it out (`deque.pop` is atomic) owns it until it is put
+back. So a sender that finds a slot empty never waits for a caller that lost the GIL in mid-append; it comes back a
 moment later. A lock guards only the opening of batches. The thread that closes a batch appends it to the closed ones;
 only the sender takes these.
 
@@ -204,7 +205,7 @@ class Accumulator:
 
     @contextlib.contextmanager
     def flush(self) -> Iterator[None]:
-        """While it lasts, every open batch is due."""
+        """Makes every open batch due, while the context lasts."""
         this = object()  # in a set: Ctrl-C between a step and its undoing leaves no count that is never undone
         try:
             self._flushing.add(this)

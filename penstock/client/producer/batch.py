@@ -29,7 +29,7 @@ from penstock.types import NO_OFFSET, NO_TIMESTAMP, ProducerIdAndEpoch, RecordMe
 _log = logging.getLogger(__name__)
 
 RECORD_OVERHEAD_BYTES = 16
-"""Not less than what the varints around a value below 1 MiB take, without key and headers."""
+"""An upper bound of the bytes that the varints around a value below 1 MiB take, without key and headers."""
 
 KEYED_OVERHEAD_BYTES = RECORD_OVERHEAD_BYTES + 4
 """The same with a key."""
@@ -285,7 +285,7 @@ class ProducerBatch:
                 _log.exception("a callback of %r raised", self)
 
     def metadata(self, index: int) -> RecordMetadata:
-        """Where the record at `index` stands; offset -1 when acks=0 never told."""
+        """The place of the record at `index` in the log; offset -1 if acks=0 never told it."""
         if self.halves:
             half, place = self._place(index)
             return half.metadata(place)

@@ -61,7 +61,7 @@ class MemoryPool:
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
-        """Around every wait for memory."""
+        """The context of every wait for memory."""
         this = object()  # in a set: Ctrl-C between a step and its undoing leaves no count that is never undone
         try:
             self._waiters.add(this)

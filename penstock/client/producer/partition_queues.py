@@ -81,7 +81,8 @@ class PartitionQueues:
                 self.opening.release()
 
     def sticky_queue(self, topic: str, partitions: Sequence[int], max_batch_bytes: int | None) -> PartitionQueue:
-        """Where a record without a key goes: the partition that has the topic's open batch, else a new one."""
+        """The queue that a record without a key goes to: of the partition that has the topic's open batch, else of a
+        new one."""
         found = self._sticky_queues.get(topic)
         if found is None or found.open is None:
             found = self.choose_queue(topic, partitions, max_batch_bytes)

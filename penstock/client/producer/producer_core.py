@@ -175,7 +175,7 @@ class ProducerCore:
         return self.partitions.queue(TopicPartition(info.name, partition), limit)
 
     def least_busy_queue(self, info: TopicInfo) -> PartitionQueue:
-        """Where a whole batch without keys goes."""
+        """The queue that a whole batch without keys goes to."""
         led = self.cluster.cache.led_partitions(info.name)
         return self.partitions.choose_queue(info.name, led, _max_batch_bytes(info))
 

@@ -196,7 +196,7 @@ class Connection:
         return await self._in_portions(apis.LIST_OFFSETS, request, parts, timeout_ms)
 
     async def epoch_ends(self, parts: Iterable[EpochPartition], timeout_ms: int) -> list[EpochPartitionResult]:
-        """Where leader epochs end (OffsetForLeaderEpoch)."""
+        """The ends of leader epochs (OffsetForLeaderEpoch)."""
         return await self._in_portions(apis.OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest, parts, timeout_ms)
 
     async def delete_records(

@@ -64,7 +64,7 @@ def tls_of(options: TlsOptions) -> Tls:
 
 
 def _system_authorities() -> bytes | None:
-    """None where the system has them in no single file: each library then finds its own."""
+    """The system's authorities; None where the system has them in no single file: each library then finds its own."""
     path = ssl.get_default_verify_paths().cafile
     return None if path is None else file_bytes("the file of the system's authorities,", path)
 

@@ -65,7 +65,7 @@ def _apart(get: TokenProvider) -> Future[str]:
 
 
 def token_login(token: str | None, token_file: FilePath | None, provider: TokenProvider | None) -> TokenLogin | None:
-    """None without any of them; ConfigError for a file that has no token now."""
+    """The login by a token; None if no token is given in any way. ConfigError for a file that has no token now."""
     if token is not None:
         return TokenLogin(lambda: token, "token")
     if token_file is not None:

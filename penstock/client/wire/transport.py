@@ -61,7 +61,7 @@ class Channel(Protocol):
         ...
 
     def open_stream(self, method: str, metadata: Metadata = ()) -> ByteStream:
-        """Never waits: a peer that cannot be reached fails the first read."""
+        """Opens a stream without a wait: a peer that cannot be reached fails the first read."""
         ...
 
     async def close(self) -> None:

@@ -67,7 +67,7 @@ class ShapeFile:
     remedy: str
 
     def read(self) -> dict[str, Any] | None:
-        """None where there is no such file."""
+        """The shape in the file; None if the file does not exist."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:

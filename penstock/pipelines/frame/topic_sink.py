@@ -24,7 +24,7 @@ MEANING = "how often a record is in the topic that a crash makes the job write a
 
 @dataclass(frozen=True, slots=True)
 class TopicSink:
-    """Where the records of a query go."""
+    """The topic that the records of a query go to."""
 
     bootstrap: str
     topic: str

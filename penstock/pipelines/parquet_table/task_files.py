@@ -37,7 +37,7 @@ DAY_US = 24 * 60 * 60 * 1_000_000
 RISING = ("offset", "timestamp")
 """Columns whose differences are small, and so are written as differences."""
 WITHOUT_STATISTICS = ("value", "headers")
-"""Nobody looks for a range of values of records."""
+"""The columns without statistics: nobody looks for a range of values of records."""
 
 
 class WrittenFile(NamedTuple):

@@ -58,7 +58,7 @@ class _Rows:
         return _Rows(self.batch.take(chosen), self.before, places)
 
     def column(self, name: str) -> Any | None:
-        """None where there is no such column, or nothing in it."""
+        """The column of this name; None without such a column, or if all of it is null."""
         at = self.batch.schema.get_field_index(name)
         column = self.batch.column(at) if at >= 0 else None
         return None if column is None or column.null_count == len(column) else column

@@ -38,7 +38,7 @@ Properties = Callable[[str], "str | None"]
 
 @dataclass(frozen=True, slots=True)
 class BatchKey:
-    """The atomic batch of a write, and who writes."""
+    """The atomic batch of a write, and the run that writes it."""
 
     application: str
     version: int

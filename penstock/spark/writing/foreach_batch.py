@@ -114,7 +114,7 @@ def write_batch(
 
 
 def _take(full_name: str, run: str, batch_id: int, name: str) -> tuple[str, int] | None:
-    """Nobody else writes under the name in this micro-batch; returns what was written before."""
+    """Takes the name for one write of this micro-batch; ConfigError if it is taken. Returns what was written before."""
     with _looking:
         before = _last.get(full_name)
         if before == (run, batch_id):

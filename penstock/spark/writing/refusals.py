@@ -38,7 +38,7 @@ CHECKSUM_MAX = (1 << 63) - 1
 
 @contextmanager
 def with_remedy(key: BatchKey, options: SinkOptions) -> Iterator[None]:
-    """Around the calls that begin, write and commit."""
+    """Adds the remedy to an error of the calls that begin, write and commit."""
     try:
         yield
     except PenstockError as error:

@@ -205,7 +205,7 @@ class Writing:
         return Written(count, key, (writer.identity.producer_id, writer.identity.epoch), summed.total, begun_ms)
 
     def _begin(self, key: BatchKey, one_off: bool) -> Any:
-        """None: the version is committed already."""
+        """Begins a writer of the batch; None if the version is committed already."""
         return self.tools.atomic_batches(self.options).begin(
             key.application,
             key.version,

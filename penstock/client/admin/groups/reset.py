@@ -27,7 +27,7 @@ ResetPlace = int | Literal["earliest", "latest", "current"] | Mapping[TopicParti
 
 @dataclass(frozen=True, slots=True)
 class ResetTarget:
-    """Where committed offsets are to go; one of these says it."""
+    """The target of committed offsets; one of these fields names it."""
 
     place: str | int | None = None
     """EARLIEST, LATEST, CURRENT (what is committed, else the end), or an offset."""

@@ -49,4 +49,4 @@ class HangingTransaction:
     last_append_ms: int
     """The time of the last append, by the clock of the partition's leader."""
     transactional_id: str | None
-    """None: no coordinator knows the producer (any more)."""
+    """The producer's transactional id; None if no coordinator knows the producer (any more)."""

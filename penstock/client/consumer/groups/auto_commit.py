@@ -45,8 +45,8 @@ class AutoCommit:
 
 
 def user_positions(states: Iterable[PartitionState], *, is_last_done: bool = True) -> dict[TopicPartition, ToCommit]:
-    """Where the user stands, or has stood before the last poll if that one's records may not be done; partitions whose
-    positions are not known yet are left out."""
+    """The user's positions, or those before the last poll if its records may not be done. Partitions whose positions
+    are not known yet are left out."""
     found = {}
     for state in states:
         place = state.place if is_last_done else state.place_before

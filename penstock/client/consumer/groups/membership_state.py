@@ -1,4 +1,4 @@
-"""Where a member of a group stands, as a table: the only place that says which state may follow which. Pure."""
+"""The states of a member of a group, as a table: the only place that says which state may follow which. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.messages.groups.consumer_protocol import JOINS
 
 
 class MembershipState(Enum):
-    """Where the member stands."""
+    """The state of the member."""
 
     ABSENT = "has no subscription"
     JOINING = "asks to join"

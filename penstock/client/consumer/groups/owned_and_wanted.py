@@ -2,7 +2,7 @@
 
 Pure. The coordinator names topics by their ids, because a topic that was deleted and made anew under its name is
 another one; a consumer reads by names. A partition is taken once its topic's name is known, and its *place*: what the
-group has committed for it, or that there is nothing. Not here: who looks them up (preparation.py).
+group has committed for it, or that there is nothing. Not here: the look-ups (preparation.py).
 """
 
 from __future__ import annotations

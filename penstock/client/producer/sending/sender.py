@@ -34,9 +34,10 @@ from penstock.types import Endpoint, ProducerIdAndEpoch
 
 NEVER_MS = 2**62
 DELIVERY_CHECK_MS = 1_000
-"""While anything waits, delivery time-outs are looked for at least this often."""
+"""The longest pause between two looks for delivery time-outs, while anything waits."""
 ASK_AROUND_MS = 1_000
-"""While a broker is silent, the metadata is asked for this often: little traffic, even if every client does it."""
+"""The pause between two requests for metadata while a broker is silent: little traffic, even if every client does
+it."""
 
 
 class Sender:

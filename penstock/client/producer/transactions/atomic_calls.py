@@ -59,7 +59,7 @@ class AtomicCalls:
     async def begin(
         self, application: str, version: int, timeout_ms: int, run: str, *, goes_back: bool, one_off: bool
     ) -> Begun | None:
-        """None: the version is committed already."""
+        """Begins a writer of a version; None if the version is committed already."""
         request = BeginAtomicBatchRequest(
             checked_application(application),
             checked_number("version", version, 0),

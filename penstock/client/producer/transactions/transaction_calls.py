@@ -17,7 +17,7 @@ class TransactionCalls:
     """The calls of one producer."""
 
     def __init__(self, transactions: Transactions | None) -> None:
-        """None: the producer has no transactional id."""
+        """`transactions` is None for a producer without a transactional id."""
         self._transactions = transactions
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False

@@ -51,7 +51,7 @@ OUTSIDE = "no transaction is open: write `with producer.transaction() as t:`, or
 
 
 class Phase(Enum):
-    """Where the producer is."""
+    """The phase of the producer's transactions."""
 
     NEW = auto()
     READY = auto()
