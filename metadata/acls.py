@@ -67,7 +67,7 @@ class AclTable:
     def __init__(self, of_image: Mapping[str, AclBinding]) -> None:
         self._of_image = of_image
         self.by_id = of_image
-        """Never written to by others."""
+        """The ACLs by id. No other part writes to this."""
         self._own: dict[str, AclBinding] | None = None
         self._ids: dict[AclBinding, str] | None = None
 

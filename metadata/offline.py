@@ -33,7 +33,7 @@ class InService(Protocol):
 
 
 def offline_reason(partition: PartitionRegistration, cluster: InService) -> OfflineReason | None:
-    """None for a partition that has a leader."""
+    """The reason why a partition has no leader; None if it has one."""
     if partition.has_leader:
         return None
     if partition.log_lost:

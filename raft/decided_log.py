@@ -39,7 +39,7 @@ class LogView(Protocol):
 
 
 class DecidedLog:
-    """Where the log begins, ends, is durable and is committed, and which epoch began where."""
+    """The start and end of the log, how far it is durable and committed, and the first offset of each epoch."""
 
     def __init__(self, view: LogView) -> None:
         self._log_start_offset = view.log_start_offset

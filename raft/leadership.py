@@ -156,7 +156,7 @@ class Leadership:
         shared.outbox.reply_with_snapshot(request_id, response, max_bytes)
 
     def on_flushed(self) -> None:
-        """More of this node's own log is durable: its own ack."""
+        """Notes that more of this node's own log is durable, which is its own ack."""
         if self.maybe_commit():
             self._answer_parked()
 

@@ -191,7 +191,7 @@ class QuorumState:
         self._move(State.RESIGNED, self._election)
 
     def remembers(self, forgotten: Forgotten) -> None:
-        """Only `forgotten` is forgotten now; persisted BEFORE any message that follows from it is sent."""
+        """Notes that only `forgotten` is forgotten now; persisted BEFORE any message that follows from it is sent."""
         self._election = replace(self._election, forgotten=forgotten)
         self._unsaved = True
 

@@ -27,7 +27,7 @@ class Transitions:
         self.following = Following(shared)
         self.rejoining = Rejoining(shared, now_ms)
         self.leadership: Leadership | None = None
-        """While this node leads."""
+        """The leading half, while this node leads."""
         self._start(now_ms)
 
     def __repr__(self) -> str:

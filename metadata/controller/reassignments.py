@@ -50,7 +50,7 @@ class _Replicas:
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     before: tuple[int, ...] = ()
-    """While it is reassigned: those of before, unless they are in `all` in their order."""
+    """The replicas before the reassignment, while it goes on; empty if they are in `all` in their order."""
 
 
 def alter_partition_reassignments(
@@ -239,7 +239,7 @@ def _leader(context: DecisionContext, partition: PartitionRegistration, wanted: 
 def _directories(
     context: DecisionContext, partition: PartitionRegistration, replicas: Sequence[int]
 ) -> tuple[str, ...]:
-    """Where each of them is, or will be."""
+    """The directory of each replica, as it is or will be."""
     named = tuple(
         partition.directory_of(replica) if replica in partition.replicas else context.state.only_log_dir(replica)
         for replica in replicas

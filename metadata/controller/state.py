@@ -164,7 +164,7 @@ class ControllerState:
         return broker is not None and broker.is_online(partition.directory_of(broker_id))
 
     def only_log_dir(self, broker_id: int) -> str:
-        """Where the broker puts each new replica; "" if that is its own choice."""
+        """The log dir in which the broker puts each new replica; "" if the broker chooses."""
         broker = self.brokers.get(broker_id)
         return "" if broker is None else broker.only_log_dir
 

@@ -13,10 +13,10 @@ checks, because the log is the truth. `KnownProducers` is ordered by the last ap
 
 When a producer last appended has two answers where its batch was read from a log, and not taken as it came: a bound and
 a guess. The bound is a time at which the batch was surely there; after a day of it a producer expires. The guess is the
-time of its records, and not before that of the batches ahead of it: it says who makes room where there are too many. So
-old records, or a clock that is wrong, never make a log forget a producer that has room.
+time of its records, and not before that of the batches ahead of it: it says which producer makes room where there are
+too many. So old records, or a clock that is wrong, never make a log forget a producer that has room.
 
-Not here: who calls it, the files, and the bounds of a node.
+Not here: the calls (producers/producer_log.py), the files, and the bounds of a node.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ProducerEntry(NamedTuple):
     likely_append_ms: int = NO_TIMESTAMP
     """When it probably was, if that is earlier: the batch was read from a log. -1: `last_append_ms`."""
     transaction: ProducerTransaction | None = None
-    """None: nothing of it was ever transactional."""
+    """The producer's transaction; None if nothing of it was ever transactional."""
 
     @property
     def has_open_transaction(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 from penstock.clock import Clock
 
 JUMP_MS_MAX: Final = 60 * 60 * 1000
-"""More than a time service ever corrects at once."""
+"""The largest difference that is no jump: more than a time service ever corrects at once."""
 
 
 class SteadyCalendar(Clock):

@@ -184,7 +184,8 @@ class LogCleaner:
         self._know(chosen, KnownHorizon(horizon_ms, min(plan.first_dirty_offset, plan.end_offset)))
 
     def _know(self, chosen: LogToClean, horizon: KnownHorizon) -> None:
-        """Not kept for a log that is gone: a new log with its name would wait before it removes tombstones."""
+        """Keeps a log's horizon, unless the log is gone: a new log with its name would wait before it removes
+        tombstones."""
         if not chosen.has_changed():
             self._horizons[chosen.plan.topic_partition] = horizon
 

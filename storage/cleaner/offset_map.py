@@ -27,7 +27,7 @@ ALLOCATION_BYTES = 16
 TABLE_BYTES_PER_ENTRY = 30
 """Bytes for each entry of a full table: 24 for the entry, 4 for each of 1.5 slots."""
 GROWTH_BYTES_PER_ENTRY = 3 * TABLE_BYTES_PER_ENTRY
-"""While a full table is copied into one twice as large."""
+"""Bytes for each entry while a full table is copied into one twice as large."""
 MAX_ENTRY_BYTES = 112
 """A digest and its offset."""
 _SUPERSEDED = 1 << 63

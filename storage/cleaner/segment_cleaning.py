@@ -72,7 +72,7 @@ class Cleaning:
         self._began_ms = around.now_ms()
         self._cleaned_path = ""
         self.end_offset = plan.end_offset
-        """Where the next pass will begin; final after `build_map`."""
+        """The offset at which the next pass will begin; final after `build_map`."""
 
     # -- the map -------------------------------------------------------------------------------------------------------
 

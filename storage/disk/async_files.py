@@ -1,4 +1,4 @@
-"""The event loop's door to small files that nobody has read lately, like the configuration of a running node.
+"""The event loop's access to small files that nobody has read lately, like the configuration of a running node.
 
 The loop does not wait for the disk: `AioFiles` reads in a thread of its executor (aiofiles). Not for logs: storage has
 threads of its own for each log dir, and reads a partition's files through `FileSystem`.

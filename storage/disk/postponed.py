@@ -42,7 +42,7 @@ class Postponed(Generic[K]):
         self._short_of_room.discard(key)
 
     def drop(self, key: K) -> None:
-        """Nobody needs it any more."""
+        """Drops work that nobody needs any more."""
         self._short_of_room.discard(key)
         timer = self._timers.pop(key, None)
         if timer is not None:

@@ -226,7 +226,7 @@ class GroupCommit:
             self._roll(log)
 
     def _roll(self, log: Log) -> None:
-        """If it awaits that. Its disk has just answered, and no other name of it is to be synced."""
+        """Rolls the log, if it awaits that. Its disk has just answered, and no other name of it is to be synced."""
         error = log.try_roll() if log.awaits_roll and not log.closed else None
         if error is not None:
             self._not_flushed(log, error)

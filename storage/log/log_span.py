@@ -1,4 +1,4 @@
-"""Where one log starts and ends, and what of its start is on the disk.
+"""The start and end of one log, and what of its start is on the disk.
 
 Kept by the log's parts together: an append moves the end, retention the start, a cut both. Not here: which record of it
 counts as flushed (flush_schedule.py).
@@ -19,15 +19,15 @@ NO_LIMIT = 2**63
 
 @dataclass(slots=True)
 class LogSpan:
-    """Where a log starts and ends."""
+    """The start and end of a log."""
 
     topic_partition: TopicPartition
     start: int
     end: int
     claims_below: int = NO_LIMIT
-    """While a truncation is under way, where it cuts: no checkpoint may claim more."""
+    """The place where a truncation under way cuts: no checkpoint may claim more."""
     starts_below: int = NO_LIMIT
-    """While the log is emptied, where it will begin: no checkpoint may claim a later log start."""
+    """The place where a log that is being emptied will begin: no checkpoint may claim a later log start."""
     written_start: int = 0
     """A log start that is durable: a checkpoint has it, and no cut has lowered it since."""
     cuts: int = 0

@@ -67,7 +67,7 @@ class FetchData(NamedTuple):
 
     records: Found
     next_offset: int
-    """Where the next read begins: after the last batch, or at the requested offset if there is no batch."""
+    """The offset at which the next read begins: after the last batch, or the requested offset if there is no batch."""
     log_start_offset: int
     log_end_offset: int
 

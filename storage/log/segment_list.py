@@ -32,7 +32,7 @@ WARM_SEGMENTS = 8
 
 
 class SegmentList:
-    """Never empty; the last one is active."""
+    """The segments of one log, at least one; the last one is active."""
 
     __slots__ = ("_bases", "_directory", "_drop_is_unsynced", "_fs", "_open_files", "_segments", "_warm")
 

@@ -83,8 +83,8 @@ class LogCheckpoints:
                     raise
 
     def write_log_starts_of(self, directory: LogDirectory) -> None:
-        """Only the log starts that a node could not find by itself when it starts: those inside a segment, and those
-        above segments whose removal is not durable yet."""
+        """Writes only the log starts that a node could not find by itself when it starts: those inside a segment, and
+        those above segments whose removal is not durable yet."""
         directory.checkpoint_log_starts(
             lambda: {
                 log.topic_partition: log.written_start.claimed

@@ -107,7 +107,7 @@ class LogDirectory:
 
     @contextmanager
     def _step(self) -> Iterator[bool]:
-        """Around each change of a name in the dir; see the module."""
+        """The context of each change of a name in the dir; see the module."""
         if not self._is_held:
             raise OSError(errno.EIO, "the log dir has failed, and others may use it", self.path)
         yield True

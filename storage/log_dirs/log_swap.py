@@ -45,7 +45,7 @@ class SwapOutcome:
 
 
 class SwapWatch:
-    """Where a swap in a thread stands, for those that wait for it: a disk may hang. Used in any thread."""
+    """The progress of a swap in a thread, for the tasks that wait for it: a disk may hang. Used in any thread."""
 
     def __init__(self, threads: Threads, log_dir: str) -> None:
         """`log_dir` is that of the thread, which may stand in a call for another move."""

@@ -141,7 +141,7 @@ class LogTable:
         self.drop(log)
 
     def id_here(self, topic_partition: TopicPartition, topic_id: str) -> str:
-        """Under which id the topic's log is here, in use or offline: "" where no log has the topic's id."""
+        """The id under which the topic's log is here, in use or offline; "" if no log has the topic's id."""
         names = (self.logs.named(topic_partition), self.offline.named(topic_partition))
         return topic_id if any(topic_id in named for named in names) else ""
 

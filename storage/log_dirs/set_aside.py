@@ -78,7 +78,7 @@ class SetAside:
         return target
 
     def _note(self, log_dir: str, error: OSError) -> None:
-        """Not of a directory that somebody has removed: the disk is good."""
+        """Notes that a disk failed, unless somebody has removed the directory: then the disk is good."""
         if not is_shortage(error) and error.errno != errno.ENOENT:
             self.failures.setdefault(log_dir, error)
 

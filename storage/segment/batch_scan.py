@@ -49,7 +49,7 @@ class LogFile:
     end_offset: int
     """No batch in the file begins at or above this; the base offset + `MAX_OFFSETS` if no better bound is known."""
     nowait: bool = False
-    """If set, a reader raises NotCachedError instead of waiting for the disk, and a walk instead of going far."""
+    """True if a reader raises NotCachedError instead of waiting for the disk, and a walk instead of going far."""
 
     @property
     def is_end_known(self) -> bool:

@@ -24,7 +24,8 @@ from typing import Protocol
 DESCRIPTORS_SHARE = 2
 """Segments may use half of the process's descriptors; sockets, flushes (one each) and small files have the rest."""
 OPEN_FILES_MIN, OPEN_FILES_MAX = 32, 32_768
-"""More open files would cost more kernel memory, about 1 KiB each, than they save in opens."""
+"""The least and the most open segments. More open files would cost more kernel memory, about 1 KiB each, than they save
+in opens."""
 STRETCH = 1.5
 STEPS_PER_OPEN = 64
 """The most steps of the hand for one opening; then the limit is exceeded, and the next opening goes on from there."""

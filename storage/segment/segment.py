@@ -219,7 +219,7 @@ class Segment:
         self.doubts += 1
 
     def place_of(self, offset: int, *, nowait: bool = False) -> Place:
-        """The begin of the batch that holds `offset`; without one, of the first above it; else the end of the file."""
+        """The start of the batch that holds `offset`; without one, of the first above it; else the end of the file."""
         if offset >= self.next_offset:
             return Place(self.size_bytes, self.next_offset)
         position = self.known_places.position_of(offset)

@@ -30,7 +30,7 @@ class Seen(NamedTuple):
 
     position: int
     header: BatchHeader | None
-    """None: no header can be read here, and the walk ends."""
+    """The header; None if none can be read here, and the walk ends."""
     problem: str
     """Empty when the batch is good."""
     is_cut_off: bool = False

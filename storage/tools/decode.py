@@ -19,7 +19,7 @@ from penstock.record.reader import (
 from storage.segment.batch_scan import LogFile
 
 MAX_MARKER_BYTES = 4096
-"""More than any version of a marker has."""
+"""The most bytes of a marker: more than any version of it has."""
 
 
 def read_batch(file: LogFile, position: int, header: BatchHeader) -> RecordColumns:

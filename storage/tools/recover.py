@@ -57,7 +57,8 @@ class RecoverOptions:
     start_at: Mapping[str, int] = field(default_factory=dict)
     """Directory to offset: the files of these logs are to begin there, behind damage below the log start."""
     agreed_at: Callable[[LogPath], int | None] = lambda log: None
-    """Where such a log would be cut, or begin, now, while the lock is held: it must be the place that was agreed to."""
+    """The place where such a log would be cut, or begin, now, while the lock is held: it must be the place that was
+    agreed to."""
     on_read: Callable[[int], None] = lambda count: None
 
 

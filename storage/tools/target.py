@@ -43,7 +43,7 @@ class LogPath:
 
     directory: str
     topic_partition: TopicPartition | None
-    """None if the directory's name is not a partition's, for example a log that was set aside."""
+    """The partition; None if the directory's name is not a partition's, for example a log that was set aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Target:
 
     logs: tuple[LogPath, ...]
     log_dir: str | None
-    """None: a partition's directory that stands alone."""
+    """The log dir; None for a partition's directory that stands alone."""
     is_log_dir: bool
     """The whole of the log dir is meant."""
 

@@ -44,12 +44,12 @@ LOOKS_MAX = 1_000
 COUNTED_MAX = 20
 """How many partitions of a topic are counted in the time of one look."""
 RETRY_MS = 1_000
-"""While as many move as may."""
+"""The pause while as many partitions move as may."""
 
 
 class _Look(NamedTuple):
     partition: PartitionRegistration | None
-    """None while a topic's replicas are counted."""
+    """The partition to look at; None while a topic's replicas are counted."""
     topic_name: str
     topic_counts: Counter[int]
     """Replicas of the topic by broker. Changes as they move."""
@@ -261,7 +261,7 @@ def _rack_of(state: ControllerState, broker_id: int) -> str:
 
 
 def _records(context: DecisionContext, topic_name: str, move: _Move) -> list[PartitionChangeRecord] | None:
-    """None where a rule of reassignments forbids it."""
+    """The records that begin a move; None where a rule of reassignments forbids it."""
     partition = move.partition
     target = tuple(move.target if replica == move.source else replica for replica in partition.replicas)
     try:

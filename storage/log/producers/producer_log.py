@@ -88,7 +88,7 @@ class ProducerLog:
         """True if something has changed since the last `begin_append`."""
         self._prepared: PreparedCut | None = None
         self._times_ms: dict[int, tuple[int, int]] = {}
-        """While it is stale, when the producers wrote that were known before."""
+        """The times at which producers wrote that were known before, while it is stale."""
         self.is_stale = False
         """A truncation took batches of producers: `reload` before the next use."""
         self._files = TransactionFiles(health.path, loaded.aborted, loaded.indexes)
@@ -247,7 +247,7 @@ class ProducerLog:
         self._counted.settle(known)
 
     def reload(self) -> None:
-        """If it is stale, load anew what the log tells. Waits for the disk."""
+        """Loads anew what the log tells, if it is stale. Waits for the disk."""
         replay = replay_of(self._ids) if self.is_stale else None
         if replay is not None:
             offsets, segments, entries = self.snapshots.offsets, tuple(self._segments), self._epochs.entries
