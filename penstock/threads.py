@@ -33,7 +33,7 @@ class Thread(Protocol):
 
 
 class Lock(Protocol):
-    """Held by one thread at a time; not reentrant."""
+    """A lock, held by one thread at a time; not reentrant."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
 

@@ -39,7 +39,7 @@ class _Target:
 
     @staticmethod
     def of(topics: Sequence[str] | None, broker: int | None, broker_default: bool) -> list[_Target]:
-        """Several topics, or one of the others."""
+        """The targets that the options name: several topics, or one of the others."""
         if bool(topics) + (broker is not None) + broker_default != 1:
             raise ConfigError("give one of TOPIC, --broker ID and --broker-default")
         return [_Target(topic, None) for topic in dict.fromkeys(topics or ())] or [_Target(None, broker)]
@@ -48,7 +48,7 @@ class _Target:
         return self.topic or ("all brokers" if self.broker is None else f"broker {self.broker}")
 
     def as_json(self) -> dict[str, Any]:
-        """`"broker": null` is all brokers."""
+        """The target in JSON; `"broker": null` is all brokers."""
         return {"broker": self.broker} if self.topic is None else {"topic": self.topic}
 
 

@@ -108,7 +108,7 @@ class DescribeProducersPartition:
 
 @dataclass(frozen=True, slots=True)
 class DescribeProducersRequest:
-    """(KIP-664)"""
+    """Asks for the producers that have written to partitions (KIP-664)."""
 
     partitions: tuple[DescribeProducersPartition, ...]
     of_replicas: bool = False

@@ -45,7 +45,7 @@ class Performed:
 
     @property
     def failed(self) -> dict[TopicPartition, str]:
-        """Why, of each partition."""
+        """The reason for each partition that failed."""
         return {tp: str(error) for tp, error in (self.not_elected | self.refused).items()} | dict(self.elsewhere)
 
 

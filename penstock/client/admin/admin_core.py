@@ -54,7 +54,7 @@ class AdminCore:
         return deadline_ms
 
     def deadline_ms(self) -> int:
-        """When a call that begins now is out of time."""
+        """The time at which a call that begins now is out of time."""
         return self._clock.now_ms() + self._timeout_ms
 
     def wall_ms(self) -> int:

@@ -50,7 +50,7 @@ class MetadataDigest:
     sha256: str = ""
     """Hash of all records, each as JSON with a newline behind it; in hexadecimal digits."""
     error: str = ""
-    """Why there is no digest; empty if there is one."""
+    """The reason why the digest is missing; empty with a digest."""
 
 
 @dataclass(frozen=True, slots=True)

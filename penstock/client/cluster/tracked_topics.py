@@ -24,7 +24,7 @@ class TopicUser(Protocol):
         ...
 
     def forget_topic(self, topic: str) -> None:
-        """It is not tracked any more."""
+        """The topic is not tracked any more."""
         ...
 
 

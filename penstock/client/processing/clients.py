@@ -75,11 +75,11 @@ class Clients:
         return self._mark.is_unsettled
 
     def unsettle(self) -> None:
-        """BEFORE a poll."""
+        """Marks the consumer as unsettled, BEFORE a poll."""
         self._mark.is_unsettled = True
 
     def settle(self) -> None:
-        """AFTER everything that polls gave is committed, or is the next again."""
+        """Marks the consumer as settled, AFTER everything that polls gave is committed, or is the next again."""
         self._mark.is_unsettled = False
 
     async def poll(self, timeout_ms: int, records_max: int | None) -> Sequence[ConsumerRecord]:
@@ -113,7 +113,7 @@ class Clients:
             self._mark.held.discard(partition)
 
     def note_committed(self, ends: Mapping[TopicPartition, ConsumerRecord]) -> None:
-        """AFTER a transaction with the positions behind these records is committed."""
+        """Notes the positions behind these records, AFTER the transaction with them is committed."""
         self._committed |= {partition: record.offset + 1 for partition, record in ends.items()}
 
     async def commit_passed(self) -> None:

@@ -189,7 +189,7 @@ class PartitionSequences:
     # -- what became of it ---------------------------------------------------------------------------------------------
 
     def on_acked(self, place: SequencePlace) -> None:
-        """It is in the log."""
+        """The batch at this place is in the log."""
         place.may_be_written = True
         self._resolve(place)
 

@@ -48,7 +48,7 @@ class Login:
 
 
 def login_of(username: str, password: str | None, password_file: FilePath | None, mechanism: str) -> Login:
-    """ConfigError for a file that has no password."""
+    """The login of a user by password; ConfigError for a file that has no password."""
     if password is None and password_file is not None:
         password = _password_in(password_file)
     return Login(username, password or "", mechanism)

@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 DIALOGUES_MAX: Final = 3
 """How many dialogues are begun: a connection that breaks between two steps takes its dialogue along."""
 STEPS_MAX: Final = 5
-"""SCRAM takes two."""
+"""The most steps of one dialogue; SCRAM takes two."""
 RENEWED_AT: Final = 0.85
 """The part of a session's time after which it is renewed; Kafka's clients take one from 0.85 to 0.95."""
 
@@ -47,7 +47,7 @@ class ClientSession:
 
     metadata: Metadata
     lifetime_ms: int
-    """0: it has no end."""
+    """The lifetime of the session; 0: it has no end."""
 
 
 class SaslSession:

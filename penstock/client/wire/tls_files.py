@@ -19,7 +19,7 @@ from penstock.errors import ConfigError
 FilePath = str | os.PathLike[str]
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Far above the bundle of a system's authorities."""
+"""The largest file, far above the bundle of a system's authorities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Tls:
 
 
 def tls_of(options: TlsOptions) -> Tls:
-    """ConfigError for a file that cannot be used."""
+    """The TLS of a client's connections; ConfigError for a file that cannot be used."""
     ca = _system_authorities() if options.ca is None else file_bytes("tls_ca", options.ca)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which checks names and certificates
     context.minimum_version = ssl.TLSVersion.TLSv1_2

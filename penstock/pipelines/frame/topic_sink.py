@@ -32,7 +32,7 @@ class TopicSink:
     checkpoint: Path
 
     def writer(self, records: DataFrame, query: str, context: JobContext) -> DataStreamWriter:
-        """Ready to start."""
+        """A writer of the query, ready to start."""
         given = {"bootstrap": self.bootstrap, "topic": self.topic, "semantics": self.semantics}
         if (batch := context.run.accepts_repetition) >= 0 and self.semantics == EXACTLY_ONCE:
             given[ACCEPTS] = str(batch)

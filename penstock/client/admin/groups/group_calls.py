@@ -30,7 +30,7 @@ GROUP_STATES = (
     "Assigning",
     "Reconciling",
 )
-"""Kafka's words."""
+"""The states of groups, in Kafka's words."""
 GROUP_ID_LETTERS_MAX = 255
 
 

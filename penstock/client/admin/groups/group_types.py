@@ -100,7 +100,7 @@ class OffsetReset:
     wanted: int
     """The offset that was asked for; `offset` is the nearest to it that the log has."""
     error: ApiError | None = None
-    """Why the coordinator did not take it."""
+    """The error for which the coordinator did not take the offset."""
 
 
 def named_members(members: Iterable[MemberDescription]) -> str:

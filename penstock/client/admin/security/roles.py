@@ -44,7 +44,7 @@ class RoleRight:
     every: str = ""
     """A prefix, or WILDCARD."""
     is_implied: bool = False
-    """Another right of the role implies it."""
+    """True if another right of the role implies it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ def checked_alterations(given: Sequence[UserScramCredentialAlteration]) -> tuple
 
 
 def checked_users(given: Sequence[str] | None) -> tuple[str, ...] | None:
-    """TypeError or ValueError if they are no names."""
+    """The users that a caller named, or None for all. TypeError or ValueError if they are not names."""
     if given is None:
         return None
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):

@@ -173,7 +173,7 @@ class Positions:
         return found
 
     def next_due_ms(self, now_ms: int) -> int | None:
-        """When the first back-off ends."""
+        """The time at which the first back-off ends."""
         return min((s.not_before_ms for s in self.states.values() if s.not_before_ms > now_ms), default=None)
 
     # -- metadata ------------------------------------------------------------------------------------------------------

@@ -35,11 +35,11 @@ class AutoCommit:
         return {tp: position for tp, position in found.items() if self._committed.get(tp) != position}
 
     def on_committed(self, offsets: Mapping[TopicPartition, ToCommit]) -> None:
-        """These are the newest that the coordinator has."""
+        """The coordinator's newest offsets are these."""
         self._committed |= offsets
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """They are not this consumer's any more."""
+        """Forgets the commits of partitions that this consumer has no longer."""
         for tp in partitions:
             self._committed.pop(tp, None)
 

@@ -260,7 +260,7 @@ class JoinedGroup:
     # -- commits -------------------------------------------------------------------------------------------------------
 
     def commit(self, offsets: Mapping[TopicPartition, ToCommit]) -> asyncio.Future[None]:
-        """Done once they are committed."""
+        """Commits these offsets; the future is done once they are committed."""
         return self.commits.submit(offsets, self._clock.now_ms() + self._config.request_timeout_ms)
 
     def commit_soon(self, offsets: Mapping[TopicPartition, ToCommit], on_done: OnCommitted | None = None) -> None:

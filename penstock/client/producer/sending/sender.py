@@ -79,7 +79,7 @@ class Sender:
     # -- any thread ----------------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """There may be something to send."""
+        """Wakes the loop: there may be something to send."""
         if not self._woken and self._loop is not None:
             self._woken = True
             try:

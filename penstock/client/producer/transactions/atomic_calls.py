@@ -93,7 +93,7 @@ class AtomicCalls:
         return Committed(answer.was_committed, answer.records, answer.checksum)
 
     async def abort(self, application: str, version: int, run: str) -> bool:
-        """True: it is committed, and nothing was aborted."""
+        """Aborts a version. True: the version is committed, and nothing was aborted."""
         request = AbortAtomicBatchRequest(
             checked_application(application), checked_number("version", version, 0), checked_run(run)
         )

@@ -117,7 +117,7 @@ class Leaving:
         await self.end()
 
     async def end(self) -> None:
-        """Idempotent."""
+        """Ends the client. Idempotent."""
         if not self.closed:
             self.closed = True
             await self._pool.end(self._producer)

@@ -82,7 +82,7 @@ class TransactionCalls:
                 self._loop.call_soon_threadsafe(self._transactions.leave, opening)
 
     def begin_close(self) -> None:
-        """No transaction begins from now on."""
+        """Lets no further transaction begin."""
         self._closed = True
 
     async def close(self, timeout: float | None) -> None:
