@@ -93,7 +93,7 @@ class AclTable:
             self._ids.pop(gone, None)
 
     def replace(self, by_id: Mapping[str, AclBinding]) -> None:
-        """These are all that there are."""
+        """Replaces all ACLs by these."""
         if by_id != self.by_id:
             self.by_id, self._own, self._ids = by_id, None, None
 

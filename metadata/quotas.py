@@ -46,7 +46,7 @@ class QuotaTable:
             self._own.pop(entity, None)
 
     def replace(self, by_entity: Quotas) -> None:
-        """These are all that there are."""
+        """Replaces all quotas by these."""
         if by_entity != self.by_entity:
             self.by_entity, self._own = by_entity, None
 

@@ -69,7 +69,7 @@ class ScramTable:
         del self._editable()[key]
 
     def replace(self, newer: ScramImage) -> None:
-        """These are all that there are."""
+        """Replaces all credentials, and the secret, by these."""
         if newer.credentials != self.credentials:
             self.credentials, self._own = newer.credentials, None
         self.secret = newer.secret

@@ -59,7 +59,7 @@ class Counters:
     answers_malformed: int = 0
     snapshots_installed: int = 0
     snapshots_refused: int = 0
-    """Fetched, and found damaged."""
+    """The snapshots that were fetched, and found damaged."""
 
 
 @dataclass(slots=True)

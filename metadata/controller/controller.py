@@ -258,7 +258,7 @@ class Controller:
         return self._state.to_image(epoch)
 
     def statistics(self) -> ControllerStatistics:
-        """May be called in any thread."""
+        """The counts of the cluster. May be called in any thread."""
         brokers = tuple(self._state.brokers.values())
         return ControllerStatistics(
             brokers=len(brokers),

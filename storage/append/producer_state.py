@@ -71,7 +71,7 @@ class ProducerEntry(NamedTuple):
 
     @property
     def newest_offset(self) -> int:
-        """No batch of it, and no marker, begins above it."""
+        """An offset above which no batch of the producer, and no marker, begins."""
         last = self.batches[-1].last_offset if self.batches else NO_OFFSET
         if self.transaction is None:
             return last
@@ -121,7 +121,7 @@ class KnownProducers:
         self._before: dict[int, ProducerEntry | None] = {}
         """The entries that the append under way has changed: by producer id, the value before."""
         self.newest_offset = self._find_newest()
-        """No producer has a batch or marker above it."""
+        """An offset above which no producer has a batch or marker."""
         self._newest_before = self.newest_offset
 
     def __len__(self) -> int:

@@ -135,7 +135,7 @@ class UndecidedTransactions:
 
 
 def _merged(ended: Iterable[EndedRange]) -> list[EndedRange]:
-    """Half as many."""
+    """Merges neighbours: half as many ranges remain."""
     found = list(ended)
     pairs = [found[at : at + 2] for at in range(0, len(found), 2)]
     return [EndedRange(pair[0].first_offset, pair[-1].marker_offset) for pair in pairs]

@@ -85,7 +85,7 @@ class Cleaning:
         self._counts.map_ms = self._around.now_ms() - began_ms
 
     def _map_segment(self, segment: SegmentFile) -> bool:
-        """False when the map is full."""
+        """Maps a segment; False when the map is full."""
         for chunk in self.reads.chunks(segment):
             for at, header in chunk.batches:
                 if header.next_offset <= self._plan.first_dirty_offset or not header.record_count:

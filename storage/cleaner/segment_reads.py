@@ -27,7 +27,7 @@ class Surroundings:
     pace: Callable[[int], None]
     """Called with the size of every read and write; waits, and raises CleaningAbortedError when the pass must end."""
     now_ms: Callable[[], int]
-    """Monotonic."""
+    """A monotonic time."""
 
 
 class SegmentReads:

@@ -68,7 +68,7 @@ class CallWatch:
         return call
 
     def end(self, call: Call) -> None:
-        """OSError if the log dir was given up meanwhile."""
+        """Ends a call; OSError if the log dir was given up meanwhile."""
         del self._calls[call]
         if call.log_dir in self.given_up:
             raise _given_up(call.log_dir)

@@ -70,7 +70,7 @@ class LogDirectory:
             raise MetaPropertiesError(f"{path} is in use by {holder}; stop that process first") from error
         try:
             self._mutex = threads.lock()
-            """Held while a checkpoint is written."""
+            """The lock that is held while a checkpoint is written."""
             self._claims = threads.lock()
             """Held, never for long, while lines are read that a checkpoint is to get, and while they are looked at."""
             self._under_way: Offsets = {}

@@ -46,7 +46,7 @@ class Removal:
     suffix: str
     directories: tuple[str, ...]
     settle: Callable[[], object]
-    """See `OfflineLog.settle`."""
+    """The step of `OfflineLog.settle`."""
     file_delete_delay_ms: int
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     """The outcomes by directory; a log may be in several log dirs."""
@@ -67,7 +67,7 @@ class Removal:
 
     @property
     def error(self) -> KafkaStorageError | None:
-        """Why not all of it has left."""
+        """The error for which not all of the log has left."""
         return next(iter(self._errors), None)
 
     @property
@@ -234,7 +234,7 @@ class LogRemoval:
         return self._now(self.begin(topic_partition, topic_id, STRAY_DIRECTORY_SUFFIX))
 
     def set_aside_rotten(self, topic_partition: TopicPartition, topic_id: str) -> str | None:
-        """See `begin_rotten`. Its new path."""
+        """Sets a rotten log aside at once, as `begin_rotten` does. Returns its new path."""
         return self._now(self.begin_rotten(topic_partition, topic_id))
 
     def _now(self, removal: Removal | None) -> str | None:

@@ -50,7 +50,7 @@ class SwapWatch:
     def __init__(self, threads: Threads, log_dir: str) -> None:
         """`log_dir` is that of the thread, which may stand in a call for another move."""
         self._lock = threads.lock()
-        """Held for a moment only."""
+        """The lock of the progress; it is held for a moment only."""
         self._at: str | None = log_dir
         self._is_given_up = False
 
@@ -123,7 +123,7 @@ class Swap:
         return SwapOutcome(new, gone=gone)
 
     def _rename(self, directory: LogDirectory, source: str, target: str) -> None:
-        """Durable when it returns."""
+        """Renames a directory; durable when it returns."""
         self._at = directory
         self._watch.enter(directory.path)
         self._fs.rename(source, target)

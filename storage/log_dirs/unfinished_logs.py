@@ -97,6 +97,6 @@ class UnfinishedLogs:
 def are_of_different_topics(
     topic_partition: TopicPartition, directories: Sequence[LogDirectory], topic_id_of: TopicIdOf
 ) -> bool:
-    """True if that is sure of all of them."""
+    """True if the directories are surely all of different topics."""
     topic_ids = [topic_id_of(directory, topic_partition) for directory in directories]
     return None not in topic_ids and len(set(topic_ids)) == len(topic_ids)

@@ -195,7 +195,7 @@ def _good(
 
 
 def remove_snapshots(fs: FileSystem, directory: str, offsets: Iterable[int]) -> None:
-    """Durable when it returns."""
+    """Removes snapshots; durable when it returns."""
     removed = False
     for offset in offsets:
         with contextlib.suppress(FileNotFoundError):

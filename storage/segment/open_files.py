@@ -35,7 +35,7 @@ class OpenFile(Protocol):
     """The part of a segment that the ring uses."""
 
     used: bool
-    """Set by every use, cleared here."""
+    """True after every use; cleared here."""
 
     def may_close(self, *, forced: bool) -> bool:
         """True if the descriptor may be closed; with `forced`, even if some bytes are not durable yet."""

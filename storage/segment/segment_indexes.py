@@ -61,7 +61,7 @@ class SegmentIndexes:
         self.dirty = False
         """True while memory has entries that the files do not have."""
         self.loaded = False
-        """False: call `load` before `note`."""
+        """True once the indexes are in memory; until then call `load` before `note`."""
         self._files_are_stale = False
         self._clear(_NO_OFFSETS, _NO_TIMES)
 

@@ -47,7 +47,7 @@ class IndexedSegment(NamedTuple):
     base_offset: int
     entries: int
     crc: int
-    """CRC-32C of their bytes."""
+    """The CRC-32C of the entries' bytes."""
 
     @classmethod
     def of(cls, base_offset: int, content: bytes) -> IndexedSegment:

@@ -79,7 +79,7 @@ def main(action: str, request_json: str) -> int:
 
 
 class _Lines:
-    """stdout, and the progress on it."""
+    """The lines on stdout, and the progress among them."""
 
     def __init__(self, wants_progress: bool) -> None:
         self._wants_progress = wants_progress

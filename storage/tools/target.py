@@ -58,7 +58,7 @@ class Target:
 
 
 def find_target(fs: FileSystem, path: str) -> Target:
-    """ConfigError when the path is neither."""
+    """The target at a path; ConfigError if it is neither a log dir nor a partition's directory."""
     path = os.path.normpath(path)
     if os.path.basename(path) in ("", ".", ".."):
         path = os.path.abspath(path)  # the name of a partition's directory says which partition it is

@@ -46,7 +46,7 @@ class PreparedCut:
         snapshots: ProducerSnapshots,
         replay: ProducerReplay,
     ) -> None:
-        """OSError without descriptors."""
+        """May raise OSError if no descriptor is free."""
         self._fs, self._offset, self._entries, self._replay = fs, offset, entries, replay
         self._snapshots = snapshots
         self._noted = tuple(one.snapshot for one in snapshots.noted() if one.snapshot.offset <= offset)

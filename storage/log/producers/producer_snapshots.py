@@ -149,7 +149,7 @@ class ProducerSnapshots:
             del self._offsets[len(self._offsets) - len(above) :]
 
     def removed(self, offsets: Collection[int]) -> None:
-        """These were found bad, and are removed."""
+        """Forgets snapshots that were found bad, and are removed."""
         with self._names.one:
             self._offsets[:] = [found for found in self._offsets if found not in offsets]
 
