@@ -69,8 +69,8 @@ class BrokerConfigs:
         return values
 
     def check(self, values: Mapping[str, ConfigValue], changed: Set[str]) -> None:
-        """InvalidConfigError where a change of these keys breaks a rule. What another release has committed, and
-        this change leaves as it is, refuses nothing."""
+        """InvalidConfigError where a change of these keys breaks a rule. A value that another release has committed,
+        and this change leaves as it is, refuses nothing."""
         for rule in self.rules:
             if not changed.isdisjoint(rule.keys):
                 rule.check(values)

@@ -39,7 +39,7 @@ def open_standard_streams() -> None:
 
 def give_up_unwritten() -> None:
     """Drops what a full or closed standard output or error did not take; otherwise Python tries again as it ends, says
-    so, and ends with exit code 120. What is written from now on goes nowhere."""
+    so, and ends with exit code 120. Output from now on goes nowhere."""
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
         try:
             stream.flush()

@@ -1,6 +1,6 @@
 """The value types that every part of Penstock shares: names for places in a log, and nothing that does anything.
 
-What is here is immutable, hashable, and free of I/O, so that a core, a driver, a client and a test can pass the same
+The types are immutable, hashable, and free of I/O, so that a core, a driver, a client and a test can pass the same
 value. Not here: record bytes (`penstock.record`), errors (`penstock.errors`), wire messages (`penstock.pb`).
 """
 

@@ -63,8 +63,8 @@ def describe(
 ) -> None:
     """Show the keys that a topic sets, or with --all every key, its value and the source of the value.
 
-    Of a broker: the keys that it has from its file or that were changed while it ran. A key that is read-only changes
-    in the file, by a restart. Of all brokers: what `alter --broker-default` has set.
+    A broker's output has the keys of its file, and those that were changed while it ran. A key that is read-only
+    changes in the file, by a restart. For all brokers it has what `alter --broker-default` has set.
     """
     targets = _Target.of(topics, broker, broker_default)
     with patient_admin(bootstrap) as admin:

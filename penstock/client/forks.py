@@ -3,10 +3,10 @@
 A client belongs to the process that made it: its thread and its event loop do not come along, and its sockets are
 shared with the parent. In a child, every client of the parent is made inert, with the promises of its sends. Each
 method raises ForkedClientError at once; `close`, and the end of a `with`, do nothing, so that a child that ends leaves
-what the parent has. Nothing of an inherited client is ever freed in the child: to destroy a gRPC channel there is to
-shut down the parent's socket, to take it out of the epoll set that both share, and to wait for locks of threads that
-did not come along, which ends the process. What a client that was closed before the fork left to the garbage collector
-counts, too: a child of a process that used gRPC collects nothing that was there at the fork (`gc.freeze`).
+what the parent has. Nothing of an inherited client is ever freed in the child: destroying a gRPC channel there shuts
+down the parent's socket, takes it out of the epoll set that both share, and waits for locks of threads that did not
+come along, which ends the process. This includes objects that a client closed before the fork has left to the garbage
+collector: a child of a process that used gRPC collects nothing that was there at the fork (`gc.freeze`).
 
 A child may make clients of its own. Where gRPC's library was used before the fork, in this process or an ancestor, they
 work without it (`must_avoid_grpc`, wire/http2_channel.py): its threads are gone and its locks may be held.

@@ -5,7 +5,7 @@ records of one size in strides, as equal_run.py does. All other varints are deco
 vectorised step.
 
 Only bytes that are proved right are accepted: a varint too wide, or records that do not fill their batch, are a
-`DoubtError`, and the caller takes the plain reader. What the numbers mean is arrow.py's.
+`DoubtError`, and the caller takes the plain reader. Not here: what the numbers mean (arrow.py).
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ TakeSample = Callable[[TopicPartition, int], Sample]
 def sampler(client: LogClient, topic_ids: Mapping[str, str]) -> TakeSample:
     """Samples of these topics, in whole batches, of which the first may begin below the wanted offset.
 
-    What cannot be fetched has no bytes: planning and reading say what is wrong there.
+    A range that cannot be fetched has no bytes: planning and reading say what is wrong there.
     """
 
     def take(tp: TopicPartition, offset: int) -> Sample:

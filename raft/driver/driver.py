@@ -176,8 +176,7 @@ class RaftDriver:
             self._loop.wake()
 
     def keep_snapshots(self, snapshot_ids: Sequence[EpochEndOffset]) -> None:
-        """The durable snapshots that this node keeps from now on, oldest first. What is below all of them is cut from
-        the log."""
+        """Keeps these durable snapshots from now on, oldest first. The log below all of them is cut off."""
         loop = self._running()
         if loop is not None:
             loop.step(SnapshotsKept(tuple(snapshot_ids)))

@@ -90,8 +90,8 @@ class UndecidedTransactions:
         return marker_offset + 1 if first is None else first
 
     def first_undecided(self, high_watermark: int) -> int | None:
-        """The lowest first offset of those that are open, or have their marker at or above the high watermark. Those
-        below it are decided for good."""
+        """The lowest first offset of the transactions that are open, or have their marker at or above the high
+        watermark. Transactions below it are decided for good."""
         while self._ended and self._ended[0].marker_offset < high_watermark:
             self._ended.popleft()
         first = self.first_open

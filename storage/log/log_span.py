@@ -41,7 +41,7 @@ class LogSpan:
 class WrittenStart:
     """Knows which log start is on the disk: what a checkpoint may claim, and what no crash takes back.
 
-    What a broker has told others of a log start stays true, whatever role the replica has next and in whichever log dir
+    A log start that a broker has told others stays true, whatever role the replica has next and in whichever log dir
     the log is: so the log itself knows what is durable. Used on the log's thread, but for `claimed`.
     """
 

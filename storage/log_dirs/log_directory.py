@@ -214,10 +214,10 @@ class LogDirectory:
             self._expected_cuts[topic_partition] = offset, is_wanted
 
     def lower_checkpoints(self, topic_partition: TopicPartition, offset: int, log_start: int | None = None) -> None:
-        """Make durable that no checkpoint claims more than `offset` for the log: it is truncated, or created anew. Of a
-        log that is emptied and begins at `log_start`, the log start may be as high as that.
+        """Make durable that no checkpoint claims more than `offset` for the log: it is truncated, or created anew. The
+        log start of a log that is emptied and begins at `log_start` may be as high as that.
 
-        What the log itself claims is bounded BEFORE this, or it is not here: no later checkpoint claims more.
+        The log's own claims are bounded BEFORE this, or it is not here: no later checkpoint claims more.
         """
         log_start = offset if log_start is None else log_start
         with self._claims:

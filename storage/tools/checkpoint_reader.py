@@ -71,7 +71,7 @@ def read_knowledge(log_dir: str | None) -> LogDirKnowledge:
 
 
 def is_in_use(fs: FileSystem, log_dir: str) -> bool:
-    """True if a running node holds the dir. To look is to hold the lock for a moment: a node that starts just then is
+    """True if a running node holds the dir. The look holds the lock for a moment: a node that starts just then is
     refused."""
     try:
         fs.close(fs.lock(f"{log_dir}/{LOCK}"))

@@ -155,7 +155,7 @@ class AsyncAdmin:
         """Makes the first replica of each partition its leader where it is in sync; None: of all partitions.
 
         `unclean` is for partitions without a leader instead: any replica in service leads, and acked records that only
-        the others have ARE LOST. Of all partitions, those are left out of the result that need no election.
+        the others have ARE LOST. If all are asked for, the result leaves out partitions that need no election.
         """
         wanted = None if partitions is None else arguments.checked_partitions(partitions)
         return await elections.order_elections(self._cluster, wanted, unclean, await self._begin())

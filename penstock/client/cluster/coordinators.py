@@ -153,7 +153,7 @@ class Coordinators:
     async def _ask_one(
         self, node: int, ids: Sequence[str], call: CoordinatorCall[R], deadline_ms: int
     ) -> dict[str, R | ApiError]:
-        """One call to one coordinator. What fails as a whole has failed for each id."""
+        """One call to one coordinator. A call that fails as a whole has failed for each id."""
         try:
             connection = await self._connection(node, deadline_ms)
             left_ms = min(self._left_ms(deadline_ms), self._cluster.config.request_timeout_ms)

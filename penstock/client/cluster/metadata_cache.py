@@ -120,7 +120,7 @@ class MetadataCache:
     def update(self, snapshot: MetadataResponse, now_ms: int) -> None:
         """Takes over a snapshot unless it is stale; topics that it does not speak of stay.
 
-        Of a stale one, a cache that knows no broker yet takes the brokers: one of them may have heard more.
+        A cache that knows no broker yet takes the brokers of a stale snapshot, too: one of them may have heard more.
         """
         if self.is_stale(snapshot):
             if self.updated_ms < 0:

@@ -242,8 +242,8 @@ class PartitionSequences:
         return parts
 
     def shrink(self, place: SequencePlace, record_count: int) -> SequencePlace:
-        """The place of a batch that was refused and goes on with fewer records. What was sent behind it does not follow
-        them, so the epoch is over as soon as this is the oldest."""
+        """The place of a batch that was refused and goes on with fewer records. The batches sent behind it do not
+        follow them, so the epoch is over as soon as this is the oldest."""
         (shrunk,) = self.split(place, [record_count])
         shrunk.leaves_gap = True
         self._note_gap()

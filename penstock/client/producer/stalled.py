@@ -32,8 +32,8 @@ def stalls_not_logged() -> Iterator[None]:
 
 class StallNotice:
     """Tells the log that a partition's batches wait and none of them is acked, and when they are again. Without it an
-    outage, or one disk that hangs, is silent until `delivery_timeout_ms` fails the records. Of those the caller is
-    told, not the log."""
+    outage, or one disk that hangs, is silent until `delivery_timeout_ms` fails the records. Failed records are reported
+    to the caller, and not to the log."""
 
     def __init__(
         self, queues: Callable[[], Iterable[PartitionQueue]], waits: Callable[[list[PartitionQueue]], Iterable[Waiting]]

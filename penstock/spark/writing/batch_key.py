@@ -97,7 +97,7 @@ def application_in(options: SinkOptions) -> str:
 
 def named_within(name: str, topic: str) -> str:
     """The application of a user's name within a topic; without one, of the rows whose column says where they go. No two
-    pairs share one: a topic has no `@`. What is too long ends with a digest of all of it."""
+    pairs share one: a topic has no `@`. A name that is too long ends with a digest of all of it."""
     whole = f"{name}@{topic}"
     if len(whole) <= APPLICATION_CHARACTERS_MAX:
         return whole

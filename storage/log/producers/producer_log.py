@@ -158,7 +158,8 @@ class ProducerLog:
         self.is_changed = False
 
     def take(self, placed: Placed, old_below: int = 0) -> None:
-        """These batches were written. Those below `old_below` were not sent just now, but read from a log."""
+        """Takes over batches that were written. Batches below `old_below` were not sent just now, but read from a
+        log."""
         ids, known = self._ids, self._known
         if ids is None:
             return

@@ -135,7 +135,7 @@ def _sealed_json(fs: FileSystem, path: str, severity: Severity, remedy: str) -> 
 
 def metadata_snapshots(fs: FileSystem, directory: str) -> Iterator[Finding]:
     """Checks the snapshots beside a metadata log: whole batches, one after the other. Their records are for the broker
-    to judge. What is in their records is for the broker."""
+    to judge."""
     for name in fs.listdir(directory):
         if parse_metadata_snapshot(name) is not None:
             path = f"{directory}/{name}"

@@ -179,8 +179,8 @@ class Positions:
     # -- metadata ------------------------------------------------------------------------------------------------------
 
     def on_metadata(self, cache: MetadataCache, now_ms: int) -> list[Effect]:
-        """A position belongs to one topic id. Of a topic that was deleted and made anew under its name, nothing is read
-        from an old position: it is reset or reported, like one that is out of range."""
+        """Handles topics that were deleted and made anew. A position belongs to one topic id, so nothing is read from
+        an old position: it is reset or reported, like a position that is out of range."""
         effects: list[Effect] = []
         for tp, state in self.states.items():
             topic = cache.topic(tp.topic)

@@ -177,7 +177,7 @@ class Commits:
     async def _ask(
         self, wanted: Sequence[tuple[TopicPartition, ToCommit]], deadline_ms: int
     ) -> dict[TopicPartition, PenstockError]:
-        """One request. What fails as a whole has failed for each partition."""
+        """One request. A request that fails as a whole has failed for each partition."""
         try:
             member = self._committer.stamp()
             self._is_member = bool(member.member_id)

@@ -65,6 +65,6 @@ class Identity:
 
 
 def is_put_out_by(error: ApiError, member_epoch: int) -> bool:
-    """The answer to a heartbeat of this epoch means: join anew. So does that there is no such group, to a member of it:
-    somebody has deleted the groups' topic. To one that joins it is a refusal."""
+    """True if the answer to a heartbeat of this epoch means: join anew. To a member, GroupIdNotFoundError means that
+    too: somebody has deleted the groups' topic. To a consumer that joins, it is a refusal."""
     return isinstance(error, FENCED_BY) or (isinstance(error, GroupIdNotFoundError) and member_epoch > JOINS)

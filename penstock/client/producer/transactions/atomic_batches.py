@@ -79,10 +79,10 @@ class AtomicBatches:
     ) -> AtomicWriter | None:
         """A writer of this version; None: the version is committed already, and there is nothing to write.
 
-        What is not committed within `timeout_ms` is aborted. A version above the one that is open aborts that one; one
-        below the last that was committed is refused (AtomicBatchVersionError), unless the application `goes_back` to
-        it. `run` names this life of the application: a new one fences the one before (ProducerFencedError). `one_off`:
-        the application is forgotten an hour after its last use, not after weeks.
+        A version that is not committed within `timeout_ms` is aborted. A version above the one that is open aborts that
+        one. A version below the last committed one is refused (AtomicBatchVersionError), unless the application
+        `goes_back` to it. `run` names this life of the application: a new run fences the one before
+        (ProducerFencedError). `one_off`: the application is forgotten an hour after its last use, not after weeks.
         """
         begun = self._run(self._core.begin, application, version, timeout_ms, run, goes_back, one_off)
         if begun is None:
