@@ -67,7 +67,7 @@ class AclTable:
     def __init__(self, of_image: Mapping[str, AclBinding]) -> None:
         self._of_image = of_image
         self.by_id = of_image
-        """Never written to by others."""
+        """The ACLs by id. No other part writes to this."""
         self._own: dict[str, AclBinding] | None = None
         self._ids: dict[AclBinding, str] | None = None
 
@@ -93,7 +93,7 @@ class AclTable:
             self._ids.pop(gone, None)
 
     def replace(self, by_id: Mapping[str, AclBinding]) -> None:
-        """These are all that there are."""
+        """Replaces all ACLs by these."""
         if by_id != self.by_id:
             self.by_id, self._own, self._ids = by_id, None, None
 

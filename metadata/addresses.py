@@ -1,7 +1,7 @@
 """IP addresses: how they are written in the metadata, and which of them are one machine's.
 
-Those of an ACL's host and of a quota must be written as a connection has them (`penstock/addresses.py`), so that lists
-show what is compared. Not here: where an address may stand.
+The addresses of an ACL's host and of a quota must be written as a connection has them (`penstock/addresses.py`), so
+that lists show what is compared. Not here: where an address may stand.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def check_address(text: str, remedy: str) -> None:
 
 
 def ip_version(host: str) -> int | None:
-    """4 or 6, by which sockets reach the address; None for what is no address. One of IPv4 in IPv6's form is neither:
-    systems differ in it."""
+    """4 or 6, by which sockets reach the address; None for text that is no address. An IPv4 address in IPv6's form
+    gives None too: systems differ in it."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -54,8 +54,8 @@ def is_loopback(host: str) -> bool:
 
 @lru_cache(_NETWORKS_KEPT)
 def network_of(host: str) -> str:
-    """The host as whoever is one of many is counted by it: an address of IPv4 by itself, and one of IPv6 by its network
-    of 64 bits, of which one machine has as many as it likes. What is no address stays as it is."""
+    """The name under which a host is counted: an IPv4 address itself, and of an IPv6 address its network of 64 bits,
+    because one machine has as many of its addresses as it likes. Text that is no address stays as it is."""
     try:
         address = ipaddress.ip_address(as_connected(host))
     except ValueError:

@@ -38,7 +38,7 @@ class BrokerConfigs:
     """The keys of a node, as far as the controller knows them."""
 
     keys: Mapping[str, ConfigKey] = field(default_factory=dict)
-    """By name; `update` says which of them may change while nodes run, and for whom."""
+    """The keys by name; `update` says which of them may change while nodes run, and for whom."""
     rules: tuple[ConfigRule, ...] = ()
     """Besides the type and the range of each key."""
 
@@ -69,8 +69,8 @@ class BrokerConfigs:
         return values
 
     def check(self, values: Mapping[str, ConfigValue], changed: Set[str]) -> None:
-        """InvalidConfigError where a change of these keys breaks a rule. What another release has committed, and
-        this change leaves as it is, refuses nothing."""
+        """InvalidConfigError where a change of these keys breaks a rule. A value that another release has committed,
+        and this change leaves as it is, refuses nothing."""
         for rule in self.rules:
             if not changed.isdisjoint(rule.keys):
                 rule.check(values)

@@ -101,7 +101,7 @@ _CHECKS: Final[Mapping[str, Callable[[object], bool]]] = {
     "tuple[str, ...]": _is_strs,
     "tuple[str, ...] | None": _is_strs,
 }
-"""By the annotation of a field: is this JSON value of that type?"""
+"""The check of a JSON value by the annotation of its field: is it of that type?"""
 
 _CLASSES: Final[tuple[type[Record], ...]] = (
     RegisterBrokerRecord,

@@ -123,7 +123,7 @@ class MetadataImage:
 
 
 EMPTY_IMAGE: Final = MetadataImage()
-"""Before the first record."""
+"""The image before the first record."""
 
 
 def image_records(image: MetadataImage) -> Iterator[Record]:

@@ -1,4 +1,5 @@
-"""The names that belong to the cluster: what each is for, who writes it, and the configuration that it gets.
+"""The names that belong to the cluster: what each is for, which part of a broker writes it, and the configuration that
+it gets.
 
 No user creates a topic of such a name, or of one that collides with it. No client writes to one or deletes its records;
 any may read. The controller makes one when a coordinator needs it for the first time. Not here: the rule for other
@@ -54,7 +55,7 @@ INTERNAL_TOPICS: Final = {
         ),
     )
 }
-"""By name."""
+"""The internal topics by name."""
 _BY_COLLISION_KEY: Final = {collision_key(name): topic for name, topic in INTERNAL_TOPICS.items()}
 
 

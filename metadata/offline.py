@@ -33,7 +33,7 @@ class InService(Protocol):
 
 
 def offline_reason(partition: PartitionRegistration, cluster: InService) -> OfflineReason | None:
-    """None for a partition that has a leader."""
+    """The reason why a partition has no leader; None if it has one."""
     if partition.has_leader:
         return None
     if partition.log_lost:
@@ -75,7 +75,7 @@ def offline_text(partition: PartitionRegistration, reason: OfflineReason, cluste
 
 
 def _standing_of(broker_ids: Iterable[int], partition: PartitionRegistration, cluster: InService) -> str:
-    """ "1: fenced, 2: its log dir has failed"."""
+    """The state of each broker in words, like "1: fenced, 2: its log dir has failed"."""
     return ", ".join(f"{broker_id}: {_standing(broker_id, partition, cluster)}" for broker_id in broker_ids)
 
 

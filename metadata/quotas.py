@@ -23,7 +23,7 @@ class QuotaTable:
     def __init__(self, of_image: Quotas) -> None:
         self._of_image = of_image
         self.by_entity = of_image
-        """Never written to by others."""
+        """The quotas by entity. No other part writes to this."""
         self._own: dict[QuotaEntity, Mapping[str, float]] | None = None
 
     @property
@@ -34,7 +34,7 @@ class QuotaTable:
         return self.by_entity.get(entity, _NONE)
 
     def put(self, entity: QuotaEntity, key: str, value: float | None) -> None:
-        """None: it has no such quota any more. An entity without any is gone."""
+        """Sets one quota of an entity; None removes it. An entity without any quota is gone."""
         if self._own is None:
             self.by_entity = self._own = dict(self.by_entity)
         left = {name: one for name, one in self.of(entity).items() if name != key}
@@ -46,7 +46,7 @@ class QuotaTable:
             self._own.pop(entity, None)
 
     def replace(self, by_entity: Quotas) -> None:
-        """These are all that there are."""
+        """Replaces all quotas by these."""
         if by_entity != self.by_entity:
             self.by_entity, self._own = by_entity, None
 

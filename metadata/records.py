@@ -216,8 +216,8 @@ class RemoveAccessControlEntryRecord:
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotaRecord:
-    """One quota of one entity is set, or is gone when `value` is None (KIP-546). A part of the entity that is None is
-    none; an empty one is everybody's (penstock/messages/security/quotas.py)."""
+    """One quota of one entity is set, or is removed when `value` is None (KIP-546). A part of the entity that is None
+    does not belong to it; an empty part stands for everybody (penstock/messages/security/quotas.py)."""
 
     key: str
     user: str | None = None

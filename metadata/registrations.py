@@ -98,18 +98,19 @@ class BrokerRegistration:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where clients find it, at its listener BROKER."""
+        """The address at which clients find it: of its listener BROKER."""
         return Endpoint(self.host, self.port)
 
     def endpoint_at(self, listener: str) -> Endpoint | None:
-        """Where the clients of that listener find it; None if it has no listener of that name for clients."""
+        """The address at which the clients of that listener find it; None if it has no listener of that name for
+        clients."""
         if listener == CLIENT_LISTENER:
             return self.endpoint
         return next((found.endpoint for found in self.listeners if found.name == listener), None)
 
     @property
     def inter_broker_endpoint(self) -> Endpoint:
-        """Where the other brokers find it."""
+        """The address at which the other brokers find it."""
         return Endpoint(self.inter_broker_host, self.inter_broker_port) if self.inter_broker_host else self.endpoint
 
     @property

@@ -37,7 +37,7 @@ from penstock.messages.configs import ConfigResource
 
 
 class Tables(Protocol):
-    """Where the facts are kept."""
+    """The tables that hold the facts, and that records change."""
 
     next_producer_id: int
     """The lowest that no broker was given."""

@@ -1,4 +1,4 @@
-"""The users' SCRAM credentials in the metadata: their table, their records, and the view of who authenticates.
+"""The users' SCRAM credentials in the metadata: their table, their records, and the view for authentication.
 
 A credential belongs to a user and a mechanism; there is nothing else to a user. The secret is the cluster's, so that
 all brokers give the same stand-in for a user that there is not (penstock/sasl/credentials.py). Not here: which
@@ -54,7 +54,7 @@ class ScramTable:
     def __init__(self, of_image: ScramImage) -> None:
         self._of_image = of_image
         self.credentials = of_image.credentials
-        """Never written to by others."""
+        """The credentials by user and mechanism. No other part writes to this."""
         self._own: dict[ScramKey, ScramCredential] | None = None
         self.secret = of_image.secret
 
@@ -69,7 +69,7 @@ class ScramTable:
         del self._editable()[key]
 
     def replace(self, newer: ScramImage) -> None:
-        """These are all that there are."""
+        """Replaces all credentials, and the secret, by these."""
         if newer.credentials != self.credentials:
             self.credentials, self._own = newer.credentials, None
         self.secret = newer.secret

@@ -8,7 +8,7 @@ A snapshot is a sequence of record batches like those of the log (magic 2, CRC-3
 
 It replaces the log below its end offset; `epoch` is that of the last record there. Equal images have equal bytes but
 for the times of the records. A batch's checksum leaves out its offset and its leader epoch; offsets must be dense and
-the epoch 0, so any changed bit and any cut is found, also by who gets the bytes from another node.
+the epoch 0, so any changed bit and any cut is found, also by a node that gets the bytes from another one.
 
 Not here: files and their names (`broker/quorum/metadata_snapshots.py`), and when one is written.
 """

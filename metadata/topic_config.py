@@ -197,7 +197,7 @@ _TABLE: Final = {
 TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {
     key.name: replace(key, broker_key=broker_key) for broker_key, key in _TABLE.items()
 }
-"""By key; the reference in the documentation is generated from this table."""
+"""The table of keys by name; the reference in the documentation is generated from it."""
 
 
 EVERY_TOPIC_KEY: Final[Mapping[str, ConfigKey]] = {

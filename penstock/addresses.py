@@ -1,7 +1,7 @@
 """IP addresses as connections have them, so that one which is written otherwise is still the same machine's.
 
 The kernel tells the address of an IPv4 client as IPv6, ::ffff:10.0.0.7, where a socket takes both. Such an address is
-10.0.0.7 here. Of a link-local address gRPC tells the zone (fe80::1%2) and a socket does not; here it has none. Not
+10.0.0.7 here. gRPC gives a link-local address with its zone (fe80::1%2), a socket without it; here it has no zone. Not
 here: where an address may stand (`metadata/addresses.py`), and what follows from it.
 """
 
@@ -16,7 +16,7 @@ _KEPT: Final = 4_096
 
 @lru_cache(_KEPT)
 def as_connected(text: str) -> str:
-    """The address in the form in which a connection's is compared. What is no address is returned unchanged."""
+    """The address in the form in which a connection's is compared. Text that is no address is returned unchanged."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:

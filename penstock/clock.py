@@ -77,7 +77,7 @@ class ManualClock:
         self._wall_ms += ms
 
     def jump_wall(self, ms: int) -> None:
-        """Only the calendar moves, as when somebody sets the clock."""
+        """Moves the calendar alone, as when somebody sets the clock."""
         self._wall_ms += ms
 
     def suspend(self, ms: int) -> None:

@@ -33,7 +33,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,19}(\.[0-9]{1,19})?([eE][+-]?[0-9]{1,2})?")
 _SHOWN_CHARACTERS: Final = 64
 _OF_FIELD: Final = "key"
-"""Where the metadata of a dataclass's field has its key."""
+"""The name under which the metadata of a dataclass's field has its key."""
 
 
 class Kind(Enum):
@@ -52,11 +52,13 @@ class Update(Enum):
     """How a node's key changes, in Kafka's words for it (dynamic update mode)."""
 
     RESTART = "read-only"
-    """In the file, by a restart of the node."""
+    """The value changes in the file, by a restart of the node."""
     CLUSTER = "cluster-wide"
-    """While nodes run, for all brokers at once: the active controller uses the value too, so all must agree on it."""
+    """The value changes while nodes run, for all brokers at once: the active controller uses it too, so all must agree
+    on it."""
     NODE = "per-broker"
-    """While nodes run, for all brokers or for one; a node also takes it from its file when it is told to reload."""
+    """The value changes while nodes run, for all brokers or for one; a node also takes it from its file when it is told
+    to reload."""
 
 
 class _Required:

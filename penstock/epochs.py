@@ -63,9 +63,9 @@ def diverging_epoch(
 
 
 def truncation_offset(entries: Sequence[EpochEntry], log_end_offset: int, answer: EpochEndOffset) -> int:
-    """Where a follower with this history must cut its log after the leader's diverging answer.
+    """The offset at which a follower with this history must cut its log after the leader's diverging answer.
 
-    The smaller of where the leader's epoch ends and where this log's largest epoch not above it ends. It may take
+    It is the smaller of two ends: of the leader's epoch, and of this log's largest epoch not above it. It may take
     several rounds of fetch and truncate until both logs meet (KIP-279).
     """
     own = end_offset_for(entries, answer.epoch, log_end_offset)

@@ -3,9 +3,9 @@
 The wire table is the set of `ApiError` subclasses below. Numbers and names are Kafka's (Kafka protocol guide, "Error
 codes") and never change, so that a listener for Kafka's protocol can send them as they are; AUTHENTICATION_REQUIRED
 alone is our own. An error that crosses a wire is a code, a sentence, and at most a leader hint or a pair of offset
-bounds. Foreign exceptions (gRPC, OSError) are mapped to these once, at the edge. An invariant that does not hold
-raises `InvariantViolation`, never `assert`. What an error with a wire code has is wire_errors/api_error.py's. Names
-of base_error.py, local_errors/ and wire_errors/ stand here too.
+bounds. Foreign exceptions (gRPC, OSError) are mapped to these once, at the edge. An invariant that does not hold raises
+`InvariantViolation`, never `assert`. The base of errors with a wire code is in wire_errors/api_error.py. Names of
+base_error.py, local_errors/ and wire_errors/ stand here too.
 """
 
 from __future__ import annotations

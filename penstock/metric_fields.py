@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 METRIC = "metric"
-"""In the metadata of a field: its `MetricField`."""
+"""The key of the `MetricField` in the metadata of a field."""
 INNER = "inner"
-"""In the metadata of a field: the class of its value."""
+"""The key of the class of a field's value in the metadata of the field."""
 
 
 class MetricField(NamedTuple):
@@ -24,7 +24,7 @@ class MetricField(NamedTuple):
     help: str
     is_counter: bool
     of: Callable[[Any], float] | None
-    """Makes the number of the field's value, if that is none."""
+    """Makes a number of the field's value, if that is not a number."""
     labels: tuple[tuple[str, str], ...]
 
 

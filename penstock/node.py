@@ -1,9 +1,9 @@
 """Starts the server side: `python -P -m penstock.node start|format --config FILE …`, in a process of its own.
 
 Also `check|recover-quorum --config FILE`, which look at a node before its start and help a lost quorum,
-`install|uninstall --config FILE`, which make a systemd service of a node, and
-`log-dump|log-verify|log-recover --request JSON`, which look into the files of a stopped node for `penstock log`, and
-`metadata-dump|metadata-digest --request JSON`, which do so for `penstock metadata`.
+`install|uninstall --config FILE`, which make a systemd service of a node, and `log-dump|log-verify|log-recover
+--request JSON`, which look into the files of a stopped node for `penstock log`, and `metadata-dump|metadata-digest
+--request JSON`, which do so for `penstock metadata`.
 
 The server packages (raft, metadata, storage, broker) have names that are too common for site-packages. An installed
 wheel carries them in the private folder `penstock/_server`; a checkout has them in its root. This launcher is the only
@@ -12,7 +12,7 @@ place that puts that folder on `sys.path`, first, and takes the current director
 command line and `penstock.testing` start this module with `node_command`.
 
 Exit codes: 0 stopped as asked, 1 failed, 2 refused the configuration or the directories; the reason is one line on
-stderr; 130 Ctrl-C before there was anything to stop. Those of the log actions are in storage/tools/command.py.
+stderr; 130 Ctrl-C before there was anything to stop. The exit codes of the log actions are in storage/tools/command.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def node_command(*arguments: str) -> list[str]:
 
 
 def server_root() -> Path:
-    """Where the server packages stand: the wheel's private folder, or the root of a checkout."""
+    """The folder of the server packages: the wheel's private folder, or the root of a checkout."""
     package = Path(__file__).resolve().parent
     private = package / "_server"
     return private if private.is_dir() else package.parent

@@ -17,7 +17,7 @@ MAX_EPOCH = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Position:
-    """Where reading goes on: the record at `offset`, or the first one after it, of the topic with this id.
+    """The place where reading goes on: the record at `offset`, or the first one after it, of the topic with this id.
 
     `leader_epoch` is that of the record before it, or -1. `str(position)` is a text, `Position.parse(text)` makes the
     same position of it. A position compares with an offset, and their difference is a number of offsets:

@@ -28,7 +28,7 @@ from penstock.types import TopicPartition
 
 VERSION = 1
 PLACEHOLDERS = {"qmark": "?", "format": "%s", "pyformat": "%s"}
-"""By `paramstyle` of a DB-API 2.0 module (PEP 249)."""
+"""The placeholders by `paramstyle` of a DB-API 2.0 module (PEP 249)."""
 DEFAULT_TABLE = "penstock_positions"
 KEY = "reader = {0} AND topic = {0} AND partition_number = {0}"
 
@@ -164,7 +164,8 @@ class SqlPositions:
 
 
 def _text(tp: TopicPartition, position: Position) -> str:
-    """As it is kept. TypeError for an offset alone, which would be refused at the next `load`, after a restart."""
+    """The position as it is kept. TypeError for an offset alone, which would be refused at the next `load`, after a
+    restart."""
     if not isinstance(position, Position):
         raise TypeError(f"{tp}: save a Position, not {position!r}; take consumer.position(tp) or record.position")
     return str(position)

@@ -8,7 +8,7 @@ from functools import cache
 
 @cache
 def release() -> str:
-    """Like 0.1.0; "unknown" for a tree that is not installed."""
+    """The version, like 0.1.0; "unknown" for a tree that is not installed."""
     try:
         return importlib.metadata.version("penstock")
     except importlib.metadata.PackageNotFoundError:

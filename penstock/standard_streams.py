@@ -2,9 +2,9 @@
 
 A daemon, a cron job or a shell (`<&-`, `2>&-`) may start a program with descriptor 0, 1 or 2 closed. The next file or
 socket that the program opens would get that number, and whatever writes to standard error, Python or gRPC, would write
-into it. Standard input and output are opened the wrong way round, as the GNU tools do: who reads or writes them gets
-"Bad file descriptor" and not an empty input, or a result that nobody can read. Messages to a closed standard error are
-lost without a word. Not here: what a command says about it (penstock/cli/edge/run.py).
+into it. Standard input and output are opened the wrong way round, as the GNU tools do: a read or write of them fails
+with "Bad file descriptor" instead of giving an empty input, or a result that nobody can read. Messages to a closed
+standard error are lost without a word. Not here: what a command says about it (penstock/cli/edge/run.py).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def open_standard_streams() -> None:
 
 def give_up_unwritten() -> None:
     """Drops what a full or closed standard output or error did not take; otherwise Python tries again as it ends, says
-    so, and ends with exit code 120. What is written from now on goes nowhere."""
+    so, and ends with exit code 120. Output from now on goes nowhere."""
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
         try:
             stream.flush()

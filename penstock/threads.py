@@ -26,14 +26,14 @@ class Thread(Protocol):
     """A thread that was started."""
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until it has ended, or for so many seconds."""
+        """Wait until it has ended, or for `timeout` seconds."""
         ...
 
     def is_alive(self) -> bool: ...
 
 
 class Lock(Protocol):
-    """Held by one thread at a time; not reentrant."""
+    """A lock, held by one thread at a time; not reentrant."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
 
@@ -58,7 +58,7 @@ class Event(Protocol):
     def is_set(self) -> bool: ...
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is set, or for so many seconds; whether it is set."""
+        """Wait until it is set, or for `timeout` seconds; whether it is set."""
         ...
 
 
@@ -105,7 +105,7 @@ class Threads(Protocol):
         ...
 
     def executor(self, name: str, threads: int) -> Executor:
-        """At most so many threads, started when they are needed and called `name_0`, `name_1`, …"""
+        """An executor of at most `threads` threads, started when they are needed and called `name_0`, `name_1`, …"""
         ...
 
     def lock(self) -> Lock: ...

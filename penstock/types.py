@@ -1,6 +1,6 @@
 """The value types that every part of Penstock shares: names for places in a log, and nothing that does anything.
 
-What is here is immutable, hashable, and free of I/O, so that a core, a driver, a client and a test can pass the same
+The types are immutable, hashable, and free of I/O, so that a core, a driver, a client and a test can pass the same
 value. Not here: record bytes (`penstock.record`), errors (`penstock.errors`), wire messages (`penstock.pb`).
 """
 
@@ -92,7 +92,7 @@ class ProducerIdAndEpoch(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where an acked record stands. `timestamp_ms` is the record's own (create time) or the broker's (append time)."""
+    """The place of an acked record. `timestamp_ms` is the record's own (create time) or the broker's (append time)."""
 
     topic: str
     partition: int
@@ -140,7 +140,7 @@ class ListenerType(StrEnum):
 
 
 class SecurityProtocol(StrEnum):
-    """The security of a listener, in Kafka's words: is a connection encrypted, and who says who it is?"""
+    """The security of a listener, in Kafka's words: is a connection encrypted, and which side proves its identity?"""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -158,7 +158,7 @@ class SecurityProtocol(StrEnum):
 
 
 class ListenerEndpoint(NamedTuple):
-    """Where the clients of one of a broker's listeners reach it."""
+    """The address at which clients reach one of a broker's listeners."""
 
     name: str
     endpoint: Endpoint

@@ -13,7 +13,7 @@ from penstock.errors import ConfigError
 BATCH_MAX_BYTES = 1 << 20
 """The default of `batch_max_bytes`; the log under the quorum is configured by it."""
 VOTERS_MAX = 9
-"""More voters only make every commit slower; Kafka recommends 3 or 5."""
+"""The most voters: more only make every commit slower; Kafka recommends 3 or 5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class RaftConfig:
 
     @property
     def begin_quorum_epoch_interval_ms(self) -> int:
-        """A voter that has not fetched for so long is told again who leads."""
+        """A voter that has not fetched for this time is told again which node leads."""
         return max(1, self.fetch_timeout_ms // 2)
 
 

@@ -39,7 +39,7 @@ class LogView(Protocol):
 
 
 class DecidedLog:
-    """Where the log begins, ends, is durable and is committed, and which epoch began where."""
+    """The start and end of the log, how far it is durable and committed, and the first offset of each epoch."""
 
     def __init__(self, view: LogView) -> None:
         self._log_start_offset = view.log_start_offset
@@ -89,7 +89,7 @@ class DecidedLog:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last record, in the log or before its start; -1 when there is none."""
+        """The epoch of the last record, in the log or before its start; -1 without any record."""
         return self._entries[-1].epoch if self._entries else NO_EPOCH
 
     def _behind_base(self, entries: Sequence[EpochEntry]) -> tuple[EpochEntry, ...]:

@@ -50,7 +50,8 @@ class Following:
         """The time that the leader named in its newest answer in this epoch."""
         self._snapshot: FetchedSnapshot | None = None
         self.is_installing = False
-        """All of a snapshot is here, and it is being checked. It counts whoever leads by then: it is committed."""
+        """All of a snapshot is here, and it is being checked. It counts whichever node leads by then: it is
+        committed."""
 
     def __repr__(self) -> str:
         return f"Following(next fetch {self._fetch_at_ms}, deadline {self.deadline_ms}, {self._failures} failures)"

@@ -83,8 +83,9 @@ class Leadership:
     def sent_end_besides(self, node_id: int, incarnation_id: str) -> int:
         """No process of that node but this one was sent a record at this offset or behind it, by any leader.
 
-        Invariant: not below the start of this epoch. What stands before may be an earlier leader's, and what that one
-        has sent is not known here. A record from this offset on was appended by this leader, and nobody else sends it.
+        Invariant: not below the start of this epoch. Records before that may be an earlier leader's, and it is not
+        known here which of them that leader has sent. A record from this offset on was appended by this leader, and
+        nobody else sends it.
         """
         config, log = self._shared.config, self._shared.log
         if node_id == config.node_id:  # its own log; it takes no fetches from its own id (validation.py)
@@ -156,7 +157,7 @@ class Leadership:
         shared.outbox.reply_with_snapshot(request_id, response, max_bytes)
 
     def on_flushed(self) -> None:
-        """More of this node's own log is durable: its own ack."""
+        """Notes that more of this node's own log is durable, which is its own ack."""
         if self.maybe_commit():
             self._answer_parked()
 

@@ -134,6 +134,6 @@ class Outbox:
         return ready
 
     def _pending(self) -> Iterable[list[Any]]:
-        """Everything that is collected in a list."""
+        """All lists in which something is collected."""
         replies = (self._fetch_replies, self._snapshot_replies, self._replies)
         return self._append, self._snapshot_chunks, *replies, self._messages

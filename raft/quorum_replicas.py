@@ -16,14 +16,15 @@ from raft.progress import ReplicaProgress
 from raft.shared import NEVER_MS
 
 OBSERVERS_MAX = 1_000
-"""With more, the observer that fetched longest ago is forgotten: `describe` lacks it, `sent_end_besides` is high."""
+"""The most observers that are known. Above it the observer that fetched longest ago is forgotten: `describe` lacks it,
+`sent_end_besides` is high."""
 
 
 class QuorumReplicas:
     """The nodes that fetch from a leader."""
 
     def __init__(self, config: RaftConfig, backoff_ms: Callable[[int], int], now_ms: int) -> None:
-        """`backoff_ms`: the wait after so many failures in a row."""
+        """`backoff_ms`: the wait after this number of failures in a row."""
         self._config = config
         self._backoff_ms = backoff_ms
         self._voters = {

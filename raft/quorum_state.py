@@ -73,7 +73,7 @@ TRANSITIONS: Mapping[State, Mapping[State, str]] = {
     _L: {_U: _NEWER_EPOCH, _F: _NEWER_LEADER, _R: "asked to stop, or no majority fetches"},
     _R: {_U: _NEWER_EPOCH, _F: _NEWER_LEADER, _P: _TIME_OUT},
 }
-"""From each state, where it may go, and on what."""
+"""The states that each state may go to, and the event of each change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class QuorumState:
         self._state = self._state_after_restart(stored)
 
     def _state_after_restart(self, stored: ElectionState) -> State:
-        """After a restart, a leader is resigned, and a candidate is a voter that has voted for itself: voters elected
-        them for a log that may have lost its unsynced end since."""
+        """The state after a restart. A leader is resigned, and a candidate is a voter that has voted for itself: voters
+        elected them for a log that may have lost its unsynced end since."""
         if stored.leader_id == self._node_id and self.takes_part:
             return State.RESIGNED
         if stored.forgotten is Forgotten.VOTES:
@@ -191,7 +191,7 @@ class QuorumState:
         self._move(State.RESIGNED, self._election)
 
     def remembers(self, forgotten: Forgotten) -> None:
-        """Only `forgotten` is forgotten now; persisted BEFORE any message that follows from it is sent."""
+        """Notes that only `forgotten` is forgotten now; persisted BEFORE any message that follows from it is sent."""
         self._election = replace(self._election, forgotten=forgotten)
         self._unsaved = True
 

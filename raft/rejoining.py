@@ -27,7 +27,7 @@ from raft.quorum_state import Forgotten
 from raft.shared import NEVER_MS, Shared
 
 _TELLS_EPOCH = (NO_ERROR, FencedLeaderEpochError.code, UnknownLeaderEpochError.code)
-"""With these codes, the intended voter answered and gave its epoch; any other error may be of another node or
+"""The codes with which the intended voter answered and gave its epoch; any other error may be of another node or
 cluster."""
 
 

@@ -59,7 +59,7 @@ class Counters:
     answers_malformed: int = 0
     snapshots_installed: int = 0
     snapshots_refused: int = 0
-    """Fetched, and found damaged."""
+    """The snapshots that were fetched, and found damaged."""
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class Shared:
         )
 
     def ask_for_vote(self, voter: int, *, pre_vote: bool) -> None:
-        """In the present epoch, for this node with its present log."""
+        """Asks for the voter's vote in the present epoch, for this node with its present log."""
         config, epoch, log = self.config, self.quorum.epoch, self.log
         request = VoteRequest(
             config.cluster_id, epoch, config.node_id, voter, log.last_epoch, log.log_end_offset, pre_vote

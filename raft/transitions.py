@@ -27,14 +27,14 @@ class Transitions:
         self.following = Following(shared)
         self.rejoining = Rejoining(shared, now_ms)
         self.leadership: Leadership | None = None
-        """While this node leads."""
+        """The leading half, while this node leads."""
         self._start(now_ms)
 
     def __repr__(self) -> str:
         return f"Transitions({self._quorum!r})"
 
     def tick(self, now_ms: int) -> None:
-        """Time has passed."""
+        """Does what is due at this time."""
         match self._quorum.state:
             case State.LEADER:
                 if self.leadership is not None and not self.leadership.tick(now_ms):
@@ -51,7 +51,7 @@ class Transitions:
                     self._become_prospective(now_ms)
 
     def next_deadline_ms(self) -> int:
-        """When `tick` has something to do at the latest."""
+        """The latest time at which `tick` has something to do."""
         if self.leadership is not None:
             return self.leadership.next_deadline_ms()
         if self._quorum.state is State.FOLLOWER:
@@ -89,7 +89,7 @@ class Transitions:
         return False
 
     def become_unattached(self, epoch: int, now_ms: int) -> None:
-        """No leader and no vote in this epoch yet."""
+        """Begins an epoch in which the node has no leader and no vote yet."""
         self._quorum.to_unattached(epoch)
         self.left_old_state()
         self._wait_for_a_leader(now_ms)

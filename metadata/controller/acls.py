@@ -50,7 +50,8 @@ def create_acls(context: DecisionContext, request: CreateAclsRequest) -> Control
 
 
 def delete_acls(context: DecisionContext, request: DeleteAclsRequest) -> ControllerResult[DeleteAclsResponse]:
-    """Results stand in the order of the request. What is more than one decision may change is refused whole."""
+    """Deletes the ACLs that match; the results stand in the order of the request. A filter that finds more than one
+    decision may remove is refused whole."""
     context.check_item_count(len(request.filters), "filters")
     left = dict(context.state.acls.by_id)
     records: list[Record] = []

@@ -24,8 +24,8 @@ from typing import Final
 from penstock.messages.nodes.brokers import CalendarVerdict
 
 CALENDARS_APART_MS: Final = 60 * 60 * 1000
-"""More than a time service ever corrects at once, less than any retention that a person sets; brokers count as much as
-a jump of their own clock (JUMP_MS_MAX)."""
+"""The difference at which calendars are apart: more than a time service ever corrects at once, less than any retention
+that a person sets. Brokers count as much as a jump of their own clock (JUMP_MS_MAX)."""
 CALENDAR_MS_MAX: Final = 1 << 61
 """A calendar that is further off counts as this, so that the difference of any two has 64 bits."""
 
@@ -35,7 +35,7 @@ class BrokerCalendars:
 
     def __init__(self) -> None:
         self._offsets_ms: dict[int, int | None] = {}
-        """None: a broker of an older release, which tells no calendar."""
+        """The difference of each broker's calendar; None for a broker of an older release, which tells no calendar."""
         self._alone: int | None = None
         """The broker that was found alone, and has had no verdict by others since."""
 
@@ -69,7 +69,7 @@ class BrokerCalendars:
 
 
 def verdict_of(near: int, heard: int, counted: int) -> CalendarVerdict:
-    """The verdict where so many brokers are counted, so many were heard, and so many are near the broker's calendar."""
+    """The verdict on a broker's calendar, by the number of brokers that are counted, heard, and near that calendar."""
     if near > 1 and 2 * near > counted:
         return CalendarVerdict.AGREES
     is_settled = heard == counted > 1 or 2 * (heard - near) >= counted

@@ -25,7 +25,7 @@ from penstock.errors import (
 from penstock.ids import Ids, RandomIds
 
 NAME_SHOWN = 64
-"""An error shows so much of a name that the request has, and no topic."""
+"""How many characters of a name or id an error shows, if the request has it and no topic does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class DecisionContext:
     sessions: BrokerSessions
     rng: random.Random
     ids: Ids
-    """For ids that must not be guessed."""
+    """The source of ids that must not be guessed."""
     cluster: ClusterDefaults
 
     @property
@@ -90,7 +90,8 @@ class DecisionContext:
 
 
 def named_partition(topic: TopicState, number: int, seen: set[PartitionKey]) -> PartitionRegistration:
-    """One that a request names, which must exist and not be among `seen`, those named before; it is one of them now."""
+    """The partition that a request names. It must exist, and not be among `seen`, the partitions named before; it is
+    added there."""
     partition = topic.partitions.get(number)
     if partition is None:
         raise UnknownTopicOrPartitionError(

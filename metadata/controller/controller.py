@@ -163,7 +163,7 @@ class Controller:
         return liveness.heartbeat(self._context, request, now_ms, committed_offset, silent_ms)
 
     def forgive_silence(self, ms: int, now_ms: int) -> None:
-        """This node has heard of nobody for so long, because it stood still itself."""
+        """Prolongs all sessions by the time in which this node stood still itself, and heard of nobody."""
         self._sessions.prolong(ms, now_ms)
 
     def tick(self, now_ms: int) -> ControllerResult[TickResponse]:
@@ -257,7 +257,7 @@ class Controller:
         return self._state.to_image(epoch)
 
     def statistics(self) -> ControllerStatistics:
-        """May be called in any thread."""
+        """The counts of the cluster. May be called in any thread."""
         brokers = tuple(self._state.brokers.values())
         return ControllerStatistics(
             brokers=len(brokers),

@@ -9,8 +9,8 @@ The rules, in this order:
 3. Otherwise the first active ISR member in replica order leads, if the log dir of its replica is online.
    A last member whose log is lost (the operator gave the log dir up) may not lead.
 4. Otherwise the first active member of the ELR in replica order leads, and is the ISR alone. No acked record is lost.
-5. Otherwise, only if the topic allows it, the first active replica leads alone; one whose log is lost comes last. One
-   that a reassignment adds was never a copy: it leads only by an operator's order, and then comes late.
+5. Otherwise, only if the topic allows it, the first active replica leads alone; one whose log is lost comes last. A
+   replica that a reassignment adds was never a copy: it leads only by an operator's order, and then comes late.
    That is an unclean election: acked records may be lost, so it is reported as such and counted.
 6. Otherwise the partition has no leader until a member of the ISR or ELR comes back (Jepsen 2013: offline is the right
    default).

@@ -18,7 +18,7 @@ from penstock.errors import UnknownServerError
 from penstock.messages.produce import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 BLOCK_SIZE: Final = 1_000
-"""Ids of one block, as in Kafka: one metadata record for so many producers."""
+"""The number of ids in one block, as in Kafka: one metadata record for this many producers."""
 IDS_PER_EPOCH: Final = 1 << 32
 """A block each millisecond for 71 minutes; an epoch that needs more goes on into what the next ones skip. An epoch has
 31 bits, so every epoch has its ids."""

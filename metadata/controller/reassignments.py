@@ -38,7 +38,7 @@ from penstock.messages.elections import (
 )
 
 LOOKS_MAX = 1_000
-"""So many partitions are looked at in one decision."""
+"""The most partitions that one decision looks at."""
 _SHOWN_REPLICAS = 10
 
 
@@ -50,7 +50,7 @@ class _Replicas:
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     before: tuple[int, ...] = ()
-    """While it is reassigned: those of before, unless they are in `all` in their order."""
+    """The replicas before the reassignment, while it goes on; empty if they are in `all` in their order."""
 
 
 def alter_partition_reassignments(
@@ -104,8 +104,9 @@ def completion(context: DecisionContext, partition: PartitionRegistration) -> Pa
 def _coordinators_end(
     context: DecisionContext, partition: PartitionRegistration, target: _Replicas
 ) -> PartitionChangeRecord | None:
-    """A coordinator answers from its memory. One that goes hands over first, and stays in the ISR until it knows:
-    nothing is committed without it until then, so it answers nothing that a newer coordinator has changed."""
+    """The end of a move of a coordinator's partition. A coordinator answers from its memory. A replica that goes hands
+    over first, and stays in the ISR until it knows that: nothing is committed without it until then, so it answers
+    nothing that a newer coordinator has changed."""
     if partition.leader_id in partition.removing_replicas:
         isr = tuple(member for member in partition.isr if member in target.all)
         return changed(partition, context.min_isr(partition), leader_id=_leader(context, partition, target, isr))
@@ -238,7 +239,7 @@ def _leader(context: DecisionContext, partition: PartitionRegistration, wanted: 
 def _directories(
     context: DecisionContext, partition: PartitionRegistration, replicas: Sequence[int]
 ) -> tuple[str, ...]:
-    """Where each of them is, or will be."""
+    """The directory of each replica, as it is or will be."""
     named = tuple(
         partition.directory_of(replica) if replica in partition.replicas else context.state.only_log_dir(replica)
         for replica in replicas

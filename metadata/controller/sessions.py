@@ -1,8 +1,8 @@
 """When each broker was last heard from. Soft state of the active controller: never in a record, never in an image.
 
-A heartbeat also says how far the broker's metadata reaches. One that names the same offset again and again, while newer
-metadata is committed, is of a broker that is alive and hears of nothing: its metadata log's disk hangs or is full, or
-no answer reaches it. It knows of no leader, no ISR and no deletion from then on. After `STANDSTILL_SESSIONS` sessions
+A heartbeat also says how far the broker's metadata reaches. A broker that names the same offset again and again, while
+newer metadata is committed, is alive and hears of nothing: its metadata log's disk hangs or is full, or no answer
+reaches it. Such a broker knows of no leader, no ISR and no deletion from then on. After `STANDSTILL_SESSIONS` sessions
 it *stands still*, and is fenced until it has read on. A slow broker reads on, however slowly, and is not fenced.
 
 A registration or a heartbeat begins a session. It ends when the broker is silent for the session time-out. A new
@@ -54,13 +54,13 @@ class BrokerSessions:
         return [broker_id for broker_id in self._sessions if self.stands_still(broker_id, now_ms)]
 
     def stands_still(self, broker_id: int, now_ms: int, sessions: int = STANDSTILL_SESSIONS) -> bool:
-        """True if that is one of them; or if it has not moved for so many sessions."""
+        """True if the broker has not moved for this many sessions, by default long enough to stand still."""
         session = self._sessions.get(broker_id)
         since_ms = None if session is None else session.behind_since_ms
         return since_ms is not None and now_ms >= since_ms + sessions * self.timeout_ms
 
     def prolong(self, ms: int, now_ms: int) -> None:
-        """All of them, as if the brokers had been heard of so much later."""
+        """Prolongs all sessions by `ms`, as if the brokers had been heard of that much later."""
         for broker_id, session in self._sessions.items():
             since_ms = session.behind_since_ms
             self._sessions[broker_id] = session._replace(

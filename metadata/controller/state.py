@@ -78,9 +78,10 @@ class ControllerState:
         self.scram, self.acls, self.quotas = ScramTable(image.scram), AclTable(image.acls), QuotaTable(image.quotas)
         self.partition_count = self.unclean_elections = 0
         self.leader_changes: list[LeaderChange] = []
-        """Since `take_leader_changes` was called last."""
+        """The changes of leaders since `take_leader_changes` was called last."""
         self.replica_set_changes = 0
-        """So many reassignments began, replaced others, or were cancelled. One that completes is not counted again."""
+        """How many reassignments began, replaced others, or were cancelled. A reassignment that completes is not
+        counted again."""
         self.preferred_leaders = PreferredLeaders()
         self.replica_counts = ReplicaCounts()
         self.owners = TopicOwners()
@@ -173,7 +174,7 @@ class ControllerState:
         return broker is not None and broker.is_online(partition.directory_of(broker_id))
 
     def only_log_dir(self, broker_id: int) -> str:
-        """Where the broker puts each new replica; "" if that is its own choice."""
+        """The log dir in which the broker puts each new replica; "" if the broker chooses."""
         broker = self.brokers.get(broker_id)
         return "" if broker is None else broker.only_log_dir
 
@@ -197,7 +198,7 @@ class ControllerState:
         return len(self._leaderless)
 
     def reassigning_partitions(self, after: PartitionKey | None, count: int) -> list[PartitionRegistration]:
-        """So many of those whose replicas move, the next behind that one in their order."""
+        """The next partitions whose replicas move, behind `after` in their order; at most `count`."""
         keys = nsmallest(count, (key for key in self._reassigning if after is None or key > after))
         return list(self._sorted(set(keys)))
 

@@ -40,7 +40,7 @@ from penstock.sasl.credentials import (
 )
 
 USER_SHOWN: Final = 64
-"""An error shows so much of a user's name."""
+"""How much of a user's name an error shows."""
 
 
 def alter_user_scram_credentials(

@@ -17,11 +17,11 @@ from penstock.balance.layout import ReplicaLayout
 BYTES_TOLERANCE = 0.1
 """Share of the mean by which brokers may differ from it. Closer is not worth a copy: sizes change while it goes on."""
 GAIN_SHARE = 0.1
-"""Share of the bytes that a step copies: so many must count, or it is not taken. The exchange of two replicas of nearly
-the same size would copy much and move little."""
+"""The share of the bytes that a step copies which must count, or the step is not taken. The exchange of two replicas of
+nearly the same size would copy much and move little."""
 COUNTERWEIGHTS_MAX = 8
 NEIGHBOURS_MAX = 64
-"""So many small replicas are tried in exchange, and so many of about the right size for each."""
+"""How many small replicas are tried in exchange, and how many of about the right size for each."""
 
 
 class _Step(NamedTuple):

@@ -38,7 +38,7 @@ class BalancedBroker:
 
 @dataclass(frozen=True, slots=True)
 class BalancedPartition:
-    """A partition. One that is being reassigned is counted where it goes, and left alone."""
+    """A partition. A partition that is being reassigned is counted where it goes, and left alone."""
 
     topic: str
     index: int

@@ -14,7 +14,7 @@ from penstock.balance.cluster import ClusterState
 from penstock.balance.racks import rack_count, rack_name
 
 TARGETS_MAX = 200_000
-"""So many answers of `targets` are remembered: more than a plan of 100,000 partitions asks for twice."""
+"""How many answers of `targets` are remembered: more than a plan of 100,000 partitions asks for twice."""
 
 
 class ReplicaLayout:

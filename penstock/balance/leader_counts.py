@@ -14,7 +14,7 @@ from penstock.balance.layout import ReplicaLayout
 from penstock.balance.paths import PathStep, next_path
 
 LOOKS_MAX = 32
-"""So many of the partitions that could change their leader in the same way are compared by topic."""
+"""How many of the partitions that could change their leader in the same way are compared by topic."""
 
 
 def even_leaders(layout: ReplicaLayout) -> None:
@@ -47,8 +47,8 @@ class _Leaders:
         return sorted(found, key=lambda broker_id: (self._counts[broker_id], broker_id))
 
     def _chosen(self, step: PathStep) -> int:
-        """One of the topic that the source leads most of, compared with the target. The partition of the step
-        before is not among them: it could have gone to the target at once, and the path would be shorter."""
+        """Chooses a partition of the topic that the source leads most of, compared with the target. The partition of
+        the step before is not among them: it could have gone to the target at once, and the path would be shorter."""
 
         def worth(place: int) -> tuple[int, int]:
             topic = self._layout.partitions[place].topic

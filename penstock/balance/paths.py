@@ -49,7 +49,8 @@ def _steps(came_from: dict[int, int], end: int) -> list[PathStep]:
 def next_path(
     counts: Counter[int], takers: Iterable[int], ways: Callable[[int], Iterable[int]]
 ) -> list[PathStep] | None:
-    """The path from the broker with the most that leads to one with two fewer; None if there is none from any."""
+    """The path from the broker with the most, of those that have a path to a broker with two fewer; None if no broker
+    has one."""
     least = min(counts[broker_id] for broker_id in takers)
     for start in sorted(takers, key=lambda broker_id: (-counts[broker_id], broker_id)):
         few = counts[start] - 2

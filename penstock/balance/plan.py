@@ -1,7 +1,7 @@
 """A plan: which partitions get other replicas, which then get their preferred leader, what it costs and what it brings.
 
 Reassignments that copy data come first: those that only change the order of the replicas cost nothing, and a plan that
-is stopped half-way is better stopped before them. Not here: how a plan is made (planner.py), and who performs it.
+is stopped half-way is better stopped before them. Not here: how a plan is made (planner.py), and how it is performed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Plan:
 
     @property
     def bytes_to_copy(self) -> int | None:
-        """None if the size of a partition that is copied is not known."""
+        """The bytes that the plan copies; None if the size of a partition that is copied is not known."""
         sizes = [(each.size_bytes, len(each.added)) for each in self.moves]
         known = [size * copies for size, copies in sizes if size is not None]
         return sum(known) if len(known) == len(sizes) else None

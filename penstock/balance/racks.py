@@ -15,7 +15,7 @@ def rack_name(broker_id: int, rack: str) -> str:
 
 
 def rack_count(replicas: Iterable[int], rack_of: Callable[[int], str]) -> int:
-    """In how many racks the replicas are."""
+    """The number of racks that the replicas are in."""
     return len({rack_of(replica) for replica in replicas})
 
 

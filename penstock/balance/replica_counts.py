@@ -46,8 +46,8 @@ def _direct_moves(layout: ReplicaLayout) -> None:
 
 
 def _receivers(layout: ReplicaLayout, least: int, most: int) -> frozenset[int]:
-    """The brokers below the smaller of the two even numbers; if there are none, the brokers at it, as long as one has
-    more than the larger."""
+    """The brokers below the smaller of the two even numbers. If no broker is below it, the brokers at it, as long as
+    one has more than the larger."""
     under = frozenset(broker_id for broker_id in layout.takers if layout.counts[broker_id] < least)
     if under and most > least:
         return under

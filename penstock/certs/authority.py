@@ -1,14 +1,14 @@
 """A private CA in a directory, and the certificates that it signs, each one PEM file with key and certificate.
 
     ca.pem              the CA's certificate: the truststore of every node and client
-    ca.key              its private key; whoever has it can be any node and any client
+    ca.key              its private key; anybody with it can act as any node and any client
     node-1.pem          the keystore of node 1
     client-anna.pem     that of a client
 
 A node's certificate has its hosts, and names that say which node of which cluster it is (node_identity.py); a client's
-has its name and can be no server's. Keys are on the curve P-256, which every TLS library takes. A file with a
-private key can be read by its owner alone, from the moment in which it is made. A file is written whole or not at all,
-so a node that looks while one is renewed sees the old or the new one. Not here: how a node reads them (broker/tls/).
+has its name and can be no server's. Keys are on the curve P-256, which every TLS library takes. A file with a private
+key can be read by its owner alone, from the moment in which it is made. A file is written whole or not at all, so a
+node that looks while one is renewed sees the old or the new one. Not here: how a node reads them (broker/tls/).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Authority:
 
     @classmethod
     def open(cls, directory: str | Path) -> Authority:
-        """The one in a directory; ConfigError if there is none, or it is damaged."""
+        """Opens the CA in a directory; ConfigError if the directory has no CA, or it is damaged."""
         place = Path(directory)
         try:
             certificate = x509.load_pem_x509_certificate((place / CA_FILE).read_bytes())
@@ -203,7 +203,7 @@ class Authority:
 
 
 def read_certificates(path: Path) -> list[x509.Certificate]:
-    """All certificates of a PEM file, the owner's first; ConfigError if there is none."""
+    """All certificates of a PEM file, the owner's first; ConfigError if it has no certificate."""
     try:
         return x509.load_pem_x509_certificates(path.read_bytes())
     except FileNotFoundError:

@@ -2,7 +2,7 @@
 
     ca.pem            the CA's certificate; ca.key, its key, is beside it
     node-1.pem        key and certificate of each node
-    admin.password    the password of the user `admin`, who may do everything
+    admin.password    the password of the user `admin`, which has every right
     client.env        for a shell: `. client.env`, and every client and command is that user
     kafka.properties  the same for Kafka's tools
 
@@ -40,7 +40,7 @@ ssl.truststore.location={ca}
 
 @dataclass(frozen=True, slots=True)
 class Secured:
-    """See the module."""
+    """The files of one secured cluster, in one directory."""
 
     directory: Path
 
@@ -90,7 +90,7 @@ class Secured:
         return self.directory / f"node-{index}.pem"
 
     def authority(self, cluster_id: str = "") -> Authority:
-        """The CA; made, for that cluster or a new one, if there is none."""
+        """The CA. If the directory has none, it is made, for that cluster or a new one."""
         if self.ca.exists() or self.ca_key.exists():
             return Authority.open(self.directory)
         return Authority.create(self.directory, cluster_id)
@@ -102,7 +102,7 @@ class Secured:
         self.write_client_files(bootstrap)
 
     def write_password(self) -> None:
-        """Writes the password of ADMIN, if there is none."""
+        """Writes the password of ADMIN, unless there is a password file."""
         if not self.password_file.exists():
             self._write(self.password_file, secrets.token_urlsafe(PASSWORD_BYTES) + "\n")
 

@@ -48,7 +48,8 @@ def make_ca(
 ) -> None:
     """Make the CA of a cluster: ca.pem, which every node and client trusts, and ca.key.
 
-    Whoever has ca.key can be any node and any client. It prints the cluster's id, for `penstock node format`.
+    Anybody with ca.key can act as any node and any client. The command prints the cluster's id, for `penstock node
+    format`.
     """
     from penstock.certs.authority import CA_FILE, CA_KEY_FILE, Authority
 

@@ -39,7 +39,7 @@ class _Target:
 
     @staticmethod
     def of(topics: Sequence[str] | None, broker: int | None, broker_default: bool) -> list[_Target]:
-        """Several topics, or one of the others."""
+        """The targets that the options name: several topics, or one of the others."""
         if bool(topics) + (broker is not None) + broker_default != 1:
             raise ConfigError("give one of TOPIC, --broker ID and --broker-default")
         return [_Target(topic, None) for topic in dict.fromkeys(topics or ())] or [_Target(None, broker)]
@@ -48,7 +48,7 @@ class _Target:
         return self.topic or ("all brokers" if self.broker is None else f"broker {self.broker}")
 
     def as_json(self) -> dict[str, Any]:
-        """`"broker": null` is all brokers."""
+        """The target in JSON; `"broker": null` is all brokers."""
         return {"broker": self.broker} if self.topic is None else {"topic": self.topic}
 
 
@@ -63,8 +63,8 @@ def describe(
 ) -> None:
     """Show the keys that a topic sets, or with --all every key, its value and the source of the value.
 
-    Of a broker: the keys that it has from its file or that were changed while it ran. A key that is read-only changes
-    in the file, by a restart. Of all brokers: what `alter --broker-default` has set.
+    A broker's output has the keys of its file, and those that were changed while it ran. A key that is read-only
+    changes in the file, by a restart. For all brokers it has what `alter --broker-default` has set.
     """
     targets = _Target.of(topics, broker, broker_default)
     with patient_admin(bootstrap) as admin:

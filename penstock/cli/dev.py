@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT_DATA = Path("penstock-data")
 NODES_MAX = 9
-"""More nodes on one machine show nothing new."""
+"""The most nodes: more of them on one machine show nothing new."""
 SAID = "penstock: "
 """A command or a node that fails gives the reason in a line that begins with this."""
 PORT_IN_USE = os.strerror(errno.EADDRINUSE).lower()
@@ -119,8 +119,8 @@ def dev(
 
 
 def node_keys(pairs: Iterable[str]) -> dict[str, object]:
-    """The keys of `-c key=value …` with their values as a configuration file has them: a value that is none in TOML, or
-    of a kind that no key has, is text. The node says what it cannot be."""
+    """The keys of `-c key=value …` with their values as a configuration file has them. A value that TOML does not know,
+    or of a kind that no key has, is text. The node refuses a value that it cannot use."""
     return {key: _toml_value(text) for key, text in parse_pairs(pairs).items()}
 
 
@@ -178,7 +178,7 @@ def _print_configs(planned: list[tuple[Path, str]], as_json: bool) -> None:
 
 
 def _watch(cluster: Cluster, stop: threading.Event) -> set[int]:
-    """Until `stop` is set: says which nodes have ended by themselves, and returns them."""
+    """Watches until `stop` is set; says which nodes have ended by themselves, and returns them."""
     nodes, ended = len(cluster), set[int]()
     while not stop.wait(LOOK_EVERY_S):
         for index in sorted(set(range(nodes)) - ended):
@@ -235,7 +235,7 @@ def how_ended(code: int | None) -> str:
 
 def note_ended(what: str, left: int, log: Path, config: Path) -> None:
     """Say that a node ended, and how to start it again; PenstockError when none of this command's nodes is `left`.
-    Those that a user has started again are not its own."""
+    Nodes that a user has started again do not count."""
     from penstock.errors import PenstockError
 
     again = f"see {log}. To start it again, in another terminal: penstock node start --config {config}"

@@ -35,7 +35,7 @@ class KafkaPorts(NamedTuple):
     chosen: tuple[int, ...]
 
     def lines(self, bootstrap: str) -> Iterator[str]:
-        """For the user, of a cluster that is ready."""
+        """The lines that tell the user how Kafka's clients reach a ready cluster."""
         if not bootstrap:
             return
         yield f"for Kafka's clients: {bootstrap}"

@@ -36,7 +36,7 @@ def secured_as_before(data: Path, secure: bool) -> bool:
 
 
 def how_to_connect(secured: Secured | None) -> Iterator[str]:
-    """For the user, of a cluster that is ready."""
+    """The lines that tell the user how to connect to a ready cluster."""
     if secured is not None:
         yield f"secured; commands and programs are the user admin after:  . {shlex.quote(str(secured.client_env))}"
         yield f"and Kafka's tools with:  --command-config {shlex.quote(str(secured.kafka_properties))}"

@@ -1,6 +1,7 @@
 """`penstock elect-leaders`: gives partitions their preferred leader back, or a leader at the price of records.
 
-Exit code 1 if a partition that should have had an election got none. Not here: who may be elected (the controller).
+Exit code 1 if a partition that should have had an election got none. Not here: which replica may be elected (the
+controller).
 """
 
 from __future__ import annotations

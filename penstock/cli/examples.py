@@ -137,7 +137,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "users delete": ("penstock users delete anna", "penstock users delete anna --mechanism SCRAM-SHA-512"),
     "users list": ("penstock users list",),
 }
-"""By the words of the command, after `penstock`."""
+"""The examples by the words of the command, after `penstock`."""
 
 
 def add_examples(group: typer.Typer, path: str = "") -> None:

@@ -201,7 +201,7 @@ def parse_log_dir_moves(moves: list[str]) -> dict[TopicPartition, str]:
 
 
 def wait_for_moves(admin: Admin, broker: int, wanted: Mapping[TopicPartition, str]) -> None:
-    """Until none of these moves any more. NotMovedError if one of them is not where it should be."""
+    """Waits until all of these moves have ended. NotMovedError if a replica is not where it should be."""
     topics, pace, said_at = sorted({tp.topic for tp in wanted}), CopyPace(), time.monotonic()
     while True:
         found = admin.describe_log_dirs([broker], topics)[broker]

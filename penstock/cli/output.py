@@ -36,7 +36,7 @@ class Human(NamedTuple):
 
 
 def count(number: int) -> Human:
-    """1234567 as 1,234,567."""
+    """A number with commas for people: 1234567 as 1,234,567."""
     return Human(number, f"{number:,}")
 
 

@@ -187,7 +187,7 @@ def loop_thread() -> LoopThread:
 
 
 def _forget() -> None:
-    """In a child process: the thread did not come along, and its lock may have been held at the fork."""
+    """Forgets the thread in a child process: a fork does not copy it, and its lock may have been held at the fork."""
     global _current, _starting
     forks.keep_for_ever(_current)
     _starting = threading.Lock()

@@ -19,7 +19,7 @@ SYSTEM_WORDS = "Too many open files"
 
 
 def shortage(count: int) -> str:
-    """The error's text if fewer than `count` descriptors are free; "" if so many are."""
+    """The error's text if fewer than `count` descriptors are free; "" if there are enough."""
     with contextlib.ExitStack() as opened:
         try:
             for _ in range(count):

@@ -72,9 +72,9 @@ class ClientEnvironment:
     clock: Clock
     transport: ClientTransport
     random: random.Random
-    """For the spread of back-offs."""
+    """The source of randomness for the spread of back-offs."""
     threads: Threads
-    """For locks and for callers that wait."""
+    """The source of locks, and of events for callers that wait."""
     background: Callable[[], Background]
     """Asked once by each plain client; an async one never asks."""
 

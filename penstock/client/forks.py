@@ -3,10 +3,10 @@
 A client belongs to the process that made it: its thread and its event loop do not come along, and its sockets are
 shared with the parent. In a child, every client of the parent is made inert, with the promises of its sends. Each
 method raises ForkedClientError at once; `close`, and the end of a `with`, do nothing, so that a child that ends leaves
-what the parent has. Nothing of an inherited client is ever freed in the child: to destroy a gRPC channel there is to
-shut down the parent's socket, to take it out of the epoll set that both share, and to wait for locks of threads that
-did not come along, which ends the process. What a client that was closed before the fork left to the garbage collector
-counts, too: a child of a process that used gRPC collects nothing that was there at the fork (`gc.freeze`).
+what the parent has. Nothing of an inherited client is ever freed in the child: destroying a gRPC channel there shuts
+down the parent's socket, takes it out of the epoll set that both share, and waits for locks of threads that did not
+come along, which ends the process. This includes objects that a client closed before the fork has left to the garbage
+collector: a child of a process that used gRPC collects nothing that was there at the fork (`gc.freeze`).
 
 A child may make clients of its own. Where gRPC's library was used before the fork, in this process or an ancestor, they
 work without it (`must_avoid_grpc`, wire/http2_channel.py): its threads are gone and its locks may be held.
@@ -52,7 +52,8 @@ _kept_for_ever: list[object] = []
 
 
 def belongs_here(client: object) -> None:
-    """At the end of a client's constructor: in a child, what it holds now is taken from it. It cannot be pickled."""
+    """Registers a client at the end of its constructor: a child process takes from it the attributes that it has now.
+    It cannot be pickled."""
     _clients[client] = tuple(vars(client))
     copyreg.pickle(type(client), _refuse_pickle)
 
@@ -111,7 +112,7 @@ class _Inherited:
 
     __slots__ = ("_text",)
     alive = False
-    """To a generator of the parent's that is closed here, its background has ended."""
+    """False: a generator inherited from the parent, when closed here, finds that its background has ended."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,4 +1,4 @@
-"""One row of the table of APIs: everything that doors, clients, handlers, limits, metrics and pages know of an API.
+"""One row of the table of APIs: everything that listeners, clients, handlers, limits, metrics and pages know of an API.
 
 Not here: the rows (apis.py), and the handling.
 """
@@ -64,7 +64,7 @@ SMALL: Final = ApiLimits(4 * KIB)
 
 
 ADMINISTRATIVE: Final = frozenset((Operation.CREATE, Operation.DELETE, Operation.ALTER, Operation.ALTER_CONFIGS))
-"""Who needs such a right changes what there is: an administrative act, which is audited."""
+"""The operations that change what there is. An API that needs one of them is administrative, and audited."""
 
 
 class Outcome(Protocol):
@@ -113,7 +113,8 @@ class Api(Generic[Q, A]):
     no_sender: str = ""
     """Why a request between nodes does not say which node it is from, if it does not."""
     before_authentication: bool = False
-    """It may be called by who has not said yet who it is, at every listener for clients: it is how a caller does."""
+    """A caller may use it before it has authenticated, at every listener for clients: it is how a caller
+    authenticates."""
     is_for_brokers: bool = False
     """Brokers ask each other for what clients ask, too, at their own listener."""
     changes_partitions: bool = False
@@ -129,8 +130,8 @@ class Api(Generic[Q, A]):
         return by_anybody if self.operation in ADMINISTRATIVE else None
 
     def answer_to_both(self, request: Q, answer: A) -> A:
-        """The answer to a repeated request, read for the lost attempts before it too. One that only checks has done
-        nothing."""
+        """The answer to a repeated request, read for the lost attempts before it too. A request that only validates has
+        done nothing."""
         return answer if getattr(request, "validate_only", False) else self.of_repetition(answer)
 
     def sender_of(self, request: Q) -> int | None:

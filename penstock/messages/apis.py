@@ -1,4 +1,4 @@
-"""The table of APIs: doors, outgoing calls, router, controller, limits, metrics and pages loop over it.
+"""The table of APIs: listeners, outgoing calls, router, controller, limits, metrics and pages loop over it.
 
 A row is an `Api` in client_apis.py, groups/group_apis.py, transactions/transaction_apis.py, admin_apis.py,
 security/user_apis.py, security/acl_apis.py, security/quota_apis.py or nodes/node_apis.py; what a row has is api.py's.
@@ -19,6 +19,6 @@ _PAGES: Final = (client_apis, group_apis, transaction_apis, admin_apis, user_api
 APIS: Final[dict[str, Api[Any, Any]]] = {
     row.name: row for page in _PAGES for row in vars(page).values() if isinstance(row, Api)
 }
-"""By name, in the order of the pages."""
+"""The APIs by name, in the order of the pages."""
 BY_REQUEST: Final = {row.request: row for row in APIS.values() if row.kind is not ApiKind.QUORUM}
-"""By the type of the request."""
+"""The APIs by the type of the request."""

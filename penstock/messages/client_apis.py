@@ -2,7 +2,7 @@
 
 An element of a repeated field costs a node far more than its bytes on the wire (an empty one is two bytes, and becomes
 an object, an error and an answer), so elements are limited apart from bytes. Not here: what a row has (api.py), the
-rows that look at the cluster (admin_apis.py), and Kafka's keys and versions, which are its door's.
+rows that look at the cluster (admin_apis.py), and Kafka's keys and versions (broker/kafka/).
 """
 
 from __future__ import annotations

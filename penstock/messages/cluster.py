@@ -21,7 +21,7 @@ class SilentLogDir(NamedTuple):
 
     path: str
     silent_ms: int
-    """For how long the oldest call to the disk has not come back."""
+    """The time for which the oldest call to the disk has not come back."""
     stalled: int
     """Partitions that the broker leads there and that have records which wait for the disk."""
 
@@ -34,7 +34,8 @@ class NodeListener:
     host: str
     port: int
     is_exposed: bool
-    """Open to every network of the machine: who reaches it can act as a node of the cluster."""
+    """The listener is open to every network of the machine: a program that reaches it can act as a node of the
+    cluster."""
 
     def __str__(self) -> str:
         return f"{self.name}://{Endpoint(self.host, self.port)}"
@@ -72,9 +73,9 @@ class StuckGroup(NamedTuple):
 
 
 STUCK_GROUP_MS = 600_000
-"""As the alert PenstockGroupStuck."""
+"""The same limit as in the alert PenstockGroupStuck."""
 HELD_UP_MS = 120_000
-"""A transaction that is open for so long is older than most clients' time-out (60 s)."""
+"""A transaction that has been open for this time is older than most clients' time-out (60 s)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class NodeStanding:
     fenced: bool
     """The controller keeps the broker out of service, or none answers it."""
     metadata_age_ms: int
-    """For how long the broker has not heard from a working quorum: its metadata may be so old."""
+    """The time for which the broker has not heard from a working quorum: its metadata may be this old."""
     partitions: int
     leaders: int
     under_replicated: int
@@ -126,7 +127,7 @@ class PartitionTroubleKind(StrEnum):
     """The troubles of a partition."""
 
     UNSPECIFIED = "unspecified"
-    """One that a newer broker knows."""
+    """A trouble that only a newer broker knows."""
     OFFLINE = "offline"
     UNDER_MIN_ISR = "under_min_isr"
     UNDER_REPLICATED = "under_replicated"
@@ -144,7 +145,7 @@ class PartitionTrouble:
     kind: PartitionTroubleKind
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
-    """As its leader knows it; of an offline or unserved partition: its ISR."""
+    """The in-sync replicas as the leader knows them; the ISR in the metadata for an offline or unserved partition."""
     min_insync_replicas: int = 0
     reason: str = ""
 

@@ -65,7 +65,7 @@ class AlterConfigsResult:
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigsResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     resources: tuple[AlterConfigsResult, ...] = ()
     metadata_offset: int = NO_OFFSET
@@ -75,7 +75,7 @@ class ConfigSource(StrEnum):
     """The origin of an effective value, in Kafka's words."""
 
     UNKNOWN = "UNKNOWN"
-    """One that a newer broker knows."""
+    """A source that this release does not know."""
     DYNAMIC_TOPIC_CONFIG = "DYNAMIC_TOPIC_CONFIG"
     DYNAMIC_BROKER_CONFIG = "DYNAMIC_BROKER_CONFIG"
     DYNAMIC_DEFAULT_BROKER_CONFIG = "DYNAMIC_DEFAULT_BROKER_CONFIG"
@@ -100,7 +100,7 @@ class DescribeConfigsRequest:
 
 @dataclass(frozen=True, slots=True)
 class ConfigSynonym:
-    """One of the values that a key has; `name` is the node's key where that gives a topic its value."""
+    """A value that a key has, and its source. `name` is the node's key where that key gives a topic its value."""
 
     name: str
     value: str
@@ -118,9 +118,9 @@ class ConfigEntry:
     type: str
     documentation: str
     is_read_only: bool = False
-    """Only the node's file has it, and a restart changes it."""
+    """True if only the node's file has the key, and a restart changes it."""
     synonyms: tuple[ConfigSynonym, ...] = ()
-    """If asked for: every value that it has, the one in force first, the default last."""
+    """Every value that the key has, if asked for: the one in force first, the default last."""
 
     @property
     def is_default(self) -> bool:
@@ -137,7 +137,7 @@ class DescribeConfigsResult:
 
 @dataclass(frozen=True, slots=True)
 class DescribeConfigsResponse:
-    """In the order of the request, by the answering node's image."""
+    """The results, in the order of the request, by the answering node's image."""
 
     resources: tuple[DescribeConfigsResult, ...]
     metadata_offset: int

@@ -80,7 +80,7 @@ class ReassignmentResult:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionReassignmentsResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     partitions: tuple[ReassignmentResult, ...] = ()
     metadata_offset: int = NO_OFFSET

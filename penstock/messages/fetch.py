@@ -29,7 +29,7 @@ class FetchPartition(NamedTuple):
     current_leader_epoch: int = NO_EPOCH
     last_fetched_epoch: int = NO_EPOCH
     log_start_offset: int = NO_OFFSET
-    """That of the fetching replica; -1 of a consumer."""
+    """The log start of the fetching replica; -1 from a consumer."""
     max_bytes: int = 1 << 20
 
 
@@ -67,7 +67,7 @@ class PartitionFetchResult:
     last_stable_offset: int = NO_OFFSET
     """No transaction that begins below it is undecided. Not above the high watermark."""
     aborted: Sequence[AbortedTransaction] = ()
-    """To a reader of committed records: the aborted transactions among `records`."""
+    """The aborted transactions among `records`, for a reader of committed records."""
 
 
 @dataclass(slots=True)
@@ -77,4 +77,4 @@ class FetchResponse:
     partitions: Sequence[PartitionFetchResult] = ()
     error: ApiError | None = None
     throttle_time_ms: int = 0
-    """The broker reads nothing more of the connection for so long: the client has used its quota up."""
+    """The time for which the broker reads nothing more of the connection: the client has used its quota up."""

@@ -31,7 +31,7 @@ class LogDirReplica:
     offset_lag: int = 0
     bytes_left: int = 0
     waits_for: str = ""
-    """Why the move does not go on now."""
+    """The reason why the move does not go on now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,9 +63,10 @@ class PartitionInfo:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     error: ApiError | None = None
-    """Without a leader, or with one whose log is lost: why, and what can be done."""
+    """The trouble of a partition without a leader, or whose leader has lost its log: the reason, and the remedy."""
     elr: tuple[int, ...] = ()
-    """Not in sync, but with every committed record: they may lead if no member of the ISR can (KIP-966)."""
+    """The replicas that are not in sync, but have every committed record: they may lead if no member of the ISR can
+    (KIP-966)."""
     log_dirs: tuple[str, ...] = field(default=(), compare=False)
     """The `directory.id` of each replica's log dir, in the order of `replicas`; "" where it is not assigned yet
     (KIP-858). Empty if none is, and where nobody asked: only the Admin's descriptions have it."""
@@ -97,7 +98,7 @@ class TopicInfo:
     config: Mapping[str, str] = field(default_factory=dict)
     error: ApiError | None = None
     metadata_age_ms: int = field(default=0, compare=False, metadata=NOT_ON_WIRE)
-    """For how long the broker that told this has not heard from a working quorum."""
+    """The time for which the answering broker has not heard from a working quorum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class MetadataResponse:
     topics: tuple[TopicInfo, ...]
     metadata_offset: int
     metadata_age_ms: int = field(default=0, compare=False)
-    """For how long this node has not heard from a working quorum."""
+    """The time for which this node has not heard from a working quorum."""
 
     def joined(self, more: MetadataResponse) -> MetadataResponse:
         """One answer of two. It is as old as the older one, or the older one's topics would count as newer than a later

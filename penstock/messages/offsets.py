@@ -26,7 +26,7 @@ class ListOffsetsRequest:
     partitions: tuple[ListOffsetsPartition, ...]
     replica_id: int = CONSUMER_REPLICA_ID
     timeout_ms: int = 0
-    """0: not given."""
+    """The time limit; 0: not given."""
     read_committed: bool = False
     """The end of the log is its last stable offset, and no record behind that is found."""
 
@@ -89,7 +89,7 @@ class DeleteRecordsPartition:
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecordsRequest:
-    """(KIP-107)"""
+    """Deletes the records below an offset of each partition (KIP-107)."""
 
     partitions: tuple[DeleteRecordsPartition, ...]
     timeout_ms: int
@@ -106,6 +106,6 @@ class DeleteRecordsResult:
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecordsResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     partitions: tuple[DeleteRecordsResult, ...] = ()

@@ -1,4 +1,5 @@
-"""Produce, and the APIs of producers: record batches for partitions, the ids of those who send them, and who has sent.
+"""Produce, and the APIs of producers: record batches for partitions, the ids of producers, and the producers that a
+partition knows.
 
 Record bytes stay the bytes that arrived. Every partition that is asked for comes with its topic's id:
 `HostedPartitions.get` checks it.
@@ -58,7 +59,7 @@ class ProduceResponse:
     untold: Sequence[PartitionProduceResult] = ()
     """The results of a request with acks=0, which are not sent."""
     throttle_time_ms: int = 0
-    """The broker reads nothing more of the connection for so long: the client has used its quota up."""
+    """The time for which the broker reads nothing more of the connection: the client has used its quota up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class DescribeProducersPartition:
 
 @dataclass(frozen=True, slots=True)
 class DescribeProducersRequest:
-    """(KIP-664)"""
+    """Asks for the producers that have written to partitions (KIP-664)."""
 
     partitions: tuple[DescribeProducersPartition, ...]
     of_replicas: bool = False
@@ -132,7 +133,7 @@ class ProducerState:
 
 @dataclass(frozen=True, slots=True)
 class PartitionProducers:
-    """The answer for one partition. Whoever was silent longest comes first."""
+    """The answer for one partition. The producer that was silent longest comes first."""
 
     partition: TopicPartition
     error: ApiError | None = None

@@ -13,7 +13,7 @@ from penstock.errors import ApiError
 from penstock.types import NO_OFFSET
 
 USE_DEFAULT = -1
-"""As a number of partitions or a replication factor: the cluster's default, or the assignment's own number."""
+"""The cluster's default, or the assignment's own number, in place of a number of partitions or a replication factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class NewTopic:
     replication_factor: int = USE_DEFAULT
     config: Mapping[str, str] = field(default_factory=dict)
     assignment: tuple[ReplicaAssignment, ...] = ()
-    """By hand; then the two numbers are -1 or agree with it."""
+    """An assignment by hand; the two numbers are then -1 or agree with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ class NewPartitions:
     name: str
     total: int
     assignment: tuple[ReplicaAssignment, ...] = ()
-    """By hand: of each new partition, and of no other. Empty: the cluster's choice."""
+    """An assignment by hand, of each new partition and of no other. Empty: the cluster chooses."""
     topic_id: str = ""
-    """Where it is not empty: only of the topic with this id."""
+    """The id that the topic must have; "" for any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class Job:
     conf_class: str
     summary: str
     ends_cleanly: bool = True
-    """If set, it watches the stop flag, so that a signal ends it at a good place."""
+    """True if the job watches the stop flag, so that a signal ends it at a good place."""
 
     @property
     def conf(self) -> type[Any]:

@@ -23,9 +23,9 @@ MAX_MESSAGE_BYTES, SEGMENT_BYTES = "max.message.bytes", "segment.bytes"
 DEFAULTS = {MAX_MESSAGE_BYTES: 1_048_588, SEGMENT_BYTES: 1024 * 1024 * 1024}
 """The defaults of topics, as Kafka has them."""
 OWN_BYTES = 1024
-"""For the headers, and for what a batch of one record has around it."""
+"""The bytes for the headers, and for what a batch of one record has around it."""
 CODEC_SHARE = 64
-"""One part in so many is left for a codec, which makes what it cannot compress a little larger."""
+"""One part in CODEC_SHARE is left for a codec, which makes what it cannot compress a little larger."""
 REASON, TRUNCATED = "dead.reason", "dead.truncated"
 PLACE = {"dead.topic": "topic", "dead.partition": "partition", "dead.offset": "offset"}
 

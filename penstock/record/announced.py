@@ -42,7 +42,7 @@ SNAPPY_MAX_RATIO = 32
 ZSTD_MAX_RATIO = ZSTD_MAX_BLOCK_BYTES // 4
 """A block of one repeated byte takes 4; no other block takes less."""
 MAX_RATIOS = (1, GZIP_MAX_RATIO, SNAPPY_MAX_RATIO, LZ4_MAX_RATIO, ZSTD_MAX_RATIO)
-"""By the id of the codec."""
+"""The largest ratios by the id of the codec."""
 SNAPPY_SIZE_BYTES, SNAPPY_MAX_BYTES = 5, (1 << 32) - 1
 """A varint of 32 bits."""
 _FRAME = Struct("<IB")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def fixed_width(values: npt.NDArray[Any], kind: Any, nulls: npt.NDArray[np.bool_] | None = None) -> Any:
-    """The numbers as an Arrow array of a type that is as wide; `nulls` are true where there is none."""
+    """The numbers as an Arrow array of a type that is as wide; `nulls` are true where the value is null."""
     if values.dtype.itemsize * 8 != kind.bit_width:
         raise TypeError(f"{values.dtype} is not as wide as {kind}")
     valid = None if nulls is None else _bits(~nulls)
@@ -31,7 +31,7 @@ def booleans(values: npt.NDArray[np.bool_]) -> Any:
 
 
 def repeated(text: str, count: int) -> Any:
-    """An Arrow array of the text, so many times; MessageTooLargeError where its 32-bit offsets do not reach so far."""
+    """An Arrow array of the text, `count` times; MessageTooLargeError where its 32-bit offsets do not reach so far."""
     raw = text.encode()
     if len(raw) * count > np.iinfo(np.int32).max:
         raise MessageTooLargeError(f"{count} records do not fit one Arrow array; fetch fewer bytes")

@@ -104,7 +104,8 @@ def _deltas(fields: BatchFields, count: int) -> Longs:
 
 
 def _body(values: Any, keys: Any | None, time_deltas: Longs, deltas: Longs) -> memoryview:
-    """For each record: length, attributes, time, offset, key length, key, value length, value, header count."""
+    """The records as one body, each with length, attributes, time, offset, key length, key, value length, value and
+    header count."""
     count = len(values)
     value_lens = _field_lengths(values)
     key_lens = np.full(count, -1, np.int64) if keys is None else _field_lengths(keys)

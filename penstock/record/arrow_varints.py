@@ -5,7 +5,7 @@ records of one size in strides, as equal_run.py does. All other varints are deco
 vectorised step.
 
 Only bytes that are proved right are accepted: a varint too wide, or records that do not fill their batch, are a
-`DoubtError`, and the caller takes the plain reader. What the numbers mean is arrow.py's.
+`DoubtError`, and the caller takes the plain reader. Not here: what the numbers mean (arrow.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DoubtError(Exception):
 
 
 def record_starts(data: bytes, at: int, end: int, count: int) -> Longs:
-    """Where each record of a batch begins, found by their lengths alone; they must fill the batch."""
+    """The start of each record of a batch, found by their lengths alone; they must fill the batch."""
     if room_fault(count, end - at) is not None:
         raise DoubtError
     parts: list[Longs] = []

@@ -117,7 +117,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> Codec:
-        """Raises `UnsupportedCompressionTypeError` where the id is none of ours."""
+        """The codec of the batch; UnsupportedCompressionTypeError for an id that no codec has."""
         return codec_from_id(self.attributes & CODEC_MASK)
 
     @property
@@ -196,7 +196,8 @@ class CheckedBatch(NamedTuple):
 
 
 def iter_checked(buffer: Buffer) -> Iterator[CheckedBatch]:
-    """Like `iter_headers` with `verify_crc`, for callers that look at very many batches and at little of each."""
+    """Iterates like `iter_headers` with `verify_crc`, for callers that look at very many batches and at little of
+    each."""
     end, at = len(buffer), 0
     unpack, make = _CHECKED.unpack_from, CheckedBatch._make
     with memoryview(buffer) as view:

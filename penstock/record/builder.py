@@ -36,7 +36,7 @@ from penstock.types import NO_EPOCH, NO_TIMESTAMP
 
 Headers = Sequence[tuple[str, bytes | None]]
 HeadersLike = Headers | Mapping[str, bytes | None]
-"""As users give them. A dict has each name once; the wire allows more."""
+"""Headers as users give them. A dict has each name once; the wire allows more."""
 
 MAX_BATCH_BYTES = (1 << 31) - 1 + LENGTH_OVERHEAD_BYTES
 """The largest batch that the batch length field can tell."""

@@ -30,7 +30,7 @@ _DENSE_COLUMNS = (
 """Dense offset deltas as columns of bytes: those of one byte, and those of two."""
 _CONTINUES = bytes(byte >> 7 for byte in range(256))
 _NOT_NEGATIVE = bytes(1 - (byte & 1) for byte in range(256))
-"""By the low byte of a zig-zag number."""
+"""True by the low byte of a zig-zag number, if the number is not negative."""
 _UP_TO = tuple(bytes(range(byte + 1)) for byte in range(256))
 _IS = tuple(bytes(byte) + b"\x01" + bytes(255 - byte) for byte in range(256))
 ALL_NEGATIVE = -1
@@ -47,7 +47,7 @@ class EqualRun(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """Where the fields of one record are, counted from its first byte."""
+    """The places of the fields of one record, counted from its first byte."""
 
     time_at: int
     offset_at: int

@@ -17,7 +17,7 @@ from penstock.record.varint import encode_varint
 LONE_OVERHEAD_BYTES = HEADER_BYTES + RECORD_OVERHEAD_BYTES
 """No record without headers takes more beside its key and value."""
 LARGE_BYTES = 256 * 1024
-"""Below this a batch is far from any limit, and is not made twice."""
+"""A batch smaller than this is far from any limit, and is not made twice."""
 
 
 class Build(Protocol):

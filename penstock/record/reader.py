@@ -121,7 +121,7 @@ def wanted_batches(
 
 
 def batch_body(data: bytes, at: int, header: BatchHeader, max_decompressed_bytes: int) -> tuple[bytes, int, int]:
-    """Where the records of a batch are: a buffer, and from where to where in it. Only compressed ones are copied."""
+    """The place of a batch's records: a buffer, and the start and end in it. Only compressed records are copied."""
     start, end = at + HEADER_BYTES, at + header.size_bytes
     if header.codec == Codec.NONE:
         return data, start, end

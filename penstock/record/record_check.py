@@ -22,8 +22,8 @@ from penstock.record.verifier import room_fault
 LOOP_RECORDS, LOOP_GROWTH = 16, 4
 """How many go one by one after a failed guess that records have one size, and how much that grows with each failure."""
 RUN_COSTS, RUN_SHARE = 30, 16
-"""To find a run of equal records costs as much as a look at so many, and at one of so many of the run; at all of them
-where their offset deltas have three bytes."""
+"""The cost of finding a run of equal records, in single looks: RUN_COSTS, and one for every RUN_SHARE records of the
+run. Where the offset deltas have three bytes, it is one for every record."""
 HEADER_BYTES_FEW: Final = 8 * 1_024
 """The headers of a batch are quickly read up to this size: it takes 0.7 ms."""
 BASE_MS_MAX: Final = 1 << 62

@@ -7,7 +7,7 @@ Each record must begin where the one before ends, and the last must end where th
 record's key are not checked. Not here: removing rows (`rewrite.py`), values (`decoding.py`).
 
 The loop over single records begins like the decoder's, and there are two loops. One function for their beginning would
-cost a call for each record: 5 % of decoding and 13 % of this scan at 100 bytes a record. To scan by decoding would cost
+cost a call for each record: 5 % of decoding and 13 % of this scan at 100 bytes a record. A scan by decoding would cost
 29 to 38 %.
 """
 

@@ -67,7 +67,7 @@ def decode_zigzag(
 
 
 class VarintTable(dict[int, bytes]):
-    """Number to varint. What is not in it is computed and not kept, so the table does not grow."""
+    """Number to varint. A number that is not in it is computed and not kept, so the table does not grow."""
 
     def __missing__(self, number: int) -> bytes:
         return encode_varint(number)

@@ -1,1 +1,2 @@
-"""SASL: how a client proves who it is, as both ends speak it. Without I/O, and the same for both doors of a broker."""
+"""SASL: how a client proves who it is, as both ends speak it. It has no I/O, and is the same for both protocols of a
+broker."""

@@ -1,6 +1,6 @@
 """The table of SASL's mechanisms: by name, what makes a half of its dialogue. Pure.
 
-Both doors of a broker and all clients loop over it. A new mechanism gets a row here.
+Both protocols of a broker and all clients loop over it. A new mechanism gets a row here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SaslServer(Protocol):
     """The user that the client says it is, proved when `is_done`."""
     is_done: bool
     ends_ms: int | None
-    """Until when what has proved it counts (wall clock); None: without an end."""
+    """The time until which the client's proof counts (wall clock); None: without an end."""
     refusal_message: bytes
     """A client is sent it, and answers, before it is refused; empty where it is refused at once."""
 
@@ -50,7 +50,7 @@ CheckToken = Callable[[str], TokenOwner]
 
 
 def no_token(token: str) -> TokenOwner:
-    """For a server that takes none."""
+    """Refuses every token, for a server that takes none."""
     raise SaslRefusedError("no tokens are taken here")
 
 
@@ -105,6 +105,6 @@ _ROWS: Final = (
     SaslMechanism(oauthbearer.NAME, _token_client, _token_server, needs_tls=True, takes_token=True, is_slow=True),
 )
 MECHANISMS: Final[dict[str, SaslMechanism]] = {row.name: row for row in _ROWS}
-"""By name."""
+"""The mechanisms by name."""
 NONCE_BYTES: Final = 18
 """Random bytes of a nonce, which is sent in base64: more than the RFC's example."""

@@ -22,7 +22,7 @@ FORM: Final = f"letters, digits and ._~+/- in one line, {TOKEN_BYTES_MAX} charac
 """The form of a token, for people."""
 KEYS_MAX: Final = 50
 REFUSAL: Final = b'{"status":"invalid_token"}'
-"""RFC 7628, 3.2.2. Why it is refused comes with the error of each door."""
+"""The refusal by RFC 7628, 3.2.2. The error of each protocol says why."""
 _SEPARATOR: Final = "\x01"
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 """RFC 6750's b64token."""

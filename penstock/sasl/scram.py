@@ -4,7 +4,7 @@
     proof      = client_key XOR HMAC(H(client_key), messages so far)        a client's, for this dialogue alone
     signature  = HMAC(server_key, messages so far)                          a server's, which thus knows the user, too
 
-A half is used for one dialogue. Nonces come from who makes it; they must be random, and never used again.
+A half is used for one dialogue. Its maker gives the nonce, which must be random, and never used again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from penstock.sasl.refusal import SaslRefusedError
 CLIENT_ITERATIONS_MAX: Final = 1_000_000
 """Half a second of work, that a server may ask of a client."""
 WRONG: Final = "the user's name or the password is wrong"
-"""For a user that there is not, too."""
+"""The refusal of a wrong password, and of a user that does not exist."""
 
 
 class ScramClient:
@@ -36,7 +36,7 @@ class ScramClient:
         self._mechanism, self._password = mechanism, password
         self._first = messages.ClientFirst(username, nonce)
         self._signature: bytes | None = None
-        """The one that the server must show."""
+        """The signature that the server must show."""
         self._is_begun = False
         self.is_done = False
         """The server has proved that it knows the user. Before that it may be anybody."""
@@ -89,7 +89,7 @@ class ScramServer:
         self._credential: ScramCredential | None = None
         self._is_over = False
         self.username = ""
-        """The one that the client claims; it is that user when `is_done`."""
+        """The user that the client claims to be; proved when `is_done`."""
         self.is_done = False
 
     def respond(self, message: bytes) -> bytes:

@@ -25,7 +25,8 @@ from penstock.spark.planning import PlannedRange, Task, pack, share
 from penstock.types import TopicPartition
 
 PACK_OFFSETS, PACK_BYTES = 8_192, 4 * 1024 * 1024
-"""A packed task has at most so much: about one Arrow batch. More would take longer to read than a task costs."""
+"""The most offsets and bytes of a packed task: about one Arrow batch. More would take longer to read than a task
+costs."""
 PACK_SAMPLES = 8
 """Partitions that are sampled for it, one of each topic."""
 TASKS_MIN = max(4, os.cpu_count() or 1)
@@ -51,7 +52,7 @@ TakeSample = Callable[[TopicPartition, int], Sample]
 def sampler(client: LogClient, topic_ids: Mapping[str, str]) -> TakeSample:
     """Samples of these topics, in whole batches, of which the first may begin below the wanted offset.
 
-    What cannot be fetched has no bytes: planning and reading say what is wrong there.
+    A range that cannot be fetched has no bytes: planning and reading say what is wrong there.
     """
 
     def take(tp: TopicPartition, offset: int) -> Sample:

@@ -159,7 +159,7 @@ class BatchShape:
     _constants: dict[str, Any] = field(default_factory=dict)
 
     def record_batches(self, columns: ArrowColumns) -> Iterator[Any]:
-        """At most ROWS_MAX rows each; nothing for no rows."""
+        """The batches of at most ROWS_MAX rows each; nothing for no rows."""
         count = len(columns)
         if not count:
             return

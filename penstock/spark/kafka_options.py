@@ -1,9 +1,9 @@
 """Options of Spark's Kafka connector that begin with `kafka.`: those of our client, and those that mean nothing here.
 
-The client judges its own, with Python's spelling. Of the others, accepted with a warning is what changes no row: knobs
-of Kafka's own client and of its consumer groups. Refused, each with its reason, is what a job relies on: Kafka's words
-for encryption and log-in, with those to write instead, and transactions. An unknown name is refused in options.py.
-Names are in lower case, as Spark passes them. Pure except for the log.
+The client judges its own, with Python's spelling. Other options that change no row are accepted with a warning: knobs
+of Kafka's own client and of its consumer groups. Options that a job relies on are refused, each with its reason:
+Kafka's words for encryption and log-in, with those to write instead, and transactions. An unknown name is refused in
+options.py. Names are in lower case, as Spark passes them. Pure except for the log.
 """
 
 from __future__ import annotations

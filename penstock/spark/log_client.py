@@ -74,7 +74,7 @@ class LogClient(Protocol):
         ...
 
     def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where the logs end that have open transactions, whatever the client's isolation level."""
+        """The high watermarks of logs that have open transactions, whatever the client's isolation level."""
         ...
 
     def committed(self, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAt]:
@@ -100,7 +100,7 @@ class LogClient(Protocol):
     def epoch_ends(
         self, epochs: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]
     ) -> dict[TopicPartition, EpochEndOffset]:
-        """Where the largest epoch that is not above the given one ends in each leader's log."""
+        """The end of the largest epoch that is not above the given one, in each leader's log."""
         ...
 
     def fetch(self, span: PlannedRange) -> Iterator[RawBuffer]:

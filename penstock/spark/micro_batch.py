@@ -108,7 +108,7 @@ def _deleted(
 
 
 def _known(start: SourcePositions, target: SourcePositions, tp: TopicPartition) -> StreamPosition | None:
-    """Where the stream stands in the topic that has the name in `target`."""
+    """The stream's position in the topic that has the name in `target`."""
     return start.of_topic(tp, target.topic_id(tp.topic))
 
 
@@ -140,7 +140,7 @@ def _with_unheard(
 def _cuts_below(
     client: LogClient, start: SourcePositions, target: SourcePositions, fail_on_data_loss: bool
 ) -> dict[TopicPartition, int]:
-    """Where logs were cut below what was read, by leaders of later epochs; each was reported."""
+    """The offsets at which logs were cut below what was read, by leaders of later epochs; each was reported."""
     known = {tp: at for tp, _ in target.items() if (at := _known(start, target, tp)) is not None}
     wanted = {tp: at.leader_epoch for tp, at in known.items() if start.topic_id(tp.topic)}
     cuts = {}
@@ -154,8 +154,8 @@ def _cuts_below(
 def _ends_of_epochs(
     client: LogClient, epochs: Mapping[TopicPartition, int], now: SourcePositions
 ) -> dict[TopicPartition, int]:
-    """Where each log parts from the one that was led in the given epoch; none for a leader that is still the same, as a
-    leader never cuts its own log."""
+    """The offset at which each log parts from the one that was led in the given epoch. A leader that is still the same
+    has none, as a leader never cuts its own log."""
     ids = {name: topic.topic_id for name, topic in now.topics.items()}
     places = dict(now.items())
     wanted = {tp: epoch for tp, epoch in epochs.items() if NO_EPOCH < epoch < places[tp].leader_epoch}
@@ -202,7 +202,7 @@ def _report_gone(start: SourcePositions, target: SourcePositions, limits: Limits
 
 
 def _begins(client: LogClient, start: SourcePositions, target: SourcePositions) -> dict[TopicPartition, int]:
-    """Where the micro-batch begins: where the last one ended, or at the log start for a partition that is new."""
+    """The start of the micro-batch: the end of the last one, or the log start for a partition that is new."""
     known = {tp: _known(start, target, tp) for tp, _ in target.items()}
     begins = {tp: at.offset for tp, at in known.items() if at is not None}
     new = [tp for tp, at in known.items() if at is None]

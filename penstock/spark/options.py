@@ -1,4 +1,4 @@
-"""Checks the options of a read: SourceOptions. Those of a write are in writing/sink_options.py.
+"""Checks the options of a read: SourceOptions. The options of a write are in writing/sink_options.py.
 
 The names are those of Spark's Kafka source, so that a job moves here by changing its format name. `kafka.` before a
 client option is accepted and means the same client option in snake case. Spark passes names in lower case, so they are
@@ -165,7 +165,7 @@ def without_other_direction(options: Options, *, streaming: bool) -> dict[str, s
 def check_table_options(options: Options) -> None:
     """ConfigError at CREATE TABLE for a name that no read and no write of the table would take.
 
-    The catalog never stores a password or token, which whoever sees the table's schema would see.
+    The catalog never stores a password or token: every user that sees the table's schema would see it.
     """
     for secret in (PASSWORD, TOKEN):
         if secret in {name.lower() for name in options}:

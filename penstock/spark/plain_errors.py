@@ -30,7 +30,7 @@ _SENTENCE = re.compile(r"\b(penstock(?:\.\w+)+): (.*)")
 
 @contextmanager
 def sentence_first() -> Iterator[None]:
-    """Around each call from Spark; usable as a decorator."""
+    """The context of each call from Spark; usable as a decorator."""
     try:
         yield
     except PenstockError as error:
@@ -69,7 +69,8 @@ def option_name(client_name: str) -> str:
 
 
 def sentence_in(text: str) -> tuple[str, str]:
-    """The class and the sentence of Penstock's error in the text of one of Spark's; empty if there is none."""
+    """The class and the sentence of Penstock's error in the text of one of Spark's; two empty strings if the text has
+    no such error."""
     found = _SENTENCE.search(text)
     if found is None:
         return "", ""

@@ -56,7 +56,7 @@ class SourcePositions:
     initial: bool = False
     metadata: MetadataOffset = NOTHING_SEEN
     gone: Mapping[str, Mapping[int, StreamPosition]] = field(default_factory=dict)
-    """By topic id, the one that went last at the end."""
+    """The positions of topics that are gone, by topic id; the topic that went last is at the end."""
 
     def get(self, tp: TopicPartition) -> StreamPosition | None:
         topic = self.topics.get(tp.topic)
@@ -92,7 +92,7 @@ class SourcePositions:
         )
 
     def is_older_than(self, other: SourcePositions) -> str:
-        """The proof that these were seen before the other ones; "" if there is none."""
+        """The proof that these positions were seen before the other ones; "" without such a proof."""
         mine, theirs = self.metadata, other.metadata
         if mine.cluster_id == theirs.cluster_id and mine.offset < theirs.offset:
             return f"the metadata was heard up to offset {mine.offset}, and the checkpoint has {theirs.offset}"
@@ -104,7 +104,7 @@ class SourcePositions:
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """As Spark stores it; in one order, because Spark compares the text."""
+        """The positions as Spark stores them; in one order, because Spark compares the text."""
         topics = {}
         for name in sorted(self.topics):
             topic = self.topics[name]

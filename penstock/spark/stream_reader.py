@@ -63,13 +63,13 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @sentence_first()
     def initialOffset(self) -> dict[str, Any]:
-        """Where a query without a checkpoint begins; the same answer however often Spark asks."""
+        """The start of a query without a checkpoint; the same answer however often Spark asks."""
         if self._initial is None:
             self._initial = self._find_initial()
         return self._initial.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """One of maxOffsetsPerTrigger and maxBytesPerTrigger: Spark knows no limit of both kinds."""
+        """The limit by maxOffsetsPerTrigger, or else by maxBytesPerTrigger: Spark knows no limit of both kinds."""
         if rows := self._options.max_offsets_per_trigger:
             return ReadMaxRows(rows)
         size_bytes = self._options.max_bytes_per_trigger
@@ -106,7 +106,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """For the query's progress: the end that was last seen."""
+        """The end that was last seen, for the query's progress."""
         return self._seen.to_json() if self._seen is not None else None
 
     @sentence_first()

@@ -72,9 +72,9 @@ def latest(client: LogClient, partitions: Iterable[TopicPartition]) -> dict[Topi
 def ends_of_logs(
     client: LogClient, wanted: Mapping[TopicPartition, int], readable: Mapping[TopicPartition, OffsetAt]
 ) -> dict[TopicPartition, int]:
-    """Where the logs end, for a judgement on these offsets. A log is `readable` up to its last stable offset only while
-    a transaction is open, and what lies between that and its high watermark is not lost. So for an offset beyond the
-    readable end the high watermark counts, which is asked for."""
+    """The ends of the logs, for a judgement on these offsets. A log is `readable` up to its last stable offset only
+    while a transaction is open, and what lies between that and its high watermark is not lost. So for an offset beyond
+    the readable end the high watermark counts, which is asked for."""
     found = {tp: readable[tp].offset for tp in wanted}
     beyond = [tp for tp, offset in wanted.items() if offset > found[tp]]
     marks = client.high_watermarks(beyond) if beyond else {}

@@ -30,7 +30,7 @@ from penstock.testing.ports import HOST, NodePorts
 from penstock.testing.process import STOP_TIMEOUT_S
 
 START_TIMEOUT_S = 60.0
-"""For a whole cluster on a busy machine; one node on an idle one needs less than a second."""
+"""The time limit for a whole cluster on a busy machine; one node on an idle one needs less than a second."""
 TEST_CONFIG: dict[str, object] = {
     # Quick to notice a death, but not so quick that two busy cores look like one.
     "controller.quorum.election.timeout.ms": 500,
@@ -47,12 +47,12 @@ class Cluster:
     """Nodes 0…n-1 as processes; starts with `with` or `open()`, ends with it or `close()`. Not thread-safe.
 
     `config` has Kafka's dotted names and goes to every node, `node_configs[i]` to node i. `directory` keeps the data
-    and is started again as it was left; without it there is a temporary one. `port` fixes the ports (brokers from
-    there on, controllers 100, metrics 200, the brokers' own listeners 300 and Kafka's clients 400 above); without it
-    they are free ones. `kafka_ports` are those for Kafka's clients instead, one a node; 0: that node has none.
-    `host` is a name or address of this machine under which clients of other machines reach the brokers, which then
-    listen on all addresses; the nodes reach each other on 127.0.0.1. With `secure` there are TLS, users and ACLs:
-    `client_options` make a client the user `admin`, who may do everything.
+    and is started again as it was left; without it there is a temporary one. `port` fixes the ports (brokers from there
+    on, controllers 100, metrics 200, the brokers' own listeners 300 and Kafka's clients 400 above); without it they are
+    free ones. `kafka_ports` are those for Kafka's clients instead, one a node; 0: that node has none. `host` is a name
+    or address of this machine under which clients of other machines reach the brokers, which then listen on all
+    addresses; the nodes reach each other on 127.0.0.1. With `secure` there are TLS, users and ACLs: `client_options`
+    make a client the user `admin`, which has every right.
     """
 
     def __init__(
@@ -163,11 +163,11 @@ class Cluster:
         return f"{self._nodes.layout.host}:{self.ports(index).broker}"
 
     def ports(self, index: int) -> NodePorts:
-        """Where one node listens."""
+        """The ports on which one node listens."""
         return self._nodes.layout.ports[index]
 
     def metrics_url(self, index: int) -> str:
-        """Where Prometheus finds one node."""
+        """The address at which Prometheus finds one node."""
         return f"http://{HOST}:{self.ports(index).metrics}/metrics"
 
     def directory(self, index: int) -> Path:

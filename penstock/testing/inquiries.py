@@ -1,4 +1,4 @@
-"""A test's questions to a running cluster: who leads, and whether every replica is in sync.
+"""A test's questions to a running cluster: the leaders, and whether every replica is in sync.
 
 Elections and catching up take their time, and a test should wait for the state and not for a time. Each question is
 asked again every POLL_S until the answer is there; TimedOutError, with what was seen last, when it does not come.
@@ -15,7 +15,7 @@ from penstock.ids import system_ids
 
 POLL_S = 0.05
 TOPIC_KNOWN_S = 3.0
-"""After this every node that runs has heard of a topic: one that is still unknown does not exist."""
+"""The time after which every node that runs has heard of a topic: a topic that is still unknown does not exist."""
 TOPIC_ID_LETTERS = 8
 
 T = TypeVar("T")

@@ -40,7 +40,8 @@ STORED_PORTS = 4
 LOCK = ".lock"
 """The lock file of a log dir, held by the node that uses it (storage/disk/file_names.py)."""
 NODES_MAX = 50
-"""Positions are added to a base port, and the steps between the kinds of ports leave room for so many."""
+"""The most nodes of a cluster. Positions are added to a base port, and the steps between the kinds of ports have no
+place for more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,8 @@ class Layout:
     cluster_id: str
     ports: tuple[NodePorts, ...]
     host: str = HOST
-    """Under which clients reach the brokers; other than HOST, their listener is on all addresses of the machine."""
+    """The name or address under which clients reach the brokers. With another one than HOST, their listener is on all
+    addresses of the machine."""
     voter_count: int = 0
     """The first nodes are controllers, too, and stay what they are when nodes are added. 0: as many as a new cluster of
     this size has."""
@@ -59,8 +61,8 @@ class Layout:
     """TLS, users and ACLs (penstock/certs/secured.py)."""
 
     def grown(self, nodes: int) -> Layout:
-        """The layout with so many nodes; those that are new are brokers only. Their ports follow the others if those
-        are fixed."""
+        """The layout with `nodes` nodes; new nodes are brokers only. Their ports follow the others if those are
+        fixed."""
         return replace(self, ports=more_ports(self.ports, nodes), voter_count=len(self.voters))
 
     def with_kafka_ports(self, kafka_ports: Sequence[int]) -> Layout:
@@ -210,20 +212,20 @@ def voters_of(nodes: int) -> int:
 
 
 def stored_nodes(directory: Path) -> int | None:
-    """How many nodes the cluster has that `directory` holds from an earlier start; None where there is none."""
+    """How many nodes the cluster has that `directory` holds from an earlier start; None without such a cluster."""
     state = _read_state(_state_path(directory))
     return None if state is None else len(state.ports)
 
 
 def is_stored_secure(directory: Path) -> bool | None:
-    """True if the cluster of an earlier start is secured; None where there is none."""
+    """True if the cluster of an earlier start is secured; None without such a cluster."""
     state = _read_state(_state_path(directory))
     return None if state is None else state.is_secure
 
 
 def stored_kafka_ports(directory: Path) -> tuple[int, ...] | None:
-    """The ports for Kafka's clients of an earlier start, 0 for none; None where there was none, or one of a release
-    without such listeners."""
+    """The ports for Kafka's clients of an earlier start, 0 for no port. None without an earlier start, or if it was by
+    a release without such listeners."""
     state = _read_state(_state_path(directory))
     return None if state is None or not state.knows_kafka else tuple(ports.kafka for ports in state.ports)
 
@@ -253,7 +255,7 @@ class _State(NamedTuple):
 
 
 def _read_state(path: Path) -> _State | None:
-    """None where no cluster was ever started."""
+    """The state of an earlier start; None if no cluster was ever started there."""
     if not path.exists():
         return None
     try:

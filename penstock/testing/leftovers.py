@@ -1,8 +1,8 @@
 """Temporary directories of clusters, and the sweep of those whose process is gone.
 
 A process that is killed, or ended by SIGTERM, removes nothing. So each directory has a file that its process holds
-locked as long as it lives, and whoever makes the next one removes those that nobody holds. A forked child holds it with
-its parent. A directory without the file is not ours, or is being made: it stays.
+locked as long as it lives, and the process that makes the next directory removes those that nobody holds. A forked
+child holds it with its parent. A directory without the file is not ours, or is being made: it stays.
 """
 
 from __future__ import annotations

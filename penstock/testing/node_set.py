@@ -22,7 +22,7 @@ from penstock.testing.ports import HeldPorts
 from penstock.testing.process import NodeFailedError, NodeProcess, wait_all_ready
 
 PORT_ATTEMPTS = 4
-"""Between the choice of a free port and its use another process may take it."""
+"""How often free ports are chosen: between the choice of a free port and its use another process may take it."""
 
 
 class NodeSet:

@@ -19,7 +19,8 @@ from penstock.errors import ConfigError
 HOST, EVERY_ADDRESS = "127.0.0.1", "0.0.0.0"
 PORT_MAX = 65_535
 PORT_LOW, PORT_HIGH = 10_000, 32_767
-"""Below the kernel's ephemeral ports, so that no outgoing connection takes a port while its node is down."""
+"""The range of ports to choose from, below the kernel's ephemeral ports: so no outgoing connection takes a port while
+its node is down."""
 CONTROLLER_PORT_STEP = 100
 METRICS_PORT_STEP = 200
 INTERNAL_PORT_STEP = 300
@@ -27,8 +28,8 @@ KAFKA_PORT_STEP = 400
 
 
 class NodePorts(NamedTuple):
-    """The listeners of one node: clients connect to `broker`, Kafka's clients to `kafka` (0: there is none), the nodes
-    to each other's `controller` and `internal`."""
+    """The listeners of one node: clients connect to `broker`, Kafka's clients to `kafka` (0: no such listener), the
+    nodes to each other's `controller` and `internal`."""
 
     broker: int
     controller: int
@@ -47,8 +48,8 @@ def fixed_ports(nodes: int, port: int) -> tuple[NodePorts, ...]:
 
 
 def more_ports(ports: Sequence[NodePorts], nodes: int) -> tuple[NodePorts, ...]:
-    """The given ones and more of their kind, for so many nodes. A new node has one for Kafka's clients if a given one
-    has."""
+    """The given ports and more of their kind, for `nodes` nodes. A new node has a port for Kafka's clients if a given
+    node has."""
     known, first = len(ports), ports[0].broker
     fixed = fixed_ports(known, first)
     is_fixed = [node._replace(kafka=0) for node in ports] == [node._replace(kafka=0) for node in fixed]
@@ -85,15 +86,16 @@ class HeldPorts:
     """The ports of a cluster, kept for its nodes: no `free_ports` of any process of this machine gives them out while a
     node is down.
 
-    A socket is bound to each and never listens. Whoever sets SO_REUSEADDR, as a node does, can bind beside it and
-    listen; whoever does not is refused by the kernel (socket(7)).
+    A socket is bound to each and never listens. A process that sets SO_REUSEADDR, as a node does, can bind beside it
+    and listen; the kernel refuses any other process (socket(7)).
     """
 
     def __init__(self) -> None:
         self._sockets: dict[int, socket.socket] = {}
 
     def hold(self, ports: Sequence[NodePorts]) -> None:
-        """A port that is held already stays so. One that another process has is left out: its node says so."""
+        """Holds these ports. A port that is held already stays so. A port that another process has is left out: its
+        node says so."""
         for port in {port for node in ports for port in node if port} - self._sockets.keys():
             held = socket.socket()
             held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -112,8 +114,8 @@ class HeldPorts:
 
 
 def free_kafka_ports(wanted: Iterable[int], ports: Sequence[NodePorts], address: str) -> tuple[int, ...]:
-    """For each node the port that is wanted for Kafka's clients, or the next one on which nobody listens and that no
-    node has for anything else; 0 stays 0. ConfigError when there is none."""
+    """The port for Kafka's clients of each node: the wanted one, or the next one on which nobody listens and that no
+    node has for anything else; 0 stays 0. ConfigError if no such port is left."""
     taken = {port for node in ports for port in node._replace(kafka=0)}
     found = []
     for first in wanted:

@@ -110,7 +110,7 @@ class NodeProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of the last process; None while it runs or when there was none. Negative: the signal that
+        """The exit code of the last process; None while it runs or before the first one. Negative: the signal that
         killed it."""
         if self._process is None or self._parent != os.getpid():
             return None if self._process is None else self._process.returncode
@@ -201,7 +201,7 @@ class NodeProcess:
                     self._close_notifications()
 
     def fileno(self) -> int:
-        """For select: the socket of a node that is starting."""
+        """The socket of a node that is starting, for select."""
         return self._notifications.fileno() if self._notifications is not None else -1
 
     def _signal_to_end(self, number: signal.Signals) -> None:

@@ -34,7 +34,7 @@ _ROW_BYTES_MIN: Final = _INT16.size + _INT32.size
 
 
 class MalformedConsumerProtocolError(PenstockError):
-    """A member's metadata, or its assignment, is none of the consumer protocol."""
+    """A member's metadata, or its assignment, is not in the form of the consumer protocol."""
 
 
 @dataclass(slots=True)

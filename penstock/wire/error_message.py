@@ -13,7 +13,7 @@ from penstock.types import Endpoint, LeaderHint
 
 
 def error_to_message(error: ApiError | None) -> common_pb2.Error | None:
-    """None sets no field."""
+    """The message of an error; None sets no field."""
     if error is None:
         return None
     return common_pb2.Error(
@@ -34,7 +34,7 @@ def hint_to_message(hint: LeaderHint) -> common_pb2.LeaderHint:
 
 
 def error_in_message(message: common_pb2.Error) -> ApiError | None:
-    """None for code 0, which is what an absent error reads as."""
+    """The error in a message; None for code 0, which is what an absent error reads as."""
     if message.code == 0:
         return None
     hint = None

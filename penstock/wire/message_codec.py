@@ -59,7 +59,7 @@ _SCALARS: Final = {
 
 
 class MessageCodec(Generic[R]):
-    """Between records of one type and their messages; `message` is the generated class."""
+    """Converts between records of one type and their messages; `message` is the generated class."""
 
     def __init__(self, record: type[R], message: Any) -> None:
         self.message = message

@@ -23,7 +23,7 @@ from penstock.record.varint import encode_unsigned
 
 JOIN_FROM_BYTES: Final = 16 * 1024
 CUT_OUT_FROM_BYTES: Final = 2048
-"""Below these, protobuf alone is quicker: all records of a message, and one partition."""
+"""The sizes below which protobuf alone is quicker: all records of a message, and one partition."""
 FIELDS_MAX = 20_000
 """Limit for fields (2,000 partitions with all of theirs): of more, protobuf alone makes a message sooner; it has C's
 loops."""
@@ -69,7 +69,8 @@ class RecordsField:
         return message, [partition.records for partition in message.partitions]
 
     def _cut(self, raw: bytes) -> tuple[Any, list[bytes]]:
-        """As `split`; CorruptMessageError leaves the bytes to protobuf. Of several records fields the last counts."""
+        """Splits a message as `split` does; CorruptMessageError leaves the bytes to protobuf. If a partition has
+        several records fields, the last counts."""
         view, walk = memoryview(raw), _Walk(raw)
         kept: list[bytes | memoryview] = []
         kept_to = 0
@@ -101,7 +102,7 @@ class RecordsField:
 
 
 class _Walk:
-    """Over the fields of one message, and of messages in it, FIELDS_MAX together at most."""
+    """A walk over the fields of one message, and of messages in it, FIELDS_MAX together at most."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw

@@ -46,7 +46,7 @@ def produce_request_to_bytes(header: Header, request: ProduceRequest) -> bytes:
 
 
 def produce_request_from_bytes(raw: bytes) -> tuple[Header, ProduceRequest]:
-    """DecodeError for bytes that are no message."""
+    """The request in the bytes of one message; DecodeError for bytes that are no message."""
     message, all_records = PRODUCED.split(raw)
     request = ProduceRequest(
         message.acks,
@@ -140,7 +140,7 @@ def fetch_request_to_bytes(header: Header, request: FetchRequest) -> bytes:
 
 
 def fetch_request_from_bytes(raw: bytes) -> tuple[Header, FetchRequest]:
-    """DecodeError for bytes that are no message."""
+    """The request in the bytes of one message; DecodeError for bytes that are no message."""
     message = pb.FetchRequest.FromString(raw)
     request = FetchRequest(
         message.replica_id,

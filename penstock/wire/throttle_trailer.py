@@ -3,10 +3,10 @@
     penstock-throttle-time-ms: 800       no call at all
     penstock-throttle-changes-ms: 4000   none that makes or deletes partitions (`Api.changes_partitions`)
 
-Two entries for every API that is a call, whether the call has an answer or an error. Who made too many partitions for
-its quota may still ask whether they are there. The answers of a stream have a field instead, because a stream has many
-answers and one trailer. Shared by both edges: a node writes it, clients read it. An entry that is no time says nothing.
-Not here: gRPC itself, and who waits (client/wire/throttle.py).
+Two entries for every API that is a call, whether the call has an answer or an error. A client that made too many
+partitions for its quota may still ask whether they are there. The answers of a stream have a field instead, because a
+stream has many answers and one trailer. Shared by both edges: a node writes it, clients read it. An entry that is no
+time says nothing. Not here: gRPC itself, and the wait (client/wire/throttle.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Trailer = Iterable[tuple[str, str | bytes]]
 
 _TIME = re.compile(r"[0-9]{1,10}", re.ASCII)
 _TIME_MS_MAX = 2**31 - 1
-"""As in the messages of streams."""
+"""The same limit as in the messages of streams."""
 
 
 class Throttled(NamedTuple):

@@ -14,7 +14,7 @@ UNKNOWN: Final = -1
 """The code of an error that nobody expected; a peer's code that this version does not know is read as it."""
 
 RECORD_ERRORS_MAX = 500
-"""A refusal names so many records at most; what is sent again without them is checked again."""
+"""The most records that a refusal names. Records sent again without them are checked again."""
 
 
 class RecordError(NamedTuple):

@@ -1,8 +1,8 @@
-"""The errors of who a caller is (authentication), of what it may do (authorisation), and of the records of both.
+"""The errors of authentication (which user a caller is), of authorisation (what it may do), and of the records of both.
 
-Users import the names from penstock.errors. AUTHENTICATION_REQUIRED alone is none of Kafka's: there a connection that
-has not authenticated is closed. Over gRPC the connection outlives it, and the call can be made again. Penstock's own
-codes begin at 1,000, far above Kafka's, and never leave by Kafka's door.
+Users import the names from penstock.errors. Only AUTHENTICATION_REQUIRED is not one of Kafka's errors: there a
+connection that has not authenticated is closed. Over gRPC the connection outlives it, and the call can be made again.
+Penstock's own codes begin at 1,000, far above Kafka's, and never leave by Kafka's listeners.
 """
 
 from __future__ import annotations

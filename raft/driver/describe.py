@@ -9,7 +9,8 @@ from raft.statistics import QuorumDescription, ReplicaDescription
 
 
 def describe(core: RaftCore, now_ms: int) -> QuorumDescription:
-    """On the leader: the progress of all nodes. Elsewhere: this node's own, and the ids of the others."""
+    """Describes the quorum. The leader knows the progress of all nodes; another node knows its own, and the ids of the
+    others."""
     own = ReplicaDescription(core.config.node_id, core.log_end_offset, *_own_times(core, now_ms))
     if core.leadership is not None:
         known = {replica.replica_id: _describe(replica, now_ms) for replica in core.leadership.replicas.voters()}
@@ -38,14 +39,14 @@ def standing(core: RaftCore) -> str:
 
 
 def contact_ms_ago(core: RaftCore, now_ms: int) -> int:
-    """For how long this node has not known that the quorum works; a leader without other voters always knows."""
+    """The time for which this node has not known that the quorum works; a leader without other voters always knows."""
     if core.leadership is not None and core.config.majority == 1:
         return 0
     return max(0, now_ms - core.statistics().last_contact_ms)
 
 
 def quorum_silent_ms(core: RaftCore, now_ms: int) -> int:
-    """Another leader may have been elected so long ago, but not earlier; on a leader."""
+    """The earliest moment at which another leader may have been elected, as the time since then. On a leader only."""
     return now_ms if core.leadership is None else max(0, now_ms - core.leadership.replicas.quorum_heard_ms(now_ms))
 
 

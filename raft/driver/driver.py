@@ -176,8 +176,7 @@ class RaftDriver:
             self._loop.wake()
 
     def keep_snapshots(self, snapshot_ids: Sequence[EpochEndOffset]) -> None:
-        """The durable snapshots that this node keeps from now on, oldest first. What is below all of them is cut from
-        the log."""
+        """Keeps these durable snapshots from now on, oldest first. The log below all of them is cut off."""
         loop = self._running()
         if loop is not None:
             loop.step(SnapshotsKept(tuple(snapshot_ids)))
@@ -242,11 +241,11 @@ class RaftDriver:
         return describe(self.core, self._clock.now_ms())
 
     def contact_ms_ago(self) -> int:
-        """For how long this node has not known that the quorum works; since its start if it never has."""
+        """The time for which this node has not known that the quorum works; since its start if it never has."""
         return contact_ms_ago(self.core, self._clock.now_ms()) if self.core is not None else 0
 
     def quorum_silent_ms(self) -> int:
-        """On the leader: another one may have been elected so long ago, but not earlier."""
+        """The time since the earliest moment at which another leader may have been elected, for the leader."""
         return quorum_silent_ms(self.core, self._clock.now_ms()) if self.core is not None else self._clock.now_ms()
 
     @property

@@ -101,7 +101,7 @@ class QuorumLoop:
         self._wake.set()
 
     def stop(self) -> None:
-        """No further turn begins."""
+        """Stops the loop: no further turn begins."""
         self.is_stopping = True
         self.wake()
 

@@ -18,7 +18,7 @@ from raft.validation import is_epoch_jump, request_epoch
 _log = logging.getLogger(__name__)
 
 INTERVAL_MS = 10_000
-"""At most one line about refused epochs in this time, because forged ones come in large numbers."""
+"""The time in which at most one line is logged about refused epochs, because forged ones come in large numbers."""
 
 
 class Notices:

@@ -59,8 +59,8 @@ class Performer:
         self.saves = 0
 
     async def load(self) -> ElectionState:
-        """The persisted state. What a crash may have left of the log in the page cache becomes durable, as it must be
-        BEFORE an ack."""
+        """The persisted state. The end of the log that a crash may have left in the page cache becomes durable, as it
+        must be BEFORE an ack."""
         stored = await self.blocking(self._store.load) or ElectionState()
         if self._log.flushed_offset < self._log.log_end_offset:
             await self.blocking(self._log.flush)

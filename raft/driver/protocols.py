@@ -113,7 +113,7 @@ class QuorumTransport(Protocol):
     """The way to the other nodes."""
 
     async def send(self, node_id: int, request: Request, timeout_ms: int) -> Response:
-        """The answer of `node_id`. Any exception means that there was none; the request may have arrived."""
+        """The answer of `node_id`. Any exception means that no answer came; the request may have arrived."""
         ...
 
 

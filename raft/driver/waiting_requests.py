@@ -16,7 +16,7 @@ WAITING_MAX = 2_000
 
 
 class WaitingRequests:
-    """At most WAITING_MAX at a time; each is answered, abandoned by its caller, or failed at the end."""
+    """Keeps at most WAITING_MAX requests at a time; each is answered, abandoned by its caller, or failed at the end."""
 
     def __init__(self) -> None:
         self._answers: dict[int, asyncio.Future[Response]] = {}

@@ -24,7 +24,7 @@ from storage.segment.offset_index import MAX_RELATIVE_OFFSET
 
 
 def whole_batches(records: Bytes) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each batch; CorruptMessageError when there is none, or bytes are left over."""
+    """Position and header of each batch; CorruptMessageError if there is no batch, or bytes are left over."""
     end = 0
     for position, header in iter_headers(records):
         yield position, header

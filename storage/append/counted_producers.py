@@ -1,7 +1,7 @@
 """The producers of one log as the node counts them: too many make room, silent ones are forgotten.
 
-The bounds and the count are the node's (producer_ids.py). Whoever is forgotten does not come back if the append under
-way fails. Not here: the producers (producer_state.py), and what is written of them (`producer_log.py`).
+The bounds and the count are the node's (producer_ids.py). A producer that is forgotten does not come back if the append
+under way fails. Not here: the producers (producer_state.py), and what is written of them (`producer_log.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class CountedProducers:
         self._counted = 0
 
     def settle(self, known: KnownProducers) -> None:
-        """All that is known was loaded: whoever is too many makes room, and does not come back."""
+        """Takes all loaded producers. Producers above the bounds are forgotten, and do not come back."""
         self._known = known
         self.recount()
         if self._ids is not None:
@@ -59,8 +59,9 @@ class CountedProducers:
         self.recount()
 
     def forget_silent(self) -> None:
-        """Forgets the producers that were silent for `producer.id.expiration.ms`, once this process has watched for so
-        long, and above the bound of the node those that may make room: a start may have found more than that."""
+        """Forgets the producers that were silent for `producer.id.expiration.ms`, once this process has watched for
+        that time. Above the bound of the node it also forgets producers that may make room: a start may have found more
+        than the bound."""
         ids = self._ids
         if ids is None or not self._known:
             return

@@ -1,11 +1,11 @@
 """The producers that the logs of a node know, together: how many there may be, and when one is forgotten.
 
 A producer is counted in each log that it writes to. It is forgotten after `producer.id.expiration.ms` without a batch,
-by a regular job, and not before the node has watched it for so long. At a bound, the producer that was silent longest
+by a regular job, and not before the node has watched it for that time. At a bound, the producer that was silent longest
 makes room for a new one, if it was silent for longer than a client retries (`SILENT_MS`): so no batch of it can come
-again. Otherwise the new one is refused, and may try again. Nobody makes room before this process has watched for
+again. Otherwise the new one is refused, and may try again. No producer makes room before this process has watched for
 `SILENT_MS`: the stamps that an earlier one left may be of another calendar. At the bound of the node several make room
-together, because it takes a look at every log to find out who was silent longest.
+together, because a look at every log is needed to find the longest silent one.
 
 Batches from a leader are never refused: a follower above the bound of one log forgets the longest silent one, which its
 leader has forgotten too. Above the bound of the node, a log that reads batches, and the regular job, forget those that
@@ -30,9 +30,9 @@ from storage.log_config import DAY_MS
 SILENT_MS = 10 * 60_000
 """Longer than any client retries by default (delivery_timeout_ms)."""
 ROOM_SHARE: Final = 100
-"""At the bound of the node, one producer in so many makes room at a time."""
+"""The share of producers that make room at a time at the bound of the node: one in ROOM_SHARE."""
 ROOM_MAX: Final = 1_000
-"""So many at the most; the loop waits for it: some milliseconds."""
+"""The most producers that make room at a time; the loop waits for it: some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class ProducerIds:
         self._total = 0
         self._holders: dict[KnowsProducers, None] = {}
         self._full_until_ms = 0
-        """Until then no producer of the node has been silent for long enough."""
+        """The time until which no producer of the node will have been silent for long enough."""
 
     def __len__(self) -> int:
         """Producers of all logs together."""
@@ -119,12 +119,14 @@ class ProducerIds:
 
     @property
     def above_bound(self) -> int:
-        """So many the node knows above its bound: batches that come from a leader, or from a log, are not refused."""
+        """How many producers the node knows above its bound: batches that come from a leader, or from a log, are not
+        refused."""
         return max(self._total - self.config.max_per_node, 0)
 
     def expiry_ms(self) -> int | None:
         """The time by which silence is counted. None until this process has watched for `producer.id.expiration.ms`:
-        the stamps of an earlier one may be of a wrong calendar, and whoever was silent all that time is silent."""
+        stamps left by an earlier process may be of a wrong calendar. A producer that was silent all that time is silent
+        by any calendar."""
         return self.clock.wall_ms() if self.clock.watched_ms >= self.config.expiration_ms else None
 
     def is_silent(self, since_ms: int | None) -> bool:
@@ -137,7 +139,8 @@ class ProducerIds:
         return self.clock.watched_ms >= SILENT_MS
 
     def make_room(self, known: int, silent_since_ms: int | None) -> None:
-        """Makes room for one more producer of a log that knows `known`; ResourceExhaustedError if there is none."""
+        """Makes room for one more producer of a log that knows `known`; ResourceExhaustedError if no producer can make
+        room."""
         config = self.config
         if known >= config.max_per_partition:
             if not self.is_silent(silent_since_ms):

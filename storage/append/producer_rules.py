@@ -9,11 +9,12 @@
     a transaction is open                    INVALID_TXN_STATE for a batch that is not transactional. Or has a higher
                                              epoch: it would be committed or aborted with batches that nobody ended
 
-A marker of a lower coordinator epoch is TRANSACTION_COORDINATOR_FENCED: that coordinator has lost its partition. One
-that the log does not need is not written, and counts as written, or its coordinator would ask for ever: one that is
-there already, with nothing open behind it, and one that the log is past. The log is past a lower epoch than the
-producer's, because none begins while a transaction is open. With transaction version 2 a marker has the epoch above
-that of its batches (KIP-890): what is open with the marker's own epoch is a later transaction, which it must not end.
+A marker of a lower coordinator epoch is TRANSACTION_COORDINATOR_FENCED: that coordinator has lost its partition. A
+marker that the log does not need is not written, and counts as written, or its coordinator would ask for ever: a marker
+that is there already, with nothing open behind it, and a marker that the log is past. The log is past a lower epoch
+than the producer's, because no epoch begins while a transaction is open. With transaction version 2 a marker has the
+epoch above that of its batches (KIP-890): what is open with the marker's own epoch is a later transaction, which it
+must not end.
 
 Not here: whether a transactional batch may come in at all (the broker asks the coordinator).
 """

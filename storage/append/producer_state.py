@@ -13,10 +13,10 @@ checks, because the log is the truth. `KnownProducers` is ordered by the last ap
 
 When a producer last appended has two answers where its batch was read from a log, and not taken as it came: a bound and
 a guess. The bound is a time at which the batch was surely there; after a day of it a producer expires. The guess is the
-time of its records, and not before that of the batches ahead of it: it says who makes room where there are too many. So
-old records, or a clock that is wrong, never make a log forget a producer that has room.
+time of its records, and not before that of the batches ahead of it: it says which producer makes room where there are
+too many. So old records, or a clock that is wrong, never make a log forget a producer that has room.
 
-Not here: who calls it, the files, and the bounds of a node.
+Not here: the calls (producers/producer_log.py), the files, and the bounds of a node.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ProducerEntry(NamedTuple):
     likely_append_ms: int = NO_TIMESTAMP
     """When it probably was, if that is earlier: the batch was read from a log. -1: `last_append_ms`."""
     transaction: ProducerTransaction | None = None
-    """None: nothing of it was ever transactional."""
+    """The producer's transaction; None if nothing of it was ever transactional."""
 
     @property
     def has_open_transaction(self) -> bool:
@@ -71,7 +71,7 @@ class ProducerEntry(NamedTuple):
 
     @property
     def newest_offset(self) -> int:
-        """No batch of it, and no marker, begins above it."""
+        """An offset above which no batch of the producer, and no marker, begins."""
         last = self.batches[-1].last_offset if self.batches else NO_OFFSET
         if self.transaction is None:
             return last
@@ -121,7 +121,7 @@ class KnownProducers:
         self._before: dict[int, ProducerEntry | None] = {}
         """The entries that the append under way has changed: by producer id, the value before."""
         self.newest_offset = self._find_newest()
-        """No producer has a batch or marker above it."""
+        """An offset above which no producer has a batch or marker."""
         self._newest_before = self.newest_offset
 
     def __len__(self) -> int:
@@ -139,7 +139,7 @@ class KnownProducers:
         return self._producers.items()
 
     def copy(self) -> dict[int, ProducerEntry]:
-        """As of now, in the order of the last appends."""
+        """The producers as of now, in the order of the last appends."""
         return self._producers.copy()
 
     def likely_ms(self, header: BatchHeader, not_after_ms: int) -> int:
@@ -151,7 +151,7 @@ class KnownProducers:
         return likely_ms if 0 <= likely_ms < not_after_ms else NO_TIMESTAMP
 
     def take_read(self, header: BatchHeader, not_after_ms: int) -> bool:
-        """Like `take`, for a batch that was read from a log: it was appended at `not_after_ms` or before."""
+        """Takes a batch that was read from a log, as `take` does: it was appended at `not_after_ms` or before."""
         return self.take(header, not_after_ms, self.likely_ms(header, not_after_ms))
 
     def take(self, header: BatchHeader, now_ms: int, likely_ms: int = NO_TIMESTAMP) -> bool:
@@ -237,11 +237,12 @@ class KnownProducers:
 
     @property
     def longest_silent(self) -> int | None:
-        """The producer that may make room first; None if there is none: one whose transaction is open makes none."""
+        """The producer that may make room first; None if no producer may. A producer with an open transaction may
+        not."""
         return next((producer_id for producer_id, _ in self._idle()), None)
 
     def forget_oldest(self) -> bool:
-        """The `longest_silent`; a failed append brings it back. False if there is none."""
+        """Forgets the `longest_silent`; a failed append brings it back. False if no producer may make room."""
         producer_id = self.longest_silent
         if producer_id is None:
             return False
@@ -250,12 +251,13 @@ class KnownProducers:
 
     @property
     def silent_since_ms(self) -> int | None:
-        """The last append of the `longest_silent`, as far as is known; None if there is none."""
+        """The last append of the `longest_silent`, as far as is known; None without one."""
         return next((producer.silent_since_ms for _, producer in self._idle()), None)
 
     @property
     def surely_silent_since_ms(self) -> int | None:
-        """A time not before that producer's last append, whatever the times of its records; None if there is none."""
+        """A time not before the last append of the `longest_silent`, whatever the times of its records; None without
+        one."""
         return next((producer.last_append_ms for _, producer in self._idle()), None)
 
     def silent_before(self, time_ms: int) -> list[int]:

@@ -46,11 +46,11 @@ from storage.disk.file_system import Bytes
 from storage.log_config import LogConfig
 
 LOOP_RECORDS_MAX: Final = 1_000
-"""The event loop looks at so many records of an append one by one."""
+"""The most records of an append that the event loop looks at, one by one."""
 LOOP_PACKED_BYTES_MAX, LOOP_UNPACKED_BYTES_MAX = 16 * 1024, 256 * 1024
-"""…and unpacks so much: gzip, the slowest, takes half a millisecond; blocks of one byte take two."""
+"""…and the most bytes that it unpacks: gzip, the slowest, takes half a millisecond; blocks of one byte take two."""
 LOOP_CHANGED_BYTES_MAX: Final = 16 * 1024
-"""…and gives so much another largest timestamp: it is copied, and its checksum computed twice."""
+"""…and the largest append that it gives another largest timestamp: it is copied, and its checksum computed twice."""
 _TIMESTAMP, _CRC = Struct(">q"), Struct(">I")
 
 Batches = Sequence[tuple[int, BatchHeader]]

@@ -13,7 +13,7 @@ from typing import Final
 from penstock.clock import Clock
 
 JUMP_MS_MAX: Final = 60 * 60 * 1000
-"""More than a time service ever corrects at once."""
+"""The largest difference that is no jump: more than a time service ever corrects at once."""
 
 
 class SteadyCalendar(Clock):
@@ -41,7 +41,7 @@ class SteadyCalendar(Clock):
 
     @property
     def watched_ms(self) -> int:
-        """Since it was made; a suspended machine does not watch."""
+        """The time since it was made. A suspended machine does not watch."""
         return self._clock.now_ms() - self._began_ms
 
     def __repr__(self) -> str:

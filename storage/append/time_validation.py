@@ -21,7 +21,7 @@ from storage.disk.file_system import Bytes
 from storage.log_config import LogConfig
 
 _TIMES_AT, _TIMES = 27, Struct(">qq")
-"""In a batch's header: base and max timestamp."""
+"""The place of the base and max timestamp in a batch's header."""
 
 
 def check_times(

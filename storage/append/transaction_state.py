@@ -2,7 +2,7 @@
 
 A transaction is open in a log from its first batch there to its marker. It is undecided while it is open, and then
 until its marker is below the high watermark: until then a marker may still be lost. The last stable offset is the first
-offset of all undecided transactions, or the high watermark where there is none below it.
+offset of all undecided transactions, or the high watermark if it is lower.
 
 The ended ones are kept as pairs of first offset and marker, and only those that can be the lowest: one that ended
 earlier, and began later than another one that ended, never is. So both numbers ascend in the list. On a replica that is
@@ -23,7 +23,7 @@ from penstock.types import NO_EPOCH, NO_OFFSET
 
 ENDED_MAX = 1_000
 SAVED_MAX = 64
-"""As many of the ended ones are in a snapshot."""
+"""The most ended transactions in a snapshot."""
 
 
 class ProducerTransaction(NamedTuple):
@@ -55,7 +55,7 @@ class UndecidedTransactions:
     def __init__(self, opened: Mapping[int, int] | None = None, ended: Iterable[EndedRange] = ()) -> None:
         """`opened`: producer ids and first offsets, in any order; `ended`: as `saved_ended` told it."""
         self._open: dict[int, int] = dict(sorted((opened or {}).items(), key=lambda one: one[1]))
-        """By producer id, ascending by first offset: what opens is at the log end."""
+        """The open transactions by producer id, ascending by first offset: a new one opens at the log end."""
         self._ended = deque(ended)
         self._undo: list[tuple[int, int, tuple[EndedRange, ...]] | int] = []
         """The append under way: the producer id of each that it opened; for each that it ended the producer id, the
@@ -90,8 +90,8 @@ class UndecidedTransactions:
         return marker_offset + 1 if first is None else first
 
     def first_undecided(self, high_watermark: int) -> int | None:
-        """The lowest first offset of those that are open, or have their marker at or above the high watermark. Those
-        below it are decided for good."""
+        """The lowest first offset of the transactions that are open, or have their marker at or above the high
+        watermark. Transactions below it are decided for good."""
         while self._ended and self._ended[0].marker_offset < high_watermark:
             self._ended.popleft()
         first = self.first_open
@@ -124,7 +124,7 @@ class UndecidedTransactions:
         self._undo.clear()
 
     def saved_ended(self) -> tuple[EndedRange, ...]:
-        """For a snapshot; at most `SAVED_MAX`."""
+        """The ended transactions for a snapshot, at most `SAVED_MAX`."""
         ended = list(self._ended)
         while len(ended) > SAVED_MAX:
             ended = _merged(ended)
@@ -135,7 +135,7 @@ class UndecidedTransactions:
 
 
 def _merged(ended: Iterable[EndedRange]) -> list[EndedRange]:
-    """Half as many."""
+    """Merges neighbours: half as many ranges remain."""
     found = list(ended)
     pairs = [found[at : at + 2] for at in range(0, len(found), 2)]
     return [EndedRange(pair[0].first_offset, pair[-1].marker_offset) for pair in pairs]

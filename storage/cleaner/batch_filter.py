@@ -59,7 +59,7 @@ class Filtered(NamedTuple):
     removed_tombstones: int = 0
     """Tombstones past their horizon; superseded ones are not counted."""
     horizon_ms: int | None = None
-    """The time after which the remaining tombstones may be removed; None if there are none."""
+    """The time after which the remaining tombstones may be removed; None without remaining tombstones."""
 
 
 def tombstone_may_go(horizon_ms: int | None, now_ms: int) -> bool:

@@ -17,7 +17,7 @@ from storage.log_config import MAX_SEGMENT_BYTES
 
 WRITE_BYTES = 1024 * 1024
 MAX_PIECES = 1000
-"""writev takes 1,024 (IOV_MAX)."""
+"""The most pieces of one writev, which takes 1,024 (IOV_MAX)."""
 
 
 class CleanedFile:

@@ -81,7 +81,7 @@ class CleanedTransactions:
             self._has_batches.add(header.producer_id)
 
     def is_needed(self, marker: BatchHeader) -> bool:
-        """True if a batch of the transaction stays that this marker ends. To be asked of every marker, once."""
+        """True if a batch of the transaction stays that this marker ends. Call it for every marker, once."""
         if marker.producer_id not in self._has_batches:
             return False
         self._has_batches.remove(marker.producer_id)

@@ -32,11 +32,11 @@ class CleanerCheckpoint:
         self._lines = OffsetCheckpoint(fs, f"{log_dir}/{CLEANER_OFFSET_CHECKPOINT}", write=write)
         self._generations: dict[TopicPartition, int] = {}
         self._mutex = threads.lock()
-        """Held while the file is written."""
+        """The lock that is held while the file is written."""
         self._claims = threads.lock()
         """Held, never for long, while a generation or `_under_way` changes, or counts."""
         self._under_way: TopicPartition | None = None
-        """Whose line is being raised."""
+        """The partition whose line is being raised."""
 
     def get(self, topic_partition: TopicPartition) -> int | None:
         """The first dirty offset; None when the log was never cleaned."""

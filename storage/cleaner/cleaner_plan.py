@@ -2,16 +2,16 @@
 
 A log is *clean* below its first dirty offset and *dirty* from there on. The first dirty offset is the cleaner's
 checkpoint: the end of the last pass. A segment can be cleaned if it is full, flushed and below the last stable offset,
-which is the high watermark or the first record of an undecided transaction; `facts.segments` holds these. Of the dirty
-ones, a pass takes those before the first segment that has a record younger than min.compaction.lag.ms.
+which is the high watermark or the first record of an undecided transaction; `facts.segments` holds these. A pass takes
+the dirty segments before the first one that has a record younger than min.compaction.lag.ms.
 
     dirty ratio = dirty bytes / (clean bytes + dirty bytes)
 
 The order of the logs:
 
-1. Logs above min.cleanable.dirty.ratio, or with a dirty record older than max.compaction.lag.ms; the dirtiest first.
-2. Logs whose tombstones may be removed: in a quiet topic nothing else would remove them. The last pass found the time.
-3. Logs for which this time is not known, as after a start: a pass over their batch headers finds it.
+1. Logs above min.cleanable.dirty.ratio, or with a dirty record older than max.compaction.lag.ms; the dirtiest first. 2.
+Logs whose tombstones may be removed: in a quiet topic nothing else would remove them. The last pass found the time. 3.
+Logs for which this time is not known, as after a start: a pass over their batch headers finds it.
 
 A checkpoint that lies in the log is believed. A checkpoint beyond the log's end belongs to another history, and one
 below the first segment tells nothing: the log is then dirty from its first segment on. (Not from its log start: the
@@ -46,7 +46,7 @@ class CleanableSegment(NamedTuple):
 
 
 class KnownHorizon(NamedTuple):
-    """When the first tombstone below `end_offset` may be removed; NEVER_MS if there is none."""
+    """The time at which the first tombstone below `end_offset` may be removed; NEVER_MS without tombstones."""
 
     horizon_ms: int
     end_offset: int

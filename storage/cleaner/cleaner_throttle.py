@@ -17,7 +17,7 @@ from penstock.threads import Lock
 from storage.cleaner.cleaner_types import NO_LIMIT
 
 SLICE_MS = 1_000
-"""A wait is so long at a time. With a limit of 1 byte a second, a chunk would have to wait for days."""
+"""The longest single wait. With a limit of 1 byte a second, a chunk would have to wait for days."""
 
 
 class StopSignal(Protocol):

@@ -25,7 +25,7 @@ class CleanerConfig:
     dedupe_buffer_bytes: int = 128 * MIB
     """Memory for the offset maps of all threads together."""
     io_max_bytes_per_second: int = NO_LIMIT
-    """Read and written, of all threads together."""
+    """The limit of bytes read and written, of all threads together."""
     backoff_ms: int = 15_000
     """How long a log waits after a cleaning that could not be finished."""
 
@@ -57,7 +57,7 @@ class CleaningPlan:
     directory: str
     reason: Reason
     segments: tuple[SegmentFile, ...]
-    """From the log's oldest segment on, without a hole; each begins below `end_offset`."""
+    """The segments from the log's oldest on, without a hole; each begins below `end_offset`."""
     first_dirty_offset: int
     """The end of the last pass: no two records below it have the same key."""
     end_offset: int
@@ -88,7 +88,7 @@ class PassStatistics:
     aborted_batches_removed: int
     markers_removed: int
     undecodable_batches: int
-    """Kept as they are."""
+    """Batches that could not be decoded, and are kept as they are."""
     map_entries: int
     map_bytes: int
     groups: int
@@ -98,7 +98,7 @@ class PassStatistics:
     elapsed_ms: int
     """Swaps and waiting included."""
     next_horizon_ms: int | None
-    """When the first remaining tombstone or marker may be removed; None if there is none."""
+    """The time at which the first remaining tombstone or marker may be removed; None if none remains."""
 
 
 @measured
@@ -113,7 +113,7 @@ class CleanerStatistics:
     given_up: int = counter(
         "penstock_cleaner_passes_given_up", "Passes of the cleaner that were given up. They are tried again."
     )
-    """Aborted or deferred."""
+    """Passes that were aborted or deferred."""
     bytes_read: int = counter(
         "penstock_cleaner_bytes_read", "Bytes that the cleaner read, for its map of keys and for filtering."
     )
@@ -132,5 +132,5 @@ class CleanerStatistics:
     uncleanable: tuple[tuple[TopicPartition, str], ...] = gauge(
         "penstock_cleaner_uncleanable_partitions", "Compacted logs that are not cleaned any more until a restart.", len
     )
-    """Each with the reason."""
+    """The logs that are not cleaned any more, each with the reason."""
     last_pass: PassStatistics | None

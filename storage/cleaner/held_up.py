@@ -5,7 +5,7 @@ not. If it stays so (the ISR is too small to commit, a disk takes no flush, a tr
 bound, and nothing else tells. A line is written once the log has been dirty enough for `PATIENCE_MS`, and again each
 `AGAIN_MS`.
 
-Not here: the share that is not cleaned (`Assessment.uncleaned_ratio`), and who flushes (`group_commit.py`).
+Not here: the share that is not cleaned (`Assessment.uncleaned_ratio`), and flushes (`group_commit.py`).
 """
 
 from __future__ import annotations

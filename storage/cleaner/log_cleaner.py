@@ -105,7 +105,7 @@ class LogCleaner:
     # -- choosing ------------------------------------------------------------------------------------------------------
 
     def choose(self, now_ms: int) -> LogToClean | None:
-        """The log to clean next; `clean` must follow at once. None if there is none. `now_ms` is wall time."""
+        """The log to clean next, or None; `clean` must follow at once. `now_ms` is wall time."""
         best: tuple[Candidate, Assessment, Reason] | None = None
         self._max_dirty_ratio = 0.0
         held_up: dict[TopicPartition, str] = {}
@@ -184,7 +184,8 @@ class LogCleaner:
         self._know(chosen, KnownHorizon(horizon_ms, min(plan.first_dirty_offset, plan.end_offset)))
 
     def _know(self, chosen: LogToClean, horizon: KnownHorizon) -> None:
-        """Not kept for a log that is gone: a new log with its name would wait before it removes tombstones."""
+        """Keeps a log's horizon, unless the log is gone: a new log with its name would wait before it removes
+        tombstones."""
         if not chosen.has_changed():
             self._horizons[chosen.plan.topic_partition] = horizon
 

@@ -27,7 +27,7 @@ ALLOCATION_BYTES = 16
 TABLE_BYTES_PER_ENTRY = 30
 """Bytes for each entry of a full table: 24 for the entry, 4 for each of 1.5 slots."""
 GROWTH_BYTES_PER_ENTRY = 3 * TABLE_BYTES_PER_ENTRY
-"""While a full table is copied into one twice as large."""
+"""Bytes for each entry while a full table is copied into one twice as large."""
 MAX_ENTRY_BYTES = 112
 """A digest and its offset."""
 _SUPERSEDED = 1 << 63
@@ -51,7 +51,8 @@ class OffsetMap:
         return self._object_bytes + sys.getsizeof(self._latest)
 
     def has_room_for(self, count: int) -> bool:
-        """True if so many more keys fit, whatever they are; always when there are none yet, for a pass must get on."""
+        """True if `count` more keys fit, whatever they are. Always true for an empty map, because a pass must get
+        on."""
         entries = len(self._latest) + count
         table_bytes = sys.getsizeof(self._latest)
         if entries * TABLE_BYTES_PER_ENTRY > table_bytes:
@@ -68,7 +69,7 @@ class OffsetMap:
         self._object_bytes += (len(self._latest) - before) * (key_bytes + OFFSET_OBJECT_BYTES)
 
     def latest(self, keys: Sequence[bytes | None], offsets: Sequence[int]) -> list[bool]:
-        """For each record whether it has a key, and the map knows of none with the same key above it."""
+        """True for each record that has a key, unless the map knows the same key at a higher offset."""
         keys, _ = _standing_for(keys)
         # A key that is not in the map gets the record's own offset as the default, and so is the latest.
         return list(map(le, map(self._latest.get, keys, offsets), offsets))

@@ -72,7 +72,7 @@ class Cleaning:
         self._began_ms = around.now_ms()
         self._cleaned_path = ""
         self.end_offset = plan.end_offset
-        """Where the next pass will begin; final after `build_map`."""
+        """The offset at which the next pass will begin; final after `build_map`."""
 
     # -- the map -------------------------------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class Cleaning:
         self._counts.map_ms = self._around.now_ms() - began_ms
 
     def _map_segment(self, segment: SegmentFile) -> bool:
-        """False when the map is full."""
+        """Maps a segment; False when the map is full."""
         for chunk in self.reads.chunks(segment):
             for at, header in chunk.batches:
                 if header.next_offset <= self._plan.first_dirty_offset or not header.record_count:
@@ -217,7 +217,7 @@ class Cleaning:
 
     @property
     def next_horizon_ms(self) -> int:
-        """When the first remaining tombstone or marker may be removed; NEVER_MS if there is none."""
+        """The time at which the first remaining tombstone or marker may be removed; NEVER_MS if none remains."""
         return self._counts.next_horizon_ms
 
     def statistics(self) -> PassStatistics:

@@ -27,11 +27,11 @@ class Surroundings:
     pace: Callable[[int], None]
     """Called with the size of every read and write; waits, and raises CleaningAbortedError when the pass must end."""
     now_ms: Callable[[], int]
-    """Monotonic."""
+    """A monotonic time."""
 
 
 class SegmentReads:
-    """See the module. `bytes_read` counts whole batches."""
+    """Reads the segments of one cleaning. `bytes_read` counts whole batches."""
 
     def __init__(self, around: Surroundings, plan: CleaningPlan) -> None:
         self._around, self._plan = around, plan
@@ -55,7 +55,7 @@ class SegmentReads:
                 yield chunk
 
     def find_horizon(self) -> int:
-        """The first delete horizon below the dirty part; NEVER_MS when there is none."""
+        """The first delete horizon below the dirty part; NEVER_MS without one."""
         plan, found = self._plan, NEVER_MS
         end_offset = min(plan.first_dirty_offset, plan.end_offset)
         for segment in plan.segments:

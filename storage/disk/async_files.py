@@ -1,4 +1,4 @@
-"""The event loop's door to small files that nobody has read lately, like the configuration of a running node.
+"""The event loop's access to small files that nobody has read lately, like the configuration of a running node.
 
 The loop does not wait for the disk: `AioFiles` reads in a thread of its executor (aiofiles). Not for logs: storage has
 threads of its own for each log dir, and reads a partition's files through `FileSystem`.
@@ -16,7 +16,7 @@ class AsyncFiles(Protocol):
     """Files, for a coroutine. Errors are the machine's OSError."""
 
     async def read_start(self, path: str, bytes_max: int) -> bytes:
-        """The first bytes of a file, at most so many."""
+        """The first bytes of a file, at most `bytes_max`."""
         ...
 
 

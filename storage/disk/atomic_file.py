@@ -20,7 +20,7 @@ more."""
 
 
 def always() -> AbstractContextManager[bool]:
-    """For a caller that always owns the names."""
+    """A guard for a caller that always owns the names."""
     return contextlib.nullcontext(True)
 
 

@@ -68,7 +68,7 @@ class CallWatch:
         return call
 
     def end(self, call: Call) -> None:
-        """OSError if the log dir was given up meanwhile."""
+        """Ends a call; OSError if the log dir was given up meanwhile."""
         del self._calls[call]
         if call.log_dir in self.given_up:
             raise _given_up(call.log_dir)
@@ -90,8 +90,8 @@ class CallWatch:
         return oldest
 
     def ages_ms(self) -> dict[str, int]:
-        """The age of the oldest call to each log dir, by the last look; 0 where there is none. Not of those given
-        up."""
+        """The age of the oldest call to each log dir, by the last look; 0 without a call. Log dirs that were given up
+        are left out."""
         oldest = self._oldest
         dirs = (log_dir for log_dir, _ in self._places if log_dir not in self.given_up)
         return {log_dir: oldest[log_dir].age_ms if log_dir in oldest else 0 for log_dir in dirs}

@@ -1,9 +1,9 @@
 """Threads of one log dir for work that may block, and the way back to the event loop.
 
 An executor makes two futures and a condition for each call, and copies one future's outcome into the other: 48 µs of
-CPU a call, under uvloop. A flush is on the hot path and has one listener, so a queue and one callback are enough:
-16 µs. The threads are daemons: a node that must end does not wait for a disk that hangs. If the system gives no new
-thread, the existing ones do all the work. While there is none, `run` raises NoThreadError; a later try may get one.
+CPU a call, under uvloop. A flush is on the hot path and has one listener, so a queue and one callback are enough: 16
+µs. The threads are daemons: a node that must end does not wait for a disk that hangs. If the system gives no new
+thread, the existing ones do all the work. Without any thread, `run` raises NoThreadError; a later try may get one.
 
 Not here: the work, and how much of it may wait (`storage/log/group_commit.py` and the parts of the broker).
 """
@@ -28,7 +28,7 @@ HAND_OVER_AGAIN_SECONDS = 0.1
 
 
 class NoThreadError(OSError):
-    """The system gives no thread, and there is none yet. The work was not begun; it may be tried again."""
+    """The system gives no thread, and no thread exists yet. The work was not begun; it may be tried again."""
 
 
 class Loop(Protocol):
@@ -40,7 +40,8 @@ class Loop(Protocol):
 
 
 class DirThreads:
-    """At most `threads_max` threads, made when they are needed and called `name-0`, `name-1`, … Used on the loop."""
+    """The threads of one log dir, at most `threads_max`, made when they are needed and called `name-0`, `name-1`, …
+    Used on the loop."""
 
     def __init__(self, threads: Threads, name: str, threads_max: int) -> None:
         self._name = name
@@ -96,7 +97,7 @@ class DirThreads:
         return done
 
     def _do(self, work: Callable[[], object], loop: Loop, on_done: OnDone) -> None:
-        """In a thread. `on_done` may be called twice, and counts once."""
+        """Does the work, in a thread. `on_done` may be called twice, and counts once."""
         error: BaseException | None = None
         try:
             work()

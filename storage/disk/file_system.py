@@ -1,4 +1,4 @@
-"""The only door from storage to the disk: a small protocol of file operations, and the one that uses the machine's.
+"""The only way from storage to the disk: a small protocol of file operations, and the one that uses the machine's.
 
 Every byte that storage reads or writes goes through a `FileSystem`, so that a test can lose unsynced bytes, tear a
 write, drop a directory entry or fail the n-th call (`tests/support/losing_fs.py`). Operations raise `OSError` as the
@@ -36,7 +36,7 @@ VIEW_BYTES_MIN = 16 * 1024
 Found = bytes | memoryview
 """Bytes that were read; nobody can change them."""
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
-"""Only Linux has it."""
+"""The flag of a read that does not wait; only Linux has it."""
 _CANNOT_TELL = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 """The errors of a file system or an old kernel that does not know RWF_NOWAIT."""
 
@@ -49,7 +49,7 @@ class DiskRoom(NamedTuple):
 
     @property
     def is_short(self) -> bool:
-        """Less than a hundredth is free: what was deleted goes at once, without a delay."""
+        """True if less than a hundredth is free: deleted files then go at once, without a delay."""
         return self.free_bytes * 100 < self.size_bytes
 
 
@@ -105,7 +105,7 @@ class FileSystem(Protocol):
         ...
 
     def is_directory(self, path: str) -> bool:
-        """As `exists`."""
+        """True if the path is a directory. Like `exists` it raises when the disk does not answer."""
         ...
 
     def read_file(self, path: str) -> bytes: ...
@@ -259,7 +259,7 @@ def _final(name: str, sync: Callable[[int], None], fd: int) -> None:
 
 
 def _mode(path: str) -> int | None:
-    """None when there is no such name. (os.path.exists reports a disk error in the same way.)"""
+    """The mode of a path; None if the name does not exist. (os.path.exists reports a disk error in the same way.)"""
     try:
         return os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -1,8 +1,9 @@
 """The threads of one log dir for its flushes, and the question whether its disk answers.
 
 A flush is short, and some of them may run at once. Work that waits for the disk on the event loop is begun only when a
-sync has just returned: if the disk hangs, the loop goes on. What may take long has a thread of its own, so no flush
-waits for it. Used on the loop. Not here: which log is flushed, and what an error means (`storage/log/group_commit.py`).
+sync has just returned: if the disk hangs, the loop goes on. Work that may take long has a thread of its own, so no
+flush waits for it. Used on the loop. Not here: which log is flushed, and what an error means
+(`storage/log/group_commit.py`).
 """
 
 from __future__ import annotations

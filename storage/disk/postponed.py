@@ -30,7 +30,7 @@ class Postponed(Generic[K]):
         return len(self._timers)
 
     def put_off(self, key: K) -> bool:
-        """Until after the pause; True if it is the first time since the work found room."""
+        """Puts the work off until after the pause. True if this is the first time since the work found room."""
         self.count += 1
         is_first = key not in self._short_of_room
         self._short_of_room.add(key)
@@ -42,7 +42,7 @@ class Postponed(Generic[K]):
         self._short_of_room.discard(key)
 
     def drop(self, key: K) -> None:
-        """Nobody needs it any more."""
+        """Drops work that nobody needs any more."""
         self._short_of_room.discard(key)
         timer = self._timers.pop(key, None)
         if timer is not None:

@@ -40,7 +40,7 @@ class StopWait:
         """The log dirs that did not answer in time."""
 
     def goes_without(self, log_dirs: Iterable[str]) -> None:
-        """These were given up before the stop began."""
+        """Leaves out log dirs that were given up before the stop began."""
         self.given_up.update(log_dirs)
 
     async def until_idle(self, under_way: Callable[[], Collection[str]]) -> None:

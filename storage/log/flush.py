@@ -187,7 +187,7 @@ class FlushTracker:
         return list(self._segments)[:-1]
 
     def prepare(self, end_offset: int, *, closing: bool = False) -> PendingFlush | None:
-        """Capture the dirty files; None when there are none. With `closing`, the active segment's indexes as well."""
+        """Captures the dirty files; None if nothing is dirty. With `closing`, the active segment's indexes as well."""
         dirty = self._dirty()
         snapshot = self._epochs.unpersisted()
         directories = self._dirty_directories()

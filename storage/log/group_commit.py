@@ -108,7 +108,8 @@ class GroupCommit:
             self.flush(log)
 
     def flush(self, log: Log) -> None:
-        """Like `request`, but to the disk whatever the flush policy: for flush.messages, flush.ms and the schedule."""
+        """Flushes to the disk whatever the flush policy, else like `request`: for flush.messages, flush.ms and the
+        schedule."""
         if self._closing or log in self._queued or log in self._deferred or log.log_dir in self._failed:
             return
         self._queued.add(log)
@@ -118,8 +119,8 @@ class GroupCommit:
         self._schedule_turn()
 
     def flush_when_idle(self, log: Log) -> None:
-        """Like `request`, but only when no other log of its dir waits and one thread stays free: no caller waits for
-        this flush. A `request` for the same log replaces it."""
+        """Flushes like `request`, but only when no other log of its dir waits and one thread stays free: no caller
+        waits for this flush. A `request` for the same log replaces it."""
         if self._closing or log.settings.flush_policy == "os":
             return
         if not (log in self._queued or log in self._deferred or log.log_dir in self._failed):
@@ -225,7 +226,7 @@ class GroupCommit:
             self._roll(log)
 
     def _roll(self, log: Log) -> None:
-        """If it awaits that. Its disk has just answered, and no other name of it is to be synced."""
+        """Rolls the log, if it awaits that. Its disk has just answered, and no other name of it is to be synced."""
         error = log.try_roll() if log.awaits_roll and not log.closed else None
         if error is not None:
             self._not_flushed(log, error)

@@ -5,7 +5,7 @@
     placed      `placing.py`: base offsets and the leader epoch go into the headers
     written     `log_writer.py`: all of it, or nothing
 
-Used from the log's thread. Not here: whether the replica leads, and who waits for the records (broker).
+Used from the log's thread. Not here: whether the replica leads, and the requests that wait for the records (broker).
 """
 
 from __future__ import annotations

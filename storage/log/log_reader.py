@@ -47,7 +47,7 @@ class ColdLookUp:
     def __init__(self, segments: Iterable[Segment], wanted: TimeLookUp) -> None:
         self.wanted = wanted
         self.undecodable: list[str] = []
-        """AFTER `run`: texts about the batches that it could not decode, for the node's log."""
+        """Texts about the batches that `run` could not decode, for the node's log; complete AFTER `run`."""
         self._looked_at: list[tuple[Segment, int]] = []
         self._copies: list[Segment] = []
         """The next one is the last."""

@@ -1,4 +1,4 @@
-"""Where one log starts and ends, and what of its start is on the disk.
+"""The start and end of one log, and what of its start is on the disk.
 
 Kept by the log's parts together: an append moves the end, retention the start, a cut both. Not here: which record of it
 counts as flushed (flush_schedule.py).
@@ -19,15 +19,15 @@ NO_LIMIT = 2**63
 
 @dataclass(slots=True)
 class LogSpan:
-    """Where a log starts and ends."""
+    """The start and end of a log."""
 
     topic_partition: TopicPartition
     start: int
     end: int
     claims_below: int = NO_LIMIT
-    """While a truncation is under way, where it cuts: no checkpoint may claim more."""
+    """The place where a truncation under way cuts: no checkpoint may claim more."""
     starts_below: int = NO_LIMIT
-    """While the log is emptied, where it will begin: no checkpoint may claim a later log start."""
+    """The place where a log that is being emptied will begin: no checkpoint may claim a later log start."""
     written_start: int = 0
     """A log start that is durable: a checkpoint has it, and no cut has lowered it since."""
     cuts: int = 0
@@ -41,7 +41,7 @@ class LogSpan:
 class WrittenStart:
     """Knows which log start is on the disk: what a checkpoint may claim, and what no crash takes back.
 
-    What a broker has told others of a log start stays true, whatever role the replica has next and in whichever log dir
+    A log start that a broker has told others stays true, whatever role the replica has next and in whichever log dir
     the log is: so the log itself knows what is durable. Used on the log's thread, but for `claimed`.
     """
 
@@ -64,8 +64,8 @@ class WrittenStart:
         return min(self._span.start, max(self._span.written_start, oldest))
 
     def note(self) -> Callable[[], None]:
-        """To be called once a checkpoint has the log start of now, or a later one. A cut in between makes it count for
-        nothing: the checkpoint may be of before or after it."""
+        """Returns a function to be called once a checkpoint has the log start of now, or a later one. After a cut in
+        between it does nothing: the checkpoint may be of before or after the cut."""
         span, start, cuts = self._span, self._span.start, self._span.cuts
 
         def written() -> None:

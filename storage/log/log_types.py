@@ -24,7 +24,7 @@ most the second."""
 
 
 def _keep_checkpoints(topic_partition: TopicPartition, offset: int, log_start: int) -> None:
-    """For a log outside a log dir: it has no line in any checkpoint."""
+    """Does nothing, for a log outside a log dir: it has no line in any checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class FetchData(NamedTuple):
 
     records: Found
     next_offset: int
-    """Where the next read begins: after the last batch, or at the requested offset if there is no batch."""
+    """The offset at which the next read begins: after the last batch, or the requested offset if there is no batch."""
     log_start_offset: int
     log_end_offset: int
 
@@ -86,7 +86,7 @@ class LogCounters:
     replaced_segments: int = 0
 
     def as_fields(self) -> dict[str, int]:
-        """For `LogStatistics`, which has the same names."""
+        """The counts for `LogStatistics`, which has the same names."""
         return asdict(self)
 
 

@@ -23,7 +23,7 @@ from storage.log_config import LogConfig
 
 
 class DeletionReason(Enum):
-    """Why a segment goes."""
+    """The reason for which a segment goes."""
 
     LOG_START = "the log starts above it"
     SIZE = "retention.bytes"

@@ -28,11 +28,11 @@ from storage.segment.places import Place, Wanted
 from storage.segment.segment import Segment
 
 WARM_SEGMENTS = 8
-"""At most this many full segments of one log stay open."""
+"""The most full segments of one log that stay open."""
 
 
 class SegmentList:
-    """Never empty; the last one is active."""
+    """The segments of one log, at least one; the last one is active."""
 
     __slots__ = ("_bases", "_directory", "_drop_is_unsynced", "_fs", "_open_files", "_segments", "_warm")
 

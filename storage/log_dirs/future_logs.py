@@ -118,7 +118,7 @@ class FutureLogs:
             raise storage_error("write a checkpoint", target.path, error) from error
 
     def watch(self, side: MoveDirectory) -> SwapWatch:
-        """For one swap."""
+        """The watch of one swap."""
         return SwapWatch(self._threads, side.log_dir)
 
     def swap(self, log: Log, side: MoveDirectory, watch: SwapWatch) -> SwapOutcome:
@@ -147,7 +147,7 @@ class OfLog(NamedTuple):
     log_start_offset: int
     epoch_entries: tuple[EpochEntry, ...]
     producers: dict[int, ProducerEntry] | None
-    """None: the log would have to read its batches for it, as the copy has."""
+    """The producers of the log; None if the log would have to read its batches for them, as the copy has."""
 
     @classmethod
     def of(cls, log: Log) -> OfLog:

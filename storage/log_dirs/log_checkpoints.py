@@ -23,7 +23,8 @@ from storage.log_dirs.log_table import LogId, LogTable
 
 
 class LogCheckpoints:
-    """See the module. The directories and the table are the log manager's own, and live."""
+    """Writes and reads the checkpoints of all log dirs. The directories and the table are the log manager's own, and
+    live."""
 
     def __init__(self, directories: Mapping[str, LogDirectory], table: LogTable) -> None:
         self._directories, self._table = directories, table
@@ -82,8 +83,8 @@ class LogCheckpoints:
                     raise
 
     def write_log_starts_of(self, directory: LogDirectory) -> None:
-        """Only the log starts that a node could not find by itself when it starts: those inside a segment, and those
-        above segments whose removal is not durable yet."""
+        """Writes only the log starts that a node could not find by itself when it starts: those inside a segment, and
+        those above segments whose removal is not durable yet."""
         directory.checkpoint_log_starts(
             lambda: {
                 log.topic_partition: log.written_start.claimed

@@ -28,7 +28,7 @@ class Stop(NamedTuple):
     """How a node stops, as the marker of a clean stop tells it to the next start."""
 
     is_clean: bool
-    """False: everything is closed as it is."""
+    """True for a clean stop; False: everything is closed as it is."""
     broker_epoch: int
     directory_ids: set[str]
 

@@ -38,7 +38,7 @@ class NewLog:
 
 
 class LogCreation:
-    """See the module. The directories, the table and the list are the log manager's own, and live."""
+    """Creates logs in three steps. The directories, the table and the list are the log manager's own, and live."""
 
     def __init__(
         self,
@@ -122,7 +122,8 @@ class LogCreation:
         return self._opener.create(new.directory, new.topic_partition, new.topic_id, new.config)
 
     def end(self, new: NewLog, log: Log | None) -> None:
-        """The log is in use from now on; None: there is none. KafkaStorageError if its log dir has failed meanwhile."""
+        """Takes the log into use; None: its creation failed, and nothing is in use. KafkaStorageError if its log dir
+        has failed meanwhile."""
         del self._begun[new.topic_partition]
         self._table.expect(new.log_dir, -1)
         if log is None:

@@ -70,7 +70,7 @@ class LogDirectory:
             raise MetaPropertiesError(f"{path} is in use by {holder}; stop that process first") from error
         try:
             self._mutex = threads.lock()
-            """Held while a checkpoint is written."""
+            """The lock that is held while a checkpoint is written."""
             self._claims = threads.lock()
             """Held, never for long, while lines are read that a checkpoint is to get, and while they are looked at."""
             self._under_way: Offsets = {}
@@ -107,7 +107,7 @@ class LogDirectory:
 
     @contextmanager
     def _step(self) -> Iterator[bool]:
-        """Around each change of a name in the dir; see the module."""
+        """The context of each change of a name in the dir; see the module."""
         if not self._is_held:
             raise OSError(errno.EIO, "the log dir has failed, and others may use it", self.path)
         yield True
@@ -214,10 +214,10 @@ class LogDirectory:
             self._expected_cuts[topic_partition] = offset, is_wanted
 
     def lower_checkpoints(self, topic_partition: TopicPartition, offset: int, log_start: int | None = None) -> None:
-        """Make durable that no checkpoint claims more than `offset` for the log: it is truncated, or created anew. Of a
-        log that is emptied and begins at `log_start`, the log start may be as high as that.
+        """Make durable that no checkpoint claims more than `offset` for the log: it is truncated, or created anew. The
+        log start of a log that is emptied and begins at `log_start` may be as high as that.
 
-        What the log itself claims is bounded BEFORE this, or it is not here: no later checkpoint claims more.
+        The log's own claims are bounded BEFORE this, or it is not here: no later checkpoint claims more.
         """
         log_start = offset if log_start is None else log_start
         with self._claims:

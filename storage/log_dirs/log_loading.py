@@ -195,7 +195,7 @@ class LogLoader:
                 worker.join()
 
     def _open(self, at: int) -> bool:
-        """False when the loading must end."""
+        """Opens one log; False when the loading must end."""
         if self._stopped.is_set():
             return False
         try:

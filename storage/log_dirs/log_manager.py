@@ -56,7 +56,7 @@ class LogManager:
         self.calls = CallWatch(log_dirs)
         """The calls to the disks that are under way."""
         self.file_system = WatchedFileSystem(machine.file_system, self.calls)
-        """For every part of the node that works on a log dir."""
+        """The file system for every part of the node that works on a log dir."""
         machine = replace(machine, file_system=self.file_system)
         self._machine, self._config = machine, config
         self._fs, self._clock = self.file_system, machine.clock
@@ -215,7 +215,7 @@ class LogManager:
         log_dir: str | None = None,
         preferred_dir: str | None = None,
     ) -> Log:
-        """The log of the topic, created when there is none; blocks. See `LogCreation.begin`."""
+        """The log of the topic, created if it does not exist; blocks. See `LogCreation.begin`."""
         new = self.creation.begin(
             topic_partition, topic_id, config, is_new=is_new, log_dir=log_dir, preferred_dir=preferred_dir
         )
@@ -263,9 +263,9 @@ class LogManager:
         self._directories.clear()
 
     async def close_within(self, wait: StopWait, clean: bool, broker_epoch: int) -> None:
-        """Like `close`, with threads for each log dir. A dir that is given up, before or now, gets no marker and keeps
-        its lock and its logs: a thread may still write into it, and a checkpoint without its logs would forget how far
-        they were flushed."""
+        """Closes the logs as `close` does, with threads for each log dir. A dir that is given up, before or now, gets
+        no marker and keeps its lock and its logs: a thread may still write into it, and a checkpoint without its logs
+        would forget how far they were flushed."""
         self.open_files.evict_no_more()  # BEFORE: a file that a thread uses may be closed by that thread only
         stop = Stop(clean, broker_epoch, self._directory_ids())
         await wait.each(

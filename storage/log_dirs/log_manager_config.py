@@ -65,7 +65,7 @@ class LogManagerConfig:
 
     node_id: int
     cluster_id: str | None = None
-    """None: the cluster id on which the dirs agree."""
+    """The cluster id that the dirs must have; None: the one on which they agree."""
     log_config: LogConfig = field(default_factory=LogConfig)
     flush_policy: FlushPolicy = "fsync"
     config_for: Callable[[TopicPartition], LogConfig] | None = None

@@ -28,7 +28,7 @@ from storage.segment.open_files import OpenFiles
 
 
 class LogOpener:
-    """See the module."""
+    """Opens and creates logs with the settings of one node's configuration."""
 
     def __init__(
         self,

@@ -46,10 +46,10 @@ class Removal:
     suffix: str
     directories: tuple[str, ...]
     settle: Callable[[], object]
-    """See `OfflineLog.settle`."""
+    """The step of `OfflineLog.settle`."""
     file_delete_delay_ms: int
     outcomes: dict[str, Outcome] = field(default_factory=dict)
-    """By directory; a log may be in several log dirs."""
+    """The outcomes by directory; a log may be in several log dirs."""
 
     @property
     def log_dirs(self) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class Removal:
 
     @property
     def error(self) -> KafkaStorageError | None:
-        """Why not all of it has left."""
+        """The error for which not all of the log has left."""
         return next(iter(self._errors), None)
 
     @property
@@ -81,7 +81,7 @@ class Removal:
 
 
 class LogRemoval:
-    """See the module. The directories and the table are the log manager's own, and live."""
+    """Takes logs out of a node. The directories and the table are the log manager's own, and live."""
 
     def __init__(
         self,
@@ -192,8 +192,8 @@ class LogRemoval:
                 directory.cleaner_checkpoint.remove(removal.topic_partition)
 
     def end(self, removal: Removal) -> None:
-        """Take the result, once every directory has its outcome: the log has left, or it stays and is offline. One that
-        is put off may be begun again; any other waits for the next start."""
+        """Take the result, once every directory has its outcome: the log has left, or it stays and is offline. A
+        removal that is put off may be begun again; any other waits for the next start."""
         topic_partition, topic_id = removal.topic_partition, removal.topic_id
         self._under_way.pop(topic_partition, topic_id)
         for target in removal.targets:
@@ -220,7 +220,7 @@ class LogRemoval:
     # -- all three at once, for a caller that may block ----------------------------------------------------------------
 
     def delete(self, topic_partition: TopicPartition, topic_id: str) -> None:
-        """Delete the log and its files, now; does nothing when there is none."""
+        """Delete the log and its files, now; does nothing if the log does not exist."""
         path = self.set_aside_for_deletion(topic_partition, topic_id)
         if path is not None:
             self.deleted.remove(path)
@@ -234,7 +234,7 @@ class LogRemoval:
         return self._now(self.begin(topic_partition, topic_id, STRAY_DIRECTORY_SUFFIX))
 
     def set_aside_rotten(self, topic_partition: TopicPartition, topic_id: str) -> str | None:
-        """See `begin_rotten`. Its new path."""
+        """Sets a rotten log aside at once, as `begin_rotten` does. Returns its new path."""
         return self._now(self.begin_rotten(topic_partition, topic_id))
 
     def _now(self, removal: Removal | None) -> str | None:

@@ -27,7 +27,8 @@ _log = logging.getLogger(__name__)
 
 UNDO_PAUSE_SECONDS = 0.5
 UNDO_TRIES_MAX = 20
-"""For lack of room or descriptors: 10 s, in which the partition is held. A swap may take three times as long in all."""
+"""The most tries to undo a swap for lack of room or descriptors: 10 s, in which the partition is held. A swap may take
+three times as long in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,12 @@ class SwapOutcome:
 
 
 class SwapWatch:
-    """Where a swap in a thread stands, for those that wait for it: a disk may hang. Used in any thread."""
+    """The progress of a swap in a thread, for the tasks that wait for it: a disk may hang. Used in any thread."""
 
     def __init__(self, threads: Threads, log_dir: str) -> None:
         """`log_dir` is that of the thread, which may stand in a call for another move."""
         self._lock = threads.lock()
-        """Held for a moment only."""
+        """The lock of the progress; it is held for a moment only."""
         self._at: str | None = log_dir
         self._is_given_up = False
 
@@ -122,7 +123,7 @@ class Swap:
         return SwapOutcome(new, gone=gone)
 
     def _rename(self, directory: LogDirectory, source: str, target: str) -> None:
-        """Durable when it returns."""
+        """Renames a directory; durable when it returns."""
         self._at = directory
         self._watch.enter(directory.path)
         self._fs.rename(source, target)
@@ -151,7 +152,8 @@ class Swap:
         return SwapOutcome(None, error, failed_dir)
 
     def _taken_back(self) -> Log:
-        """Goes on where an earlier try ended. A shortage is none of a sync, which is never tried again."""
+        """Undoes the renames, from where an earlier try ended. A failed sync never counts as a shortage: it is not
+        tried again."""
         while self._renamed:
             directory, source, target = self._renamed[-1]
             self._watch.enter(directory.path)

@@ -92,7 +92,7 @@ class ByLogId(Generic[T]):
 
 
 class LogTable:
-    """See the module."""
+    """The logs of a node: in use, offline, left behind or gone."""
 
     def __init__(self) -> None:
         self.logs: ByLogId[Log] = ByLogId()
@@ -141,7 +141,7 @@ class LogTable:
         self.drop(log)
 
     def id_here(self, topic_partition: TopicPartition, topic_id: str) -> str:
-        """Under which id the topic's log is here, in use or offline: "" where no log has the topic's id."""
+        """The id under which the topic's log is here, in use or offline; "" if no log has the topic's id."""
         names = (self.logs.named(topic_partition), self.offline.named(topic_partition))
         return topic_id if any(topic_id in named for named in names) else ""
 
@@ -155,7 +155,7 @@ class LogTable:
         return tuple(log for log in self.logs.values() if log.log_dir == log_dir)
 
     def expect(self, log_dir: str, count: int) -> None:
-        """So many logs more, or fewer, are being created in the log dir: they count in `count_in`."""
+        """Notes that `count` more logs (negative: fewer) are being created in the log dir: `count_in` includes them."""
         self._counts[log_dir] += count
 
     def count_in(self, log_dir: str) -> int:

@@ -39,14 +39,14 @@ class Aside(NamedTuple):
 
 
 class SetAside:
-    """See the module; blocks. In any thread, if no other thread takes these paths."""
+    """Renames logs' directories, and blocks. Works in any thread, if no other thread takes these paths."""
 
     def __init__(self, fs: FileSystem, ids: Ids) -> None:
         self._fs, self._ids = fs, ids
         self._begun: dict[str, str] = {}
         """Rotten logs' old paths to new ones: renames that are not durable yet."""
         self.failures: dict[str, OSError] = {}
-        """By log dir, the error with which its disk failed here."""
+        """The error with which a log dir's disk failed here, by log dir."""
 
     def take(self, paths: Mapping[str, Aside], log_dir: str) -> dict[str, str | KafkaStorageError]:
         """Rename directories of one log dir, with one sync. The new path of each, or why it has not left."""
@@ -78,7 +78,7 @@ class SetAside:
         return target
 
     def _note(self, log_dir: str, error: OSError) -> None:
-        """Not of a directory that somebody has removed: the disk is good."""
+        """Notes that a disk failed, unless somebody has removed the directory: then the disk is good."""
         if not is_shortage(error) and error.errno != errno.ENOENT:
             self.failures.setdefault(log_dir, error)
 

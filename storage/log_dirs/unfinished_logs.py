@@ -8,8 +8,8 @@ So it goes where a crash has interrupted a move, too: the log has another name a
 left, for the empty directory that has its own. Therefore this comes BEFORE moves are settled.
 
 Nothing was ever flushed in such a directory: it has no epochs, which are durable BEFORE any record, no line in a
-checkpoint, and its files are empty. After a clean stop there is none: a dir that failed gets no marker, nor does one
-where such a directory could not be removed.
+checkpoint, and its files are empty. A clean stop leaves no such directory: a dir that failed gets no marker, nor does a
+dir where such a directory could not be removed.
 
 Where all log dirs are here, a directory that stands alone is the log, though a new one. Not here: what a failed
 creation removes while the node runs (log_opener.py), and which partitions may be created anew (log_creation.py).
@@ -97,6 +97,6 @@ class UnfinishedLogs:
 def are_of_different_topics(
     topic_partition: TopicPartition, directories: Sequence[LogDirectory], topic_id_of: TopicIdOf
 ) -> bool:
-    """True if that is sure of all of them."""
+    """True if the directories are surely all of different topics."""
     topic_ids = [topic_id_of(directory, topic_partition) for directory in directories]
     return None not in topic_ids and len(set(topic_ids)) == len(topic_ids)

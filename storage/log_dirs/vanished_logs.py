@@ -58,7 +58,7 @@ def replicas_of(fs: FileSystem, directories: Iterable[str]) -> frozenset[tuple[s
 
 
 def _is_here(table: LogTable, log_id: LogId) -> bool:
-    """In use, or offline: an offline log whose id cannot be read may be any topic's."""
+    """True if the log is in use, or offline: an offline log whose id cannot be read may be any topic's."""
     topic_partition, topic_id = log_id
     logs, offline = table.logs.named(topic_partition), table.offline.named(topic_partition)
     return topic_id in logs or topic_id in offline or "" in offline or bool(not topic_id and (logs or offline))

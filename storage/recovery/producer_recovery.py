@@ -49,7 +49,8 @@ class ProducerReplay:
     now_ms: int
     """This node's wall time."""
     producers_max: int
-    """Above it, the producer that was silent longest is forgotten. Its leader has forgotten it before."""
+    """The most producers of a log. Above it the longest silent one is forgotten, which its leader has forgotten
+    before."""
 
     def take(
         self,
@@ -194,7 +195,7 @@ def _good(
 
 
 def remove_snapshots(fs: FileSystem, directory: str, offsets: Iterable[int]) -> None:
-    """Durable when it returns."""
+    """Removes snapshots; durable when it returns."""
     removed = False
     for offset in offsets:
         with contextlib.suppress(FileNotFoundError):

@@ -59,7 +59,7 @@ class ProducerSnapshot(NamedTuple):
     leader_epoch: int
     """The leader epoch of the record before the offset."""
     producers: dict[int, ProducerEntry]
-    """In the order of their last appends."""
+    """The producers in the order of their last appends."""
     ended: tuple[EndedRange, ...] = ()
     """Transactions that may have their marker at or above the high watermark."""
     indexes: tuple[IndexedSegment, ...] = ()
@@ -106,7 +106,7 @@ def snapshot_content(snapshot: ProducerSnapshot) -> bytes:
 
 
 def read_snapshot(fs: FileSystem, directory: str, offset: int) -> ProducerSnapshot | None:
-    """The snapshot at the offset; None if there is none, CorruptFileError if it is damaged."""
+    """The snapshot at the offset; None if it does not exist, CorruptFileError if it is damaged."""
     path = snapshot_path(directory, offset)
     text = read_text(fs, path)
     if text is None:

@@ -62,7 +62,7 @@ class LastKnown:
 
     clean: bool = False
     recovery_point: int | None = None
-    """None: there is no good checkpoint."""
+    """The recovery point; None without a good checkpoint."""
     log_start_offset: int = 0
 
 
@@ -151,7 +151,8 @@ class _Recovery:
         self._segments.append(first)
 
     def _ends_at_recovery_point(self) -> bool:
-        """After a clean stop: walk the headers behind the newest segment's last index entry."""
+        """True if the log ends at its recovery point after a clean stop. Walks the headers behind the newest segment's
+        last index entry."""
         newest = self._segments[-1]
         try:
             self._epochs.learn(self._segments)
@@ -195,7 +196,7 @@ class _Recovery:
         self._must_end_at_bound(newest.log_path, newest.size_bytes, newest.next_offset)
 
     def _check(self, segment: Segment, expected: int) -> tuple[Place, CorruptFileError | None]:
-        """Where the good part of the segment ends, and the damage there if it is not the end of the file."""
+        """The end of the good part of the segment, and the damage there if that is not the end of the file."""
         segment.indexes.start_empty()
         place = Place(0, expected)
         apart = segment_faults.begin_fault(segment.base_offset, expected)

@@ -30,7 +30,7 @@ class IndexFile(NamedTuple):
 
 
 class TransactionFiles:
-    """See the module."""
+    """The `.txnindex` files of one log."""
 
     __slots__ = ("_directory", "_sums", "_written", "aborted")
 
@@ -86,7 +86,8 @@ class TransactionFiles:
                 fs.unlink(self._path(base_offset))
 
     def written(self, one: IndexedSegment) -> None:
-        """In any thread. If entries were taken out meanwhile, the file is written once more."""
+        """Notes that a file was written, in any thread. If entries were taken out meanwhile, the file is written once
+        more."""
         self._written[one.base_offset] = one
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ class TransactionIndexes(NamedTuple):
 
     good: tuple[IndexedSegment, ...]
     aborted: AbortedTransactions
-    """Their entries."""
+    """The entries of the good indexes."""
     bad_from: int | None
     """The base offset of the first segment whose file is not as it should be; None if all are."""
 

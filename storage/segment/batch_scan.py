@@ -49,7 +49,7 @@ class LogFile:
     end_offset: int
     """No batch in the file begins at or above this; the base offset + `MAX_OFFSETS` if no better bound is known."""
     nowait: bool = False
-    """If set, a reader raises NotCachedError instead of waiting for the disk, and a walk instead of going far."""
+    """True if a reader raises NotCachedError instead of waiting for the disk, and a walk instead of going far."""
 
     @property
     def is_end_known(self) -> bool:
@@ -62,7 +62,7 @@ class LogFile:
             raise CorruptFileError(self.path, self.size_bytes, why)
 
     def read(self, size: int, at: int) -> bytes:
-        """As `read_once`."""
+        """Reads these bytes as `read_once` does."""
         return bytes(self.read_once(size, at))
 
     def read_once(self, size: int, at: int) -> Found:
@@ -84,7 +84,7 @@ def scan_headers(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeade
 
 
 def scan_verified(file: LogFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Like `scan_headers`, after checking each batch's checksum."""
+    """Walks the batches like `scan_headers`, after checking each batch's checksum."""
     return _walk(file, position, VERIFY_CHUNK_BYTES, verifies=True)
 
 

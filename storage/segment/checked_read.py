@@ -28,7 +28,7 @@ class CheckedRead(NamedTuple):
 
 
 def find_places(segment: Segment, wanted: Wanted, *, nowait: bool = False) -> Places:
-    """Where the batches begin and end that a reader wants; the same place when there are none."""
+    """The places where the batches that a reader wants begin and end; the same place twice without such batches."""
     begin = segment.place_of(wanted.start_offset, nowait=nowait)
     end = segment.place_of(wanted.end_offset, nowait=nowait)
     if begin.position >= end.position:

@@ -38,7 +38,7 @@ class EpochCache:
         self._entries = entries
         self._version = self._persisted_version = 0
         self.names = names
-        """For every small file that a flush of the log writes."""
+        """The writes of every small file that a flush of the log writes."""
 
     @property
     def entries(self) -> tuple[EpochEntry, ...]:

@@ -18,7 +18,7 @@ from storage.segment.offset_index import IndexEntry, OffsetIndex
 from storage.segment.time_index import TimeEntry, TimeIndex
 
 MAX_UNINDEXED = 1000
-"""At most so many batches before the first entry are read; more than an interval holds by default."""
+"""The most batches read before the first entry; more than an interval holds by default."""
 
 
 def read(fs: FileSystem, stem: str, file: LogFile, interval_bytes: int) -> tuple[OffsetIndex, TimeIndex] | str:

@@ -7,9 +7,10 @@
     N.index.swap, .timeindex   an index of one (Kafka writes them)        removed; the index is made anew
     N.index and the like       without N.log and N.log.swap               removed
 
-All other names are not touched, and no directory is. One with the name of a file that the log has, or will make, has
-the log refused (`misplaced`): a swap, a flush or a removal would fail at that name some day, and with it the whole log
-dir. `segment_files.py` does all this at a start, and `storage/tools/verify/verify_files.py` tells what it would do.
+All other names are not touched, and no directory is. A directory with the name of a file that the log has, or will
+make, has the log refused (`misplaced`): a swap, a flush or a removal would fail at that name some day, and with it the
+whole log dir. `segment_files.py` does all this at a start, and `storage/tools/verify/verify_files.py` tells what it
+would do.
 """
 
 from __future__ import annotations

@@ -24,17 +24,18 @@ from typing import Protocol
 DESCRIPTORS_SHARE = 2
 """Segments may use half of the process's descriptors; sockets, flushes (one each) and small files have the rest."""
 OPEN_FILES_MIN, OPEN_FILES_MAX = 32, 32_768
-"""More open files would cost more kernel memory, about 1 KiB each, than they save in opens."""
+"""The least and the most open segments. More open files would cost more kernel memory, about 1 KiB each, than they save
+in opens."""
 STRETCH = 1.5
 STEPS_PER_OPEN = 64
-"""The hand makes at most so many steps; then the limit is exceeded, and the next opening goes on from there."""
+"""The most steps of the hand for one opening; then the limit is exceeded, and the next opening goes on from there."""
 
 
 class OpenFile(Protocol):
     """The part of a segment that the ring uses."""
 
     used: bool
-    """Set by every use, cleared here."""
+    """True after every use; cleared here."""
 
     def may_close(self, *, forced: bool) -> bool:
         """True if the descriptor may be closed; with `forced`, even if some bytes are not durable yet."""
@@ -102,5 +103,5 @@ class OpenFiles:
 
 
 def share_of(descriptors_max: int) -> int:
-    """How many segments may have their files open in a process that may have so many descriptors."""
+    """How many segments may have their files open in a process that may open `descriptors_max` files."""
     return min(max(descriptors_max // DESCRIPTORS_SHARE, OPEN_FILES_MIN), OPEN_FILES_MAX)

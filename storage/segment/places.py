@@ -29,7 +29,7 @@ class Wanted(NamedTuple):
     end_offset: int
     max_bytes: int
     min_one_batch: bool
-    """If set, the first batch may exceed `max_bytes`."""
+    """True if the first batch may exceed `max_bytes`."""
 
 
 class KnownPlaces:

@@ -127,7 +127,8 @@ class Segment:
         return self._fd
 
     def file(self, *, nowait: bool = False) -> LogFile:
-        """To read from; `nowait`: nothing that the disk would have to be asked for, not even for the file's name."""
+        """The file to read from. `nowait`: it raises NotCachedError for all that the disk would have to be asked for,
+        even the file's name."""
         if nowait and self._fd == _CLOSED:
             raise NotCachedError
         return LogFile(self._fs, self.fd(), self.log_path, self.size_bytes, self.base_offset, self.next_offset, nowait)
@@ -218,7 +219,7 @@ class Segment:
         self.doubts += 1
 
     def place_of(self, offset: int, *, nowait: bool = False) -> Place:
-        """The begin of the batch that holds `offset`; without one, of the first above it; else the end of the file."""
+        """The start of the batch that holds `offset`; without one, of the first above it; else the end of the file."""
         if offset >= self.next_offset:
             return Place(self.size_bytes, self.next_offset)
         position = self.known_places.position_of(offset)

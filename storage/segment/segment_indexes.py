@@ -61,7 +61,7 @@ class SegmentIndexes:
         self.dirty = False
         """True while memory has entries that the files do not have."""
         self.loaded = False
-        """False: call `load` before `note`."""
+        """True once the indexes are in memory; until then call `load` before `note`."""
         self._files_are_stale = False
         self._clear(_NO_OFFSETS, _NO_TIMES)
 
@@ -77,7 +77,7 @@ class SegmentIndexes:
         self.interval_bytes = interval_bytes
 
     def start_empty(self) -> None:
-        """For a segment that was just created."""
+        """Starts the empty indexes of a segment that was just created."""
         self._clear(OffsetIndex(), TimeIndex())
         self.loaded = self.dirty = True
 
@@ -196,7 +196,8 @@ class SegmentIndexes:
         return self._offsets.last()
 
     def peek_last_position(self, file: LogFile) -> int:
-        """Like `last_position`, but loads nothing if the last entry on disk is enough: the log may stay idle."""
+        """The last position as `last_position` gives it. Loads nothing if the last entry on disk is enough: the log may
+        stay idle."""
         if self.loaded or self._files_are_stale:
             return self.last_position(file)
         if file.size_bytes <= SCAN_CHUNK_BYTES:

@@ -1,10 +1,10 @@
 """Finds records by time: the first at or after a timestamp, and the largest (ListOffsets, KIP-79, KIP-734).
 
 The time indexes lead to a segment and near a batch, headers lead to the batch, and that batch is decoded for the
-record. Every batch that is read is checked, because no reader checks it after this. Of a batch whose records cannot be
-decoded (`DECODING_ERRORS`), a look-up by time skips the records. The largest time is a header's, as in Kafka; its batch
-is decoded for the offset. The segments are given oldest first. The broker knows the high watermark, below which a
-consumer is answered.
+record. Every batch that is read is checked, because no reader checks it after this. A look-up by time skips the records
+of a batch that cannot be decoded (`DECODING_ERRORS`). The largest time is a header's, as in Kafka; its batch is decoded
+for the offset. The segments are given oldest first. The broker knows the high watermark, below which a consumer is
+answered.
 
 A producer writes a header as it likes: it can promise a time that no record has, and a body of some KB can unpack to
 many MiB. So the work of one look-up is limited (`_Work`). At a limit, a look-up by time is answered with the first

@@ -47,7 +47,7 @@ class IndexedSegment(NamedTuple):
     base_offset: int
     entries: int
     crc: int
-    """CRC-32C of their bytes."""
+    """The CRC-32C of the entries' bytes."""
 
     @classmethod
     def of(cls, base_offset: int, content: bytes) -> IndexedSegment:
@@ -97,7 +97,7 @@ class AbortedTransactions:
         return self._keep(slice(bisect_left(self._lasts, offset), None))
 
     def replace(self, base_offset: int, next_offset: int, left: Iterable[AbortedRange]) -> None:
-        """Only these are left of the markers in `base_offset <= offset < next_offset`."""
+        """Keeps only `left` of the markers in `base_offset <= offset < next_offset`."""
         kept = set(left)
         rows = range(bisect_left(self._lasts, base_offset), bisect_left(self._lasts, next_offset))
         for at in reversed([at for at in rows if self._at(at) not in kept]):

@@ -71,7 +71,7 @@ class ChunkReader:
         return Chunk(position, data, batches, at)
 
     def _must_be_of_its_epoch(self, position: int, header: BatchHeader) -> None:
-        """As far back as the epochs of the log reach."""
+        """Checks a batch's epoch, as far back as the epochs of the log reach."""
         if not self.epoch_entries or header.last_offset < self.epoch_entries[0].start_offset:
             return
         fault = epoch_fault(header.leader_epoch, header.last_offset, self.epoch_entries)

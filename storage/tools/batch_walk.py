@@ -30,9 +30,9 @@ class Seen(NamedTuple):
 
     position: int
     header: BatchHeader | None
-    """None: no header can be read here, and the walk ends."""
+    """The header; None if none can be read here, and the walk ends."""
     problem: str
-    """Empty when the batch is good."""
+    """The fault of the batch; empty when it is good."""
     is_cut_off: bool = False
     """The file ends within the batch, as a write leaves it that was interrupted."""
 

@@ -24,7 +24,7 @@ class LogDirKnowledge:
     """The claims of one log dir."""
 
     checkpoints: dict[str, dict[TopicPartition, int]]
-    """By file name; those that can be read."""
+    """The readable checkpoints, by file name."""
     damaged: tuple[CorruptFileError, ...]
     clean_stop: CleanStop | None
     is_in_use: bool
@@ -36,7 +36,8 @@ class LogDirKnowledge:
         return None if topic_partition is None else offsets.get(topic_partition)
 
     def last_known(self, topic_partition: TopicPartition | None) -> LastKnown:
-        """As `LogDirectory.last_known`: without a line in a good checkpoint nothing of a log need be flushed."""
+        """The last known state of a log, as in `LogDirectory.last_known`: without a line in a good checkpoint nothing
+        of a log need be flushed."""
         known = RECOVERY_POINT_CHECKPOINT in self.checkpoints and topic_partition is not None
         return LastKnown(
             clean=self.clean_stop is not None,
@@ -70,7 +71,7 @@ def read_knowledge(log_dir: str | None) -> LogDirKnowledge:
 
 
 def is_in_use(fs: FileSystem, log_dir: str) -> bool:
-    """True if a running node holds the dir. To look is to hold the lock for a moment: a node that starts just then is
+    """True if a running node holds the dir. The look holds the lock for a moment: a node that starts just then is
     refused."""
     try:
         fs.close(fs.lock(f"{log_dir}/{LOCK}"))

@@ -40,7 +40,7 @@ from storage.tools.work import bytes_to_recover, bytes_to_verify
 EXIT_DONE, EXIT_DAMAGE, EXIT_WARNINGS = 0, 1, 3
 EXIT_INTERRUPTED = 130
 PROGRESS_BYTES = 16 * 1024 * 1024
-"""Between two progress lines: several in a second at the speed of a good disk."""
+"""The bytes between two progress lines: several lines a second at the speed of a good disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def main(action: str, request_json: str) -> int:
 
 
 class _Lines:
-    """stdout, and the progress on it."""
+    """The lines on stdout, and the progress among them."""
 
     def __init__(self, wants_progress: bool) -> None:
         self._wants_progress = wants_progress

@@ -19,11 +19,11 @@ from penstock.record.reader import (
 from storage.segment.batch_scan import LogFile
 
 MAX_MARKER_BYTES = 4096
-"""More than any version of a marker has."""
+"""The most bytes of a marker: more than any version of it has."""
 
 
 def read_batch(file: LogFile, position: int, header: BatchHeader) -> RecordColumns:
-    """The records of the batch that begins at `position`; one of DECODING_ERRORS when they are none."""
+    """The records of the batch that begins at `position`; one of DECODING_ERRORS if they cannot be decoded."""
     if not header.record_count:
         if header.size_bytes != HEADER_BYTES:
             raise CorruptMessageError(f"{header.size_bytes - HEADER_BYTES} bytes of records in a batch without any")

@@ -151,7 +151,8 @@ def dump_producers(fs: FileSystem, path: str) -> Iterator[Row]:
 
 
 def _transaction(known: ProducerEntry) -> Row:
-    """Its open transaction, and the coordinator epoch of its newest marker; None where there is none."""
+    """The start of its open transaction, and the coordinator epoch of its newest marker; None for what it does not
+    have."""
     transaction = known.transaction or NO_TRANSACTION
     epoch = transaction.coordinator_epoch
     return {

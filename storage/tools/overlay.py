@@ -46,7 +46,7 @@ class OverlayFileSystem:
 
     def __init__(self) -> None:
         self._changed: dict[str, _File | None] = {}
-        """By path: what stands there instead of the machine's file; None: nothing."""
+        """The files that stand in place of the machine's, by path; None: no file."""
         self._open: dict[int, _File] = {}
         self._next_fd = _FIRST_OWN_FD
         self._disk = OsFileSystem()
@@ -99,10 +99,10 @@ class OverlayFileSystem:
             file.size = min(file.size, size)
 
     def fdatasync(self, fd: int) -> None:
-        """There is nothing to sync."""
+        """Does nothing: there is nothing to sync."""
 
     def drop_cache(self, fd: int, position: int) -> None:
-        """Nothing was written."""
+        """Does nothing: nothing was written."""
 
     def size(self, path: str) -> int:
         file = self._file(path)
@@ -153,7 +153,7 @@ class OverlayFileSystem:
         self._changed[path] = None
 
     def fsync_dir(self, path: str) -> None:
-        """There is nothing to sync."""
+        """Does nothing: there is nothing to sync."""
 
     def lock(self, path: str) -> int:
         """The lock itself is real, so that no other process changes the files; without the file none can hold it."""

@@ -42,7 +42,7 @@ from storage.tools.target import LogPath, Target
 from storage.tools.verify.findings import Finding, remedy_for_damage
 
 _NOBODY = TopicPartition("unnamed", 0)
-"""For a directory whose name is no partition's; a log needs a name only for its messages."""
+"""The name of a directory that is no partition's; a log needs a name only for its messages."""
 _UNBOUNDED = ProducerIdConfig(max_per_partition=2**31, max_per_node=2**31)
 """The node has its own bounds, which are not known here."""
 
@@ -57,7 +57,8 @@ class RecoverOptions:
     start_at: Mapping[str, int] = field(default_factory=dict)
     """Directory to offset: the files of these logs are to begin there, behind damage below the log start."""
     agreed_at: Callable[[LogPath], int | None] = lambda log: None
-    """Where such a log would be cut, or begin, now, while the lock is held: it must be the place that was agreed to."""
+    """The place where such a log would be cut, or begin, now, while the lock is held: it must be the place that was
+    agreed to."""
     on_read: Callable[[int], None] = lambda count: None
 
 
@@ -168,7 +169,8 @@ class _Recovery:
         yield found
 
     def _last_known(self, path: LogPath) -> LastKnown:
-        """As for a start; a log that will be truncated counts as flushed only up to that offset."""
+        """The last known state, as for a start. A log that will be truncated counts as flushed only up to that
+        offset."""
         tp = path.topic_partition
         known = LastKnown()
         if self._directory is not None and tp is not None:

@@ -71,7 +71,8 @@ def _copy_rest(fs: FileSystem, segment: Segment, offset: int, path: str) -> None
 
 
 def _position_of(segment: Segment, offset: int) -> int:
-    """Where the good batch begins; the last that says so, for the base offset is outside the checksum."""
+    """The position of the good batch at this offset; the last of several, because the base offset is outside the
+    checksum."""
     position = None
     for seen in walk(segment.file(), lambda count: None):
         if seen.header is not None and not seen.problem and seen.header.base_offset == offset:

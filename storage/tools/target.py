@@ -43,7 +43,7 @@ class LogPath:
 
     directory: str
     topic_partition: TopicPartition | None
-    """None if the directory's name is not a partition's, for example a log that was set aside."""
+    """The partition; None if the directory's name is not a partition's, for example a log that was set aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class Target:
 
     logs: tuple[LogPath, ...]
     log_dir: str | None
-    """None: a partition's directory that stands alone."""
+    """The log dir; None for a partition's directory that stands alone."""
     is_log_dir: bool
     """The whole of the log dir is meant."""
 
 
 def find_target(fs: FileSystem, path: str) -> Target:
-    """ConfigError when the path is neither."""
+    """The target at a path; ConfigError if it is neither a log dir nor a partition's directory."""
     path = os.path.normpath(path)
     if os.path.basename(path) in ("", ".", ".."):
         path = os.path.abspath(path)  # the name of a partition's directory says which partition it is

@@ -65,7 +65,7 @@ def find_repairs(target: Target, on_read: Callable[[int], None]) -> Iterator[Rep
 
 
 def find_repair(log: LogPath, knowledge: LogDirKnowledge, on_read: Callable[[int], None]) -> Repair | None:
-    """None when the log needs none."""
+    """The repair of a log; None if it needs none."""
     first: Finding | None = None
     report: LogReport | None = None
     last_known = knowledge.last_known(log.topic_partition)
@@ -89,7 +89,8 @@ def find_repair(log: LogPath, knowledge: LogDirKnowledge, on_read: Callable[[int
 
 
 def _behind_deleted_damage(report: LogReport) -> int | None:
-    """Where the files may begin, if everything from the log start on is good, and no flushed record is missing."""
+    """The offset at which the files may begin, if everything from the log start on is good, and no flushed record is
+    missing."""
     if report.whole_from is None or report.whole_from > report.log_start_offset:
         return None
     return report.whole_from if report.log_end_offset >= (report.recovery_point or 0) else None

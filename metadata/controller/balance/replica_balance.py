@@ -16,8 +16,8 @@ Moves cost bandwidth, so little is done at a time and nothing in times of troubl
 A pass is strict at first: a move must be one of the fewest that even everything, and must not make the partition's
 topic less even. When no such move is left, a pass takes any that brings two brokers nearer. Racks may forbid the last
 ones; `penstock cluster balance` looks for longer ways, and evens bytes. The schedule is soft state: a new controller
-waits an interval, and so does a schedule that is switched on. One that is switched off begins no move; those under way
-end. Not here: how a replica moves (reassignments.py).
+waits an interval, and so does a schedule that is switched on. A schedule that is switched off begins no move; those
+under way end. Not here: how a replica moves (reassignments.py).
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ MOVING_MAX = 20
 LOOKS_MAX = 1_000
 """Partitions that one step looks at. They take the event loop some 10 ms."""
 COUNTED_MAX = 20
-"""So many partitions of a topic are counted in the time of one look."""
+"""How many partitions of a topic are counted in the time of one look."""
 RETRY_MS = 1_000
-"""While as many move as may."""
+"""The pause while as many partitions move as may."""
 
 
 class _Look(NamedTuple):
     partition: PartitionRegistration | None
-    """None while a topic's replicas are counted."""
+    """The partition to look at; None while a topic's replicas are counted."""
     topic_name: str
     topic_counts: Counter[int]
     """Replicas of the topic by broker. Changes as they move."""
@@ -62,7 +62,7 @@ class _Move(NamedTuple):
 
 
 class _Ends(NamedTuple):
-    """Between which brokers a move may be."""
+    """The brokers between which a move may be."""
 
     sources: frozenset[int]
     targets: tuple[int, ...]
@@ -96,7 +96,7 @@ class ReplicaBalance:
         """The partitions that the pass under way has still to look at."""
         self._is_strict = True
         self._moved = 0
-        """In this pass."""
+        """The moves begun in this pass."""
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -154,8 +154,9 @@ class ReplicaBalance:
         return self._pass
 
     def _end_pass(self, state: ControllerState, now_ms: int) -> None:
-        """After a pass that moved something, the next one looks again, strictly. After a strict pass that moved
-        nothing, the next one is not strict. After any other, or if the brokers are even, the round is over."""
+        """Ends a pass, and perhaps the round. A pass that moved something is followed by a strict one. A strict pass
+        that moved nothing is followed by one that is not strict. Any other pass ends the round, and so do even
+        brokers."""
         is_even = spread_of(state.replica_counts.of(state.brokers)) <= 1
         if not self._moved and (is_even or not self._is_strict):
             self._end_round(now_ms)
@@ -216,7 +217,7 @@ def _looks(state: ControllerState) -> Iterator[_Look]:
 
 
 def _find_move(state: ControllerState, look: _Look, counts: Counter[int], ends: _Ends) -> _Move | None:
-    """A move of one replica that makes the brokers more even; None if there is none."""
+    """A move of one replica that makes the brokers more even; None if no such move exists."""
     partition, topic = look.partition, look.topic_counts
     if partition is None or partition.is_reassigning or not partition.has_leader:
         return None
@@ -234,8 +235,8 @@ def _find_move(state: ControllerState, look: _Look, counts: Counter[int], ends: 
 
 
 def _ends(counts: Counter[int], is_strict: bool) -> _Ends:
-    """A move that is one of the fewest goes from a broker above the larger of the two even numbers to one below the
-    smaller; where there are none of the one kind, those at that number stand in."""
+    """The brokers of a move that is one of the fewest: from a broker above the larger of the two even numbers to one
+    below the smaller. Without brokers of one kind, the brokers at that number stand in."""
     order = sorted(counts, key=lambda broker_id: (counts[broker_id], broker_id))
     if not is_strict:
         return _Ends(frozenset(order), tuple(order), is_strict)
@@ -260,7 +261,7 @@ def _rack_of(state: ControllerState, broker_id: int) -> str:
 
 
 def _records(context: DecisionContext, topic_name: str, move: _Move) -> list[PartitionChangeRecord] | None:
-    """None where a rule of reassignments forbids it."""
+    """The records that begin a move; None where a rule of reassignments forbids it."""
     partition = move.partition
     target = tuple(move.target if replica == move.source else replica for replica in partition.replicas)
     try:

@@ -58,5 +58,5 @@ def state_of(broker: BrokerRegistration) -> BrokerState:
 
 
 def bits_of(state: BrokerState) -> tuple[bool, bool]:
-    """(fenced, in_controlled_shutdown) of a state."""
+    """The two bits of a state: fenced, in_controlled_shutdown."""
     return _BITS_BY_STATE[state]

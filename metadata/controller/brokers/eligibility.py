@@ -10,9 +10,9 @@ A clean-shutdown marker of another registration is on a disk only if an older co
 removes the marker before it registers. Then no replica of the broker counts as whole.
 
 A replica is not named if its log dir is lost, failed or empty, or if its log has rotted. If the dir has failed, the log
-may be there again at the next start, so a last ISR member stays in the ISR. The policy is the topic's own
-or, where the topic has none, the broker's: of the process before, which wrote, and of the new one. A broker of an older
-release does not say its own; it counts as `os`. Not here: who enters an ELR (election.py).
+may be there again at the next start, so a last ISR member stays in the ISR. The policy is the topic's own or, where the
+topic has none, the broker's: of the process before, which wrote, and of the new one. A broker of an older release does
+not say its own; it counts as `os`. Not here: which replicas enter an ELR (election.py).
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def ended_cleanly(existing: BrokerRegistration, request: RegisterBrokerRequest) 
 def doubts_about(
     context: DecisionContext, existing: BrokerRegistration, request: RegisterBrokerRequest
 ) -> Callable[[PartitionRegistration], Doubts]:
-    """For a partition: the broker, if its replica may have lost records; else nobody."""
+    """Returns the check of one partition: its doubts name the broker if its replica may have lost records, else
+    nobody."""
     held, dead = held_replicas(request), dead_log_dirs(existing, request)
     is_clean = ended_cleanly(existing, request)
     is_older_copy = not is_clean and request.previous_broker_epoch != NO_EPOCH

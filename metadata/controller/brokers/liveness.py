@@ -42,7 +42,7 @@ def heartbeat(
 ) -> ControllerResult[BrokerHeartbeatResponse]:
     """Keeps the broker's session, and changes its state if it asks for that or has caught up. `committed_offset` is
     that of the metadata, as far as this controller has it. The answer is a lease of what the broker leads
-    (broker/quorum/lead_lease.py); `silent_ms`: another controller may have been elected so long ago."""
+    (broker/quorum/lead_lease.py). `silent_ms`: another controller may have been elected that long ago."""
     context.check_cluster_id(request.cluster_id)
     broker = registered_broker(context, request.broker_id, request.broker_epoch)
     context.sessions.touch(broker.broker_id, now_ms, request.current_metadata_offset, committed_offset)

@@ -104,8 +104,8 @@ def with_directories(
     request: RegisterBrokerRequest,
     changes: Iterable[PartitionChangeRecord] = (),
 ) -> list[PartitionChangeRecord]:
-    """`changes`, and the log dirs of the replicas that are elsewhere than the metadata says. What is too much for one
-    decision is left for the broker to report (directories.py)."""
+    """`changes`, and the log dirs of the replicas that are elsewhere than the metadata says. Replicas beyond one
+    decision's limit are left for the broker to report (directories.py)."""
     merged = {PartitionKey(change.topic_id, change.partition): change for change in changes}
     found = _found(context, existing, request)
     for partition, directory in islice(found, context.config.max_records_per_decision):

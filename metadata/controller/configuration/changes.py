@@ -58,7 +58,7 @@ def _listed(definition: ConfigKey, present: Callable[[str], ConfigValue], change
 def config_records(
     resource_type: str, name: str, before: Mapping[str, str], after: Mapping[str, str]
 ) -> list[ConfigRecord]:
-    """One for each key whose text differs."""
+    """The records of a change: one for each key whose text differs."""
     return [
         ConfigRecord(resource_type, name, key, after.get(key))
         for key in sorted(before.keys() | after.keys())

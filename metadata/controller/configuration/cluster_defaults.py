@@ -24,7 +24,7 @@ class BalanceSettings(NamedTuple):
 
 
 class ReplicaBalanceSettings(NamedTuple):
-    """When replicas move by schedule."""
+    """The schedule by which replicas move."""
 
     is_enabled: bool
     interval_ms: int

@@ -93,7 +93,7 @@ def elected(
 ) -> PartitionChangeRecord | None:
     """The change of one partition, whose replicas may be elsewhere now; None when it stays as it is.
 
-    Those that are `unfit` leave the ELR. Those `leaving`, because their log dir has failed, leave the ISR too.
+    Replicas that are `unfit` leave the ELR. Replicas `leaving`, because their log dir has failed, leave the ISR too.
     """
     state = context.state
     circumstances = Circumstances(

@@ -81,7 +81,7 @@ def _asked(context: DecisionContext, request: ElectLeadersRequest) -> Iterator[N
 def _change(
     context: DecisionContext, topic: str, partition: PartitionRegistration, election_type: ElectionType
 ) -> PartitionChangeRecord:
-    """The record of the election; an error says why there is none."""
+    """The record of the election. Raises an error that says why no election is made."""
     if election_type is ElectionType.PREFERRED:
         return _preferred(context, topic, partition)
     return _unclean(context, topic, partition)

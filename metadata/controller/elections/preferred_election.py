@@ -1,6 +1,6 @@
 """The election of a partition's preferred leader, its first replica: what is in its way, and the change.
 
-Not here: who asks for it, an operator (ordered_elections.py) or the leader balance (leader_balance.py).
+Not here: the order for it, by an operator (ordered_elections.py) or the leader balance (leader_balance.py).
 """
 
 from __future__ import annotations

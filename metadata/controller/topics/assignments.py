@@ -20,7 +20,7 @@ from penstock.errors import (
 )
 
 REPLICAS_SHOWN = 10
-"""An error names so many replicas of an assignment at most."""
+"""The most replicas of an assignment that an error names."""
 
 
 def partition_record(
@@ -34,7 +34,8 @@ def partition_record(
 
 
 def check_partition_count(context: DecisionContext, name: str, partitions: int, added: int) -> None:
-    """InvalidPartitionsError if the topic cannot have so many; `added` are those that the request makes until here."""
+    """InvalidPartitionsError if the topic cannot have this many partitions. `added` are the partitions that the request
+    adds until here."""
     config = context.config
     if not 1 <= partitions <= config.max_partitions_per_topic:
         raise InvalidPartitionsError(
@@ -72,8 +73,8 @@ def check_record_count(context: DecisionContext, name: str, record_count: int) -
 
 
 def brokers_for(context: DecisionContext, what: str, factor: int) -> list[BrokerRegistration]:
-    """The brokers to place so many replicas on, absent ones too. InvalidReplicationFactorError if there are too few
-    registered, or none in service; `what` needs them."""
+    """The brokers to place `factor` replicas on, absent ones too. InvalidReplicationFactorError if too few are
+    registered, or none is in service; `what` needs them."""
     brokers = list(context.state.brokers.values())
     if not 1 <= factor <= len(brokers):
         raise InvalidReplicationFactorError(

@@ -1,18 +1,18 @@
 """Makes one of the cluster's own topics when a broker's coordinator needs it for the first time.
 
-Made once: to every later request, of any broker, the topic is there. The broker that asks gives the number of
+The topic is made once: every later request, of any broker, finds it. The broker that asks gives the number of
 partitions and the settings, from its configuration. If it gives no replication factor, the topic gets three replicas,
 or as many as the cluster has brokers for. That is known where the quorum's voters are brokers: the cluster has as many
 brokers as voters at least, whether all of them have started or not. So a node that is alone in its quorum makes it with
 one replica; a quorum of three never does, however slowly two of them start: the topic is not made before three brokers
-are registered. A quorum of controllers alone says nothing about brokers, and then it takes three, as in Kafka. One of
+are registered. A quorum of controllers alone says nothing about brokers, and then it takes three, as in Kafka. Any of
 the three may be away, as for any other topic.
 
 A broker that is starting will be in service in a moment, and could lead its share of the partitions; placed now, it
 would lead none. So the topic waits for it: in a new cluster the first program often comes when the first broker does.
 It waits for one session time-out at most, because a process that crashes again and again is always starting.
 
-Not here: which topics there are (metadata/internal_topics.py), and who asks (broker/coordination/).
+Not here: which topics there are (metadata/internal_topics.py), and the brokers' requests (broker/coordination/).
 """
 
 from __future__ import annotations

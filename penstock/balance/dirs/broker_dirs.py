@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DirReplica:
-    """A replica in a log dir. One that moves to another log dir already is in that one, with its full size."""
+    """A replica in a log dir. A replica that already moves to another log dir counts there, with its full size."""
 
     topic: str
     index: int
@@ -22,7 +22,7 @@ class DirReplica:
 
 @dataclass(frozen=True, slots=True)
 class BalancedDir:
-    """One log dir. One that is offline is left alone: nothing is known of its replicas."""
+    """One log dir. An offline log dir is left alone: nothing is known of its replicas."""
 
     path: str
     replicas: tuple[DirReplica, ...] = ()

@@ -39,9 +39,9 @@ class DirLayout:
         self._replicas = [found[number][0] for number in movable]
         self.weights = [weights[number] for number in movable]
         self.homes = [found[number][1] for number in movable]
-        """Where each replica was at first; the room that it has there is not asked for again."""
+        """The log dir of each replica at first; the room that it has there is not asked for again."""
         self.at = list(self.homes)
-        """Where each replica is now."""
+        """The log dir of each replica now."""
 
     @property
     def mean(self) -> float:
@@ -75,8 +75,8 @@ class DirLayout:
         self.at[replica] = target
 
     def moves_from(self, homes: list[int]) -> list[DirMove]:
-        """To each log dir in turn, so that all disks have work; the largest first, so that most is done where somebody
-        stops in the middle."""
+        """The moves, to each log dir in turn, so that all disks have work; the largest first, so that most is done if
+        somebody stops in the middle."""
         changed = [replica for replica, home in enumerate(homes) if self.at[replica] != home]
         changed.sort(key=lambda replica: -self.weights[replica])
         turns = Counter[int]()

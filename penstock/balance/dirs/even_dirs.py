@@ -15,9 +15,10 @@ from penstock.balance.byte_counts import GAIN_SHARE
 from penstock.balance.dirs.dir_layout import DirLayout
 
 STEPS_OF_A_REPLICA_MAX = 4
-"""On average. Each step makes the dirs more even, so it ends anyway; this says when."""
+"""The most steps of one replica, on average. Each step makes the dirs more even, so the steps end anyway; this bounds
+their number."""
 EXCHANGED_MAX = 64
-"""So many of the smallest replicas are tried in exchange."""
+"""How many of the smallest replicas are tried in exchange."""
 
 
 class _Step(NamedTuple):

@@ -20,8 +20,8 @@ _Moves = tuple[tuple[int, int], ...]
 
 
 def fewest_dir_moves(layout: DirLayout, fewer_than: int) -> bool:
-    """Makes the moves if there are any that even the dirs and are fewer than so many: the fewest, and of these the most
-    even that it saw. The replicas must be at home; where there are none, they stay there."""
+    """Makes the moves that even the dirs, if fewer than `fewer_than` moves do: the fewest, and of these the most even
+    that it saw. The replicas must be at home. If no such moves are found, they stay there."""
     if len(layout.weights) > SEARCHED_REPLICAS_MAX:
         return False
     search = _Search(layout)
@@ -48,7 +48,7 @@ class _Search:
             self._largest[home] = max(self._largest[home], layout.weights[replica])
 
     def least_moves(self) -> int:
-        """At least so many are needed from here; more than are ever looked for if none help."""
+        """The least number of moves needed from here; more than are ever looked for if no moves help."""
         layout, out, into = self._layout, 0, 0
         for load, largest in zip(layout.loads, self._largest, strict=True):
             if load > layout.high:
@@ -58,7 +58,7 @@ class _Search:
         return max(out, into)
 
     def with_moves(self, count: int) -> _Moves | None:
-        """None if so many do not do it, or it was given up."""
+        """The moves that even the dirs, `count` of them; None if that many do not do it, or the search was given up."""
         self._seen.clear()
         self._best = None
         self._look((), count)

@@ -53,7 +53,7 @@ class Samples:
         self._samples.append(BenchSample(at_s, records, size_bytes, latency_ms))
 
     def intervals(self, seconds: float) -> list[Interval]:
-        """At most ROWS_MAX intervals of one length; the last one may be shorter."""
+        """The samples in intervals of one length, at most ROWS_MAX of them; the last one may be shorter."""
         length = next((s for s in INTERVALS_S if seconds / s <= ROWS_MAX), seconds / ROWS_MAX)
         found = []
         for number in range(max(1, int(seconds / length + 0.999999))):

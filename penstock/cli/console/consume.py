@@ -118,8 +118,8 @@ def consume(
 ) -> None:
     """Print the records of topics as they come, one a line.
 
-    With --group several of these commands, and other consumers of the group, share the partitions. What was printed is
-    committed, and the next member goes on there; --from-beginning and the end count where nothing is committed.
+    With --group several of these commands, and other consumers of the group, share the partitions. Printed records are
+    committed, and the next member goes on behind them; --from-beginning and the end count where nothing is committed.
     """
     clock = SystemClock()
     span = parse_range(offset, from_time, until_time, clock.wall_ms(), from_beginning=from_beginning)

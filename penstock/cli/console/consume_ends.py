@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LOOK_MS = 2_000
 """How often the cluster is asked for the leaders: cheap, and soon enough after an election."""
 PATIENCE_MS = 30_000
-"""As long as a client waits for one answer (request_timeout_ms). An election takes less."""
+"""The time that a client waits for one answer (request_timeout_ms). An election takes less."""
 
 
 class Leaders:

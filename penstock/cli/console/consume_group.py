@@ -111,7 +111,7 @@ class GroupReading:
     from_beginning: bool
     skip_undecodable: bool
     count: int
-    """0: without end."""
+    """The number of records; 0: without end."""
     isolation_level: IsolationLevel | None = None
     exit_at_end: bool = False
 

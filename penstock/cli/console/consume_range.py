@@ -1,4 +1,4 @@
-"""Where `penstock consume` begins, and where it stops: by offset, from the end backwards, or by time.
+"""The start and the end of `penstock consume`: by offset, from the end backwards, or by time.
 
 Not here: the end that a log had when the command began (consume_ends.py), and the number of records (consume.py).
 """

@@ -50,10 +50,10 @@ RECORD_BYTES_MAX = 64 * 1024 * 1024
 """The largest max_request_size of a producer."""
 BUFFER_BYTES = 64 * 1024 * 1024
 FAILURES_SHOWN_MAX = 10
-"""In one run. All chunks in flight fail together, and the command ends with the first error."""
+"""The most failures shown in one run. All chunks in flight fail together, and the command ends with the first error."""
 
 REFUSAL_TOLD_S = 0.5
-"""Input that has not ended so long after a refusal is typed by hand, or comes from a program that runs on."""
+"""The time after a refusal at which open input counts as typed by hand, or as coming from a program that runs on."""
 
 KeySeparator = Annotated[
     str,
@@ -211,7 +211,8 @@ class Flow:
         self.acked = 0
 
     def run(self, producer: Producer, topic: str) -> None:
-        """To the end of the input. BadLineError for a line that cannot be sent, AFTER those before it are acked."""
+        """Sends records to the end of the input. BadLineError for a line that cannot be sent, AFTER those before it are
+        acked."""
         pending, shape, failures = self._pending, self._shape, self._failures
         try:
             for lines in read_lines(sys.stdin.buffer):

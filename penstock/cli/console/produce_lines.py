@@ -108,7 +108,7 @@ class LineShape:
         return RECORDS_IN_FLIGHT_MAX if self.headers else CHUNKS_IN_FLIGHT_MAX
 
     def send(self, producer: Producer, topic: str, lines: list[bytes], first: int = 1) -> Iterator[Sent]:
-        """See InputShape."""
+        """Sends the good lines, as InputShape says."""
         bad = self._first_bad(lines)
         good = lines if bad is None else lines[: bad[0]]
         if good:
@@ -181,7 +181,7 @@ class JsonShape:
         self._topic: str | None = None
 
     def send(self, producer: Producer, topic: str, lines: list[bytes], first: int) -> Iterator[Sent]:
-        """See InputShape."""
+        """Sends the records of the lines, as InputShape says."""
         for number, line in enumerate(lines, first):
             try:
                 record = parse_record(line)

@@ -4,8 +4,8 @@
      "headers": [{"name": …, "value": …}]}
 
 Bytes that are UTF-8 stand there as text, all others in base64 under the name with `_base64` behind it; null is null. So
-what is read back is equal byte for byte. `headers` is left out where there are none. Not here: where a record goes
-(produce_lines.py), and other forms of output (record_format.py).
+what is read back is equal byte for byte. `headers` is left out of a record without headers. Not here: where a record
+goes (produce_lines.py), and other forms of output (record_format.py).
 """
 
 from __future__ import annotations

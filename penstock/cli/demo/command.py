@@ -44,5 +44,5 @@ def demo(
 
 
 def _end(*_: Any) -> None:
-    """Like Ctrl-C: the nodes are stopped and the temporary directories removed."""
+    """Ends the demo as Ctrl-C does: the nodes are stopped and the temporary directories removed."""
     raise KeyboardInterrupt

@@ -72,7 +72,7 @@ class Stream:
         return 0 if self._next is None else partition_for_key(self._next[0], PARTITIONS)
 
     def send_line(self) -> RecordFuture | None:
-        """Sends the next line; None if there is none left."""
+        """Sends the next line; None if no line is left."""
         if self._next is None:
             return None
         key, line = self._next
@@ -82,7 +82,7 @@ class Stream:
         return future
 
     def send_to(self, fraction: float) -> None:
-        """Sends until so much of the text is sent; raises the failure of an earlier part."""
+        """Sends lines until this fraction of the text is sent; raises the failure of an earlier part."""
         if self._failure is not None:
             raise self._failure
         last = None

@@ -86,7 +86,7 @@ OPTIONS: dict[str, Any] = {
     "password_file": PasswordFile,
     "token_file": TokenFile,
 }
-"""By the names that they have as options of a client."""
+"""The types of the options, by their names as options of a client."""
 VARIABLES = {name: f"PENSTOCK_{name.upper()}" for name in OPTIONS}
 _TOKENS = ("PENSTOCK_TOKEN", "PENSTOCK_TOKEN_FILE")
 _PASSWORDS = ("PENSTOCK_USERNAME", "PENSTOCK_PASSWORD", "PENSTOCK_PASSWORD_FILE")
@@ -131,7 +131,7 @@ def _connecting(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def connection_variables(arguments: Mapping[str, Any]) -> Iterator[None]:
-    """While it runs, the options among `arguments` are variables of this process."""
+    """Sets the options among `arguments` as variables of this process, while the context lasts."""
     given = {VARIABLES[name]: _text(value) for name in OPTIONS if (value := arguments.get(name)) is not None}
     new = {name for name, text in given.items() if os.environ.get(name) != text}
     replaced = {other for name in new for other in REPLACED.get(name, ())} - new

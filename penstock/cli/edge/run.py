@@ -120,7 +120,7 @@ def _show(kind: type[BaseException], error: BaseException, frames: TracebackType
 
 
 def wants_json() -> bool:
-    """True if `--json` is among the options; what follows `--` is none."""
+    """True if `--json` is among the options. An argument behind `--` is no option."""
     arguments = sys.argv[1:]
     return "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
 

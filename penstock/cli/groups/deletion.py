@@ -63,7 +63,7 @@ def delete(
 
 
 def _plan_of_groups(admin: Admin, groups: Sequence[str]) -> list[tuple[str, str, int, int]]:
-    """Each group as it is now: id, state, members and offsets. One that is not there raises its error."""
+    """Each group as it is now: id, state, members and offsets. Raises the error of a group that does not exist."""
     plan = []
     for group_id, group in admin.describe_groups(list(dict.fromkeys(groups))).items():
         if group.error is not None:

@@ -170,7 +170,7 @@ def reset_offsets(
 
 
 def parse_target(given: Mapping[str, str | int | None], now_ms: int) -> TargetOption:
-    """The one option that says where to; ConfigError where it is none, or more than one."""
+    """The one option that names the target; ConfigError for no option, or more than one."""
     named = {option: value for option, value in given.items() if value is not None}
     if len(named) != 1:
         told = f"give one of {', '.join(given)}" if not named else f"{' and '.join(named)}: keep one"

@@ -104,7 +104,7 @@ def _balance_dirs(bootstrap: str, throttle: int | None, dry_run: bool, as_json: 
 
 
 def parse_goals(text: str) -> frozenset[Goal]:
-    """ConfigError for a word that is none of them."""
+    """The goals that `--by` names; ConfigError for a word that is no goal."""
     known = {goal.value: goal for goal in Goal}
     for word in text.split(","):
         if word not in known:

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from penstock.types import TopicPartition
 
 ROUNDS_MAX = 10
-"""Topics that are created meanwhile may place replicas on the broker; after so many rounds they are too many."""
+"""How many rounds a drain takes before it gives up: topics that are created meanwhile may place replicas on the
+broker."""
 
 
 def drain_broker(admin: Admin, broker_id: int, plan: Plan) -> dict[TopicPartition, str]:
-    """Until the broker has nothing, or partitions are refused: why. PenstockError if it gets more all the time, or a
-    move does not end."""
+    """Drains the broker until it has no replica, or until partitions are refused: returns the reason for each.
+    PenstockError if it gets more replicas all the time, or a move does not end."""
     for _ in range(ROUNDS_MAX):
         _take_back(admin, broker_id)
         performed = perform(admin, plan)
@@ -62,7 +63,7 @@ def drain_broker(admin: Admin, broker_id: int, plan: Plan) -> dict[TopicPartitio
 
 
 def _take_back(admin: Admin, broker_id: int) -> None:
-    """Ends the moves to the broker that go on. One that may not be taken back now goes on, and is waited for."""
+    """Ends the moves to the broker that go on. A move that may not be taken back now goes on, and is waited for."""
     moves = admin.list_partition_reassignments()
     wanted = {tp: _without(info, broker_id) for tp, info in moves.items() if broker_id in info.adding_replicas}
     results = admin.alter_partition_reassignments(wanted) if wanted else {}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SAY_SECONDS = 5.0
 """How often a command that waits says how far the copies are."""
 PACE_SAMPLES = 20
-"""The pace is that of so many looks."""
+"""The number of looks that the pace is measured over."""
 
 
 def left_bytes(moves: Mapping[TopicPartition, ReassignmentProgress]) -> int:
@@ -32,21 +32,21 @@ class CopyPace:
         self._seen: deque[tuple[float, int]] = deque(maxlen=PACE_SAMPLES)
 
     def saw(self, left: int, at_seconds: float) -> None:
-        """So many bytes are left. When there are more than before, something else has begun: the pace begins anew."""
+        """Notes the bytes left. When more are left than before, another move has begun: the pace begins anew."""
         if self._seen and left > self._seen[-1][1]:
             self._seen.clear()
         self._seen.append((at_seconds, left))
 
     @property
     def bytes_per_second(self) -> float | None:
-        """None before the second look, and where nothing was copied between."""
+        """The pace of the copies; None before the second look, and where nothing was copied between."""
         if len(self._seen) < 2 or self._seen[0][1] == self._seen[-1][1]:
             return None
         (began, before), (ended, after) = self._seen[0], self._seen[-1]
         return (before - after) / max(ended - began, 1e-9)
 
     def told(self) -> str:
-        """For a person."""
+        """The bytes left, the pace and the time left, for a person."""
         left, pace = self._seen[-1][1], self.bytes_per_second
         if pace is None or not left:  # what is left then is no copy: it waits for the controller or for the ISR
             return f"{mebibytes(left)} to copy"

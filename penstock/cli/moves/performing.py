@@ -45,13 +45,13 @@ class Performed:
 
     @property
     def failed(self) -> dict[TopicPartition, str]:
-        """Why, of each partition."""
+        """The reason for each partition that failed."""
         return {tp: str(error) for tp, error in (self.not_elected | self.refused).items()} | dict(self.elsewhere)
 
 
 def perform(admin: Admin, plan: Plan) -> Performed:
-    """Until everything is done that can be. A topic that is deleted meanwhile is no failure, and a partition that
-    somebody else moves, or has changed, is left alone. MoveStuckError if a move does not end."""
+    """Performs all moves of the plan that can be done. A topic that is deleted meanwhile is no failure. A partition
+    that somebody else moves, or has changed, is left alone. MoveStuckError if a move does not end."""
     with what_was_begun_goes_on():
         failed, begun = _move(admin, plan.moves)
         elsewhere = _elsewhere(admin, [each for each in plan.moves if _named(each) in begun])
@@ -97,8 +97,7 @@ def _move(admin: Admin, moves: Sequence[Reassignment]) -> tuple[Failures, set[To
 
 
 def _elsewhere(admin: Admin, begun: Sequence[Reassignment]) -> dict[TopicPartition, str]:
-    """The partitions that do not have the planned replicas at the end, in words; a topic that was deleted is none of
-    them."""
+    """The partitions that do not have the planned replicas at the end, in words. Deleted topics are left out."""
     present = read_partitions(admin, {each.topic for each in begun}) if begun else {}
     found: dict[TopicPartition, str] = {}
     for each in begun:
@@ -134,8 +133,8 @@ def _reassign(admin: Admin, batch: Sequence[Reassignment]) -> tuple[Failures, se
 
 def _unchanged(admin: Admin, batch: Sequence[Reassignment]) -> dict[TopicPartition, tuple[int, ...]]:
     """The partitions that are as they were when the plan was made, and the replicas that they get. A partition that has
-    changed might lose the replicas that somebody gave it since, or copy what the plan does not tell. One that is not
-    might lose the replicas that somebody gave it since, or copy what the plan does not tell."""
+    changed is left alone: it might lose the replicas that somebody gave it since, or copy what the plan does not
+    tell."""
     present = read_partitions(admin, {each.topic for each in batch}) if batch else {}
     wanted: dict[TopicPartition, tuple[int, ...]] = {}
     for each in batch:

@@ -62,7 +62,7 @@ def start(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Begin to move replicas. Those that go stay full members until all that come are in sync."""
+    """Begin to move replicas. A replica that goes stays a full member until every replica that comes is in sync."""
     wanted = parse_moves(moves or [])
     if plan is not None:
         for tp, replicas in parse_plan(_text_of(plan), str(plan)).items():
@@ -218,7 +218,7 @@ def _text_of(path: Path) -> str:
 def _waited_for(
     admin: Admin, wanted: dict[TopicPartition, tuple[int, ...]], results: dict[TopicPartition, ApiError | None]
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """Once none of them moves any more: those that have other replicas than were asked for."""
+    """Waits until the moves have ended. Returns the partitions that have other replicas than were asked for."""
     begun = {tp for tp, error in results.items() if error is None}
     wait_for(admin, begun)
     topics = {topic: admin.describe_topic(topic).partitions for topic in {tp.topic for tp in begun}}

@@ -33,8 +33,8 @@ class MoveStuckError(PenstockError):
 
 
 class Standstill:
-    """For how long no copy has become smaller than ever before; the time is any clock's, in seconds. Records that come
-    in and are copied at once are no progress, or a busy partition would hide that another one waits for ever."""
+    """The time for which no copy has become smaller than ever before, in seconds of any clock. Copies of records that
+    come in meanwhile are no progress, or a busy partition would hide that another one waits for ever."""
 
     def __init__(self) -> None:
         self._least: dict[tuple[TopicPartition, int], int] = {}
@@ -42,7 +42,8 @@ class Standstill:
         self._since = 0.0
 
     def saw(self, moves: Mapping[TopicPartition, ReassignmentProgress], at_seconds: float) -> float:
-        """So much is left; the seconds since less was left of a copy, or a move began or ended."""
+        """Notes the bytes left of each copy. Returns the seconds since a copy became smaller, or a move began or
+        ended."""
         if moves.keys() != self._moving:
             self._moving, self._since = frozenset(moves), at_seconds
         for tp, move in moves.items():
@@ -54,8 +55,8 @@ class Standstill:
 
 
 def wait_for(admin: Admin, partitions: Collection[TopicPartition]) -> None:
-    """Until none of these moves any more. MoveStuckError if one waits for a broker that is out of service, and nothing
-    was copied for some time."""
+    """Waits until all of these moves have ended. MoveStuckError if a move waits for a broker that is out of service,
+    and nothing was copied for some time."""
     pace, standstill, said_at = CopyPace(), Standstill(), time.monotonic()
     with what_was_begun_goes_on():
         while moving := {tp: move for tp, move in admin.reassignment_progress().items() if tp in partitions}:
@@ -88,8 +89,8 @@ def what_was_begun_goes_on() -> Iterator[None]:
 
 
 def check_can_end(admin: Admin, moving: Mapping[TopicPartition, ReassignmentProgress]) -> None:
-    """For moves of which nothing was copied for some time. MoveStuckError if one waits for a broker that is out of
-    service: one that gets a replica, one that keeps it and is needed in sync, or the last one to copy from."""
+    """Checks moves of which nothing was copied for some time. MoveStuckError if a move waits for a broker that is out
+    of service: a broker that gets a replica, one that keeps it and is needed in sync, or the last one to copy from."""
     in_service = {broker.node_id for broker in admin.describe_cluster().brokers if not broker.fenced}
     for tp, move in sorted(moving.items()):
         awaited = set(move.partition.adding_replicas) - set(move.partition.isr) - in_service

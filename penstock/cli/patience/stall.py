@@ -35,7 +35,7 @@ class Stall:
         self._told = ""
         self._is_over = False
         self._lock = threading.Lock()
-        """Around what is said: one thread looks, another ends."""
+        """Guards the lines that are printed: one thread looks, another ends."""
 
     def look(self, standing: Standing, now_ms: int) -> None:
         """Tells what the command waits for, once for each reason, and when it goes on after that."""

@@ -25,7 +25,7 @@ REASONS_MAX = 3
 FIRST_CONTACT_MS = 2_000
 """Time limit of commands that ask once: a person waits, so a wrong address is told soon. Others have the client's."""
 ASK_MS = 1_000
-"""For the description of the cluster: a node that hangs is not waited for."""
+"""Time limit of the description of the cluster: a node that hangs is not waited for."""
 
 
 @contextmanager
@@ -86,7 +86,7 @@ class Reasons:
 
 
 def cluster_trouble(bootstrap: str) -> str:
-    """The trouble of the cluster, by its own description; "" if there is none."""
+    """The trouble of the cluster, by its own description; "" without trouble."""
     from penstock import Admin
 
     try:

@@ -1,4 +1,4 @@
-"""`penstock acls create|list|delete|test`: who may do what (KIP-11, KIP-290).
+"""`penstock acls create|list|delete|test`: access control lists (KIP-11, KIP-290).
 
 Each ACL names a principal, an operation, a resource and a host; a command makes or removes one for every pair of an
 operation and a resource that it names. A role stands for the operations that a kind of program needs. Not here: the

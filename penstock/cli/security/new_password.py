@@ -25,7 +25,7 @@ NewPasswordFile = Annotated[
 
 
 def new_password(file: str | None) -> str:
-    """ConfigError if there is none, or two that differ."""
+    """The password; ConfigError for no password, or two that differ."""
     if file is None and sys.stdin.isatty():
         password = getpass.getpass("New password: ")
         if password and getpass.getpass("Again: ") != password:

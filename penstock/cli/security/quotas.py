@@ -33,7 +33,7 @@ app = typer.Typer(
 )
 
 RATE_MAX = 2**53
-"""Beyond it a number of the metadata is not exact."""
+"""The largest rate: above it a number of the metadata is not exact."""
 EVERY = "*"
 User = Annotated[
     str | None,
@@ -89,7 +89,7 @@ def set_quotas(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
-    """Set quotas of a user, a client, a user's client, or an address. Those that are not named stay as they are.
+    """Set quotas of a user, a client, a user's client, or an address. Quotas that are not named stay as they are.
 
     A quota is that of each broker. The nearest one counts: that of a user and a client before that of a user, and that
     before the client's.

@@ -1,4 +1,4 @@
-"""`penstock users create|alter|list|delete`: who may log in with a password (KIP-554).
+"""`penstock users create|alter|list|delete`: the users that may log in with a password (KIP-554).
 
 A user's password is kept for one or more mechanisms; each could have another one, so these commands change all that the
 user has together. Not here: what the password is read from (new_password.py), and what a user may do.

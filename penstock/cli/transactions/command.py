@@ -123,9 +123,9 @@ def abort(
 ) -> None:
     """Abort the open transaction of a transactional id, and fence its producer; or one that hangs in a partition.
 
-    A transaction that was decided is never undone. Of a writer of an atomic batch (penstock.batch:APPLICATION#ID) the
-    whole version that is open is aborted. With --partition the transaction must have no coordinator any more: it is
-    aborted in this partition alone.
+    A transaction that was decided is never undone. For a writer of an atomic batch (penstock.batch:APPLICATION#ID) the
+    whole open version is aborted. With --partition the transaction must have no coordinator any more: it is aborted in
+    this partition alone.
     """
     place = parse_partition(partition) if partition else None
     if partition and place is None:

@@ -54,7 +54,7 @@ class AdminCore:
         return deadline_ms
 
     def deadline_ms(self) -> int:
-        """When a call that begins now is out of time."""
+        """The time at which a call that begins now is out of time."""
         return self._clock.now_ms() + self._timeout_ms
 
     def wall_ms(self) -> int:
@@ -62,7 +62,7 @@ class AdminCore:
         return self._clock.wall_ms()
 
     def random_bytes(self, count: int) -> bytes:
-        """For salts: never the same twice, and no secret."""
+        """Random bytes for salts: never the same twice, and no secret."""
         return self._random.randbytes(count)
 
     def left_ms(self, deadline_ms: int) -> int:

@@ -41,7 +41,7 @@ class TopicDescription:
     partitions: tuple[PartitionInfo, ...]
     config: Mapping[str, str] = field(default_factory=dict)
     metadata_age_ms: int = field(default=0, compare=False)
-    """For how long the broker that described the topic has not heard from a working quorum."""
+    """The time for which the broker that described the topic has not heard from a working quorum."""
 
     @property
     def partition_count(self) -> int:

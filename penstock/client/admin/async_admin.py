@@ -156,7 +156,7 @@ class AsyncAdmin:
         """Makes the first replica of each partition its leader where it is in sync; None: of all partitions.
 
         `unclean` is for partitions without a leader instead: any replica in service leads, and acked records that only
-        the others have ARE LOST. Of all partitions, those are left out of the result that need no election.
+        the others have ARE LOST. If all are asked for, the result leaves out partitions that need no election.
         """
         wanted = None if partitions is None else arguments.checked_partitions(partitions)
         return await elections.order_elections(self._cluster, wanted, unclean, await self._begin())
@@ -212,9 +212,11 @@ class AsyncAdmin:
         subtract: Mapping[str, Any] | None = None,
         validate_only: bool = False,
     ) -> None:
-        """As `alter_topic_config`, for a broker that runs, or with None for all brokers; the broker's own value wins.
+        """Changes the configuration of a running broker, or with None of all brokers, as `alter_topic_config` does; the
+        broker's own value wins.
 
-        docs/configuration.md says which keys can change so."""
+        docs/configuration.md says which keys can change at run time.
+        """
         resource = configs.broker_resource(node_id)
         wanted = configs.checked_changes('{"log.retention.ms": 86400000}', changes, append, subtract)
         await configs.alter(self._cluster, resource, wanted, await self._begin(), validate_only=validate_only)

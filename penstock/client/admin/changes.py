@@ -26,7 +26,7 @@ async def ask(cluster: ClusterClient, api: Api[Any, A], request: Any, deadline_m
 
 
 def unjudged(answer: Any) -> None:
-    """Any answer ends the attempts."""
+    """Judges no answer: any answer ends the attempts."""
 
 
 async def change(

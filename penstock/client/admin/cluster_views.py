@@ -34,7 +34,7 @@ class ClusterViews:
     """The answer of every broker, and why the others gave none."""
 
     by_node: Mapping[int, ClusterInfo]
-    """Not empty."""
+    """The views by node id; at least one."""
     silent: Mapping[int, str] = field(default_factory=dict)
     """Registered brokers that did not answer: what happened instead."""
 
@@ -125,7 +125,8 @@ async def quorum_view(cluster: ClusterClient, deadline_ms: int) -> QuorumInfo:
 
 
 async def views_and_quorum(cluster: ClusterClient, deadline_ms: int) -> tuple[ClusterViews, QuorumInfo | None]:
-    """Both at once. Without the quorum where the user may not describe the cluster."""
+    """The views of all brokers, and that of the quorum, asked for at once; None for a quorum that the user may not
+    describe."""
 
     async def quorum() -> QuorumInfo | None:
         try:

@@ -46,7 +46,7 @@ from penstock.types import Endpoint
 T = TypeVar("T", bound=Outcome)
 
 IN_VAIN_MS = 10_000
-"""So long addresses are tried that no broker ever answered at, before a wait for their brokers ends."""
+"""A wait for brokers ends after this time if no broker has ever answered at any of their addresses."""
 VISIBLE_POLL_MS = 20
 """How often brokers are asked whether they have heard of a change; it takes a few milliseconds on a healthy cluster."""
 
@@ -170,7 +170,8 @@ def _only(results: Sequence[T]) -> T:
 
 @contextmanager
 def done_but(done: str) -> Iterator[None]:
-    """Around a question after a change: TimedOutError says that it was made, in place of an error that does not."""
+    """Guards a question after a change: TimedOutError says that the change was made, in place of an error that does
+    not."""
     try:
         yield
     except (ApiError, TimedOutError, BootstrapError) as error:
@@ -189,7 +190,8 @@ def unreachable(cluster: ClusterClient) -> str:
 
 
 async def wait_heard(cluster: ClusterClient, metadata_offset: int, deadline_ms: int) -> None:
-    """Until every broker in service that answers, and one at least, has the metadata up to there."""
+    """Waits until at least one broker has the metadata up to this offset, and so has every broker in service that
+    answers."""
     behind: set[Endpoint] = set()
 
     async def has_heard(endpoint: Endpoint) -> bool | None:

@@ -1,7 +1,7 @@
-"""Orders elections of leaders (KIP-460): asked of any broker, which forwards them to the controller.
+"""Orders elections of leaders (KIP-460). Any broker takes the request, and forwards it to the controller.
 
-Those of many partitions go in several requests (portions.py). Over when every broker in service has heard of the
-outcome. Not here: who may be elected; the controller knows that.
+An order for many partitions goes in several requests (portions.py). A call ends when every broker in service has heard
+of the outcome. Not here: which replica may be elected; the controller knows that.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from penstock.types import TopicPartition
 
 
 class LogDirCalls:
-    """See the module."""
+    """The calls about log dirs, over the connections of one admin client."""
 
     def __init__(self, core: AdminCore) -> None:
         self._core = core

@@ -27,7 +27,7 @@ class FutureReplicaInfo:
     topic_id: str
     size_bytes: int
     bytes_left: int
-    """About so many bytes are to be copied yet."""
+    """About how many bytes are still to be copied."""
     offset_lag: int
     waits_for: str
     """Why the move does not go on now; "" if it does."""

@@ -35,7 +35,7 @@ from penstock.messages.quorum import NEWEST_OFFSET, DescribeMetadataRequest, Des
 
 PAGE_BYTES = 1 << 20
 TRIES_MAX = 3
-"""For an offset that every broker still has."""
+"""How often all brokers are asked for an offset that every one of them still has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class MetadataDigest:
     sha256: str = ""
     """Hash of all records, each as JSON with a newline behind it; in hexadecimal digits."""
     error: str = ""
-    """Why there is no digest; empty if there is one."""
+    """The reason why the digest is missing; empty with a digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class MetadataCalls:
 
 
 async def digests_of_all(cluster: ClusterClient, at_offset: int | None, deadline_ms: int) -> tuple[MetadataDigest, ...]:
-    """One of each registered broker, by node id; BootstrapError if no broker answers."""
+    """The digest of each registered broker, by node id; BootstrapError if no broker answers."""
     tries = 0
     while True:
         tries += 1

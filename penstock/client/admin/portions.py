@@ -14,7 +14,8 @@ from penstock.errors import PenstockError
 
 T = TypeVar("T")
 PARTITIONS_MAX = 1_000
-"""The controller decides about so many in 0.1 s. A broker takes more, as clients of older releases ask for."""
+"""The controller decides about this many in 0.1 s. A broker takes larger requests, because clients of older releases
+send them."""
 REPLICAS_MAX = 10_000
 """A broker takes no more in one request (docs/request-limits.md)."""
 
@@ -35,7 +36,7 @@ def portions(items: Iterable[T], replicas: Callable[[T], int] = lambda item: 0) 
 
 @contextmanager
 def after_others(done: int, total: int) -> Iterator[None]:
-    """Around a request that is not the first: its error says what those before it have done."""
+    """Guards a request that is not the first: its error says what the requests before it have done."""
     try:
         yield
     except PenstockError as error:

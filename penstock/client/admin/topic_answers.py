@@ -1,4 +1,4 @@
-"""Brokers' answers about one topic, as Admin returns or raises them. Not here: who is asked, and how often."""
+"""Brokers' answers about one topic, as Admin returns or raises them. Not here: which broker is asked, and how often."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def has_leaders(topic: TopicInfo, topic_id: str) -> bool:
 
 
 def existing(name: str, topics: Iterable[TopicInfo]) -> TopicInfo:
-    """The topic of that name; the error that a broker has for it, or that there is none."""
+    """The topic of that name. Raises the broker's error for it, or UnknownTopicOrPartitionError if it does not
+    exist."""
     topic = next((topic for topic in topics if topic.name == name), None)
     if topic is None or isinstance(topic.error, UnknownTopicOrPartitionError):
         raise UnknownTopicOrPartitionError(f"topic {name!r} does not exist; `penstock topics list` shows the topics")

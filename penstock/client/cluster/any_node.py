@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class AnyNode:
-    """See the module."""
+    """Asks one node after the other, until one answers or the deadline is reached."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class AnyNode:
         return min(max(deadline_ms - self._clock.now_ms(), 1), self._request_timeout_ms)
 
     def _next_after(self, error: ApiError, endpoint: Endpoint) -> Endpoint | None:
-        """Where an error points to, if anywhere."""
+        """The address that an error points to, if any."""
         self._choice.missed(endpoint, self._live())
         return error.leader.endpoint if error.leader is not None and error.leader.endpoint != endpoint else None
 
@@ -110,7 +110,7 @@ class AnyNode:
 
 
 async def _first_done(asked: Collection[asyncio.Future[T]], patience_ms: int | None) -> asyncio.Future[T] | None:
-    """The first question, in the order of asking, that has an answer; None when there is none in time."""
+    """The first question, in the order of asking, that has an answer; None if no answer comes in time."""
     patience = None if patience_ms is None else patience_ms / 1000
     done, _ = await asyncio.wait(asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
     return next((question for question in asked if question in done), None)

@@ -27,9 +27,9 @@ Ask = Callable[[Endpoint, int], Awaitable[MetadataResponse]]
 """One question to one address; the number is the time that it may take, in ms."""
 
 IN_VAIN = (NO_CLIENT_LISTENER, TLS_FAILED)
-"""In the text of an error that does not pass by asking again."""
+"""Words in the text of an error that retrying does not mend."""
 OLD_ANSWER_MS = 500
-"""An old answer waits so long for a better one."""
+"""The time for which an old answer waits for a better one."""
 
 
 class Bootstrap:
@@ -55,9 +55,9 @@ class Bootstrap:
         self._refusal: ApiError | None = None
 
     async def first_answer(self) -> MetadataResponse:
-        """The first answer of any address; BootstrapError, with the reason of each, when there is none in time.
+        """The first answer of any address; BootstrapError, with the reason of each, if no answer comes in time.
 
-        The broker's own error where one refuses the user: it does not help to ask the others for long.
+        Raises the broker's own error if a broker refuses the user: it does not help to ask the others for long.
         """
         asked = [asyncio.ensure_future(self._until_answered(address)) for address in self._addresses]
         old: MetadataResponse | None = None

@@ -55,7 +55,7 @@ class Answer(NamedTuple, Generic[R]):
 
 
 class Round(NamedTuple, Generic[R]):
-    """The result of each question: the leader's answer, or why there is none."""
+    """The result of each question: the leader's answer, or the error in its place."""
 
     found: dict[TopicPartition, R]
     failed: dict[TopicPartition, ApiError]

@@ -88,7 +88,7 @@ class ClusterClient:
         return self.connections.to(endpoint)
 
     def connection(self, node_id: int) -> Connection | None:
-        """None when the metadata does not know the node."""
+        """The connection to a node; None if the metadata does not know the node."""
         endpoint = self.cache.endpoint(node_id)
         return self.connection_to(endpoint) if endpoint is not None else None
 

@@ -1,8 +1,8 @@
 """Finds the brokers that coordinate groups, or transactional ids, and asks them: what Admin, the consumers of groups
 and transactional producers share.
 
-A coordinator is remembered until it is none any more. Ids are put together by coordinator; what fails with a
-retriable error (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, a broken connection) is asked again after a back-off,
+A coordinator is remembered until it no longer coordinates the id. Ids are put together by coordinator; what fails with
+a retriable error (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, a broken connection) is asked again after a back-off,
 within the deadline, so only what may be asked twice belongs here. A coordinator that is silent is left as soon as there
 is another one. Belongs to one event loop. Not here: partitions' leaders (by_leader.py).
 """
@@ -64,7 +64,7 @@ class Coordinators:
         """The broker that was forgotten last, of ids whose coordinator has not answered since."""
 
     async def node_of(self, key: str, deadline_ms: int) -> int:
-        """The broker that coordinates this id; its error if there is none now."""
+        """The broker that coordinates this id; raises its error if no broker does now."""
         found = (await self._nodes_of((key,), deadline_ms))[key]
         if isinstance(found, ApiError):
             raise found
@@ -86,8 +86,9 @@ class Coordinators:
         self._doubted.pop(key, None)
 
     async def ask(self, api: Api[Any, A], request: Any, deadline_ms: int, *, attempts_max: int | None = None) -> A:
-        """The answer of the coordinator of the request's id. An error that asking again does not mend is raised, and
-        at the deadline, or after so many attempts, the last one that was told; TimedOutError if nobody answered."""
+        """The answer of the coordinator of the request's id. Raises an error that retrying does not mend at once.
+        Raises the last error that a broker returned at the deadline, or after `attempts_max` attempts; TimedOutError if
+        nobody answered."""
         key: str = getattr(request, self._field)
 
         async def call(connection: Connection, ids: Sequence[str], left_ms: int) -> Mapping[str, A | ApiError]:
@@ -103,8 +104,8 @@ class Coordinators:
     async def ask_each(
         self, ids: Iterable[str], call: CoordinatorCall[R], deadline_ms: int, *, attempts_max: int | None = None
     ) -> dict[str, R | ApiError]:
-        """The answer about each id, in their order; an error that asking again does not mend, or at the deadline, or
-        after so many attempts, the last one that was told."""
+        """The answer about each id, in the order of the ids. In its place stands an error that retrying does not mend,
+        or, at the deadline or after `attempts_max` attempts, the last error that a broker returned."""
         answers: dict[str, R | ApiError] = dict.fromkeys(ids, CoordinatorNotAvailableError())
         told = ToldErrors[str]()
         missing, attempt = list(answers), 0
@@ -152,7 +153,7 @@ class Coordinators:
     async def _ask_one(
         self, node: int, ids: Sequence[str], call: CoordinatorCall[R], deadline_ms: int
     ) -> dict[str, R | ApiError]:
-        """One call to one coordinator. What fails as a whole has failed for each id."""
+        """One call to one coordinator. A call that fails as a whole has failed for each id."""
         try:
             connection = await self._connection(node, deadline_ms)
             left_ms = min(self._left_ms(deadline_ms), self._cluster.config.request_timeout_ms)
@@ -200,7 +201,7 @@ class Coordinators:
         return nodes | found
 
     async def _find(self, ids: Sequence[str], deadline_ms: int) -> dict[str, int | ApiError]:
-        """The broker of each id, as any broker says; an error where there is none."""
+        """The coordinator of each id, as any broker says; an error for an id without one."""
         found: dict[str, int | ApiError] = dict.fromkeys(ids, CoordinatorNotAvailableError())
         doubted = (self._cluster.cache.endpoint(self._doubted[key]) for key in ids if key in self._doubted)
         avoid = {endpoint for endpoint in doubted if endpoint is not None}

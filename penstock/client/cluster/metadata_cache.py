@@ -18,7 +18,7 @@ from penstock.messages.metadata import BrokerInfo, MetadataResponse, PartitionIn
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, Endpoint, LeaderHint, MetadataOffset, TopicPartition
 
 METADATA_OLD_MS = 10_000
-"""A broker that has not heard from a working quorum for so long is cut off, or the quorum is down."""
+"""A broker that has not heard from a working quorum for this time is cut off, or the quorum is down."""
 
 
 class Leader(NamedTuple):
@@ -85,7 +85,7 @@ class MetadataCache:
         return bool(self.why_stale(snapshot))
 
     def why_stale(self, snapshot: MetadataResponse) -> str:
-        """The proof that a snapshot is older than what was seen before; "" if there is none."""
+        """The proof that a snapshot is older than one that was seen before; "" without such a proof."""
         if snapshot.cluster_id == self.cluster_id and snapshot.metadata_offset < self.metadata_offset:
             return f"metadata up to offset {snapshot.metadata_offset}, and {self.metadata_offset} was seen before"
         for topic in snapshot.topics if self._epochs_seen else ():
@@ -120,7 +120,7 @@ class MetadataCache:
     def update(self, snapshot: MetadataResponse, now_ms: int) -> None:
         """Takes over a snapshot unless it is stale; topics that it does not speak of stay.
 
-        Of a stale one, a cache that knows no broker yet takes the brokers: one of them may have heard more.
+        A cache that knows no broker yet takes the brokers of a stale snapshot, too: one of them may have heard more.
         """
         if self.is_stale(snapshot):
             if self.updated_ms < 0:
@@ -175,7 +175,7 @@ class MetadataCache:
         return learned
 
     def leader(self, tp: TopicPartition) -> Leader | None:
-        """None when the partition is not known or has no leader now."""
+        """The leader of a partition; None if the partition is not known or has no leader now."""
         found = self._leaders.get(tp)
         return None if found is None or found.node_id == NO_LEADER or found.node_id not in self._brokers else found
 

@@ -40,7 +40,7 @@ class NodeChoice:
     ) -> Endpoint | None:
         """The address to ask next, of those that are not being asked; None when all are.
 
-        One in `avoid` is chosen only if there is no other.
+        An address in `avoid` is chosen only if there is no other.
         """
         left = [endpoint for endpoint in self.candidates(live) if endpoint not in asked]
         best = [endpoint for endpoint in left if endpoint not in avoid] or left
@@ -61,7 +61,7 @@ class NodeChoice:
             self._answered = None
 
     def _pass_over(self, endpoint: Endpoint, live: Iterable[Endpoint]) -> None:
-        """Passes over an address, and forgets those that are none of the cluster any more."""
+        """Passes over an address, and forgets the addresses that no longer belong to the cluster."""
         self._turn += 1
         known = {endpoint, *self._bootstrap, *live}
         self._passed = {at: turn for at, turn in self._passed.items() if at in known}

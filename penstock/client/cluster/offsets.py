@@ -58,7 +58,7 @@ async def list_offsets_once(
 async def epoch_ends(
     cluster: ClusterClient, epochs: Mapping[TopicPartition, int], timeout_ms: int, topic_ids: Mapping[str, str]
 ) -> dict[TopicPartition, EpochEndOffset]:
-    """Where the largest epoch that is not above the given one ends in the log of each partition's leader (KIP-320)."""
+    """The end of the largest epoch that is not above the given one, in the log of each partition's leader (KIP-320)."""
     attempt_ms = _attempt_ms(cluster)
 
     async def ask(

@@ -2,8 +2,8 @@
 
 A broker that is silent is left for the next one: an id whose answer comes too late is nobody's, which costs nothing.
 `ProducerIdSource` asks in the background, with one question at a time. The question is put again, with a back-off,
-until a broker has answered, or has refused in a way that no retry mends. What waits for the id keeps its own time
-limit. Not here: who needs an id (producer/sequences.py).
+until a broker has answered, or has refused in a way that no retry mends. A batch that waits for the id keeps its own
+time limit. Not here: when a producer needs an id (producer/sequences.py).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class TopicUser(Protocol):
         ...
 
     def forget_topic(self, topic: str) -> None:
-        """It is not tracked any more."""
+        """The topic is not tracked any more."""
         ...
 
 
@@ -34,7 +34,7 @@ class TrackedTopics:
     def __init__(self, idle_ms: int, now_ms: Callable[[], int]) -> None:
         self._idle_ms, self._now_ms = idle_ms, now_ms
         self._tracked: dict[str, int] = {}
-        """And since when, at the latest."""
+        """The topics by name, and the time of the last `add` of each."""
         self._users: list[TopicUser] = []
 
     def add_user(self, user: TopicUser) -> None:

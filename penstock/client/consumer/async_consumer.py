@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ITERATION_BURST = 128
-"""`async for` lets the other tasks of the loop run after so many records that needed no wait."""
+"""How many records without a wait `async for` gives before it lets the other tasks of the loop run."""
 
 
 @face(ConsumerConfig, CONSUMER_METHODS)
@@ -150,7 +150,7 @@ class AsyncConsumer:
         return await self._wait(timeout_ms, lambda: take_table(self._core, options))
 
     async def _wait(self, timeout_ms: int, take: Callable[[], T]) -> T:
-        """As the plain consumer's, without holding up the loop."""
+        """Waits for records as the plain consumer does, without holding up the loop."""
         deadline = asyncio.get_running_loop().time() + checked_timeout_ms(timeout_ms) / 1000
         self._bind()
         self._core.check_poll()

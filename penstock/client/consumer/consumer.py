@@ -108,8 +108,8 @@ class Consumer:
         the group. A topic that does not exist yet is read once it does. Replaces the subscription before it.
 
         Each poll may change what is assigned, and calls back with a list of partitions: `on_assigned` when they are
-        read from then on, `on_revoked` before they are given up (commit there), `on_lost` (if there is none:
-        `on_revoked`) when the group has already gone on without this consumer. What they raise, the poll raises.
+        read from then on, `on_revoked` before they are given up (commit there), `on_lost` (without one: `on_revoked`)
+        when the group has already gone on without this consumer. The poll raises what a callback raises.
         """
         listener = RebalanceListener(on_assigned, on_revoked, on_lost)
         with self._turns.listening(listener, takes_coroutines=False):
@@ -248,7 +248,8 @@ class Consumer:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """As `close`; after an exception the last poll's records are not committed, which may not be done."""
+        """Closes as `close` does. After an exception the last poll's records are not committed, because they may not be
+        done."""
         self._close(None, is_last_done=failure[0] is None)
 
     def __repr__(self) -> str:

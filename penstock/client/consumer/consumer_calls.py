@@ -108,7 +108,8 @@ class ConsumerCalls:
         self._fetcher.touch()
 
     async def _seek_position(self, tp: TopicPartition, position: Position) -> None:
-        """Only in the topic that the position is of. A broker that is behind may not know that topic yet."""
+        """Seeks a position only in the topic that it belongs to. A broker that is behind may not know that topic
+        yet."""
         wanted = position.topic_id
         if not wanted:
             raise ValueError(f"{position!r} is of no topic: only a consumer and its records give positions to keep")
@@ -122,11 +123,11 @@ class ConsumerCalls:
         self._fetcher.touch()
 
     async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """To the log start of each partition given, or of all assigned."""
+        """Moves each partition given, or each assigned one, to its log start."""
         self._seek_to(partitions, EARLIEST_TIMESTAMP)
 
     async def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """To behind the last readable record of each partition given, or of all assigned; waits as `assign` does."""
+        """Moves each partition given, or each assigned one, behind its last readable record. Waits as `assign` does."""
         self._seek_to(partitions, LATEST_TIMESTAMP)
         await self._fetcher.wait_placed()
 
@@ -161,7 +162,7 @@ class ConsumerCalls:
         return state.place if state is not None else None
 
     async def position(self, partition: TopicPartition) -> Position:
-        """Where the next record that a poll returns is: an offset, with the id of its topic and a leader epoch.
+        """The position of the next record that a poll returns: an offset, with the id of its topic and a leader epoch.
 
         Keep it as `str(position)`, and `seek` to `Position.parse(text)` to go on there. It compares with offsets.
         """
@@ -253,17 +254,19 @@ class ConsumerCalls:
         self._core.call_soon(group.commit_soon, self._to_commit(group, positions), on_done)
 
     def group_positions(self, positions: Offsets | None = None) -> GroupPositions:
-        """Where the user stands, or the given positions, as `producer.send_offsets(consumer)` needs them."""
+        """The user's positions, or the given ones, as `producer.send_offsets(consumer)` needs them."""
         group = self._group("send_offsets")
         return group_positions(group, self._to_commit(group, positions), self._core)
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset | None]:
-        """The offset that the group has committed of each partition, whichever member did; None where there is none."""
+        """The offset that the group has committed for each partition, by any member; None where it has committed
+        nothing."""
         return await self._group("committed").preparation.committed(checked_partitions(partitions))
 
     async def seek_to_committed(self, *partitions: TopicPartition) -> None:
-        """To where the group has committed in each partition given, or in all assigned: what was read since is read
-        again, as it must be after an aborted transaction. Without a commit, `auto_offset_reset` says where."""
+        """Moves each partition given, or each assigned one, to the group's committed offset. The records read since
+        then are read again, as they must be after an aborted transaction. Without a commit `auto_offset_reset` gives
+        the position."""
         group = self._group("seek_to_committed")
         wanted = [self._assigned(tp).topic_partition for tp in partitions or tuple(self._positions.states)]
         self._positions.seek_to_committed(await group.preparation.committed(wanted))

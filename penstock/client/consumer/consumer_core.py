@@ -35,11 +35,11 @@ from penstock.record.reader import RecordColumns, read_columns
 from penstock.types import NO_OFFSET
 
 POLL_BYTES = 8 * 1024 * 1024
-"""One poll gives no more pieces after so many bytes: what it gave is kept until its end, in case it fails, and with
-large records memory that could be used again would be asked for anew instead."""
+"""One poll gives no more pieces after this many bytes. A poll keeps what it gave until it ends, in case it fails. With
+large records more pieces would ask for new memory instead of using the old again."""
 
 ITERATION_POLL_MS = 1_000
-"""A loop over the records of a consumer polls again after so long without a record."""
+"""A loop over the records of a consumer polls again after this time without a record."""
 
 
 @dataclass(slots=True)
@@ -149,7 +149,7 @@ class ConsumerCore:
             )
 
     def take_records(self, max_records: int | None) -> list[ConsumerRecord]:
-        """The records that are there, at most `max_records`; empty when there are none."""
+        """The records that are ready, at most `max_records`; an empty list without any."""
         limit = self.config.max_poll_records if max_records is None else checked_number("max_records", max_records, 0)
         taken: list[ConsumerRecord] = []
         size_bytes = 0
@@ -170,12 +170,12 @@ class ConsumerCore:
         return taken
 
     def count(self, records: int) -> None:
-        """A poll has given so many records."""
+        """Counts a poll that gave this many records."""
         self._polls += 1
         self._records += records
 
     def _take_rows(self, piece: Deliver, count: int) -> list[ConsumerRecord]:
-        """At most `count` records of the piece; the others stay decoded for the next poll."""
+        """Takes at most `count` records of the piece; the others stay decoded for the next poll."""
         left, self._leftover = self._leftover, None
         if left is None or left.piece is not piece:
             columns, piece = self.reader.decode(piece, self.read_columns)

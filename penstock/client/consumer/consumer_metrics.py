@@ -1,4 +1,4 @@
-"""A consumer's counts, and its numbers for monitoring systems. Pure. Not here: who counts (fetcher.py)."""
+"""A consumer's counts, and its numbers for monitoring systems. Pure. Not here: the counting (fetcher.py)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ class ConsumerRecord(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """Where reading goes on AFTER this record: keep it once the record is done, and seek to it to go on.
+        """The position at which reading goes on AFTER this record: keep it once the record is done, and seek to it to
+        go on.
 
         It is what `consumer.position` says when this record was the last one that a poll gave. A record that was made
         by hand is of no topic: its position has no topic id, and `seek` refuses it.

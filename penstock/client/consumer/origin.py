@@ -21,4 +21,4 @@ class Origin(NamedTuple):
 
 
 NO_ORIGIN = Origin("", ())
-"""That of records which no consumer has fetched."""
+"""The origin of records that no consumer has fetched."""

@@ -48,7 +48,8 @@ class Reader:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Around one poll: what it took is handed over at the end, or is the next again if it fails."""
+        """The context of one poll: the pieces that it took are handed over at the end, or are next again if it
+        fails."""
         while self._given:  # the user is done with what the last turn gave
             self._given.pop().read_before = None
         self.raise_new()
@@ -89,7 +90,7 @@ class Reader:
     # -- within a turn -------------------------------------------------------------------------------------------------
 
     def next_piece(self) -> Deliver | None:
-        """The next piece that still counts; None when there is none now."""
+        """The next piece that still counts; None if no such piece is ready."""
         while (found := self._draw()) is not None:
             if isinstance(found, FetchRefusal):
                 self._refusals.append(found)
@@ -117,7 +118,8 @@ class Reader:
         return found
 
     def _current(self, tp: TopicPartition, generation: int) -> PartitionState | None:
-        """None for what belongs to before a seek, or lies behind an error."""
+        """The state of a partition, if a piece of this generation still counts; None for a piece from before a seek, or
+        behind an error."""
         state = self._positions.states.get(tp)
         return state if state is not None and state.generation == generation and state.failure is None else None
 

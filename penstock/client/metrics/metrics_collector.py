@@ -39,7 +39,7 @@ class MetricsCollector:
             self.add(client)
 
     def add(self, client: HasMetrics) -> None:
-        """One more client. ValueError if one of its kind with the same labels is here: nobody could tell them apart."""
+        """Adds a client. ValueError if one of its kind with the same labels is here: nobody could tell them apart."""
         who = _identity(client)
         here = self._alive()
         if any(_identity(one) == who for one in here):

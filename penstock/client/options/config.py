@@ -22,7 +22,7 @@ from penstock.errors import ConfigError
 _log = logging.getLogger(__name__)
 
 IDEMPOTENT_IN_FLIGHT_MAX = 5
-"""A broker knows so many batches of a producer again."""
+"""How many batches of one producer a broker remembers, to recognize duplicates."""
 
 GROUP_ID_CHARACTERS_MAX = 255
 """Brokers take no longer id of a group."""
@@ -94,13 +94,13 @@ class ConnectionConfig:
 
     @property
     def tls_options(self) -> TlsOptions | None:
-        """None where connections are in plain text."""
+        """The options of TLS; None where connections are in plain text."""
         found = TlsOptions(self.tls_ca, self.tls_cert, self.tls_key, self.tls_server_name)
         return found if self.tls or (self.tls is None and found != TlsOptions()) else None
 
     @property
     def login(self) -> ClientLogin | None:
-        """None where the client logs in as nobody; ConfigError for a file that has no password, or no token."""
+        """The client's login; None where it has no user. ConfigError for a file that has no password, or no token."""
         if self.username is None:
             return token_login(self.token, self.token_file, self.token_provider)
         return login_of(self.username, self.password, self.password_file, self.sasl_mechanism)

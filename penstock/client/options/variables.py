@@ -7,5 +7,5 @@ from collections.abc import Mapping
 
 
 def process_variables() -> Mapping[str, str]:
-    """As they are now."""
+    """The variables as they are now."""
     return os.environ

@@ -15,7 +15,7 @@ from penstock.types import TopicPartition
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """See the module."""
+    """The records of one transaction, and how far they are processed."""
 
     records: Sequence[ConsumerRecord]
     began_ns: int

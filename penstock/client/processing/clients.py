@@ -48,7 +48,7 @@ _MARKS: Final[WeakKeyDictionary[Any, _Mark]] = WeakKeyDictionary()
 
 
 class Clients:
-    """See the module. `awaits`: they are async ones."""
+    """The consumer and the producer of one processor. `awaits`: they are async clients."""
 
     def __init__(self, consumer: Any, producer: Any, *, awaits: bool) -> None:
         self._consumer, self._producer, self.awaits = consumer, producer, awaits
@@ -60,8 +60,8 @@ class Clients:
 
     @property
     def batch_ms_max(self) -> int:
-        """A batch that is under way for so long is committed: half of what the transaction has, and of what may pass
-        between two polls."""
+        """The age at which a batch is committed: half of the transaction's time-out, or half of the time that may pass
+        between two polls if that is less."""
         consumer, producer = self._consumer._core.config, self._producer._core.config
         return min(int(consumer.max_poll_interval_ms), int(producer.transaction_timeout_ms)) // 2
 
@@ -82,11 +82,11 @@ class Clients:
         return self._mark.is_unsettled
 
     def unsettle(self) -> None:
-        """BEFORE a poll."""
+        """Marks the consumer as unsettled, BEFORE a poll."""
         self._mark.is_unsettled = True
 
     def settle(self) -> None:
-        """AFTER everything that polls gave is committed, or is the next again."""
+        """Marks the consumer as settled, AFTER everything that polls gave is committed, or is the next again."""
         self._mark.is_unsettled = False
 
     async def poll(self, timeout_ms: int, records_max: int | None) -> Sequence[ConsumerRecord]:
@@ -118,8 +118,8 @@ class Clients:
                 await self._result(self._consumer.seek(partition, offset))
 
     async def go_to_committed(self) -> None:
-        """Each partition of which polls have given anything goes back to what the group has committed. One that the
-        user has sought since stays there."""
+        """Moves each partition that polls have read back to the group's committed offset. A partition that the user has
+        sought since then stays where it is."""
         if polled := polled_partitions(self._consumer):
             await self._result(self._consumer.seek_to_committed(*polled))
 
@@ -138,7 +138,7 @@ class Clients:
             self._mark.held.discard(partition)
 
     def note_committed(self, ends: Mapping[TopicPartition, ConsumerRecord]) -> None:
-        """AFTER a transaction with the positions behind these records is committed."""
+        """Notes the positions behind these records, AFTER the transaction with them is committed."""
         self._committed |= {partition: record.offset + 1 for partition, record in ends.items()}
 
     async def commit_passed(self) -> None:

@@ -1,8 +1,8 @@
 """The topic of dead letters, at the start of a processor: does it exist, and does it take what may have to go there?
 
-Without this a worker finds out at its first bad record, after days maybe. A topic that does not exist, or that may not
-be seen, ends the call. One that takes less than the topics that are read is told in the log: most records are smaller
-than their limit. Not here: the right to write, which only a write tells.
+Without this check a worker finds out at its first bad record, after days maybe. A topic that does not exist, or that
+may not be seen, ends the call. A topic that takes smaller records than the topics that are read is only logged: most
+records are smaller than their limit. Not here: the right to write, which only a write can prove.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 async def look_at(clients: Clients, topic: str) -> None:
-    """See the module. Where no broker answers, the start does not wait for it."""
+    """Checks the topic of dead letters. If no broker answers, the start does not wait for it."""
     try:
         takes, sends, reads = (
             await clients.topic_to_write(topic),
@@ -43,7 +43,7 @@ async def look_at(clients: Clients, topic: str) -> None:
 
 
 def size_doubt(takes: TopicInfo | None, sends: int, reads: list[TopicInfo]) -> str:
-    """The reason why a dead letter may be refused for its size; "" if there is none."""
+    """The reason why a dead letter may be refused for its size; "" if every record fits."""
     largest = max(reads, key=record_limit, default=None)
     if largest is None:
         return ""

@@ -27,10 +27,10 @@ def process(
     """Reads records, calls `handler` with each, and writes what it returns: each record's effect exactly once.
 
     The handler returns a `penstock.Output`, several of them, or None. What it returns for a batch of records is written
-    in one transaction with the consumer's positions, so that readers of committed records find it once, whoever dies
-    in between. The consumer has subscribed, with a `group_id` and `enable_auto_commit=False`; the producer has a
-    `transactional_id`, another one in each process. A handler may be called twice for a record: what it does elsewhere
-    may happen twice.
+    in one transaction with the consumer's positions, so that readers of committed records find it once, whichever
+    process dies in between. The consumer has subscribed, with a `group_id` and `enable_auto_commit=False`; the producer
+    has a `transactional_id`, another one in each process. A handler may be called twice for a record: what it does
+    elsewhere may happen twice.
 
     When the handler raises, its error says whose fault it is. The record's (`dead_letter_errors`: ValueError,
     LookupError and ArithmeticError unless you name others; also an output that is too large): the record goes to the
@@ -43,10 +43,11 @@ def process(
     Options: batch_records=None, dead_letters=None, dead_letter_errors=(ValueError, LookupError, ArithmeticError),
     retries=9, backoff_ms=100, backoff_max_ms=10000, delay_ms=0 (docs/processing.md explains them).
 
-    `batch_records` bounds a transaction. With `delay_ms`, a record is processed no sooner than so long after its
-    timestamp. It returns once `stop`, a `threading.Event`, is set, after the transaction under way; Ctrl-C aborts that
-    one. With `metrics_port`, Prometheus finds its counts at that port of 127.0.0.1 while it runs. A `RecordProcessor`
-    offers the same with a method to stop it, its counts while it runs, and a collector for a registry of yours.
+    `batch_records` bounds a transaction. With `delay_ms`, a record is processed no sooner than that many ms after its
+    timestamp. The call returns once `stop`, a `threading.Event`, is set, after the transaction under way; Ctrl-C aborts
+    that one. With `metrics_port`, Prometheus finds its counts at that port of 127.0.0.1 while it runs. A
+    `RecordProcessor` offers the same with a method to stop it, its counts while it runs, and a collector for a registry
+    of yours.
     """
     processor = RecordProcessor(consumer, producer, handler, stop=stop, **options)
     if metrics_port is None:

@@ -5,8 +5,9 @@
       └─────────── undone: back to the first record of the batch ◄── refused, or a member no more ◄──┘
 
 Either everything that a batch has made is committed with the group's offsets, or nothing of it is, and the batch is
-read again: here, or by whoever has the partition then. So each record's outputs are in the log once, for readers of
-committed records. A handler may run twice for a record: what it does elsewhere (a call, a file) may happen twice.
+read again: here, or by the member that has the partition then. So each record's outputs are in the log once, for
+readers of committed records. A handler may run twice for a record: what it does elsewhere (a call, a file) may happen
+twice.
 
 A record whose handler fails and that is to be tried again ends its part of the batch: what is before it is committed,
 and its partition is paused until the time of the retry. So no transaction is open while a processor waits, polls keep
@@ -63,9 +64,9 @@ from penstock.errors import (
 from penstock.types import TopicPartition
 
 POLL_MS: Final = 200
-"""A stop is noticed within so long."""
+"""The longest time until a stop is noticed."""
 PASSED_MS: Final = 5_000
-"""Positions that have moved past the ends of transactions alone are committed so often (Kafka's
+"""How often positions are committed that have only moved past the ends of transactions (Kafka's
 auto.commit.interval.ms)."""
 SHORT_MS: Final = 1_000
 """A batch that has taken less is not committed early."""
@@ -220,7 +221,7 @@ class ProcessingCore:
                 self._hold(batch)
 
     async def _fill(self, batch: Batch) -> None:
-        """Until all records are done or left, and the positions of those that are done are part of the transaction."""
+        """Processes or leaves every record; adds the positions of those done to the transaction."""
         for record in batch.records:
             if batch.has_left(record):
                 continue
@@ -325,7 +326,7 @@ class ProcessingCore:
     # -- the end of a transaction --------------------------------------------------------------------------------------
 
     async def _told(self) -> None:
-        """Until it is known how the transaction ended: a commit that nobody has answered may have been carried out."""
+        """Commits until the outcome is known: a commit that nobody has answered may have been carried out."""
         while True:
             try:
                 await self.clients.commit()
@@ -361,7 +362,7 @@ class ProcessingCore:
         )
 
     def _hold(self, batch: Batch) -> None:
-        """Partitions with a record that waits are paused. Those in which records are done have none that fails."""
+        """Pauses partitions with a record that waits. Partitions in which records are done have none that fails."""
         for partition in batch.ends:
             if partition not in batch.left and partition in self._attempts:
                 del self._attempts[partition]

@@ -33,7 +33,7 @@ class ProcessingOptions(TypedDict, total=False):
     backoff_max_ms: int
     """the longest wait between two retries"""
     delay_ms: int
-    """a record is processed no sooner than so long after its timestamp: for topics of records that wait"""
+    """a record is processed no sooner than this many ms after its timestamp: for topics of records that wait"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class ProcessingConfig:
 
 
 def processing_config(options: Mapping[str, Any]) -> ProcessingConfig:
-    """The checked options; TypeError where there is none of a name."""
+    """The checked options; TypeError for a name that is no option."""
     names = list(ProcessingOptions.__annotations__)
     for name in options:
         if name not in names:

@@ -79,9 +79,9 @@ class RecordProcessor(_Processor):
         self._core = _core(clients, handler, stop, environment, options)
 
     def run(self) -> ProcessingStatistics:
-        """Until `stop`. ProcessingError where a handler has raised an error that ends it; ConfigError where the
-        consumer has nothing to read; AuthorizationFailedError where a right is missing; FatalProducerError where
-        another producer has the transactional id; other errors as `poll` and the transaction raise them.
+        """Processes records until `stop`. ProcessingError where a handler has raised an error that ends it; ConfigError
+        where the consumer has nothing to read; AuthorizationFailedError where a right is missing; FatalProducerError
+        where another producer has the transactional id; other errors as `poll` and the transaction raise them.
 
         After any of them, and after Ctrl-C, `run` may be called again, or another processor may go on with the same
         consumer: it begins where this one's last transaction has ended.

@@ -16,7 +16,7 @@ from penstock.errors import PenstockError
 from penstock.types import TopicPartition
 
 WIDE_RECORDS: Final = 1_000
-"""From so many on a transaction is as large as ever."""
+"""A limit that has doubled to this many records is lifted."""
 
 
 class OutputRefused(Exception):
@@ -53,7 +53,8 @@ class RefusedOutputs:
         return True
 
     def on_committed(self, ends: Mapping[TopicPartition, ConsumerRecord]) -> None:
-        """AFTER a transaction that ends with these records in their partitions is committed."""
+        """Forgets the refusals in a transaction AFTER it is committed; `ends` has its last record of each partition.
+        Lifts or doubles the limit of records."""
         if self._records_max is not None:
             self._records_max = self._records_max * 2 if self._records_max < WIDE_RECORDS else None
         for partition in self._errors.keys() & ends.keys():

@@ -87,7 +87,7 @@ class Bury:
 
 @dataclass(frozen=True, slots=True)
 class RetryIn:
-    """The record is processed again, so long from now."""
+    """The record is processed again after `wait_ms`."""
 
     wait_ms: int
 
@@ -110,7 +110,7 @@ class Verdicts:
         self._backoff = backoff
 
     def wait_ms(self, attempts: int) -> int:
-        """The wait after so many attempts have failed."""
+        """The wait after this many failed attempts."""
         return self._backoff.wait_ms(attempts)
 
     def of(self, record: ConsumerRecord, error: Exception, attempts: int, *, is_refusal: bool = False) -> Verdict:
@@ -145,7 +145,7 @@ class Verdicts:
         return RetryIn(self.wait_ms(attempts) if after_ms is None else after_ms)
 
     def fault(self, error: Exception) -> Fault:
-        """See the module."""
+        """The cause of a handler's error: the record, the program, the world, or not known."""
         for base in type(error).__mro__:
             if base in self._config.dead_letter_errors:
                 return Fault.RECORD

@@ -1,8 +1,9 @@
-"""Where records wait to be sent: open batches by partition, closed ones behind them, all within `buffer_memory`.
+"""The place where records wait to be sent: open batches by partition, closed ones behind them, all within
+`buffer_memory`.
 
-Shared by callers' threads and the sender's thread, without a lock on the way of a record: a batch that may be
-appended to lies in its partition's *slot*, and the thread that takes it out (`deque.pop` is atomic) owns it until it is
-put back. So a sender that finds a slot empty never waits for a caller that lost the GIL in mid-append; it comes back a
+Shared by callers' threads and the sender's thread, without a lock on the way of a record: a batch that may be appended
+to lies in its partition's *slot*, and the thread that takes it out (`deque.pop` is atomic) owns it until it is put
+back. So a sender that finds a slot empty never waits for a caller that lost the GIL in mid-append; it comes back a
 moment later. A lock guards only the opening of batches. The thread that closes a batch appends it to the closed ones;
 only the sender takes these.
 
@@ -57,7 +58,7 @@ class Accumulator:
     def try_append(
         self, queue: PartitionQueue, record: PendingRecord, now_ms: int, wall_ms: int
     ) -> RecordFuture | NotAppended:
-        """Appends to the open batch, opens one where there is none, closes it when it is full."""
+        """Appends to the open batch, opens one if none is open, and closes it when it is full."""
         while True:
             try:
                 batch = queue.slot.pop()
@@ -99,7 +100,7 @@ class Accumulator:
         return queue
 
     def put_back(self, slot: deque[ProducerBatch]) -> None:
-        """For a caller whose `slot.pop()` was interrupted by Ctrl-C: its batch is in nobody's hand.
+        """Puts back the batch of a caller whose `slot.pop()` was interrupted by Ctrl-C: it is in nobody's hand.
 
         CPython handles a signal behind a call, and a pop that fails raises IndexError, so this pop has succeeded.
         """
@@ -108,7 +109,7 @@ class Accumulator:
                 slot.append(queue.open)
 
     def _mend(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """For a caller that was interrupted, by Ctrl-C above all, with the batch in hand."""
+        """Mends the batch of a caller that was interrupted with it in hand, by Ctrl-C above all."""
         if queue.open is batch:
             batch.mend()
         elif batch.encoded is None and not batch.done:  # closed already: nobody else would encode it
@@ -169,8 +170,9 @@ class Accumulator:
             queue.ready += (batch,)  # no call, so no signal behind it that could leave it where nobody looks
 
     def _check_open(self) -> None:
-        """For a caller that was taken before the close, and has waited since: for memory, or for a topic. With the
-        lock: what passes here before a transaction is being ended is open once `barrier` returns."""
+        """Checks again for a caller that was let in before the close, and has waited since for memory or a topic.
+        Called with the lock: a record that passes this check before its transaction is ended is in an open batch once
+        `barrier` returns."""
         if self._closed:
             raise ClientClosedError("this producer was closed before it took the record; make a new one")
         if self._transaction is not None:
@@ -203,7 +205,7 @@ class Accumulator:
 
     @contextlib.contextmanager
     def flush(self) -> Iterator[None]:
-        """While it lasts, every open batch is due."""
+        """Makes every open batch due, while the context lasts."""
         this = object()  # in a set: Ctrl-C between a step and its undoing leaves no count that is never undone
         try:
             self._flushing.add(this)

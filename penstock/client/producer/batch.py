@@ -29,7 +29,7 @@ from penstock.types import NO_OFFSET, NO_TIMESTAMP, ProducerIdAndEpoch, RecordMe
 _log = logging.getLogger(__name__)
 
 RECORD_OVERHEAD_BYTES = 16
-"""Not less than what the varints around a value below 1 MiB take, without key and headers."""
+"""An upper bound of the bytes that the varints around a value below 1 MiB take, without key and headers."""
 
 KEYED_OVERHEAD_BYTES = RECORD_OVERHEAD_BYTES + 4
 """The same with a key."""
@@ -149,7 +149,7 @@ class ProducerBatch:
         return self.next_future()
 
     def mend(self) -> None:
-        """After an interruption within an append: no column is longer than the values, and the next future is that of
+        """Mends the columns after an interrupted append: none is longer than the values, and the next future belongs to
         the next value."""
         total = len(self.values)
         for column in (self.keys, self.headers, self.timestamps_ms):
@@ -179,7 +179,7 @@ class ProducerBatch:
         del self.append, self.next_future
 
     def set_encoded(self, encoded: bytes, record_count: int) -> None:
-        """For a batch that was built in bulk: it was never open."""
+        """Sets the bytes of a batch that was built in bulk, and never open."""
         self.encoded, self.record_count = encoded, record_count
         self._release_columns()
 
@@ -243,7 +243,7 @@ class ProducerBatch:
         return half.error_of(place)
 
     def _place(self, index: int) -> tuple[ProducerBatch, int]:
-        """In which half a record is that was not refused, and where."""
+        """The half that a record is in, and its index there. The record was not refused."""
         index -= bisect_left(tuple(self.refused), index)
         first = self.halves[0]
         return (first, index) if index < first.record_count else (self.halves[1], index - first.record_count)
@@ -285,7 +285,7 @@ class ProducerBatch:
                 _log.exception("a callback of %r raised", self)
 
     def metadata(self, index: int) -> RecordMetadata:
-        """Where the record at `index` stands; offset -1 when acks=0 never told."""
+        """The place of the record at `index` in the log; offset -1 if acks=0 never told it."""
         if self.halves:
             half, place = self._place(index)
             return half.metadata(place)

@@ -8,12 +8,12 @@ a small request: answers that take much longer have waited for something, so the
 from __future__ import annotations
 
 SLOW_ANSWER_MS = 15
-"""A link on which even the shortest answer takes so long is slow."""
+"""A link is slow if even its shortest answer takes this long."""
 REQUESTS_PER_ANSWER = 3
-"""So many requests go out, evenly, in the time of the shortest answer: most of what waiting costs is saved, and of the
-five that may be on their way some are left for full batches."""
+"""How many requests go out, evenly, in the time of the shortest answer. This saves most of what waiting costs, and
+leaves some of the five requests that may be on their way for full batches."""
 BUSY = 1.5
-"""An answer that takes so many times the shortest one tells that somebody is busy."""
+"""The broker or the link is busy when an answer takes this many times the shortest one."""
 SMALL_REQUEST_BYTES = 64 * 1024
 """Larger requests take their time by themselves, and gain little by being sent earlier."""
 WINDOW_MS = 10_000
@@ -37,7 +37,7 @@ class BrokerPace:
         self._sent_bytes, self._sent_ms = request_bytes, now_ms
 
     def on_answer(self, request_bytes: int, answer_ms: int, now_ms: int) -> None:
-        """The answer has come after so long."""
+        """Notes an answer and the time that it took."""
         self._last_ms = answer_ms
         if request_bytes > SMALL_REQUEST_BYTES:
             return

@@ -127,7 +127,7 @@ class BulkFuture:
         return sum(count for _, _, count in self._batches)
 
     def ranges(self, timeout: float | None = None) -> list[AckedRange]:
-        """Where the records stand; in each partition they keep the order in which they were given.
+        """The places of the records in the log; in each partition they keep the order in which they were given.
 
         With keys they are spread over partitions, and the ranges do not say which record is where.
         """

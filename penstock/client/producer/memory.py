@@ -1,9 +1,8 @@
-"""The producer's buffer: so many bytes, taken in steps by batches and given back when they are acked.
+"""The producer's buffer: a fixed number of bytes, which batches take in steps and give back when they are acked.
 
 Taking never blocks. Ctrl-C cannot leak memory: the batch records its grant in the step that takes it, and Python raises
-Ctrl-C behind a call. A caller that gets none waits with `wait` (a thread) or
-`subscribe` (an event loop), and tries again. Waiting callers have no order: each time that memory is given back, all of
-them are woken.
+Ctrl-C behind a call. A caller that gets no memory waits with `wait` (a thread) or `subscribe` (an event loop), and
+tries again. Waiting callers have no order: each time that memory is given back, all of them are woken.
 
 A partition stands still when none of its batches was acked for STILL_MS although one was sent. Its records wait until
 `delivery_timeout_ms`, and would fill the whole buffer: then no other partition could take a record (so it is in Kafka).
@@ -62,7 +61,7 @@ class MemoryPool:
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
-        """Around every wait for memory."""
+        """The context of every wait for memory."""
         this = object()  # in a set: Ctrl-C between a step and its undoing leaves no count that is never undone
         try:
             self._waiters.add(this)
@@ -71,8 +70,8 @@ class MemoryPool:
             self._waiters.discard(this)
 
     def try_take(self, holder: Holder, size_bytes: int, *, must: bool = True) -> bool:
-        """Grants the holder so much more; False when there is too little. One that `must` fit and is larger than the
-        pool gets the whole pool."""
+        """Grants the holder this many more bytes; False when too few are free. A request larger than the pool that
+        `must` fit gets the whole pool."""
         with self._lock:
             alone = must and size_bytes > self.total_bytes and self._available == self.total_bytes
             if size_bytes > self._available and not alone:
@@ -113,7 +112,7 @@ class MemoryPool:
 
 
 def stands_still(queue: PartitionQueue, now_ms: int) -> bool:
-    """True if a batch of the partition was sent, and none was acked since for so long."""
+    """True if a batch of the partition was sent, and none was acked for STILL_MS since then."""
     return queue.still_since_ms is not None and now_ms - queue.still_since_ms >= STILL_MS
 
 
@@ -129,7 +128,7 @@ class BufferShare:
         self._acked_ms = now_ms
 
     def allows(self, queue: PartitionQueue, size_bytes: int, now_ms: int) -> bool:
-        """True if the partition may take so much more, as far as the others are concerned."""
+        """True if the partition may take this many more bytes, as far as the other partitions are concerned."""
         if not stands_still(queue, now_ms) or now_ms - self._acked_ms >= STILL_MS:
             return True
         return self._held_bytes(now_ms) + size_bytes <= self._bytes_max

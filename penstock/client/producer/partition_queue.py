@@ -4,8 +4,8 @@
                             ▲                 │
                             └──to be tried again, in its place
 
-`open` and the end of `ready` belong to whoever closes batches (accumulator.py), all the rest to the sender's thread.
-Not here: which batch may be sent now (sequences.py and dispatcher.py).
+`open` and the end of `ready` belong to the thread that closes batches (accumulator.py), all the rest to the sender's
+thread. Not here: which batch may be sent now (sequences.py and dispatcher.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from penstock.types import ProducerIdAndEpoch, TopicPartition
 
 
 class PartitionQueue:
-    """At most one batch is open, any number closed, and one, or with idempotence a few, with the broker."""
+    """The batches of one partition: at most one is open, any number are closed, and one, or with idempotence a few, are
+    with the broker."""
 
     __slots__ = (
         "asked",
@@ -67,8 +68,8 @@ class PartitionQueue:
 
     @property
     def oldest_ms(self) -> int | None:
-        """Since when the oldest batch waits to be acked. It must not iterate over `ready`: a caller may append to it
-        meanwhile, which ends an iteration with an error."""
+        """The time since which the oldest batch waits to be acked. It must not iterate over `ready`: a caller may
+        append to it meanwhile, which ends an iteration with an error."""
         firsts = self.in_flight.copy()  # all: what was sent again is the last one there
         if self.ready:
             firsts.append(self.ready[0])
@@ -78,7 +79,7 @@ class PartitionQueue:
 
     @property
     def waits_since_ms(self) -> int | None:
-        """Since when nothing was acked although something was sent, or could be."""
+        """The time since which nothing was acked although something was sent, or could be."""
         if self.still_since_ms is not None or not self.ready:
             return self.still_since_ms
         return self.ready[0].created_ms

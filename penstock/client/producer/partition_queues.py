@@ -47,7 +47,7 @@ class PartitionQueues:
         self.keyed: dict[str, tuple[deque[ProducerBatch], ...]] = {}
         """Topic to its partitions' slots, for records with a key; read by send too. Empty with a user's partitioner."""
         self.active: dict[PartitionQueue, None] = {}
-        """Whoever opens a batch puts its queue here, with the lock."""
+        """The queues that have a batch. A thread that opens a batch adds its queue here, with the lock."""
         self._sticky_queues: dict[str, PartitionQueue] = {}
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._used_epochs: dict[int, int] = {}  # by producer id, the highest of a partition that was forgotten
@@ -81,7 +81,8 @@ class PartitionQueues:
                 self.opening.release()
 
     def sticky_queue(self, topic: str, partitions: Sequence[int], max_batch_bytes: int | None) -> PartitionQueue:
-        """Where a record without a key goes: the partition that has the topic's open batch, else a new one."""
+        """The queue that a record without a key goes to: of the partition that has the topic's open batch, else of a
+        new one."""
         found = self._sticky_queues.get(topic)
         if found is None or found.open is None:
             found = self.choose_queue(topic, partitions, max_batch_bytes)

@@ -49,7 +49,7 @@ class StickyChooser:
         self._turn = 0
 
     def choose(self, partitions: Sequence[int], waiting: Callable[[int], int]) -> int:
-        """One of `partitions`; `waiting` tells how many batches of a partition are not acked yet."""
+        """Chooses one of `partitions`. `waiting` gives the number of unacked batches of a partition."""
         self._turn += 1
         count = len(partitions)
         start = self._turn % count

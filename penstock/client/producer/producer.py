@@ -48,8 +48,8 @@ MEMORY_WAIT_SECONDS = 0.5
 class Producer:
     """Sends records to topics; thread-safe.
 
-    A record goes to the topic that has the name when it is sent. What waits while its topic is deleted and made anew
-    goes to the new one, as with Kafka's producer.
+    A record goes to the topic that has the name when it is sent. A record that waits while its topic is deleted and
+    made anew goes to the new one, as with Kafka's producer.
     """
 
     def __init__(

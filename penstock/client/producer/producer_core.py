@@ -175,7 +175,7 @@ class ProducerCore:
         return self.partitions.queue(TopicPartition(info.name, partition), limit)
 
     def least_busy_queue(self, info: TopicInfo) -> PartitionQueue:
-        """Where a whole batch without keys goes."""
+        """The queue that a whole batch without keys goes to."""
         led = self.cluster.cache.led_partitions(info.name)
         return self.partitions.choose_queue(info.name, led, _max_batch_bytes(info))
 
@@ -246,7 +246,7 @@ class ProducerCore:
         self.partitions.keyed.clear()
 
     def unacked_records(self) -> int:
-        """About how many records are not acked and have not failed; exactly so many while the loop does nothing."""
+        """About how many records are neither acked nor failed; the exact number while the loop does nothing."""
         for _ in range(COUNT_ATTEMPTS):
             with contextlib.suppress(RuntimeError):  # the loop moves batches at this moment
                 return sum(len(batch.values) or batch.record_count for batch in self.partitions.unfinished())

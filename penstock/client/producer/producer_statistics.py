@@ -1,4 +1,4 @@
-"""The counts of one producer, as its users and monitoring systems read them. Not here: who counts (sender.py,
+"""The counts of one producer, as its users and monitoring systems read them. Not here: the counting (sender.py,
 dispatcher.py)."""
 
 from __future__ import annotations

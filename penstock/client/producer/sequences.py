@@ -35,10 +35,10 @@ from penstock.errors import (
 from penstock.types import PRODUCER_EPOCH_MAX, ProducerIdAndEpoch
 
 IN_FLIGHT_MAX = 5
-"""A broker knows so many of a producer's batches again; more may not be unresolved."""
+"""How many batches of one producer a broker remembers, to recognize duplicates; no more may be unresolved."""
 EPOCH_MAX = PRODUCER_EPOCH_MAX
 SEQUENCES = 2**31
-"""After sequence 2^31 - 1 comes 0."""
+"""The count of sequence numbers: 2^31 - 1 is followed by 0."""
 
 SequenceError = OutOfOrderSequenceError | UnknownProducerIdError | InvalidProducerEpochError
 """Nothing was written, and what follows depends on the batch's place."""
@@ -189,7 +189,7 @@ class PartitionSequences:
     # -- what became of it ---------------------------------------------------------------------------------------------
 
     def on_acked(self, place: SequencePlace) -> None:
-        """It is in the log."""
+        """The batch at this place is in the log."""
         place.may_be_written = True
         self._resolve(place)
 
@@ -242,15 +242,15 @@ class PartitionSequences:
         return parts
 
     def shrink(self, place: SequencePlace, record_count: int) -> SequencePlace:
-        """The place of a batch that was refused and goes on with fewer records. What was sent behind it does not follow
-        them, so the epoch is over as soon as this is the oldest."""
+        """The place of a batch that was refused and goes on with fewer records. The batches sent behind it do not
+        follow them, so the epoch is over as soon as this is the oldest."""
         (shrunk,) = self.split(place, [record_count])
         shrunk.leaves_gap = True
         self._note_gap()
         return shrunk
 
     def is_before(self, one: SequencePlace, other: SequencePlace) -> bool:
-        """In the order of the partition; both are unresolved."""
+        """True if `one` is before `other` in the order of the partition. Both must be unresolved."""
         return self._window.index(one) < self._window.index(other)
 
     def __repr__(self) -> str:

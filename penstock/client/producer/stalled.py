@@ -17,12 +17,12 @@ from penstock.types import TopicPartition
 _log = logging.getLogger(__name__)
 
 STALL_MS, AGAIN_MS = 5_000, 30_000
-"""So long without an ack of any batch, and the log says what they wait for; then again each `AGAIN_MS`."""
+"""The log says why batches wait after STALL_MS without an ack of any batch, then again every AGAIN_MS."""
 
 
 @contextmanager
 def stalls_not_logged() -> Iterator[None]:
-    """For a program that says by itself what its producers wait for."""
+    """Keeps these lines out of the log, for a program that reports by itself why its producers wait."""
     _log.disabled = True
     try:
         yield
@@ -32,8 +32,8 @@ def stalls_not_logged() -> Iterator[None]:
 
 class StallNotice:
     """Tells the log that a partition's batches wait and none of them is acked, and when they are again. Without it an
-    outage, or one disk that hangs, is silent until `delivery_timeout_ms` fails the records. Of those the caller is
-    told, not the log."""
+    outage, or one disk that hangs, is silent until `delivery_timeout_ms` fails the records. Failed records are reported
+    to the caller, and not to the log."""
 
     def __init__(
         self, queues: Callable[[], Iterable[PartitionQueue]], waits: Callable[[list[PartitionQueue]], Iterable[Waiting]]

@@ -21,7 +21,7 @@ from penstock.types import Endpoint
 
 
 class AuthenticatedChannel:
-    """See the module."""
+    """A channel that logs its user in before the first call or stream of each connection."""
 
     def __init__(self, channel: Channel, endpoint: Endpoint, login: ClientLogin, timeout_ms: int) -> None:
         """`timeout_ms` bounds each step of a log-in."""

@@ -140,7 +140,7 @@ class RefusedStream:
         raise self._reason
 
     def cancel(self) -> None:
-        """Nothing is under way."""
+        """Cancels nothing: nothing is under way."""
 
     def __repr__(self) -> str:
         return f"RefusedStream({self._reason})"

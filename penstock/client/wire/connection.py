@@ -38,7 +38,8 @@ from penstock.wire import streams
 from penstock.wire.message_codec import request_codec, response_codec
 
 ANSWER_GRACE_MS = 1_000
-"""A broker that waits for its replicas ends that so long before the client's time limit, or a third of it before."""
+"""A broker that waits for its replicas ends the wait this long before the client's time limit, or a third of the limit
+before it if that is less."""
 
 A = TypeVar("A")
 Q = TypeVar("Q")
@@ -46,7 +47,7 @@ T = TypeVar("T")
 
 
 def _portions(items: Sequence[T], size_max: int) -> list[Sequence[T]]:
-    """`items` in pieces; one empty piece where there are none."""
+    """Cuts `items` into pieces of at most `size_max`; one empty piece if `items` is empty."""
     return [items[at : at + size_max] for at in range(0, max(1, len(items)), size_max)]
 
 
@@ -195,7 +196,7 @@ class Connection:
         return await self._in_portions(apis.LIST_OFFSETS, request, parts, timeout_ms)
 
     async def epoch_ends(self, parts: Iterable[EpochPartition], timeout_ms: int) -> list[EpochPartitionResult]:
-        """Where leader epochs end (OffsetForLeaderEpoch)."""
+        """The ends of leader epochs (OffsetForLeaderEpoch)."""
         return await self._in_portions(apis.OFFSET_FOR_LEADER_EPOCH, OffsetForLeaderEpochRequest, parts, timeout_ms)
 
     async def delete_records(

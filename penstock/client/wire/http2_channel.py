@@ -23,7 +23,7 @@ from penstock.errors import ApiError
 from penstock.types import Endpoint
 
 CONNECT_SECONDS = 3.0
-"""For each address of a host."""
+"""The time limit for connecting to each address of a host."""
 
 
 class Http2ByteStream:

@@ -54,7 +54,7 @@ class CallCarrier(Protocol):
     def send(self, stream_id: int, data: bytes, is_last: bool) -> None: ...
 
     def acknowledge(self, stream_id: int, size: int) -> None:
-        """The peer may send so many bytes more."""
+        """Lets the peer send this many more bytes."""
         ...
 
     def reset(self, stream_id: int) -> None:

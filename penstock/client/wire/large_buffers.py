@@ -19,6 +19,6 @@ LARGER_THAN_ANSWERS = 8 * 1024 * 1024
 
 @cache
 def reuse_large_buffers() -> None:
-    """Once for all clients of a process, in microseconds: the buffer's pages are never touched. A second one would come
-    from the heap, where 8 MB have to be cleared."""
+    """Makes large buffers reusable, once for all clients of a process, in microseconds: the buffer's pages are never
+    touched. A second buffer would come from the heap, where 8 MB have to be cleared."""
     bytes(LARGER_THAN_ANSWERS)

@@ -1,7 +1,7 @@
 """A client's user: name, password and mechanism, and the half of each dialogue in which the client proves it.
 
 The password is read once, when the client is made. An edge: it reads a file, and makes nonces that nobody can guess.
-Not here: the calls (authenticated_channel.py), and who shows a token instead (token_login.py).
+Not here: the calls (authenticated_channel.py), and log-ins by a token (token_login.py).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Login:
 
 
 def login_of(username: str, password: str | None, password_file: FilePath | None, mechanism: str) -> Login:
-    """ConfigError for a file that has no password."""
+    """The login of a user by password; ConfigError for a file that has no password."""
     if password is None and password_file is not None:
         password = _password_in(password_file)
     return Login(username, password or "", mechanism)

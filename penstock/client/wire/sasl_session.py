@@ -34,9 +34,9 @@ from penstock.wire.message_codec import request_codec, response_codec
 _log = logging.getLogger(__name__)
 
 DIALOGUES_MAX: Final = 3
-"""A connection that breaks between two steps takes the dialogue along: another one is begun so often."""
+"""How many dialogues are begun: a connection that breaks between two steps takes its dialogue along."""
 STEPS_MAX: Final = 5
-"""SCRAM takes two."""
+"""The most steps of one dialogue; SCRAM takes two."""
 RENEWED_AT: Final = 0.85
 """The part of a session's time after which it is renewed; Kafka's clients take one from 0.85 to 0.95."""
 
@@ -47,7 +47,7 @@ class ClientSession:
 
     metadata: Metadata
     lifetime_ms: int
-    """0: it has no end."""
+    """The lifetime of the session; 0: it has no end."""
 
 
 class SaslSession:
@@ -71,8 +71,8 @@ class SaslSession:
         return self._session
 
     async def get(self) -> ClientSession:
-        """The session; the user logs in if there is none. Callers at the same time share the dialogue, and its error:
-        an AuthenticationFailedError that names the user, or that of the call."""
+        """The session; without one the user logs in. Callers at the same time share the dialogue, and its error: an
+        AuthenticationFailedError that names the user, or the error of the call."""
         if self._is_closed:
             raise call_cancelled(self._endpoint)
         if (session := self.now) is not None:

@@ -1,7 +1,8 @@
-"""Waits for a task for which others wait too.
+"""Waits for a task that others also wait for.
 
-Who stops waiting does not stop it. An error of it that nobody waits for any more is heard here, so that asyncio does
-not report it as lost: whoever asks next is told by an attempt of its own.
+A caller that stops waiting does not stop the task. If the task fails when nobody waits for it any more, its error is
+consumed here, so that asyncio does not report it as lost: the next caller makes an attempt of its own, and gets the
+error of that.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ from penstock.types import Endpoint
 from penstock.wire.error_trailer import error_in_trailer
 
 MAX_MESSAGE_BYTES = 128 * 1024 * 1024
-"""Above every fetch_max_bytes and request that a sane configuration makes; a limit, because a transport buffers a
-message."""
+"""The limit of one message, above every fetch_max_bytes and request of a sane configuration. It is limited because a
+transport buffers a message."""
 OTHER_PORT = "give a broker's port for clients, not one for metrics, controllers or other brokers"
 
 _BY_STATUS: dict[str, type[ApiError]] = {
@@ -77,10 +77,10 @@ def error_of_status(
 
 
 def closed_by_broker(endpoint: Endpoint) -> NetworkError:
-    """For a stream that its peer has ended in order."""
+    """The error of a stream that its peer has ended in order."""
     return NetworkError(f"{endpoint}: the broker closed the stream")
 
 
 def call_cancelled(endpoint: Endpoint) -> NetworkError:
-    """For a call that was cancelled while the task that waits for it was not."""
+    """The error of a call that was cancelled while the task that waits for it was not."""
     return NetworkError(f"{endpoint}: the call was cancelled")

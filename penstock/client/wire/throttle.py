@@ -43,8 +43,8 @@ class Throttle:
         _log.info(told, self._endpoint, *throttled)
 
     async def wait(self, timeout_ms: int, *, is_change: bool = False) -> int:
-        """Returns once a call may be made, with what is left of its time. ResourceExhaustedError at once if that is
-        none: the call is not made."""
+        """Waits until a call may be made, and returns what is left of its time. ResourceExhaustedError at once if the
+        wait would use all of it: the call is not made."""
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         while (left_s := self._from_s(is_change) - loop.time()) > 0:

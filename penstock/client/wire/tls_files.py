@@ -19,7 +19,7 @@ from penstock.errors import ConfigError
 FilePath = str | os.PathLike[str]
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Far above the bundle of a system's authorities."""
+"""The largest file, far above the bundle of a system's authorities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Tls:
     """How a client's connections are encrypted."""
 
     context: ssl.SSLContext = field(repr=False)
-    """For the transport in Python."""
+    """The context of the transport in Python."""
     server_name: str | None
     """The name that certificates must have; None: the host of the address."""
     ca: bytes | None
@@ -46,7 +46,7 @@ class Tls:
 
 
 def tls_of(options: TlsOptions) -> Tls:
-    """ConfigError for a file that cannot be used."""
+    """The TLS of a client's connections; ConfigError for a file that cannot be used."""
     ca = _system_authorities() if options.ca is None else file_bytes("tls_ca", options.ca)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which checks names and certificates
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -64,7 +64,7 @@ def tls_of(options: TlsOptions) -> Tls:
 
 
 def _system_authorities() -> bytes | None:
-    """None where the system has them in no single file: each library then finds its own."""
+    """The system's authorities; None where the system has them in no single file: each library then finds its own."""
     path = ssl.get_default_verify_paths().cafile
     return None if path is None else file_bytes("the file of the system's authorities,", path)
 

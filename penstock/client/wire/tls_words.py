@@ -12,7 +12,7 @@ from typing import NamedTuple
 from penstock.types import Endpoint
 
 TLS_FAILED = "TLS failed"
-"""In the text of an error that asking again does not mend: a certificate, or no TLS where it is expected."""
+"""Words in the text of an error that retrying does not mend: a bad certificate, or no TLS where it is expected."""
 PEER_SPEAKS_TLS = "the peer speaks TLS"
 """The words of http2_connection.py for what a TLS listener sends to a client without TLS."""
 

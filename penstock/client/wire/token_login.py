@@ -65,7 +65,7 @@ def _apart(get: TokenProvider) -> Future[str]:
 
 
 def token_login(token: str | None, token_file: FilePath | None, provider: TokenProvider | None) -> TokenLogin | None:
-    """None without any of them; ConfigError for a file that has no token now."""
+    """The login by a token; None if no token is given in any way. ConfigError for a file that has no token now."""
     if token is not None:
         return TokenLogin(lambda: token, "token")
     if token_file is not None:
@@ -75,7 +75,7 @@ def token_login(token: str | None, token_file: FilePath | None, provider: TokenP
 
 
 def token_in(path: FilePath) -> str:
-    """ConfigError if there is none."""
+    """The token in a file; ConfigError if it has none."""
     text = file_bytes("token_file", path).decode("ascii", "replace").strip()
     if not is_token(text):
         raise ConfigError(f"token_file={str(path)!r} must have a token: {FORM}")

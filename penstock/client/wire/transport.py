@@ -49,7 +49,7 @@ def unheard(trailer: Trailer | None) -> None:
 
 
 class Channel(Protocol):
-    """The way to one address. It connects when it is first used, and again by itself. Of one event loop."""
+    """The way to one address. It connects when it is first used, and again by itself. It belongs to one event loop."""
 
     @property
     def is_connected(self) -> bool:
@@ -61,7 +61,7 @@ class Channel(Protocol):
         ...
 
     def open_stream(self, method: str, metadata: Metadata = ()) -> ByteStream:
-        """Never waits: a peer that cannot be reached fails the first read."""
+        """Opens a stream without a wait: a peer that cannot be reached fails the first read."""
         ...
 
     async def close(self) -> None:

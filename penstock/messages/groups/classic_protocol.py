@@ -24,7 +24,7 @@ class JoinGroupProtocol:
 
 @dataclass(frozen=True, slots=True)
 class JoinGroupRequest:
-    """Answered when the generation begins."""
+    """A member joins. The request is answered when the generation begins."""
 
     group_id: str
     session_timeout_ms: int
@@ -72,7 +72,7 @@ class MemberAssignment:
 
 @dataclass(frozen=True, slots=True)
 class SyncGroupRequest:
-    """Answered when the leader has assigned."""
+    """A member asks for its assignment. The request is answered when the leader has assigned."""
 
     group_id: str
     generation_id: int
@@ -127,6 +127,6 @@ class LeftMember:
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroupResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     members: tuple[LeftMember, ...] = ()

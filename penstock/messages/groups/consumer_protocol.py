@@ -54,4 +54,4 @@ class ConsumerGroupHeartbeatResponse:
     member_epoch: int
     heartbeat_interval_ms: int = 0
     assignment: tuple[TopicIdPartitions, ...] | None = field(default=None, metadata=none_if("same_assignment"))
-    """None: as before."""
+    """The member's partitions; None: as before."""

@@ -34,6 +34,6 @@ class FoundCoordinator:
 
 @dataclass(frozen=True, slots=True)
 class FindCoordinatorResponse:
-    """In the order of the request."""
+    """The coordinators, in the order of the request."""
 
     coordinators: tuple[FoundCoordinator, ...] = ()

@@ -60,8 +60,8 @@ class GroupMember:
     metadata: bytes = b""
     assignment_bytes: bytes = b""
     silent_ms: int | None = None
-    """Since its coordinator last heard of it, or has loaded its group. None: of a broker that does not tell, or while a
-    request of the member waits there."""
+    """The time since its coordinator last heard of it, or has loaded its group. None from a broker that does not report
+    it, or while a request of the member waits there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class DescribedGroup:
 
 @dataclass(frozen=True, slots=True)
 class DescribeGroupsResponse:
-    """In the order of the request."""
+    """The groups, in the order of the request."""
 
     groups: tuple[DescribedGroup, ...] = ()
 
@@ -102,6 +102,6 @@ class DeletedGroup:
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroupsResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     groups: tuple[DeletedGroup, ...] = ()

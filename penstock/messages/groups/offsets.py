@@ -62,7 +62,7 @@ class OffsetFetchGroup:
     all_partitions: bool = False
     member_id: str = ""
     member_epoch: int = NO_EPOCH
-    """-1: asked by no member, and not checked."""
+    """The member's epoch; -1: no member asks, and nothing is checked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,10 +52,10 @@ class CalendarVerdict(StrEnum):
     ALONE = "alone"
     """No other broker tells its calendar."""
     AGREES = "agrees"
-    """More than half of the brokers tell nearly the same."""
+    """The calendar is near those of more than half of the brokers."""
     APART = "apart"
     UNSETTLED = "unsettled"
-    """Too few have told theirs yet: the last verdict holds."""
+    """The last verdict holds, because too few brokers have told their calendar yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class BrokerHeartbeatResponse:
 
 @dataclass(frozen=True, slots=True)
 class AssignReplicasToDirsRequest:
-    """Where a broker has put its replicas (KIP-858)."""
+    """The log dirs in which a broker has put its replicas (KIP-858)."""
 
     broker_id: int
     broker_epoch: int
@@ -101,7 +101,7 @@ class AssignedReplica:
 
 @dataclass(frozen=True, slots=True)
 class AssignReplicasToDirsResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     replicas: tuple[AssignedReplica, ...] = ()
 

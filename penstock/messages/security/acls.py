@@ -19,11 +19,11 @@ from penstock.types import NO_OFFSET
 CLUSTER_NAME: Final = "kafka-cluster"
 """The name of the only resource of the type CLUSTER, in Kafka's words."""
 WILDCARD: Final = "*"
-"""As a literal name every resource of its type, as a host every host."""
+"""A literal name that stands for every resource of its type, or a host that stands for every host."""
 USER_TYPE: Final = "User"
 EVERY_USER: Final = f"{USER_TYPE}:{WILDCARD}"
 ANONYMOUS_USER: Final = "ANONYMOUS"
-"""The name of whoever has not said who it is, in Kafka's words; nobody else may have it."""
+"""The name of every caller that has not authenticated, in Kafka's words; no other user may have it."""
 
 
 class Operation(StrEnum):
@@ -32,7 +32,7 @@ class Operation(StrEnum):
     __hash__ = str.__hash__  # an enum's own is Python: every check of a right looks into dicts by these
 
     UNKNOWN = "Unknown"
-    """One that a newer peer knows."""
+    """An operation that only a newer peer knows."""
     ANY = "Any"
     ALL = "All"
     READ = "Read"
@@ -128,8 +128,8 @@ class AclBinding:
     @property
     def counted_host(self) -> str:
         """The host in the form that connections have. An ACL that a controller of an older release has taken may be
-        written otherwise, and counts all the same. One that allows an address in one zone only (fe80::1%eth0) does not:
-        connections have no zone, and in another zone the address is another machine's."""
+        written otherwise, and counts all the same. An ALLOW of an address in one zone only (fe80::1%eth0) does not
+        count: connections have no zone, and in another zone the address belongs to another machine."""
         if "%" in self.host and self.permission is not Permission.DENY:
             return self.host
         return as_connected(self.host)
@@ -214,7 +214,7 @@ class AclCreation:
 
 @dataclass(frozen=True, slots=True)
 class CreateAclsResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     results: tuple[AclCreation, ...] = ()
     metadata_offset: int = NO_OFFSET
@@ -238,7 +238,7 @@ class AclDeletion:
 
 @dataclass(frozen=True, slots=True)
 class DeleteAclsResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     results: tuple[AclDeletion, ...] = ()
     metadata_offset: int = NO_OFFSET

@@ -20,6 +20,7 @@ class SaslAuthenticateResponse:
 
     auth_bytes: bytes = field(default=b"", repr=False)
     token: str = field(default="", repr=False)
-    """With the last step: shows the session with each call and stream of this connection from then on."""
+    """The session's token, given with the last step. The client sends it with each call and stream of this connection
+    from then on."""
     session_lifetime_ms: int = 0
-    """With the last step; 0: the session ends with the connection."""
+    """The lifetime of the session, given with the last step; 0: the session ends with the connection."""

@@ -15,7 +15,7 @@ from penstock.errors import ApiError
 from penstock.types import NO_OFFSET
 
 DEFAULT_NAME: Final = ""
-"""In the place of a name: every user, or every client, that has no quota of its own."""
+"""The name that stands for every user, or every client, without a quota of its own."""
 
 PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
 CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"
@@ -51,7 +51,7 @@ class QuotaEntity(NamedTuple):
 
 
 ENTITY_TYPES: Final = ("user", "client-id", "ip")
-"""In the order of an entity's fields."""
+"""Kafka's entity types, in the order of an entity's fields."""
 
 
 class QuotaChange(NamedTuple):
@@ -96,7 +96,7 @@ class QuotaMatch(StrEnum):
     __hash__ = str.__hash__
 
     UNKNOWN = "unknown"
-    """One that a newer peer knows."""
+    """A way of matching that only a newer peer knows."""
     EXACT = "exact"
     DEFAULT = "default"
     """The part is that of everybody."""

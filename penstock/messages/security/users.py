@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials and DescribeUserScramCredentials: who may log in with a password (KIP-554).
+"""AlterUserScramCredentials and DescribeUserScramCredentials: the users that may log in with a password (KIP-554).
 
 A user is there as long as it has a credential. Passwords are never sent: a client makes the keys of its password.
 """
@@ -74,7 +74,7 @@ class DescribeUserScramCredentialsRequest:
 
 
 class ScramCredentialInfo(NamedTuple):
-    """As much of a credential as is told."""
+    """The public part of a credential."""
 
     mechanism: int
     iterations: int
@@ -94,7 +94,7 @@ class DescribedUser:
 
 @dataclass(frozen=True, slots=True)
 class DescribeUserScramCredentialsResponse:
-    """In the order of the request, or by name; `has_more` if there are users behind the last one."""
+    """The users, in the order of the request, or by name; `has_more` if there are users behind the last one."""
 
     users: tuple[DescribedUser, ...] = ()
     has_more: bool = False

@@ -48,9 +48,9 @@ def application_of_writer(transactional_id: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class BeginAtomicBatchRequest:
-    """A writer begins. `timeout_ms`: undecided for so long, what it wrote is aborted. `goes_back`: a version below the
-    last one is meant, and begins again from there. `is_one_off`: the application is forgotten an hour after its last
-    use."""
+    """A writer begins. `timeout_ms`: the writer's records are aborted if they are undecided for this time. `goes_back`:
+    a version below the last one is meant, and the application begins again from there. `is_one_off`: the application is
+    forgotten an hour after its last use."""
 
     application: str
     version: int
@@ -76,9 +76,9 @@ class BeginAtomicBatchResponse:
 
 @dataclass(frozen=True, slots=True)
 class CommitAtomicBatchRequest:
-    """The writers that count; those of the version that are not named are aborted. Without any the version is empty,
-    and needs no begin. `records` and `checksum`: how many they wrote, and the sum over them as the application makes
-    it, if they are to be told to whoever commits the version again; else -1 and NO_CHECKSUM."""
+    """The writers that count. The version's other writers are aborted. Without any writer the version is empty, and
+    needs no begin. `records` and `checksum`: the number of their records, and the application's sum over them, for the
+    answer to a later commit of the same version; else -1 and NO_CHECKSUM."""
 
     application: str
     version: int

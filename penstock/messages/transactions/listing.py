@@ -43,7 +43,7 @@ class DescribeTransactionsRequest:
 
 @dataclass(frozen=True, slots=True)
 class DescribeTransactionsResponse:
-    """In the order of the request."""
+    """The transactions, in the order of the request."""
 
     transactions: tuple[TransactionDescription, ...] = ()
 
@@ -76,8 +76,9 @@ class ListTransactionsResponse:
 
 @dataclass(frozen=True, slots=True)
 class EndHangingTransactionRequest:
-    """To the leader of a partition: abort, there alone, the open transaction of this producer that begins at this
-    offset. INVALID_TXN_STATE if there is none. Who asks has made sure that no coordinator has it (KIP-664)."""
+    """Asks the leader of a partition to abort, there alone, the open transaction of this producer that begins at this
+    offset. INVALID_TXN_STATE without such a transaction. The caller has made sure that no coordinator has it
+    (KIP-664)."""
 
     partition: TopicPartition
     topic_id: str

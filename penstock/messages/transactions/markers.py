@@ -55,6 +55,6 @@ class TxnMarkerResult:
 
 @dataclass(frozen=True, slots=True)
 class WriteTxnMarkersResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     markers: tuple[TxnMarkerResult, ...] = ()

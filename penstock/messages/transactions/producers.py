@@ -29,8 +29,9 @@ class TransactionPartitions:
 
 @dataclass(frozen=True, slots=True)
 class AddPartitionsToTxnRequest:
-    """One of a producer, or, from a leader, all that wait. `waits`: while the last transaction of the id is being ended
-    the answer comes a little later instead of CONCURRENT_TRANSACTIONS; for a request with one transaction."""
+    """Adds partitions to the transaction of one producer, or, from a leader, to all that wait. `waits`: while the last
+    transaction of the id is being ended the answer comes a little later instead of CONCURRENT_TRANSACTIONS; for a
+    request with one transaction."""
 
     transactions: tuple[TransactionPartitions, ...]
     waits: bool = False
@@ -52,7 +53,7 @@ class TransactionPartitionResults:
 
 @dataclass(frozen=True, slots=True)
 class AddPartitionsToTxnResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     transactions: tuple[TransactionPartitionResults, ...] = ()
 
@@ -91,7 +92,7 @@ class TxnOffsetCommitRequest:
 
 @dataclass(frozen=True, slots=True)
 class TxnOffsetCommitResponse:
-    """In the order of the request."""
+    """The results, in the order of the request."""
 
     partitions: tuple[OffsetCommitResult, ...] = ()
 

@@ -27,7 +27,7 @@ MEAN_GAP_MS = 1_000
 PAGES, USERS = 200, 1_000
 ZIPF = 1.1
 SESSION_GAP = 12
-"""A user has a new session after about so many events."""
+"""About how many events a user has before a new session."""
 
 DISORDER, DISORDER_MS_MAX = 0.01, 120_000
 LATE, LATE_MS_MIN, LATE_MS_MAX = 0.001, 3_600_000, 86_400_000
@@ -83,7 +83,7 @@ class ClickStream:
         self._start_ms = start_ms
 
     def records(self) -> Iterator[ClickRecord]:
-        """In the order in which they arrive; the same at each call."""
+        """The records in the order in which they arrive; the same at each call."""
         waiting: list[tuple[int, int, ClickRecord]] = []
         numbers, chance = itertools.count(), random.Random(f"{self.seed} again")
         for record in self._made():
@@ -150,7 +150,7 @@ class _Zipf:
 
 
 def time_text(ms: int) -> str:
-    """As the events write it."""
+    """The time as the events write it."""
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"
 
 

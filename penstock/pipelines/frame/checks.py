@@ -46,7 +46,7 @@ def check_topic(bootstrap: str, topic: str, run: RunConf, *, compacted: bool | N
 
 
 def _policy(admin: Admin, topic: str) -> str | None:
-    """None where this user may not describe it."""
+    """The topic's cleanup policy; None where this user may not describe it."""
     try:
         return str(admin.describe_topic_config(topic)[CLEANUP_POLICY].value)
     except TopicAuthorizationFailedError as error:

@@ -39,7 +39,7 @@ class Duration:
 
     @staticmethod
     def parse(text: str) -> Duration:
-        """ValueError when it is not one."""
+        """The duration in a text; ValueError if the text is not a duration."""
         found = _DURATION.fullmatch(text.strip())
         if found is None:
             raise ValueError(text)

@@ -30,7 +30,7 @@ class BatchFigures:
     duplicate_rows: int
     lag: int | None
     dead_letters: Mapping[str, int] = field(default_factory=dict)
-    """By kind (silver.py)."""
+    """The counts by kind (silver.py)."""
     topics: tuple[str, ...] = ()
     """The topics that the source reads, if it reads topics."""
 

@@ -51,7 +51,7 @@ class JobContext:
         return self.session()
 
     def pause(self, seconds: float) -> None:
-        """Sleeps so long, or until a stop.
+        """Sleeps for `seconds`, or until a stop.
 
         Not `stop.wait`: a signal sets the flag within the thread that waits, which may hold the flag's lock just then.
         """

@@ -67,7 +67,7 @@ class ShapeFile:
     remedy: str
 
     def read(self) -> dict[str, Any] | None:
-        """None where there is no such file."""
+        """The shape in the file; None if the file does not exist."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -133,7 +133,7 @@ class CheckpointShape:
         return directory.is_dir() and any(path.name.isdecimal() for path in directory.iterdir())
 
     def check(self, conf: Any) -> None:
-        """Before Spark is started; ConfigError if the checkpoint was begun with another conf."""
+        """Checks the conf before Spark is started; ConfigError if the checkpoint was begun with another conf."""
         if self.is_begun():
             self.file.check(shape_of(conf))
 

@@ -24,7 +24,7 @@ MEANING = "how often a record is in the topic that a crash makes the job write a
 
 @dataclass(frozen=True, slots=True)
 class TopicSink:
-    """Where the records of a query go."""
+    """The topic that the records of a query go to."""
 
     bootstrap: str
     topic: str
@@ -32,7 +32,7 @@ class TopicSink:
     checkpoint: Path
 
     def writer(self, records: DataFrame, query: str, context: JobContext) -> DataStreamWriter:
-        """Ready to start."""
+        """A writer of the query, ready to start."""
         given = {"bootstrap": self.bootstrap, "topic": self.topic, "semantics": self.semantics}
         if (batch := context.run.accepts_repetition) >= 0 and self.semantics == EXACTLY_ONCE:
             given[ACCEPTS] = str(batch)

@@ -42,7 +42,7 @@ SHAPE = "_backfill.json"
 WAITING = f"{SHAPE}.tmp"
 TOPIC_ID = "topic_id"
 CHUNKS_MAX = 10_000
-"""More would be a mistake in the conf: a year in chunks of an hour has 8,760."""
+"""The most chunks. More would be a mistake in the conf: a year in chunks of an hour has 8,760."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ def milliseconds(time: datetime) -> int:
 
 
 def chunks_of(conf: BackfillConf) -> list[TimeChunk]:
-    """In order; together they are the time from `begin` to `end`."""
+    """The chunks in order; together they are the time from `begin` to `end`."""
     return [
         TimeChunk(begin_ms, begin_ms + conf.chunk.ms)
         for begin_ms in range(milliseconds(conf.begin), milliseconds(conf.end), conf.chunk.ms)
@@ -155,7 +155,7 @@ def _shape_file(conf: BackfillConf) -> ShapeFile:
 
 
 def first_offsets(client: LogClient, conf: BackfillConf, chunk: TimeChunk) -> dict[TopicPartition, int]:
-    """Where the chunk begins in each partition; DataLossError if records of it may have been deleted.
+    """The first offset of the chunk in each partition; DataLossError if records of it may have been deleted.
 
     A deleted record of the chunk may have come before a record that is `disorder` older. So none is missed only where
     the first record that is left is older than that.

@@ -7,8 +7,8 @@ window again, with the same key and the same value: a topic for that must be com
 value of each key sees every window once.
 
 Rows that arrive behind the watermark are in no result. The result counts them (`dropped_by_watermark`), and the exit
-code says so; silver has set aside the ones that are later than its `max_lateness`, so with a longer `watermark` here
-there are none.
+code says so; silver has set aside the ones that are later than its `max_lateness`, so a longer `watermark` here drops
+none.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ KINDS = {"malformed": NOT_JSON, "missing": MISSING, "late": LATER_THAN, "early":
 """The words in the reason of a row of each kind."""
 _CORRUPT, _EVENT, _REASON = "_corrupt", "_event", "_reason"
 SOURCE_COLUMNS = {"_topic": "topic", "_partition": "partition", "_offset": "offset", "_timestamp": "timestamp"}
-"""Where a row came from, beside its own columns."""
+"""The columns that say where a row came from, beside its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

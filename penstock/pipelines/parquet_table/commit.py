@@ -4,7 +4,7 @@
     2  the tasks run; their files are in TABLE/_pending, durable, and the driver has the names of the accepted ones
     3  TABLE/_pending/BATCH.entry is written: the text for the log
     4  the files move into their directories
-    5  the plan of the batch in Spark's checkpoint is made durable: who replays it reads the same offsets
+    5  the plan of the batch in Spark's checkpoint is made durable: a replay of it reads the same offsets
     6  BATCH.entry becomes TABLE/_spark_metadata/BATCH: from now on the files belong to the table
 
 A crash before 6 leaves a batch that never was, and files that the next run deletes (place.py). A crash after 6, and

@@ -28,10 +28,10 @@ COMPACT = ".compact"
 COMPACT_EVERY = 10
 BATCHES_KEPT_MIN = 100
 DELETE_AFTER_S = 600.0
-"""Files that a later compacted one stands for are kept so many batches and so long: a reader may have begun with them.
-Both as Spark has them."""
+"""Files that a later compacted file stands for are kept for this many batches, and this many seconds: a reader may have
+begun with them. Both numbers are Spark's."""
 BLOCK_SIZE = 32 * 1024 * 1024
-"""As Spark has it for local files; readers cut files by their own settings."""
+"""The block size that Spark has for local files; readers cut files by their own settings."""
 _HEADER = "v1"
 _PLAIN = "/!$&'()*+,;=:@~"
 """Characters that a path in a URI may have as they are; Spark leaves them so."""
@@ -64,8 +64,8 @@ def path_in(line: str) -> Path:
 
 
 def checked_lines(path: Path, remedy: str) -> list[str]:
-    """The lines of a batch's text, each of them whole; PenstockError with the remedy if there is none, or a damaged
-    one: a line that is cut off would be taken into the next compacted batch."""
+    """The lines of a batch's text, each of them whole. PenstockError with the remedy if the text is missing, or a line
+    is damaged: a line that is cut off would be taken into the next compacted batch."""
     try:
         header, *lines = path.read_text(encoding="utf-8").splitlines()
         is_whole = header == _HEADER and all(isinstance(json.loads(line)["path"], str) for line in lines)

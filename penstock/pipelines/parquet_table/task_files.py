@@ -32,12 +32,12 @@ WAITING_BYTES_MAX = 128 * 1024 * 1024
 OPEN_MAX = 64
 """Files that a task has open: a task with records of more days writes more, smaller files."""
 FILE_BYTES_MAX = 1024 * 1024 * 1024
-"""A file with so many bytes of rows ends, and another begins."""
+"""A file ends at this many bytes of rows, and another begins."""
 DAY_US = 24 * 60 * 60 * 1_000_000
 RISING = ("offset", "timestamp")
 """Columns whose differences are small, and so are written as differences."""
 WITHOUT_STATISTICS = ("value", "headers")
-"""Nobody looks for a range of values of records."""
+"""The columns without statistics: nobody looks for a range of values of records."""
 
 
 class WrittenFile(NamedTuple):
@@ -181,6 +181,6 @@ def directories(batch: Any, partition_by: str) -> Iterator[tuple[str, Any]]:
 
 
 def date_directory(day: int) -> str:
-    """As Spark names it; years of more than four digits have a sign."""
+    """The directory of a day, named as Spark names it; years of more than four digits have a sign."""
     text = str(np.datetime64(day, "D"))
     return f"date={text if len(text.lstrip('-').partition('-')[0]) == 4 or text[0] == '-' else '+' + text}"

@@ -59,7 +59,7 @@ def walk_segment(segment: ClosedSegment) -> Iterator[WalkedBatch | SegmentFault]
 
 
 class _Walk:
-    """Where the walk is, and what must come next."""
+    """The place of the walk, and what must come next."""
 
     def __init__(self, segment: ClosedSegment) -> None:
         self._segment = segment

@@ -18,7 +18,7 @@ from penstock.spark.positions import SourcePositions
 from penstock.types import TopicPartition
 
 COMMIT_PAUSE_S = 30.0
-"""After a failure, so that a group without a coordinator does not hold up every micro-batch."""
+"""The pause after a failure, so that a group without a coordinator does not hold up every micro-batch."""
 
 _log = logging.getLogger(__name__)
 

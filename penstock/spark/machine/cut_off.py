@@ -23,7 +23,7 @@ _STREAM: Final = "infile"
 
 
 def is_cut_off() -> bool:
-    """True if the rows of the task that runs here ended because the task has failed. To be asked after the last row."""
+    """True if the rows of the task that runs here ended because the task has failed. Call it after the last row."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_code.co_name == _MAIN and frame.f_globals.get("__name__") in (_WORKER, "__main__"):

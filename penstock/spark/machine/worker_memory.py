@@ -27,7 +27,8 @@ class WorkerMemory:
         self._process = os.getpid()
 
     def begin_task(self) -> None:
-        """At the beginning of each read or write on an executor."""
+        """Counts a read or write on an executor, at its beginning. At the second one the objects of imported modules
+        are frozen."""
         if self._process != os.getpid():  # forked
             self._tasks, self._process = 0, os.getpid()
         self._tasks += 1

@@ -28,7 +28,7 @@ TOO_LARGE = (MessageTooLargeError, RecordListTooLargeError)
 
 
 class _Pending(NamedTuple):
-    """A send whose ack is awaited, of so many rows between two rows of the task."""
+    """A send whose ack is awaited: `rows` rows, between the first and the last row of the task that it has."""
 
     topic: str
     future: Any
@@ -58,7 +58,7 @@ class _Rows:
         return _Rows(self.batch.take(chosen), self.before, places)
 
     def column(self, name: str) -> Any | None:
-        """None where there is no such column, or nothing in it."""
+        """The column of this name; None without such a column, or if all of it is null."""
         at = self.batch.schema.get_field_index(name)
         column = self.batch.column(at) if at >= 0 else None
         return None if column is None or column.null_count == len(column) else column

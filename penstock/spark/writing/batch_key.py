@@ -29,8 +29,8 @@ QUERY_ID, BATCH_ID, RUN_ID = "sql.streaming.queryId", "streaming.sql.batchId", "
 JOB_GROUP = "spark.jobGroup.id"
 """The run's id, too, until a user sets another."""
 NAME_MARKS: Final = ("/", "@")
-"""Before the name of a write_batch, and before the topic of a user's name. A write_batch with an application of the
-user's has neither in its name, so that no two pairs, and no two kinds, share a spelling."""
+"""The mark before the name of a write_batch, and the mark before the topic of a user's name. A write_batch with an
+application of the user's has neither in its name, so that no two pairs, and no two kinds, share a spelling."""
 _DIGEST_CHARACTERS: Final = 32
 
 Properties = Callable[[str], "str | None"]
@@ -38,7 +38,7 @@ Properties = Callable[[str], "str | None"]
 
 @dataclass(frozen=True, slots=True)
 class BatchKey:
-    """The atomic batch of a write, and who writes."""
+    """The atomic batch of a write, and the run that writes it."""
 
     application: str
     version: int
@@ -97,7 +97,7 @@ def application_in(options: SinkOptions) -> str:
 
 def named_within(name: str, topic: str) -> str:
     """The application of a user's name within a topic; without one, of the rows whose column says where they go. No two
-    pairs share one: a topic has no `@`. What is too long ends with a digest of all of it."""
+    pairs share one: a topic has no `@`. A name that is too long ends with a digest of all of it."""
     whole = f"{name}@{topic}"
     if len(whole) <= APPLICATION_CHARACTERS_MAX:
         return whole

@@ -114,7 +114,7 @@ def write_batch(
 
 
 def _take(full_name: str, run: str, batch_id: int, name: str) -> tuple[str, int] | None:
-    """Nobody else writes under the name in this micro-batch; returns what was written before."""
+    """Takes the name for one write of this micro-batch; ConfigError if it is taken. Returns what was written before."""
     with _looking:
         before = _last.get(full_name)
         if before == (run, batch_id):
@@ -136,7 +136,7 @@ def _give_back(full_name: str, before: tuple[str, int] | None) -> None:
 
 
 def _query_and_run(frame: DataFrame, batch_id: int) -> tuple[str, str]:
-    """The query that runs this thread, and its run; empty where there is none, and with Spark Connect."""
+    """The query that runs this thread, and its run; empty without a query, and with Spark Connect."""
     from pyspark.sql.utils import is_remote
 
     if is_remote():

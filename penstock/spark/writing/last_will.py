@@ -148,8 +148,8 @@ def _line(will: Will) -> str:
 
 
 def carry_out(lines: Iterable[str], timeout_s: float = WILL_S) -> None:
-    """Aborts the writers of these wills, those of one application by one call. What fails is told in one line, and is
-    left to the time-out."""
+    """Aborts the writers of these wills, those of one application by one call. A failure is reported in one line, and
+    the abort is left to the time-out."""
     together: dict[tuple[str, ...], list[Will]] = defaultdict(list)
     for line in lines:
         will = Will(**json.loads(line))

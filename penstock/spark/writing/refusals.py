@@ -42,7 +42,7 @@ CHECKSUM_MAX = (1 << 63) - 1
 
 @contextmanager
 def with_remedy(key: BatchKey, options: SinkOptions) -> Iterator[None]:
-    """Around the calls that begin, write and commit."""
+    """Adds the remedy to an error of the calls that begin, write and commit."""
     try:
         yield
     except PenstockError as error:
@@ -116,7 +116,8 @@ def _planned_anew(key: BatchKey, options: SinkOptions) -> str:
 
 
 def warn_of_time(key: BatchKey, took_ms: int, options: SinkOptions) -> None:
-    """Warns at half of a batch's time. One that takes too long is repeated as it was planned, so nothing helps then."""
+    """Warns at half of a batch's time. A batch that takes too long is repeated as it was planned, so nothing helps
+    then."""
     if took_ms >= options.timeout_ms // 2:
         _log.warning(
             "%s took %d s of the %d s that %s gives it. One that takes longer is aborted, and Spark repeats it with the"

@@ -60,8 +60,8 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
     key: BatchKey | None = None
     """The atomic batch; None with at-least-once."""
     writer: tuple[int, int] | None = None
-    """The id and the epoch of the producer that wrote them; None: there is none, because the batch was committed
-    before, or because the task has no rows."""
+    """The id and the epoch of the producer that wrote the rows; None without a producer, because the batch was
+    committed before, or because the task has no rows."""
     total: int = 0
     """The sum over the rows (checksum.py)."""
     begun_ms: int = 0
@@ -171,9 +171,9 @@ class Writing:
         return Written(self._send(self.tools.producer(self.options), batches))
 
     def exactly_once(self, batches: Iterable[Any], key: BatchKey, *, one_off: bool = False) -> Written:
-        """The same with a producer of the attempt's own. A task without rows begins nothing. One that fails aborts what
-        it wrote, and one that is killed has it aborted by its last will: other attempts go on, and no reader waits for
-        it. `one_off`: nobody will write under this name again."""
+        """Sends every row like `at_least_once`, with a producer of the attempt's own. A task without rows begins
+        nothing. A task that fails aborts what it wrote. The last will of a task that is killed has it aborted: other
+        attempts go on, and no reader waits for it. `one_off`: nobody will write under this name again."""
         from penstock.spark.writing.checksum import RowSum
 
         WORKER_MEMORY.begin_task()
@@ -205,7 +205,7 @@ class Writing:
         return Written(count, key, (writer.identity.producer_id, writer.identity.epoch), summed.total, begun_ms)
 
     def _begin(self, key: BatchKey, one_off: bool) -> Any:
-        """None: the version is committed already."""
+        """Begins a writer of the batch; None if the version is committed already."""
         return self.tools.atomic_batches(self.options).begin(
             key.application,
             key.version,

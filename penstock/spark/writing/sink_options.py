@@ -50,7 +50,7 @@ class SinkOptions:
     run: str = ""
     """The query's run, as far as write_batch knows it."""
     checkpoint: str = ""
-    """Where a stream has its plans, if its sink is told."""
+    """The directory where a stream has its plans, if its sink knows it."""
     timeout_ms: int = TIMEOUT_MS
     client: dict[str, Any] = field(default_factory=dict, repr=False)
     """It may have a password."""

@@ -19,7 +19,7 @@ from storage.segment.transaction_index import AbortedRange
 
 
 class LogTransactions:
-    """See the module."""
+    """The transactions in one log."""
 
     __slots__ = ("_producers",)
 
@@ -28,7 +28,7 @@ class LogTransactions:
 
     def first_undecided(self, high_watermark: int) -> int | None:
         """The lowest first offset of all transactions that are open, or whose marker is not below the high watermark;
-        None if there is none. It may be below the log start."""
+        None without such a transaction. It may be below the log start."""
         return self._producers.known_now().undecided.first_undecided(high_watermark)
 
     def aborted(self, from_offset: int, to_offset: int) -> list[AbortedRange]:

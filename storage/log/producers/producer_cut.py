@@ -1,8 +1,8 @@
 """Finds out which producers a log will know once it is cut, in a thread, BEFORE the cut.
 
-A truncation is done on the event loop, and so is the next append. To read the headers of a segment takes up to seconds
-there. So the follower has them read first, from the newest snapshot below the cut on, in copies of the segments
-(`Segment.detached`). What is found counts if the log then really ends there. Else, and if a file was removed meanwhile,
+A truncation is done on the event loop, and so is the next append. Reading the headers of a segment would take up to
+seconds there. So the follower has them read first, from the newest snapshot below the cut on, in copies of the segments
+(`Segment.detached`). The result counts if the log then really ends there. Else, and if a file was removed meanwhile,
 `ProducerLog.reload` reads at the next append.
 """
 
@@ -46,7 +46,7 @@ class PreparedCut:
         snapshots: ProducerSnapshots,
         replay: ProducerReplay,
     ) -> None:
-        """OSError without descriptors."""
+        """May raise OSError if no descriptor is free."""
         self._fs, self._offset, self._entries, self._replay = fs, offset, entries, replay
         self._snapshots = snapshots
         self._noted = tuple(one.snapshot for one in snapshots.noted() if one.snapshot.offset <= offset)

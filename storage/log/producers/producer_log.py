@@ -51,7 +51,7 @@ from storage.segment.epoch_cache import EpochCache
 
 
 class ProducerLog:
-    """See the module."""
+    """The idempotent producers of one log."""
 
     __slots__ = (
         "_counted",
@@ -85,10 +85,10 @@ class ProducerLog:
         self._known, self.aborted = loaded.known, loaded.aborted
         self._counted = CountedProducers(ids, loaded.known, self._some_forgotten)
         self.is_changed = True
-        """Since the last `begin_append`."""
+        """True if something has changed since the last `begin_append`."""
         self._prepared: PreparedCut | None = None
         self._times_ms: dict[int, tuple[int, int]] = {}
-        """While it is stale, when the producers wrote that were known before."""
+        """The times at which producers wrote that were known before, while it is stale."""
         self.is_stale = False
         """A truncation took batches of producers: `reload` before the next use."""
         self._files = TransactionFiles(health.path, loaded.aborted, loaded.indexes)
@@ -107,7 +107,7 @@ class ProducerLog:
 
     @property
     def known(self) -> KnownProducers:
-        """To be looked at."""
+        """The producers that the log knows, for reading only."""
         return self._known
 
     def known_now(self) -> KnownProducers:
@@ -158,7 +158,8 @@ class ProducerLog:
         self.is_changed = False
 
     def take(self, placed: Placed, old_below: int = 0) -> None:
-        """These batches were written. Those below `old_below` were not sent just now, but read from a log."""
+        """Takes over batches that were written. Batches below `old_below` were not sent just now, but read from a
+        log."""
         ids, known = self._ids, self._known
         if ids is None:
             return
@@ -247,7 +248,7 @@ class ProducerLog:
         self._counted.settle(known)
 
     def reload(self) -> None:
-        """If it is stale, load anew what the log tells. Waits for the disk."""
+        """Loads anew what the log tells, if it is stale. Waits for the disk."""
         replay = replay_of(self._ids) if self.is_stale else None
         if replay is not None:
             offsets, segments, entries = self.snapshots.offsets, tuple(self._segments), self._epochs.entries

@@ -9,8 +9,8 @@
 
 A snapshot that cannot be written for lack of room or descriptors is *owed*: until the next flush, or the next removal
 of files, has written it, a start reads more headers. Segments make room meanwhile, or a full disk would stay full:
-their files go first then, and a crash in this moment forgets whoever wrote to them alone. At most `NOTED_MAX` wait to
-be written, the newest. `producer_snapshot.py` has the format, `producer_log.py` says when.
+their files go first then, and a crash in this moment forgets the producers that wrote to those segments alone. At most
+`NOTED_MAX` wait to be written, the newest. `producer_snapshot.py` has the format, `producer_log.py` says when.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from storage.segment.segment import Segment
 _log = logging.getLogger(__name__)
 
 NOTED_MAX = 2
-"""Without flushes (flush.policy=os) they would pile up."""
+"""The most noted snapshots. Without flushes (flush.policy=os) they would pile up."""
 
 
 class NotedSnapshot(NamedTuple):
@@ -66,7 +66,7 @@ class ProducerSnapshots:
         self._offsets = list(offsets)
         self._noted: dict[int, NotedSnapshot] = {}
         self._owed: dict[int, NotedSnapshot] = {}
-        """Noted ones that found no room. One that is not noted any more counts for nothing."""
+        """Noted snapshots that found no room. A snapshot that is no longer noted counts for nothing."""
         self._generation = 0
 
     @property
@@ -92,7 +92,7 @@ class ProducerSnapshots:
                 self._noted.pop(noted, None)
 
     def noted(self) -> tuple[NotedSnapshot, ...]:
-        """To be written, oldest first."""
+        """The snapshots that are to be written, oldest first."""
         return tuple(self._noted.values())
 
     def covers(self, first_offset: int, bound: int) -> bool:
@@ -149,7 +149,7 @@ class ProducerSnapshots:
             del self._offsets[len(self._offsets) - len(above) :]
 
     def removed(self, offsets: Collection[int]) -> None:
-        """These were found bad, and are removed."""
+        """Forgets snapshots that were found bad, and are removed."""
         with self._names.one:
             self._offsets[:] = [found for found in self._offsets if found not in offsets]
 

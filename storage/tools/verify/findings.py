@@ -53,9 +53,9 @@ class LogReport:
     directory: str
     log_start_offset: int
     log_end_offset: int
-    """Where its good batches end."""
+    """The end of its good batches."""
     recovery_point: int | None
-    """None: not known."""
+    """The recovery point; None if it is not known."""
     whole_from: int | None
     """No damage is at or above it; None where nothing good follows the last damage."""
     readable_behind_damage: int

@@ -42,7 +42,8 @@ from storage.tools.verify.findings import TIDY, Finding, Severity
 QUORUM_STATE = "quorum-state"
 """The state file of the metadata log; its owner is the broker, its form a sealed JSON object."""
 QUORUM_VOTER = "quorum-voter"
-"""In the metadata log dir of a voter: that it has voted, and has records. Its owner is the broker."""
+"""A file in the metadata log dir of a voter: it says that the voter has voted, and has records. Its owner is the
+broker."""
 _OURS = {LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, QUORUM_STATE}
 _OURS_IN_LOG_DIR = {
     META_PROPERTIES,
@@ -134,7 +135,7 @@ def _sealed_json(fs: FileSystem, path: str, severity: Severity, remedy: str) -> 
 
 def metadata_snapshots(fs: FileSystem, directory: str) -> Iterator[Finding]:
     """Checks the snapshots beside a metadata log: whole batches, one after the other. Their records are for the broker
-    to judge. What is in their records is for the broker."""
+    to judge."""
     for name in fs.listdir(directory):
         if parse_metadata_snapshot(name) is not None:
             path = f"{directory}/{name}"

@@ -77,7 +77,8 @@ class IndexCheck:
         self._max_timestamp_ms = _OLDER_THAN_ALL
 
     def _load(self, path: str, entry: Struct) -> _Entries:
-        """In both indexes the second column leads to the batch, and the first holds a fact about it."""
+        """Loads the entries of an index. In both indexes the second column leads to the batch, and the first holds a
+        fact about it."""
         entries = _Entries(path, entry.size, [])
         try:
             content = self._fs.read_file(path)
@@ -123,6 +124,6 @@ class IndexCheck:
         yield from (entries.finding() for entries in (self._offsets, self._times) if entries.wrong)
 
     def _times_are_closed(self) -> bool:
-        """The last entry of a full segment is its largest timestamp; without batches there is none."""
+        """True if the last entry of a full segment is its largest timestamp. A segment without batches has no entry."""
         rows = self._times.rows
         return (rows[-1][0] if rows else _OLDER_THAN_ALL) == self._max_timestamp_ms

@@ -88,7 +88,7 @@ class _LogCheck:
         self._expected: int | None = self._first
         """The next expected offset; None behind damage of unknown extent."""
         self._start = max(self._first, last_known.log_start_offset, self._epochs.log_start_offset)
-        """As a start finds it, but for the end of the log."""
+        """The log start as a start finds it, but for the end of the log."""
         self._whole_from: int | None = self._first
         """No damage was seen from there on; None: damage was the last that was seen."""
         self._is_damaged = False
@@ -163,8 +163,8 @@ class _LogCheck:
         yield from self._transactions.finish(segment, walked_to_end=walked_to_end)
 
     def _index_check(self, segment: Segment) -> IndexCheck:
-        """The check of a segment's indexes. Those of a full segment are durable before the recovery point passes it,
-        all of them after a clean stop."""
+        """The check of a segment's indexes. The indexes of a full segment are durable before the recovery point passes
+        it, and all indexes are after a clean stop."""
         point, is_newest = self._last_known.recovery_point, segment is self._segments[-1]
         is_final = not is_newest and (point is None or segment.next_offset <= point)
         must_exist = is_final or self._last_known.clean

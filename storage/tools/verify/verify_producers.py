@@ -1,11 +1,11 @@
 """Checks the snapshots of a log's producers against its batches, as these are walked.
 
 A damaged snapshot, one above the log end, or one of another history costs only time: a start does not use it, and
-removes it. So these are warnings. One that a start would use, and that contradicts the batches, is damage: it would
-answer a producer wrongly. Compared are only batches that are still there, because a cleaned log may have lost those
-that no producer can send again. A transaction that is open in the batches must be open in the snapshot, from its first
-batch or before it: readers of committed records wait for it. A producer that the snapshot does not know was silent for
-too long.
+removes it. So these are warnings. A snapshot that a start would use, and that contradicts the batches, is damage: it
+would answer a producer wrongly. Compared are only batches that are still there, because a cleaned log may have lost
+those that no producer can send again. A transaction that is open in the batches must be open in the snapshot, from its
+first batch or before it: readers of committed records wait for it. A producer that the snapshot does not know was
+silent for too long.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ProducerCheck:
             self._replay.take(self._known, header, 0, batch)
 
     def finish(self, log_end_offset: int, entries: Sequence[EpochEntry]) -> Iterator[Finding]:
-        """After the last batch."""
+        """Ends the check, after the last batch: compares the snapshots left, and looks where each good one belongs."""
         for offset in self._left:
             yield from self._compare(offset)
         for offset, leader_epoch in self._seen:

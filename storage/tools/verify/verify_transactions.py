@@ -5,9 +5,9 @@
                batch or before it, but not from before the producer's last marker
 
 A start believes a file if the newest snapshot of producers has its checksum, and reads the log otherwise. So a file
-that it believes, and that does not fit the batches, is damage: it shows aborted records, or hides committed ones. One
-that does not fit its checksum costs only time, and is a warning. A file that no snapshot names is not looked at. An
-entry of a transaction whose batches are all gone (the cleaner, retention) is harmless while its marker is there.
+that it believes, and that does not fit the batches, is damage: it shows aborted records, or hides committed ones. A
+file that does not fit its checksum costs only time, and is a warning. A file that no snapshot names is not looked at.
+An entry of a transaction whose batches are all gone (the cleaner, retention) is harmless while its marker is there.
 """
 
 from __future__ import annotations

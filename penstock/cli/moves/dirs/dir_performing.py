@@ -35,7 +35,7 @@ class DirsPerformed:
 
 
 def perform_dirs(admin: Admin, plan: DirPlan) -> DirsPerformed:
-    """Until everything is done that can be. A topic that is deleted meanwhile is no failure, and a replica that
+    """Performs all moves of the plan that can be done. A topic that is deleted meanwhile is no failure. A replica that
     somebody else moves is left alone."""
     began = time.monotonic()
     ids = sorted({move.broker_id for move in plan.moves})

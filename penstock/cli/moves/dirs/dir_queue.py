@@ -44,9 +44,9 @@ class DirQueue:
         self.waiting = deque((TopicPartition(move.topic, move.index), move) for move in moves)
         self.moving: dict[TopicPartition, DirMove] = {}
         self.failed: dict[TopicPartition, str] = {}
-        """Why each of these is not where it was to be."""
+        """The reason why each of these replicas is not where it was to be."""
         self.left_alone: list[str] = []
-        """Replicas that have changed since the plan was made, in words; whoever tells them takes them away."""
+        """Lines about replicas that have changed since the plan was made; the caller that prints them removes them."""
         self.moved = 0
         self.left_under_way = 0
         """Moves that go on after this gave them up."""
@@ -166,7 +166,7 @@ class DirQueue:
         return False
 
     def _settle(self, tp: TopicPartition, move: DirMove) -> None:
-        """It moves no more."""
+        """Ends a move of a replica that moves no more."""
         here, why = self._here.get(tp), self._offline(move.target) or self._offline(move.source)
         if here is not None and here.topic_id != move.topic_id:
             self._leave_alone(tp, "was created again")
@@ -182,7 +182,7 @@ class DirQueue:
             self.failed[tp] = f"{tp} of broker {self.broker_id} is {place} and not in {move.target}: {because}"
 
     def _offline(self, path: str) -> str:
-        """Why a log dir is offline; "" where it is not."""
+        """The reason why a log dir is offline; "" where it is not."""
         error = next((one.error for one in self._log_dirs if one.path == path), None)
         return "" if error is None else f"{path} is offline: {error}"
 

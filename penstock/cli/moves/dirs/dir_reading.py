@@ -1,7 +1,7 @@
 """Reads the log dirs of brokers as a plan needs them: which replicas are where, which may move, and what has room.
 
-Replicas that go to other brokers, or whose topic was deleted, are not counted: they are gone soon. Those that come from
-other brokers, or move between log dirs already, are counted and left alone. Not here: the plan
+Replicas that go to other brokers, or whose topic was deleted, are not counted: they are gone soon. Replicas that come
+from other brokers, or move between log dirs already, are counted and left alone. Not here: the plan
 (penstock/balance/dirs/).
 """
 

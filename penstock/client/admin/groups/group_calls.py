@@ -30,12 +30,12 @@ GROUP_STATES = (
     "Assigning",
     "Reconciling",
 )
-"""Kafka's words."""
+"""The states of groups, in Kafka's words."""
 GROUP_ID_LETTERS_MAX = 255
 
 
 class GroupCalls:
-    """See the module."""
+    """The calls about groups, over the connections of one admin client."""
 
     def __init__(self, core: AdminCore) -> None:
         self._core = core
@@ -52,8 +52,8 @@ class GroupCalls:
         return await describing.list_groups(self._core.cluster, wanted, kinds, await self._core.begin())
 
     async def describe_group(self, group_id: str) -> GroupDescription:
-        """A group: its state, its coordinator, its members and their partitions. GroupIdNotFoundError if there is none;
-        a group that only has committed offsets is there, and empty."""
+        """A group: its state, its coordinator, its members and their partitions. GroupIdNotFoundError if it does not
+        exist. A group that only has committed offsets exists, and is empty."""
         group = (await self._described((checked_group(group_id),)))[group_id]
         if group.error is not None:
             raise group.error

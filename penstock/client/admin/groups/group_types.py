@@ -44,7 +44,8 @@ class MemberDescription:
     """The partitions that it is to have once others have given them up; as `assignment` in a stable group."""
     member_type: GroupType
     silent_ms: int | None = None
-    """Since its coordinator last heard of it; None where that is not known, or while the member waits there."""
+    """The time since its coordinator last heard of it; None where that is not known, or while the member waits
+    there."""
 
     def __str__(self) -> str:
         instance = f", instance {self.group_instance_id!r}" if self.group_instance_id else ""
@@ -99,7 +100,7 @@ class OffsetReset:
     wanted: int
     """The offset that was asked for; `offset` is the nearest to it that the log has."""
     error: ApiError | None = None
-    """Why the coordinator did not take it."""
+    """The error for which the coordinator did not take the offset."""
 
 
 def named_members(members: Iterable[MemberDescription]) -> str:

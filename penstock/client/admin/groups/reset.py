@@ -27,7 +27,7 @@ ResetPlace = int | Literal["earliest", "latest", "current"] | Mapping[TopicParti
 
 @dataclass(frozen=True, slots=True)
 class ResetTarget:
-    """Where committed offsets are to go; one of these says it."""
+    """The target of committed offsets; one of these fields names it."""
 
     place: str | int | None = None
     """EARLIEST, LATEST, CURRENT (what is committed, else the end), or an offset."""
@@ -37,7 +37,7 @@ class ResetTarget:
 
 
 def checked_target(to: Any, shift_by: Any, to_time_ms: Any) -> ResetTarget:
-    """The target that a user names; TypeError or ValueError if it is none, or more than one."""
+    """The target that a user names. TypeError or ValueError if the arguments name no valid target, or more than one."""
     if sum(given is not None for given in (to, shift_by, to_time_ms)) != 1:
         raise ValueError(
             "give one of to ('earliest', 'latest', 'current', an offset, or an offset for each partition), shift_by and"

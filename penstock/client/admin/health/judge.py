@@ -8,7 +8,7 @@ A check can also be a warning: all is as it was configured, and somebody should 
 warnings is healthy.
 
 Each broker's own word counts: a broker that is cut off shows an old picture of the cluster, and does not know it. So
-what is cluster-wide is taken from the newest picture, and the standing of a broker from itself.
+what is cluster-wide is taken from the newest picture, and the state of a broker from itself.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _metadata(views: ClusterViews) -> HealthCheck:
 
 
 def address(broker: BrokerInfo) -> str:
-    """Where it is, for people."""
+    """The address of a broker, for people."""
     return str(broker.endpoint) if broker.host else "no listener of this name"
 
 

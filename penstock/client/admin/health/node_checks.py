@@ -214,7 +214,7 @@ def _untold(views: ClusterViews, field: str) -> str:
 
 
 def _unknown(name: str, views: ClusterViews, otherwise: str) -> HealthCheck:
-    """Nobody has told anything."""
+    """The result of a check for which no broker has reported anything."""
     if is_partial(views):
         return HealthCheck(name, OK, NOT_SEEN)
     return HealthCheck(name, OK, otherwise or "not known of a cluster of an older release")

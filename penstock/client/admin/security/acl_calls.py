@@ -21,7 +21,7 @@ from penstock.messages.security.acls import (
 
 
 class AclCalls:
-    """See the module."""
+    """The calls about ACLs, over the connections of one admin client."""
 
     def __init__(self, core: AdminCore) -> None:
         self._core = core

@@ -36,7 +36,7 @@ class AclJudgement:
     is_allowed: bool
     because_of: AclBinding | None = None
     is_without_acls: bool = False
-    """There is no ACL of the resource at all, whoever it names."""
+    """The resource has no ACL at all, for any principal."""
 
 
 def judge_right(
@@ -70,12 +70,14 @@ def _concerns(acl: AclBinding, name: str) -> bool:
 
 
 def checked_acls(given: Sequence[AclBinding]) -> tuple[AclBinding, ...]:
-    """TypeError or ValueError if they are none."""
+    """The ACLs that a user gave, each once. TypeError if they are not a list of AclBinding, ValueError if it is
+    empty."""
     return _checked(given, AclBinding, "acls")
 
 
 def checked_filters(given: Sequence[AclFilter]) -> tuple[AclFilter, ...]:
-    """TypeError or ValueError if they are none."""
+    """The filters that a user gave, each once. TypeError if they are not a list of AclFilter, ValueError if it is
+    empty."""
     return _checked(given, AclFilter, "filters")
 
 

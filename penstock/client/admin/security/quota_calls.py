@@ -23,7 +23,7 @@ _OF_WHOM: Final = "QuotaEntity(user=…), QuotaEntity(client_id=…), or both, o
 
 
 class QuotaCalls:
-    """See the module."""
+    """The calls about quotas, over the connections of one admin client."""
 
     def __init__(self, core: AdminCore) -> None:
         self._core = core
@@ -57,7 +57,7 @@ class QuotaCalls:
 
 
 def _checked(quotas: Mapping[QuotaEntity, Mapping[str, float | None]]) -> tuple[QuotaAlteration, ...]:
-    """TypeError or ValueError if they are none."""
+    """The changes that a user gave; TypeError or ValueError if they are not valid, or name no quota."""
     if not isinstance(quotas, Mapping):
         raise TypeError(f"quotas must be a dict by {_OF_WHOM}, not {type(quotas).__name__}")
     if not quotas:

@@ -4,7 +4,7 @@
 
 A role has no more rights than its tools ask for, so each of them is needed by one tool at least (tests/rights takes
 every one away). `producer` and `consumer` are those of Kafka's `kafka-acls.sh`, with rights that others imply. Not
-here: who may do what after that; brokers judge by the ACLs alone, and know no roles.
+here: authorization itself; brokers judge by the ACLs alone, and know no roles.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RoleRight:
     every: str = ""
     """A prefix, or WILDCARD."""
     is_implied: bool = False
-    """Another right of the role implies it."""
+    """True if another right of the role implies it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from penstock.sasl.credentials import SALT_BYTES
 
 
 class UserCalls:
-    """See the module."""
+    """The calls about users and their SCRAM credentials, over the connections of one admin client."""
 
     def __init__(self, core: AdminCore) -> None:
         self._core = core

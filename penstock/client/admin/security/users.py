@@ -78,7 +78,7 @@ class UserDescription:
 
 
 def checked_alterations(given: Sequence[UserScramCredentialAlteration]) -> tuple[UserScramCredentialAlteration, ...]:
-    """TypeError or ValueError if they are none."""
+    """The changes that a user gave. TypeError if they are not a list of such changes, ValueError if it is empty."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Sequence):
         raise TypeError(f"alterations must be a list, not {type(given).__name__}")
     for one in given:
@@ -93,7 +93,7 @@ def checked_alterations(given: Sequence[UserScramCredentialAlteration]) -> tuple
 
 
 def checked_users(given: Sequence[str] | None) -> tuple[str, ...] | None:
-    """TypeError or ValueError if they are no names."""
+    """The users that a caller named, or None for all. TypeError or ValueError if they are not names."""
     if given is None:
         return None
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):

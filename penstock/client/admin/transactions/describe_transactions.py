@@ -21,7 +21,7 @@ from penstock.messages.transactions.transaction_apis import DESCRIBE_TRANSACTION
 async def list_transactions(
     cluster: ClusterClient, request: ListTransactionsRequest, deadline_ms: int
 ) -> list[TransactionOverview]:
-    """Sorted by id."""
+    """The transactions of all brokers, sorted by id."""
     found = {
         one.transactional_id: TransactionOverview(one.transactional_id, one.producer_id, one.state, node_id)
         for node_id, answer in await ask_every_broker(cluster, LIST_TRANSACTIONS, request, deadline_ms)

@@ -1,10 +1,10 @@
 """Finds transactions that nobody will end (KIP-664), and ends them.
 
 A partition's leader knows the transactions that are open there, by producer id; coordinators know theirs, by
-transactional id. One that is older than any time-out, and that no coordinator has open with this partition, hangs:
-read_committed readers do not get past it. To end it is to write an abort marker in the coordinator's place, which would
-tear a transaction that is merely slow, or decided. So that is refused while a coordinator has it, and nothing hangs
-while a coordinator cannot be asked.
+transactional id. A transaction hangs if it is older than any time-out and no coordinator has it open with this
+partition: read_committed readers do not get past it. It is ended by an abort marker in the coordinator's place. Such a
+marker would tear a transaction that is merely slow, or decided. So it is refused while a coordinator has it, and
+nothing counts as hanging while a coordinator cannot be asked.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ OLDER_THAN_MS = 15 * 60_000
 
 
 class TransactionAdminCalls:
-    """See the module."""
+    """The calls about transactions, over the connections of one admin client."""
 
     def __init__(self, core: AdminCore) -> None:
         self._core = core
@@ -76,11 +76,11 @@ class TransactionAdminCalls:
         return await describing.describe_transactions(self._coordinators, named, await self._core.begin())
 
     async def fence_producer(self, transactional_id: str) -> None:
-        """Aborts the open transaction of a transactional id, and fences its producer: whoever has the id must begin
-        anew. What was decided before stays so. TransactionalIdNotFoundError if no coordinator knows the id.
+        """Aborts the open transaction of a transactional id and fences its producer, which must initialize again. A
+        transaction that was already decided stays decided. TransactionalIdNotFoundError if no coordinator knows the id.
 
-        Of a writer of an atomic batch (`penstock.batch:APPLICATION#ID`) the whole version that is open is aborted, with
-        all of its writers: they are decided together.
+        For a writer of an atomic batch (`penstock.batch:APPLICATION#ID`) this aborts the whole open version, with all
+        of its writers: they are decided together.
         """
         (named,) = _checked_ids([transactional_id])
         deadline_ms = await self._core.begin()

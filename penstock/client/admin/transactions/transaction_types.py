@@ -31,7 +31,7 @@ class TransactionDetails:
     producer_epoch: int = -1
     timeout_ms: int = 0
     start_ms: int = NO_TIMESTAMP
-    """By the clock of the coordinator; -1 where no transaction is open."""
+    """The start by the coordinator's clock; -1 where no transaction is open."""
     partitions: tuple[TopicPartition, ...] = ()
     """The partitions that the open transaction has written to."""
     coordinator_id: int = -1
@@ -47,6 +47,6 @@ class HangingTransaction:
     coordinator_epoch: int
     start_offset: int
     last_append_ms: int
-    """By the clock of the partition's leader."""
+    """The time of the last append, by the clock of the partition's leader."""
     transactional_id: str | None
-    """None: no coordinator knows the producer (any more)."""
+    """The producer's transactional id; None if no coordinator knows the producer (any more)."""

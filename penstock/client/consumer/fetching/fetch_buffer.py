@@ -31,7 +31,7 @@ class FetchRefusal:
 Item = Deliver | ReportError | FetchRefusal
 
 FREE_SHARE = 4
-"""One part in so many must be free before more is asked for."""
+"""One part in FREE_SHARE must be free before more is asked for."""
 
 
 class FetchBuffer:

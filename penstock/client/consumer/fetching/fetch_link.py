@@ -26,11 +26,11 @@ from penstock.messages.fetch import FetchPartition, FetchRequest, FetchResponse,
 from penstock.types import TopicPartition
 
 SILENCE_MS = 1_000
-"""So long past the time when its answer was due, and then so often, a silent broker is suspected."""
+"""A broker is suspected of silence when its answer is this late, and again each time this long has passed."""
 
 UNKNOWN_ERRORS_MAX = 4
-"""So often in a row a stream may end with an error of unknown cause before the user hears of it: a broker that is
-killed may end one so, and is replaced by then."""
+"""How many times in a row a stream may end with an error of unknown cause before the user hears of it. A broker that is
+killed may end a stream so, and is replaced by then."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class LinkOwner(Protocol):
         ...
 
     def on_throttled(self, throttle_ms: int) -> None:
-        """The quota is used up; the next request waits for so long."""
+        """The quota is used up; the next request waits for this time."""
         ...
 
     def on_broken(self, node_id: int, error: ApiError) -> None: ...

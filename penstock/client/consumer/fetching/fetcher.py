@@ -165,7 +165,7 @@ class Fetcher:
         await self.wait_placed()
 
     async def wait_placed(self) -> None:
-        """Until each partition that begins at the end of its log knows that place, for a bounded time."""
+        """Waits, for a bounded time, until each partition that begins at the end of its log knows that end."""
         await self._look_ups.wait_placed(self._config.request_timeout_ms)
 
     def maybe_begin_anew(self) -> None:
@@ -263,8 +263,8 @@ class Fetcher:
             self.on_cut_off()
 
     def on_cut_off(self) -> None:
-        """At the next poll, and not now: the program may be at its end, and new tasks would be destroyed with its
-        loop."""
+        """The program has cancelled the tasks; the next poll begins them anew. They are not begun now: the program may
+        be ending, and would destroy them with its loop."""
         if not self._is_cut_off:
             _log.warning("the program has cancelled the tasks of a consumer; the next poll begins them anew")
         self._is_cut_off = True

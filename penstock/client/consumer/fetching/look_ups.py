@@ -22,7 +22,7 @@ from penstock.types import LATEST_TIMESTAMP, NO_OFFSET, TopicPartition
 _log = logging.getLogger(__name__)
 
 PLACED_MS = 3_000
-"""So long an assignment or a seek waits to be told where logs end: far above a healthy answer."""
+"""The longest time that an assignment or a seek waits for the ends of logs: far above a healthy answer."""
 NAMED_MAX = 3
 
 
@@ -94,10 +94,11 @@ class LookUps:
             self._owner.on_cut_off()
 
     async def wait_placed(self, timeout_ms: int) -> None:
-        """Until each partition that begins at the end of its log knows that place: what is acked from then on is read.
+        """Waits until each partition that begins at the end of its log knows that end: records acked after that are
+        read.
 
-        A leader that does not tell it in time, and a partition without one, are not waited for: the others are to be
-        read. The log says so.
+        A leader that does not answer in time is not waited for, nor is a partition without a leader: the other
+        partitions are to be read. The log says so.
         """
         try:
             async with asyncio.timeout(min(PLACED_MS, timeout_ms) / 1000):

@@ -114,9 +114,9 @@ class Positions:
             state.own_commit = CommittedOffset(part.offset, part.leader_epoch)
 
     def seek_to_committed(self, committed: Mapping[TopicPartition, CommittedOffset | None]) -> None:
-        """To what a group has committed, of the topic that is read; without it, where a new partition begins. Never
-        behind what this program has committed itself: a coordinator that tells of less has been deposed, and what was
-        read before would be processed, and committed, a second time."""
+        """Moves partitions to the group's committed offsets, each for the topic that is read. A partition without a
+        commit begins as a new one does. None goes back behind this program's own commit: a coordinator that returns a
+        lower offset has been deposed, and the records in between would be processed and committed a second time."""
         for tp, told in committed.items():
             if (state := self.states.get(tp)) is None:
                 continue  # given up meanwhile
@@ -175,14 +175,14 @@ class Positions:
         return found
 
     def next_due_ms(self, now_ms: int) -> int | None:
-        """When the first back-off ends."""
+        """The time at which the first back-off ends."""
         return min((s.not_before_ms for s in self.states.values() if s.not_before_ms > now_ms), default=None)
 
     # -- metadata ------------------------------------------------------------------------------------------------------
 
     def on_metadata(self, cache: MetadataCache, now_ms: int) -> list[Effect]:
-        """A position belongs to one topic id. Of a topic that was deleted and made anew under its name, nothing is read
-        from an old position: it is reset or reported, like one that is out of range."""
+        """Handles topics that were deleted and made anew. A position belongs to one topic id, so nothing is read from
+        an old position: it is reset or reported, like a position that is out of range."""
         effects: list[Effect] = []
         for tp, state in self.states.items():
             topic = cache.topic(tp.topic)

@@ -35,18 +35,18 @@ class AutoCommit:
         return {tp: position for tp, position in found.items() if self._committed.get(tp) != position}
 
     def on_committed(self, offsets: Mapping[TopicPartition, ToCommit]) -> None:
-        """These are the newest that the coordinator has."""
+        """The coordinator's newest offsets are these."""
         self._committed |= offsets
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """They are not this consumer's any more."""
+        """Forgets the commits of partitions that this consumer has no longer."""
         for tp in partitions:
             self._committed.pop(tp, None)
 
 
 def user_positions(states: Iterable[PartitionState], *, is_last_done: bool = True) -> dict[TopicPartition, ToCommit]:
-    """Where the user stands, or has stood before the last poll if that one's records may not be done; partitions whose
-    positions are not known yet are left out."""
+    """The user's positions, or those before the last poll if its records may not be done. Partitions whose positions
+    are not known yet are left out."""
     found = {}
     for state in states:
         place = state.place if is_last_done else state.place_before

@@ -43,7 +43,8 @@ NOT_A_MEMBER: tuple[type[ApiError], ...] = (
 )
 UNKNOWN_TOPIC = (UnknownTopicOrPartitionError, UnknownTopicIdError)
 UNKNOWN_TOPIC_ATTEMPTS = 4
-"""A coordinator may not have heard yet of a topic that was just created; after so many answers, it was deleted."""
+"""A coordinator may not have heard yet of a topic that was just created. After this many such answers the topic counts
+as deleted."""
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class Committer(Protocol):
     """The member that commits."""
 
     def stamp(self) -> MemberStamp:
-        """As of now; CommitFailedError where it is no member (any more)."""
+        """The member's id and epoch as of now; CommitFailedError where it is not (or no longer) a member."""
         ...
 
     def on_stale_epoch(self) -> None:
@@ -81,7 +82,7 @@ class Committer(Protocol):
 
 @dataclass(slots=True)
 class _Batch:
-    """The newest offset of each partition, and who waits for it."""
+    """The newest offset of each partition, and the callers that wait for it."""
 
     deadline_ms: int
     offsets: dict[TopicPartition, ToCommit] = field(default_factory=dict)
@@ -176,7 +177,7 @@ class Commits:
     async def _ask(
         self, wanted: Sequence[tuple[TopicPartition, ToCommit]], deadline_ms: int
     ) -> dict[TopicPartition, PenstockError]:
-        """One request. What fails as a whole has failed for each partition."""
+        """One request. A request that fails as a whole has failed for each partition."""
         try:
             member = self._committer.stamp()
             self._is_member = bool(member.member_id)
@@ -192,7 +193,7 @@ class Commits:
         return {result.partition: result.error for result in answer.partitions if result.error is not None}
 
     async def wait_idle(self) -> None:
-        """Until nothing is under way."""
+        """Waits until no commit is under way."""
         if self._running is not None:
             await asyncio.gather(self._running, return_exceptions=True)
 

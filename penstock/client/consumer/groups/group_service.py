@@ -40,8 +40,9 @@ class GroupService:
     async def heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, deadline_ms: int
     ) -> ConsumerGroupHeartbeatResponse:
-        """One that leaves something out is asked once: an answer that was lost may have had a new assignment, and only
-        a member that says everything is told it again."""
+        """The coordinator's answer to a heartbeat. A heartbeat that leaves something out is sent only once: a lost
+        answer may have carried a new assignment, and the coordinator repeats it only to a member that says
+        everything."""
         leaves_out = request.member_epoch > JOINS and request.rebalance_timeout_ms == -1
         try:
             return await self._coordinators.ask(

@@ -20,10 +20,10 @@ from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatReq
 from penstock.tasks import watch
 
 ATTEMPT_MS = 10_000
-"""One heartbeat is given up after so long, well within a session (45 s by default), and begun anew."""
+"""One heartbeat is given up after this time, well within a session (45 s by default), and begun anew."""
 
 UNANSWERED_MS = 5_000
-"""The log tells of a coordinator that has not answered for so long, once."""
+"""A coordinator that has not answered for this time is logged, once."""
 
 _log = logging.getLogger(__name__)
 
@@ -119,7 +119,8 @@ class HeartbeatSender:
         self._owner.on_changed()
 
     def _maybe_tell(self, group_id: str, error: ApiError, sent_ms: int) -> None:
-        """A consumer without brokers gets no records, which looks as if there were none: the log tells them apart."""
+        """Logs a coordinator that does not answer. Without the log a consumer cut off from its brokers looks like one
+        whose topics have no new records."""
         if not isinstance(error, RequestTimedOutError):
             self._unanswered_ms, self._is_told = None, False
             return

@@ -16,7 +16,7 @@ Told = tuple[GroupSubscription, tuple[TopicIdPartitions, ...]]
 
 
 class MemberHeartbeats:
-    """See the module. `under_way` is for reading."""
+    """Makes a member's heartbeats, and keeps what the coordinator knows. `under_way` is for reading."""
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
@@ -43,14 +43,15 @@ class MemberHeartbeats:
         self._acknowledges = True
 
     def say_goodbye(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
-        """The one by which the member leaves."""
+        """The heartbeat by which the member leaves."""
         who = self._identity
         self._telling = None
         self.under_way = ConsumerGroupHeartbeatRequest(who.group_id, who.member_id, epoch, instance_id=who.instance_id)
         return self.under_way
 
     def say(self, epoch: int, telling: Told) -> ConsumerGroupHeartbeatRequest:
-        """In full where the coordinator may not know all of it, else what has changed."""
+        """The next heartbeat: all of the member's state where the coordinator may not know it, else only what has
+        changed."""
         who, (subscription, owned), told = self._identity, telling, self._told
         says_all = told is None
         names: tuple[str, ...] | None = None
@@ -76,7 +77,7 @@ class MemberHeartbeats:
         return self.under_way
 
     def ended(self) -> ConsumerGroupHeartbeatRequest | None:
-        """The one that was under way; its answer is there, or there will be none."""
+        """Ends the heartbeat that was under way, and returns it: its answer has come, or will never come."""
         request, self.under_way = self.under_way, None
         return request
 

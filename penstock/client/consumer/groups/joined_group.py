@@ -33,8 +33,8 @@ from penstock.messages.groups.offsets import OffsetCommitPartition
 from penstock.types import LATEST_TIMESTAMP, CommittedOffset, TopicPartition
 
 LEAVE_MS = 3_000
-"""A consumer that ends waits so long for its coordinator; one that is not told takes the member out after its session
-time-out."""
+"""A consumer that ends waits this long for its coordinator. Without a goodbye the coordinator removes the member after
+its session time-out."""
 
 _log = logging.getLogger(__name__)
 
@@ -261,7 +261,7 @@ class JoinedGroup:
     # -- commits -------------------------------------------------------------------------------------------------------
 
     def commit(self, offsets: Mapping[TopicPartition, ToCommit]) -> asyncio.Future[None]:
-        """Done once they are committed."""
+        """Commits these offsets; the future is done once they are committed."""
         return self.commits.submit(offsets, self._clock.now_ms() + self._config.request_timeout_ms)
 
     def commit_soon(self, offsets: Mapping[TopicPartition, ToCommit], on_done: OnCommitted | None = None) -> None:

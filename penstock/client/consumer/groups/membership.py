@@ -30,7 +30,7 @@ from penstock.messages.groups.consumer_protocol import (
 )
 
 HEARTBEAT_MS: Final = 5_000
-"""Until the coordinator has told its own interval."""
+"""The interval until the coordinator has given its own."""
 HEARTBEAT_MS_MIN: Final = 50
 
 
@@ -69,7 +69,8 @@ class Membership:
             self._join(now_ms)
 
     def _join(self, now_ms: int) -> None:
-        """After a failure only when a back-off is over, or a group that fences all the time would be stormed."""
+        """Joins the group; after a failure only when a back-off is over, because a group that fences every time would
+        be stormed."""
         self._become(S.JOINING)
         self.epoch = JOINS
         self.reconciliation.begin()
@@ -125,7 +126,7 @@ class Membership:
     # -- heartbeats ----------------------------------------------------------------------------------------------------
 
     def next_due_ms(self) -> int | None:
-        """When the next heartbeat is due; None while there is none to send."""
+        """The time at which the next heartbeat is due; None if none is to be sent."""
         if self._heartbeats.under_way is not None:
             return None
         if self._leave_epoch() is not None:

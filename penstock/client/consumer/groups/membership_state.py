@@ -1,4 +1,4 @@
-"""Where a member of a group stands, as a table: the only place that says which state may follow which. Pure."""
+"""The states of a member of a group, as a table: the only place that says which state may follow which. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.messages.groups.consumer_protocol import JOINS
 
 
 class MembershipState(Enum):
-    """Where the member stands."""
+    """The state of the member."""
 
     ABSENT = "has no subscription"
     JOINING = "asks to join"
@@ -65,6 +65,6 @@ class Identity:
 
 
 def is_put_out_by(error: ApiError, member_epoch: int) -> bool:
-    """The answer to a heartbeat of this epoch means: join anew. So does that there is no such group, to a member of it:
-    somebody has deleted the groups' topic. To one that joins it is a refusal."""
+    """True if the answer to a heartbeat of this epoch means: join anew. To a member, GroupIdNotFoundError means that
+    too: somebody has deleted the groups' topic. To a consumer that joins, it is a refusal."""
     return isinstance(error, FENCED_BY) or (isinstance(error, GroupIdNotFoundError) and member_epoch > JOINS)

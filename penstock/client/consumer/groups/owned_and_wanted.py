@@ -2,7 +2,7 @@
 
 Pure. The coordinator names topics by their ids, because a topic that was deleted and made anew under its name is
 another one; a consumer reads by names. A partition is taken once its topic's name is known, and its *place*: what the
-group has committed for it, or that there is nothing. Not here: who looks them up (preparation.py).
+group has committed for it, or that there is nothing. Not here: the look-ups (preparation.py).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Reconciliation:
         return tuple(tp for tp, topic_id in self.owned.items() if (topic_id, tp.partition) not in self._target)
 
     def _missing(self) -> dict[TopicPartition, str]:
-        """Partitions to be taken. One of an older topic of the name is given up first."""
+        """The partitions to be taken. A partition of an older topic of the same name is given up first."""
         found = {}
         for topic_id, number in self._target:
             name = self._names.get(topic_id)
@@ -103,7 +103,7 @@ class Reconciliation:
                 self.places.pop(tp, None)
 
     def owned_by_id(self) -> dict[str, tuple[int, ...]]:
-        """As a heartbeat tells it."""
+        """The owned partitions by topic id, as a heartbeat reports them."""
         found: dict[str, list[int]] = {}
         for tp, topic_id in sorted(self.owned.items()):
             found.setdefault(topic_id, []).append(tp.partition)

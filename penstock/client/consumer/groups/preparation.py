@@ -118,9 +118,9 @@ class Preparation:
                 raise result.error
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset | None]:
-        """The offsets that the group has committed. The end of a transaction that is to commit one is waited for. A
-        member says who it is, and in which epoch: a coordinator that knows another epoch does not answer it. One that
-        is no member any more asks as anybody does."""
+        """The offsets that the group has committed. A transaction that is to commit one of them is waited for. A member
+        gives its id and epoch: a coordinator that knows another epoch does not answer it. A consumer that is no longer
+        a member asks without them, as anybody does."""
         found: dict[TopicPartition, CommittedOffset | None] = {}
         left, attempt, deadline_ms, asks = list(partitions), 0, self._deadline_ms(), self._asks()
         while left:

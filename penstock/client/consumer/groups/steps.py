@@ -63,6 +63,7 @@ class RebalanceListener:
                 )
 
     def of(self, kind: StepKind) -> Callback | None:
-        """As in Kafka, partitions that were lost are told to `on_revoked` where there is no `on_lost`."""
+        """The callback for this kind of change. As in Kafka, lost partitions go to `on_revoked` where there is no
+        `on_lost`."""
         found: Callback | None = getattr(self, kind.value)
         return self.on_revoked if found is None and kind is StepKind.LOSE else found

@@ -21,7 +21,7 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GroupSubscription:
-    """One of the two; the other is empty."""
+    """The topics by name, or a pattern: the other field is empty."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None

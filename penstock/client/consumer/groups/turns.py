@@ -87,7 +87,7 @@ class Turns:
     # -- changes -------------------------------------------------------------------------------------------------------
 
     def take(self, run: Run) -> bool:
-        """Makes the changes that are due, in a plain consumer's thread; False if there was none."""
+        """Makes the changes that are due, in a plain consumer's thread; False if no change was due."""
         group, has_changed = self._core.group, False
         while group is not None and group.wants_user:
             step = run(group.next_step)

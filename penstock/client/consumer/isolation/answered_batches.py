@@ -21,8 +21,8 @@ from penstock.types import NO_EPOCH, EpochEntry
 
 
 class AnsweredBatches(NamedTuple):
-    """`records`: the batches that count, up to the first that cannot be read. `last`: the last one that was looked at;
-    None: there was none. `damage`: why it ends there, if not because the answer does."""
+    """`records`: the batches that count, up to the first that cannot be read. `last`: the last batch that was looked
+    at, or None. `damage`: why reading ends there, unless the answer ends there."""
 
     records: bytes
     last: BatchHeader | None

@@ -24,7 +24,7 @@ from penstock.errors import ClientClosedError, TimedOutError
 from penstock.threads import Threads
 
 PIECES_AHEAD = 2
-"""So many answers may wait for the caller: enough to keep the broker busy, little memory for each of many ranges."""
+"""How many answers may wait for the caller: enough to keep the broker busy, little memory for each of many ranges."""
 
 
 class RawFetch:

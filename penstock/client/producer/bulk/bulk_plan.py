@@ -84,7 +84,7 @@ class BulkPlan:
         return self._core.codec
 
     def queue(self, key: bytes | None = None, value: bytes | None = None) -> PartitionQueue:
-        """Where a record goes; without partition, key and partitioner the least busy partition."""
+        """The queue that a record goes to; without partition, key and partitioner that of the least busy partition."""
         if key is None and self._partition is None and self._core.config.partitioner is None:
             return self._core.least_busy_queue(self._info)
         return self._core.queue_for(self._info, PendingRecord(key, value, (), None, 0), self._partition)

@@ -18,7 +18,7 @@ from penstock.record.lone_batch import LONE_OVERHEAD_BYTES, check_record_size
 FIRST_GUESS = 1_024
 MAX_RUN_RECORDS = 100_000
 KEYED_CHUNK_RECORDS = 16_384
-"""So many records with keys are looked at together before they are put together by partition."""
+"""How many records with keys are looked at together before they are grouped by partition."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,2 @@
-"""The way of batches out of a producer: who sends what to which broker, and how each ends. Not here: their filling."""
+"""The way of batches out of a producer: which broker each is sent to, by which task, and how it ends. Not here: their
+filling."""

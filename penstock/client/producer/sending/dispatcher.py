@@ -233,6 +233,6 @@ class BatchDispatcher:
 
 
 def _named(partitions: Sequence[tuple[str, int]]) -> str:
-    """So many partitions, and the first by name."""
+    """The number of partitions, and the first one by name."""
     first = f" from {TopicPartition(*partitions[0])} on" if partitions else ""
     return f"{len(partitions)} partitions{first}"

@@ -65,7 +65,7 @@ class EndedBatches:
                 batch.fail(outcome.error)
 
     def _note_failure(self, error: PenstockError) -> None:
-        """BEFORE the records' futures tell it."""
+        """Fails the open transaction, BEFORE the records' futures tell the error."""
         if self._transaction is not None:
             self._transaction.on_failed(error)
             self._wake()

@@ -1,6 +1,6 @@
 """Ends batches that are not sent any more: the producer closes, or their transaction is aborted.
 
-Pure; on the sender's thread. What a broker has of them may be written all the same, and its late answer does not count.
+Pure; on the sender's thread. Batches that a broker has may be written all the same, and its late answer does not count.
 """
 
 from __future__ import annotations

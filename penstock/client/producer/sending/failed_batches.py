@@ -159,10 +159,10 @@ class FailedBatches:
         return error
 
     def expire(self, now_ms: int) -> list[Outcome]:
-        """Fails what waits for longer than delivery_timeout_ms, in its queue or for an answer.
+        """Fails batches that wait for longer than delivery_timeout_ms, in its queue or for an answer.
 
-        What a broker has may still be written, like what is taken back, and its late answer does not count either. It
-        is not sent again, so the order of what is acked stands.
+        A batch that a broker has may still be written, as one that is taken back may, and its late answer does not
+        count. It is not sent again, so the order of acked batches stands.
         """
         expired: list[Outcome] = []
         limit_ms = self._limits.delivery_timeout_ms

@@ -26,7 +26,7 @@ class OutboundRequest:
     part_ms: int | None = None
     """When the last part of its answer came; None as long as nothing was answered."""
     _untold: dict[tuple[str, int], Entry] | None = None
-    """Without what the parts have told."""
+    """The entries that no part of the answer has named yet; None before the first part."""
 
     def told(self, answered: Sequence[tuple[str, int]], *, more_follows: bool) -> Sequence[Entry] | None:
         """The entries that an answer tells of, in its order; None if it is no answer to this request."""

@@ -85,8 +85,8 @@ class ProduceLink:
 
     @property
     def silent_since_ms(self) -> int | None:
-        """Since when the broker has said nothing although it was asked and reads; None when it owes no answer. It is
-        later than now while the client is throttled."""
+        """The time since which the broker has said nothing although it was asked and reads; None when it owes no
+        answer. It is later than now while the client is throttled."""
         return max(self._silent_since_ms, self.throttled_until_ms) if self._unanswered else None
 
     @property

@@ -34,9 +34,10 @@ from penstock.types import Endpoint, ProducerIdAndEpoch
 
 NEVER_MS = 2**62
 DELIVERY_CHECK_MS = 1_000
-"""While anything waits, delivery time-outs are looked for at least this often."""
+"""The longest pause between two looks for delivery time-outs, while anything waits."""
 ASK_AROUND_MS = 1_000
-"""While a broker is silent, the metadata is asked for this often: little traffic, even if every client does it."""
+"""The pause between two requests for metadata while a broker is silent: little traffic, even if every client does
+it."""
 
 
 class Sender:
@@ -78,7 +79,7 @@ class Sender:
     # -- any thread ----------------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """There may be something to send."""
+        """Wakes the loop: there may be something to send."""
         if not self._woken and self._loop is not None:
             self._woken = True
             try:
@@ -190,8 +191,8 @@ class Sender:
         return max(min(silent_at), self._ask_around_at_ms) if silent_at else None
 
     def _check_time_outs(self, now_ms: int) -> None:
-        """An unanswered request breaks its stream: it is not known whether others on it will be answered. One that was
-        answered in part does not: the stream works."""
+        """Breaks the stream of an unanswered request: it is not known whether others on it will be answered. A request
+        that was answered in part does not break its stream, which works."""
         for link in self._links.values():
             for request in link.aside:
                 if request.deadline_ms <= now_ms:

@@ -1,8 +1,8 @@
 """AtomicBatches: one decision over the writes of many producers, in any number of processes.
 
 An application writes numbered versions. Each of its workers begins a writer, sends with it, and gives the writer's
-`identity` to whoever leads; that one commits the version with the writers that count. Readers of committed
-records get all of their records, or none. To begin or commit a version again that is committed does no harm:
+`identity` to the process that leads. That process commits the version with the writers that count. Readers of committed
+records get all of their records, or none. Beginning or committing a committed version again does no harm:
 
     batches = AtomicBatches("localhost:9192")
     writer = batches.begin("import", 7)          # in a worker; None: version 7 is committed already
@@ -43,7 +43,7 @@ T = TypeVar("T")
 TIMEOUT_MS = 60_000
 """Default of `transaction_timeout_ms`, too."""
 Abort = Callable[[ProducerIdAndEpoch, float | None], Coroutine[Any, Any, None]]
-"""Aborts what the writer with this identity has sent; in so many seconds, or `max_block_ms`."""
+"""Aborts the records of the writer with this identity, within this many seconds; None: `max_block_ms`."""
 NOT_HERE = dict.fromkeys(
     ("send", "send_many", "flush"), "begin a writer, which has it: `writer = batches.begin(application, version)`"
 )
@@ -80,10 +80,10 @@ class AtomicBatches:
     ) -> AtomicWriter | None:
         """A writer of this version; None: the version is committed already, and there is nothing to write.
 
-        What is not committed within `timeout_ms` is aborted. A version above the one that is open aborts that one; one
-        below the last that was committed is refused (AtomicBatchVersionError), unless the application `goes_back` to
-        it. `run` names this life of the application: a new one fences the one before (ProducerFencedError). `one_off`:
-        the application is forgotten an hour after its last use, not after weeks.
+        A version that is not committed within `timeout_ms` is aborted. A version above the one that is open aborts that
+        one. A version below the last committed one is refused (AtomicBatchVersionError), unless the application
+        `goes_back` to it. `run` names this life of the application: a new run fences the one before
+        (ProducerFencedError). `one_off`: the application is forgotten an hour after its last use, not after weeks.
         """
         begun = self._run(self._core.begin, application, version, timeout_ms, run, goes_back, one_off)
         if begun is None:
@@ -125,12 +125,12 @@ class AtomicBatches:
         run: str = "",
         timeout: float | None = None,
     ) -> None:
-        """Aborts what the writers with these identities have sent, as each could by itself (`AtomicWriter.abort`): for
-        whoever outlives their processes. The version stays open for its other writers. One that is not open any more,
-        because it is decided or its time was up, is passed over.
+        """Aborts the records of the writers with these identities, as each writer could by itself
+        (`AtomicWriter.abort`). A process that outlives the writers' processes calls it. The version stays open for its
+        other writers. A writer that is no longer open, because it is decided or its time was up, is passed over.
 
-        TimedOutError after `timeout` seconds; None: `max_block_ms`. InvalidRequestError by a coordinator of an earlier
-        version, which aborts whole versions only.
+        TimedOutError after `timeout` seconds; None: `max_block_ms`. InvalidRequestError from a coordinator of an
+        earlier version, which aborts whole versions only.
         """
         self._run(self._core.abort_writers, application, writers, run, timeout)
 

@@ -41,16 +41,16 @@ class Committed(NamedTuple):
     """The answer to a commit."""
 
     was_committed: bool
-    """By an earlier call, which counts, with the writers of that one."""
+    """True if an earlier call has committed the version. That call counts, with the writers that it named."""
     records: int
-    """As the call has told that counts; -1 if it told nothing."""
+    """The number of records given by the call that counts; -1 if it gave none."""
     checksum: int = NO_CHECKSUM
     """The same; 0 if it told nothing."""
 
 
 class AtomicCalls:
-    """See the module. TimedOutError after `max_block_ms`, or an error of the coordinator that passes: it may be done or
-    not; ask again."""
+    """Calls the coordinators of atomic batches. A call may raise TimedOutError after `max_block_ms`, or a retriable
+    error of the coordinator: then it may have been done or not, and the caller asks again."""
 
     def __init__(self, cluster: ClusterClient, config: ProducerConfig) -> None:
         self._cluster, self._config = cluster, config
@@ -59,7 +59,7 @@ class AtomicCalls:
     async def begin(
         self, application: str, version: int, timeout_ms: int, run: str, *, goes_back: bool, one_off: bool
     ) -> Begun | None:
-        """None: the version is committed already."""
+        """Begins a writer of a version; None if the version is committed already."""
         request = BeginAtomicBatchRequest(
             checked_application(application),
             checked_number("version", version, 0),
@@ -93,7 +93,7 @@ class AtomicCalls:
         return Committed(answer.was_committed, answer.records, answer.checksum)
 
     async def abort(self, application: str, version: int, run: str) -> bool:
-        """True: it is committed, and nothing was aborted."""
+        """Aborts a version. True: the version is committed, and nothing was aborted."""
         request = AbortAtomicBatchRequest(
             checked_application(application), checked_number("version", version, 0), checked_run(run)
         )

@@ -5,7 +5,7 @@
       └──────────────┴───────── close ──────────┘
 
 Each writer has an id and epoch of its own, given by the coordinator; sequences begin at 0 with it. Whether its part
-counts is not decided here: who commits the version names the writers. Pure. The loop changes the state; other threads
+counts is not decided here: the commit of the version names the writers. Pure. The loop changes the state; other threads
 read it, and may note a failure. Not here: calls (atomic_calls.py), and whose turn a producer is (writer_pool.py).
 """
 
@@ -19,7 +19,7 @@ CLOSED = "this writer is closed: begin another one"
 
 
 class BatchWriterCore:
-    """See the module; `OpenTransaction` of its producer."""
+    """The state of one producer that writes in atomic batches. It is the `OpenTransaction` of its producer."""
 
     def __init__(self) -> None:
         self.identity: ProducerIdAndEpoch | None = None

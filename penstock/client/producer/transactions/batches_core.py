@@ -19,7 +19,7 @@ NOT_SENT = "they are not sent, so its part must not be committed"
 
 
 class BatchesCore:
-    """See the module. On one event loop; it connects with its first call."""
+    """The client of atomic batches, on one event loop. It connects with its first call."""
 
     def __init__(
         self, bootstrap: str | Iterable[str], options: Mapping[str, Any], environment: ClientEnvironment
@@ -117,7 +117,7 @@ class Leaving:
         await self.end()
 
     async def end(self) -> None:
-        """Idempotent."""
+        """Ends the client. Idempotent."""
         if not self.closed:
             self.closed = True
             await self._pool.end(self._producer)

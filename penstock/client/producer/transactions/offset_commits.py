@@ -1,9 +1,9 @@
 """Commits a group's offsets as a part of a transaction: they count once it is committed (KIP-447).
 
 The group's coordinator adds the group to the transaction by itself (transaction version 2), and takes the offsets of
-the member that it knows only. What passes is tried again until the deadline; after STALE_MEMBER_EPOCH the member first
-learns its new epoch. To repeat a commit is harmless: the newest offsets of the transaction count. Not here: what an
-error means for the transaction (transaction_core.py).
+the member that it knows only. An error that passes is followed by another try, until the deadline; after
+STALE_MEMBER_EPOCH the member first learns its new epoch. Repeating a commit is harmless: the newest offsets of the
+transaction count. Not here: what an error means for the transaction (transaction_core.py).
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from penstock.types import ProducerIdAndEpoch, TopicPartition
 PARTITIONS_PER_CALL_MAX = 1_000
 """Limit for one request; offsets of more partitions are sent in several."""
 UNKNOWN_TOPIC_ATTEMPTS = 4
-"""A coordinator may not have heard yet of a topic that was just created; after so many answers, it was deleted."""
+"""A coordinator may not have heard yet of a topic that was just created. After this many such answers the topic counts
+as deleted."""
 NOT_A_MEMBER: tuple[type[ApiError], ...] = (
     UnknownMemberIdError,
     FencedMemberEpochError,

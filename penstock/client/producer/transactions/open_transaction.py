@@ -14,7 +14,7 @@ from penstock.types import ProducerIdAndEpoch
 
 
 class OpenTransaction(Protocol):
-    """See the module."""
+    """The transaction that a producer's batches are sent in."""
 
     @property
     def identity(self) -> ProducerIdAndEpoch | None:
@@ -39,5 +39,5 @@ class OpenTransaction(Protocol):
         ...
 
     def counts(self) -> Mapping[str, int]:
-        """For the producer's statistics."""
+        """The counts for the producer's statistics, by name."""
         ...

@@ -72,7 +72,7 @@ class Transaction:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> RecordFuture:
-        """As the producer's `send`. The end of the block waits until the record is acked."""
+        """Sends a record as the producer's `send` does. The end of the block waits until the record is acked."""
         self._must_be_open()
         return self._producer.send(topic, value, key, headers, partition, timestamp_ms)
 
@@ -84,12 +84,12 @@ class Transaction:
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> BulkFuture:
-        """As the producer's `send_many`."""
+        """Sends records as the producer's `send_many` does."""
         self._must_be_open()
         return self._producer.send_many(topic, values, keys, partition, timestamp_ms)
 
     def send_offsets(self, consumer: PositionsSource, positions: Offsets | None = None) -> None:
-        """As the producer's `send_offsets`: the group has the positions committed with the transaction."""
+        """Adds positions as the producer's `send_offsets` does: the group has them committed with the transaction."""
         self._must_be_open()
         self._run(self._calls.send_offsets, consumer, positions)
 

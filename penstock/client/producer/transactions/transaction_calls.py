@@ -17,7 +17,7 @@ class TransactionCalls:
     """The calls of one producer."""
 
     def __init__(self, transactions: Transactions | None) -> None:
-        """None: the producer has no transactional id."""
+        """`transactions` is None for a producer without a transactional id."""
         self._transactions = transactions
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
@@ -55,7 +55,7 @@ class TransactionCalls:
         await self.checked("commit_transaction").commit()
 
     async def abort_transaction(self) -> None:
-        """Aborts the transaction: nobody reads its records as committed. Those that are not acked yet are not sent."""
+        """Aborts the transaction: nobody reads its records as committed. Its unacked records are not sent."""
         await self.checked("abort_transaction").abort()
 
     async def send_offsets(self, consumer: PositionsSource, positions: Offsets | None = None) -> None:
@@ -82,7 +82,7 @@ class TransactionCalls:
                 self._loop.call_soon_threadsafe(self._transactions.leave, opening)
 
     def begin_close(self) -> None:
-        """No transaction begins from now on."""
+        """Lets no further transaction begin."""
         self._closed = True
 
     async def close(self, timeout: float | None) -> None:

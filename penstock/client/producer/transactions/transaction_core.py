@@ -51,7 +51,7 @@ OUTSIDE = "no transaction is open: write `with producer.transaction() as t:`, or
 
 
 class Phase(Enum):
-    """Where the producer is."""
+    """The phase of the producer's transactions."""
 
     NEW = auto()
     READY = auto()
@@ -255,7 +255,7 @@ class TransactionCore:
         raise self._end_for_good(error)
 
     def counts(self) -> dict[str, int]:
-        """For the producer's statistics."""
+        """The counts for the producer's statistics, by name."""
         return {"transactions_committed": self.committed, "transactions_aborted": self.aborted}
 
     def _end_for_good(self, error: PenstockError) -> PenstockError:

@@ -226,7 +226,8 @@ class Transactions:
     # -- close ---------------------------------------------------------------------------------------------------------
 
     async def close(self, timeout: float | None = None) -> None:
-        """The producer ends: an open transaction is aborted, and one that is being ended is waited for, so long."""
+        """Closes the producer. An open transaction is aborted. A commit or abort under way is waited for, at most
+        `timeout` seconds (None: `max_block_ms`)."""
         self.leave(self._opening)
         if self._core.phase in (Phase.COMMITTING, Phase.ABORTING):
             limit = self._config.max_block_ms / 1000 if timeout is None else max(timeout, 0)

@@ -9,7 +9,7 @@ from penstock.client.producer.accumulator import Accumulator
 from penstock.client.producer.future import when_done
 
 TURN_SECONDS = 0.001
-"""A batch that a caller has in hand is looked at again after so long."""
+"""The time after which a batch in a caller's hand is looked at again."""
 
 
 class Wakes(Protocol):
@@ -19,8 +19,8 @@ class Wakes(Protocol):
 
 
 async def flush_whole(accumulator: Accumulator, sender: Wakes) -> None:
-    """Until no batch waits, not even an empty one that a caller has in hand: nothing of this transaction may be sent in
-    the next one. On the sender's loop."""
+    """Flushes until no batch waits, not even an empty one in a caller's hand: nothing of this transaction may be sent
+    in the next one. Runs on the sender's loop."""
     accumulator.barrier()
     with accumulator.flush():
         while not accumulator.partitions.is_idle:

@@ -34,7 +34,7 @@ class PooledProducer:
 
 
 class WriterPool:
-    """See the module."""
+    """Keeps the producers of the writers of one `AtomicBatches`, and gives each to one writer at a time."""
 
     def __init__(self, cluster: ClusterClient, options: Mapping[str, Any], environment: ClientEnvironment) -> None:
         self._make: Callable[[BatchWriterCore], ProducerCore] = lambda writer: ProducerCore(
@@ -46,7 +46,7 @@ class WriterPool:
         self._is_closed = False
 
     def check_room(self) -> None:
-        """TransactionStateError if no writer may begin."""
+        """Checks that a writer may begin; else TransactionStateError."""
         if len(self._open) >= OPEN_MAX:
             raise TransactionStateError(f"{OPEN_MAX} writers of this client are open: close those that are done")
 
@@ -80,7 +80,7 @@ class WriterPool:
             self._idle.append(left)
 
     def begin_close(self) -> None:
-        """No record is taken any more."""
+        """Lets no open writer take a further record."""
         for one in self._open:
             one.core.begin_close()
 
