@@ -28,7 +28,7 @@ VERSION_2: Final = 2
 
 
 class TransactionMetadata(NamedTuple):
-    """See the module. `start_ms` and `update_ms` are the calendar's."""
+    """One transactional id, as its last record has it. `start_ms` and `update_ms` are the calendar's."""
 
     transactional_id: str
     producer_id: int
@@ -72,9 +72,10 @@ class TransactionMetadata(NamedTuple):
         )
 
     def moved(self, state: TransactionState, wall_ms: int, **changes: Any) -> TransactionMetadata:
-        """As the next record has it. Invariant: `update_ms` differs from that before. It tells two transactions of one
-        producer apart, so it rises where the calendar is set back a little. Where it is set back by more, an id that
-        was once stamped by a calendar far ahead must not go on with its stamps: they would say nothing of its use."""
+        """The id as its next record has it. Invariant: `update_ms` differs from that before. It tells two transactions
+        of one producer apart, so it rises where the calendar is set back a little. Where the calendar is set back by
+        more, an id that was once stamped by a calendar far ahead must not go on with its stamps: they would say nothing
+        of its use."""
         if state not in MOVES[self.state]:
             raise InvariantViolation(f"{self} cannot become {state.value}")
         is_a_little = self.update_ms < wall_ms + SET_BACK_MS

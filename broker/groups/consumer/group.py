@@ -128,7 +128,7 @@ class ConsumerGroup:
                 self.owners.setdefault(topic_id, {})[partition] = member.member_id
 
     def remove_member(self, member_id: str) -> None:
-        """Nothing if there is none."""
+        """Removes the member, if the group has it."""
         member = self.members.pop(member_id, None)
         self.parties.pop(member_id, None)
         if member is not None:

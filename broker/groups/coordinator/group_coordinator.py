@@ -77,7 +77,7 @@ class GroupCoordinator:
             shard.close()
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """As a publisher of the metadata."""
+        """A publisher of the metadata calls this for each new image."""
         news = self._topics.published(delta, image)
         if news:
             for shard in self._shards.values():

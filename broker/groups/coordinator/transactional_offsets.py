@@ -132,7 +132,7 @@ class TransactionalOffsets:
             self._ask(key, waiting)
 
     def stop(self) -> None:
-        """The broker leads nothing any more: whoever waits is told so."""
+        """Answers every waiting commit with NOT_COORDINATOR: the broker leads nothing any more."""
         while self._waiting:
             waiting = self._waiting.popitem()[1]
             if waiting.question is not None:

@@ -63,7 +63,7 @@ _NONE = Writers()
 
 
 class HeldApplications:
-    """See the module."""
+    """The applications of a shard with their writers."""
 
     def __init__(self, memory: ShardMemory) -> None:
         self._memory = memory

@@ -3,7 +3,7 @@
 Its guard is set BEFORE the coordinator is asked (`leader/transaction_guards.py`): with transaction version 2 anew for
 each attempt, because a marker in between may have been the last transaction's, and each transaction has an epoch of its
 own. With version 1 it stays the same one: a batch from before a marker may not get into the transaction after it. Not
-here: who asks, and how often (verifier.py).
+here: asking, and how often (verifier.py).
 """
 
 from __future__ import annotations
