@@ -20,7 +20,7 @@ GetPartition = Callable[[TopicPartition, str], Partition]
 
 @dataclass(slots=True)
 class WatchedPartition:
-    """See the module."""
+    """One partition of a fetch session, with what the fetcher wants and what the last answer said of it."""
 
     wanted: FetchPartition
     diverging: EpochEndOffset | None = None
@@ -58,7 +58,7 @@ class WatchedPartition:
 
     def must_be_told(self, result: PartitionFetchResult) -> bool:
         """True if the result has an error or a diverging epoch that the fetcher does not know. One that it knows is
-        told again, and does not end its wait."""
+        sent again, and does not end its wait."""
         trouble = _trouble(result)
         return trouble is not None and trouble != self.sent_trouble
 

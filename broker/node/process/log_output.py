@@ -23,7 +23,7 @@ _INDENT = "    "
 REPEAT_SECONDS = 30
 TRACEBACKS_MAX = 10
 LINES_MAX = 1_000
-"""So many different lines are remembered; the oldest is forgotten first."""
+"""The most different lines that are remembered; the oldest is forgotten first."""
 
 
 class LogOutput(logging.StreamHandler[TextIO]):
