@@ -29,8 +29,9 @@ from storage.append.producer_rules import BUMPING_VERSION
 from storage.disk.disk_errors import is_disk_full
 
 SHORT_MS, SHORT_MS_MAX = 1_000, 10_000
-"""A full disk has refused an append: writes are refused for so long without another attempt, twice as long each time.
-An attempt throws the shard's state away, and what only reads is not answered until it is loaded again."""
+"""The time in which writes are refused without another attempt after a full disk has refused an append; twice as long
+each time. An attempt throws the shard's state away, and requests that only read are not answered until it is loaded
+again."""
 
 
 class ShardLog:

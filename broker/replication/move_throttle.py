@@ -18,7 +18,7 @@ from penstock.types import TopicPartition
 
 NO_LIMIT = 2**63 - 1
 BURST_MS = 1_000
-"""At most so much of the rate is saved up while nothing is copied."""
+"""The time for which the rate is saved up at most while nothing is copied."""
 CHUNK_BYTES = 64 * 1024
 """Less than this is not worth a request, unless the rate is lower still."""
 HOLD_MS_MAX = 250
@@ -54,7 +54,7 @@ class MoveThrottle:
         return self._room // 1000 if self._room >= self._least else 0
 
     def spend(self, size_bytes: int, now_ms: int) -> None:
-        """So many bytes were copied."""
+        """Counts bytes that were copied."""
         self.bytes_total += size_bytes
         if self.is_limited:
             self._refill(now_ms)

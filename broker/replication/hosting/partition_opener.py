@@ -1,8 +1,8 @@
 """Opens a hosted partition over its log, and dismisses it again.
 
 Opening gives the partition its log (the one on disk, or one that was created), its checkpointed high watermark, and its
-flushes. Dismissing takes these away, and tells whoever has to do with it; the log stays. Not here: when a partition is
-opened or dismissed (replica_creation.py, replica_revival.py, replica_assignments.py).
+flushes. Dismissing takes these away, and notifies the parts that use the partition; the log stays. Not here: when a
+partition is opened or dismissed (replica_creation.py, replica_revival.py, replica_assignments.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from storage.log_dirs.log_table import LogId
 
 
 class PartitionOpener:
-    """See the module. One per broker, on the event loop."""
+    """Opens and dismisses hosted partitions. There is one per broker, on the event loop."""
 
     def __init__(
         self,

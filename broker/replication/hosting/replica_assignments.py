@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class ReplicaAssignments:
-    """See the module. One per broker, on the event loop."""
+    """Carries out assignments of the metadata. There is one per broker, on the event loop."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class ReplicaCreation:
-    """See the module. One per broker, on the event loop."""
+    """Brings replicas into service. There is one per broker, on the event loop."""
 
     def __init__(
         self,

@@ -47,7 +47,7 @@ class KnownReplicas:
     refused: RefusedAppends
     failures: DiskFailures
     removing: InLogDir
-    """For what becomes of logs that go out of use."""
+    """The threads that remove logs that go out of use."""
 
 
 def known_replicas(

@@ -111,7 +111,7 @@ TRANSITIONS: Mapping[HostingState, Mapping[HostingEvent, HostingState]] = {
     _U: {HostingEvent.FAIL: _U, **_TO_LEAVE},
     _W: {HostingEvent.QUEUE: _Q, **_TO_LEAVE},
 }
-"""In each state, what may happen, and where it leads."""
+"""The events that may happen in each state, and the state that each leads to."""
 
 SERVED = frozenset({_O, _L, _F})
 LOST = frozenset({_D, _U, _W})
@@ -137,7 +137,7 @@ class LostReplica:
 
 
 class Replica:
-    """See the module. On the event loop; its properties may be read in any thread."""
+    """One replica on this broker. Changed on the event loop; its properties may be read in any thread."""
 
     __slots__ = ("_changed", "_held", "_lost", "_partitions", "_postponed", "_state", "assignment", "key", "moved",
                  "rebuilds", "starts_empty")  # fmt: skip
@@ -275,8 +275,8 @@ class Replica:
     # -- losses --------------------------------------------------------------------------------------------------------
 
     def lose(self, lost: LostReplica, why: ApiError | None = None) -> None:
-        """Its log cannot be used. Requests get `why`; None if it is not served. One that is out of use stays so if rot
-        is found besides: its disk is not trusted again."""
+        """Notes that the replica's log cannot be used. Requests get `why`; None if it is not served. A log that is out
+        of use stays so if rot is found besides: its disk is not trusted again."""
         if self._lost is not None and not self._lost.is_rot:
             lost = self._lost if lost.is_rot else lost
         self._on(HostingEvent.FIND_ROT if lost.is_rot else HostingEvent.FAIL)

@@ -173,8 +173,9 @@ class LeaderState:
         return offset
 
     def low_watermark(self, own_log_start_offset: int) -> int:
-        """No live replica has a record below this offset (KIP-107); -1 while a replica's log start is not known. One
-        that is being added must have it, too, before it joins (isr_upkeep.py), but nobody waits for that."""
+        """The offset below which no live replica has a record (KIP-107); -1 while a replica's log start is not known. A
+        replica that is being added must have this log start, too, before it joins (isr_upkeep.py), but nobody waits for
+        that."""
         counted = (self.active_brokers - self.adding) | self.maximal_isr | self.elr
         starts = (follower.log_start_offset for follower in self.followers.values() if follower.broker_id in counted)
         return min((own_log_start_offset, *starts))
