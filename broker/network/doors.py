@@ -79,7 +79,7 @@ class BrokerService:
     """The calendar: milliseconds since 1970."""
     named_sessions: NamedSessions = field(default_factory=no_named_sessions)
     authentication: Authentication | None = None
-    """For listeners with SASL."""
+    """The authentication of listeners with SASL."""
     quotas: Quotas | None = None
     """None where nobody is held to any."""
     address_quotas: AddressQuotas | None = None
