@@ -41,7 +41,7 @@ _UNFINISHED = (METADATA_SNAPSHOT_SUFFIX + PART_SUFFIX, METADATA_SNAPSHOT_SUFFIX 
 
 @dataclass(frozen=True, slots=True)
 class KeptSnapshot:
-    """One that may stand for the beginning of the log. `time_ms` is the wall time of its newest record."""
+    """A snapshot that may stand for the beginning of the log. `time_ms` is the wall time of its newest record."""
 
     snapshot_id: EpochEndOffset
     size_bytes: int

@@ -1,7 +1,7 @@
 """Writes a snapshot of the metadata now and then, and says what it makes superfluous (KIP-630, KIP-876).
 
-Every node writes its own. One is due when so many bytes were committed since the last one, or when something was and
-so much time has passed. It is written by a thread from an image, which never changes, while the loop goes on. Snapshots
+Every node writes its own. One is due after a number of committed bytes since the last one, or after a time in which
+something was committed. It is written by a thread from an image, which never changes, while the loop goes on. Snapshots
 and the log between them are kept for followers that are behind, as long as they are neither too large nor too old.
 
 The rules are plain functions at the end. Not here: the files (`metadata_snapshots.py`).
@@ -56,7 +56,7 @@ class SnapshotStatistics:
 
 
 class Quorum(Protocol):
-    """As far as it is needed here."""
+    """The part of the quorum that is needed here."""
 
     def keep_snapshots(self, snapshot_ids: Sequence[EpochEndOffset]) -> None: ...
 
@@ -112,7 +112,7 @@ class MetadataSnapshotter:
         self.look()
 
     def on_snapshot(self, snapshot_id: EpochEndOffset) -> None:
-        """One of the leader's has replaced the log; those before it are not needed."""
+        """A snapshot of the leader's has replaced the log; those before it are not needed."""
         if snapshot_id != self._kept[-1].snapshot_id:
             self._drop([one.snapshot_id for one in self._kept])
             self._kept = self._log.beginning.kept

@@ -215,7 +215,8 @@ class _Produced:
             return _refusal_of(error, version)
 
     def _with_id(self, topic_id: str) -> TopicImage:
-        """A refusal does not tell the name: who may not write there may not know it either."""
+        """The topic with this id. A refusal does not tell the name: a caller that may not write there may not know it
+        either."""
         topic, caller = topic_with_id(self._image, topic_id), self._asked.caller
         try:
             self._rights.check_topic(caller, PRODUCE.name, Operation.WRITE, topic.name)
