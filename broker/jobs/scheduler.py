@@ -30,7 +30,8 @@ from storage.disk.stop_wait import StopWait
 _log = logging.getLogger(__name__)
 
 THREADS = 2
-"""For each log dir. A slow deletion does not hold up the checkpoints, and more would only queue at the same disk."""
+"""The threads of each log dir. A slow deletion does not hold up the checkpoints, and more would only queue at the same
+disk."""
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -4,7 +4,7 @@
     then     every LOOK_SECONDS each file is read through the async file port; what changed is checked as at the start
 
 A new file is taken whole or not at all. While it is broken the old one stays in force, the log says why once, and the
-metrics show it. Whoever makes a connection asks for `of(listener).current` then; connections that stand keep what they
+metrics show it. The maker of a connection asks for `of(listener).current` then; connections that stand keep what they
 began with.
 
 A node's certificate names the node (penstock/certs/node_identity.py); that of another is refused, whenever it comes.

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 LEARN_MS_MIN: Final = 10_000
 LEARN_SECONDS: Final = 15.0
-"""So long a log-in waits for keys: longer than a fetch may take."""
+"""The longest wait of a log-in for keys: longer than a fetch may take."""
 FILE_REFRESH_MS_MAX: Final = 5_000
 """A file costs nothing to look at."""
 

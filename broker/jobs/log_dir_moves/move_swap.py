@@ -46,7 +46,8 @@ from storage.log_dirs.log_swap import SwapOutcome, SwapWatch
 _log = logging.getLogger(__name__)
 
 HOLD_MS_MAX = 1_000
-"""For the rest of the copy and its last flush. A producer tries a held partition again for much longer."""
+"""The longest hold, for the rest of the copy and its last flush. A producer tries a held partition again for much
+longer."""
 
 
 class MoveSwap:
@@ -135,7 +136,7 @@ class MoveSwap:
         return copy.log_end_offset == log.log_end_offset and copy.log_start_offset == log.log_start_offset
 
     def _complete(self, move: Move, copy: Log, state: OfLog) -> None:
-        """In a thread."""
+        """Completes the copy, in a thread."""
         complete_copy(copy, state)
         self._futures.make_ready(move.side)
 

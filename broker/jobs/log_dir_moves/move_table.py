@@ -42,7 +42,7 @@ class MoveTable:
                 self.give_up(key)
 
     def done(self, move: Move) -> None:
-        """The copy has become the log; there is none to drop, though the move was given up in its last moment."""
+        """The copy has become the log, so it is not dropped, even if the move was given up in its last moment."""
         if self.moves.get(move.side.topic_partition) is move:
             del self.moves[move.side.topic_partition]
         elif move.side in self.to_drop:
