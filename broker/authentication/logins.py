@@ -85,7 +85,7 @@ class Dialogue(NamedTuple):
 
 
 class Logins:
-    """One per node, on the event loop."""
+    """Logs users in. There is one per node, on the event loop."""
 
     def __init__(
         self,

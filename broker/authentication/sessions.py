@@ -45,7 +45,7 @@ class LoginSession:
     principal: str
     begun_ms: int
     ends_ms: int | None
-    """None: with its connection."""
+    """The end of the session; None: the end of its connection."""
 
     def is_over(self, now_ms: int) -> bool:
         return self.ends_ms is not None and now_ms >= self.ends_ms

@@ -39,7 +39,7 @@ class _Queue:
 
 
 class SlowWork:
-    """One per node."""
+    """The slow work of log-ins. There is one per node."""
 
     def __init__(self, executor: Executor) -> None:
         """`executor` belongs to the caller until `close`."""

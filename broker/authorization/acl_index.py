@@ -101,7 +101,7 @@ class AclIndex:
         self._of_all: dict[ResourceType, _Table] = {}
 
     def add(self, acl_id: str, acl: AclBinding) -> None:
-        """Under an id that none of them has."""
+        """Adds an ACL under an id that no other one has."""
         for tables, key in self._places(acl):
             table = tables.get(key)
             if table is None:

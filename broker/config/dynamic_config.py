@@ -44,7 +44,8 @@ Apply = Callable[[NodeConfig], None]
 
 
 class DynamicBrokerConfig:
-    """One per node, on the event loop; subscribes to the metadata BEFORE the parts that act on its images."""
+    """The configuration of a running node. There is one per node, on the event loop; it subscribes to the metadata
+    BEFORE the parts that act on its images."""
 
     def __init__(self, file: NodeConfig) -> None:
         self.file = file

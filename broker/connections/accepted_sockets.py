@@ -31,7 +31,7 @@ from storage.disk.spare_descriptors import SPARE
 DESCRIPTORS = "/proc/self/fd"
 PEERS_KEPT = 4_096
 _TCP_INFO: int | None = getattr(socket, "TCP_INFO", None)
-"""Only Linux has this layout of it."""
+"""The option by which the kernel counts a socket's bytes; only Linux has this layout of it."""
 _ACKNOWLEDGED_AT, _RECEIVED_AT, _COUNT_BYTES = 120, 128, 8
 """Where the kernel's `struct tcp_info` has the bytes that the far end has acknowledged, and that were received."""
 

@@ -82,7 +82,7 @@ class ByteWatch:
         self._networks: dict[str, float] = {}
         """The bytes that count against each."""
         self._refused: dict[str, float] = {}
-        """The same, for calls that were refused."""
+        """The bytes that count against each network for calls that were refused."""
         self._logged_in: set[Endpoint] = set()
         """The connections by which somebody is or was logged in."""
         self._at_ms: int | None = None

@@ -21,7 +21,7 @@ from penstock.errors import ApiError, RequestTimedOutError
 
 Answers = list[tuple[Ticket, Any]]
 Deposed = Callable[[], ApiError | None]
-"""Why nothing may be told now, because another broker may lead."""
+"""The error for which nothing may be answered now, because another broker may lead; None if this one leads."""
 
 
 def answer_all(answers: Iterable[tuple[Ticket, Any]]) -> None:

@@ -134,7 +134,7 @@ class LedShard:
         return error if isinstance(error, NotCoordinatorError) else self.log.deposed() or error
 
     def _not_led(self) -> ApiError | None:
-        """Why the core is not asked, if it is not."""
+        """The error for which the core is not asked; None if it is."""
         if self.state is ShardState.LOADING:
             return CoordinatorLoadInProgressError(f"{self.key} is being loaded; ask again")
         if self.state is ShardState.FAILED:

@@ -59,7 +59,7 @@ class LoadFigures:
 
 
 class ShardLoader:
-    """One per broker, on the event loop."""
+    """Loads the state of led partitions. There is one per broker, on the event loop."""
 
     def __init__(
         self,

@@ -78,7 +78,7 @@ class MemoryWords:
     key: str
     """The configuration key of the limit."""
     lasting_error: type[ApiError]
-    """Not retriable: the room may not come back for days."""
+    """The error of state that lasts. It is not retriable: the room may not come back for days."""
     lasting_remedy: str
     passing_error: type[ApiError]
     """Retriable: room comes when transactions end."""
@@ -102,7 +102,7 @@ class CoordinatorMemory:
 
     @property
     def used(self) -> int:
-        """Both kinds."""
+        """The bytes of both kinds of state."""
         return self.lasting.used + self.passing.used
 
     @property

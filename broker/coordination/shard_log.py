@@ -52,7 +52,7 @@ class ShardLog:
         return leading is not None and leading.leader_epoch == self._lead.leader_epoch
 
     def refusal(self) -> ApiError | None:
-        """Why nothing may be written now; None if it may."""
+        """The error for which nothing may be written now; None if the log may be written."""
         leading, partition = self._partition.leading, self._partition
         if (deposed := self.deposed()) is not None:
             return deposed
@@ -66,7 +66,8 @@ class ShardLog:
         return CoordinatorNotAvailableError(f"{key} {why}")
 
     def deposed(self) -> ApiError | None:
-        """Why nothing that is known here may be told: another broker may lead by now, and have changed it."""
+        """The error for which nothing that is known here may be told: another broker may lead by now, and have changed
+        it."""
         if self._ports.may_answer():
             return None
         return NotCoordinatorError(

@@ -31,7 +31,7 @@ RETRY_MS_MAX = 1_000
 
 
 class StateTopic:
-    """One per broker, on the event loop."""
+    """The topic of a coordinator's state. There is one per broker, on the event loop."""
 
     def __init__(
         self,

@@ -95,7 +95,7 @@ class Turn:
             self.records.append(TransactionalRecord(key, value, producer))
 
     def answer(self, ticket: Ticket, answer: Any | ApiError) -> None:
-        """Once for each ticket."""
+        """Answers a ticket. Each ticket is answered once."""
         self.answers.append((ticket, answer))
 
 

@@ -35,12 +35,12 @@ RENEWED_MS: Final = RESERVED_MS // 2
 MARK_MS: Final = 600_000
 """The most watched time that is lost with a lead that ends."""
 STRETCHES_MAX: Final = 64
-"""Then the two oldest become one, whose stamps are all taken for as young as its end."""
+"""The stretches above which the two oldest become one. The stamps of that one are all taken for as young as its end."""
 
 
 @message(versions="0")
 class WatchedTimeKey:
-    """One a partition. Kafka's tools, and older releases, pass over its type."""
+    """The key of the record, one a partition. Kafka's tools, and older releases, pass over its type."""
 
 
 @struct
@@ -75,7 +75,7 @@ class WatchedTime:
         """`mark_every_ms` is the interval at which expired state is looked for."""
         self._mark_every_ms = min(mark_every_ms, MARK_MS)
         self._stretches: list[_Stretch] = []
-        """Once it looks, the last one is this lead's."""
+        """The stretches, oldest first. Once this lead looks, the last one is its own."""
         self._ms = self._saved_ms = 0
         """Now, and in the last record."""
         self._origin_ms: int | None = None

@@ -40,7 +40,7 @@ DELETE_LOGS_MS_MIN, DELETE_LOGS_MS_MAX = 1_000, 60_000
 
 
 AT_ONCE_MS = 2**63
-"""Later than every delay."""
+"""A time that is later than every delay."""
 EXPIRY_MS = 600_000
 """How often producers are looked for that were silent for `producer.id.expiration.ms`; Kafka's default."""
 
@@ -65,7 +65,7 @@ class LogUpkeepStatistics:
 
 
 class LogUpkeep:
-    """One per broker; lives on the event loop."""
+    """The scheduled jobs of all logs. There is one per broker, on the event loop."""
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ class StableOffsetStatistics:
 
 
 class StableOffsets:
-    """One per broker."""
+    """The stable offsets of a broker's led partitions. There is one per broker."""
 
     def __init__(self, hosted: Callable[[], Iterable[Partition]], clock: Clock) -> None:
         self._hosted, self._clock = hosted, clock

@@ -44,7 +44,7 @@ class _Slice:
     rest_ns: int
     """The loop had nothing to do."""
     idle_ns: float
-    """And a processor was free."""
+    """The loop had nothing to do, and a processor was free."""
     busy_ns: Mapping[WorkKind, float]
     processors_ns: int
     """The time of all processors together; 0 where that is not known."""

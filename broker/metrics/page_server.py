@@ -54,7 +54,7 @@ TEXT: Final = "text/plain; charset=utf-8"
 
 @dataclass(frozen=True)
 class Page:
-    """One answer."""
+    """One answer of the server."""
 
     text: str
     content_type: str

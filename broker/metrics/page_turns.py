@@ -42,7 +42,7 @@ class PageTurns:
         shared = SharedConnections(CONNECTIONS_MAX, CreationRate(INT32_MAX))
         self._guard = AcceptGuard(limits, shared.of("METRICS"))
         self._next_of: dict[str, int] = {}
-        """When a network has its next turn; one that has it now is left out at times."""
+        """The time at which a network has its next turn. A network that has its turn now is left out at times."""
         self._next_ms = 0
 
     def came(self, peer: Endpoint, now_ms: int) -> Endpoint | None:

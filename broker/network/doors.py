@@ -86,7 +86,7 @@ class BrokerService:
     permissions: Permissions | None = None
     """None without an authorizer: everybody may do everything."""
     arrivals: Arrivals | None = None
-    """None: no request waits for partitions that this broker does not have yet."""
+    """The waits for partitions; None: no request waits for partitions that this broker does not have yet."""
     requests_before_log_in: RequestMemory = field(default_factory=RequestMemory.before_log_in)
     """Requests of connections that have still to log in, at all listeners."""
 

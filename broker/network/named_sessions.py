@@ -31,7 +31,7 @@ EPOCH_MAX = ID_MAX = 2**31 - 1
 
 
 class NoSession(Enum):
-    """Why a request may not go on with the session that it names."""
+    """The reason why a request may not go on with the session that it names."""
 
     UNKNOWN_ID = auto()
     WRONG_EPOCH = auto()

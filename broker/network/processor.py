@@ -42,7 +42,7 @@ class Way(Protocol):
         ...
 
     def request_sent(self, request: Request) -> None:
-        """Its answer has left the node."""
+        """The answer to the request has left the node."""
         ...
 
 

@@ -233,7 +233,7 @@ class AsksForTime(Protocol):
 
 
 async def ask_for_time(notifier: AsksForTime) -> None:
-    """While a node starts, or stops, and its event loop turns."""
+    """Asks for more time while a node starts, or stops, and its event loop turns."""
     while notifier.has_listener:
         notifier.extend(MORE_SECONDS)
         await asyncio.sleep(STATUS_SECONDS)

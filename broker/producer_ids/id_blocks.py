@@ -63,7 +63,7 @@ class ProducerIdBlocks(Generic[W]):
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When the next request has waited too long; None if none waits."""
+        """The time at which the next request has waited too long; None if none waits."""
         return self._waiting[0].deadline_ms if self._waiting else None
 
     def request(self, waiter: W, now_ms: int) -> int | None:

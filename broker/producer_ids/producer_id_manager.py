@@ -28,7 +28,7 @@ Answer = Callable[[int | ApiError], None]
 
 
 class ProducerIdManager:
-    """One per broker."""
+    """Gives producer ids. There is one per broker."""
 
     def __init__(
         self,

@@ -66,7 +66,7 @@ class _Found:
 
 
 class DescribeMetadataApi:
-    """One node's; on the event loop, with a thread of its own."""
+    """Answers DescribeMetadata for one node, on the event loop, with a thread of its own."""
 
     def __init__(self, own: OwnMetadata, threads: Threads, fail: FailRequest) -> None:
         self._own, self._fail = own, fail

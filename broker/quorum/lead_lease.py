@@ -45,7 +45,7 @@ class Grant(NamedTuple):
 
 
 class LeadLease:
-    """One per broker. `is_held` is asked before each answer."""
+    """The lease of a broker's leads. There is one per broker; `is_held` is asked before each answer."""
 
     def __init__(self, length_ms: int, boot_ms: Callable[[], int], read_offset: Callable[[], int]) -> None:
         """`read_offset`: the metadata up to it is acted on here. `boot_ms` is the machine's clock (clock.py)."""

@@ -62,7 +62,7 @@ class Quorum(Protocol):
 
 
 class MetadataSnapshotter:
-    """One node's; on the event loop."""
+    """Writes and drops the snapshots of one node, on the event loop."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class MetadataSnapshotter:
         self._drop([one.snapshot_id for one in before[: len(before) - len(self._kept)]])
 
     def _drop(self, snapshot_ids: Sequence[EpochEndOffset]) -> None:
-        """Their files; a start drops those that are left."""
+        """Removes the files of these snapshots; a start removes those that are left."""
         if snapshot_ids:
             self._executor.submit(self._remove, snapshot_ids)
 
@@ -174,7 +174,7 @@ class MetadataSnapshotter:
             _log.warning("superfluous snapshots of the metadata are left: %s", error)
 
     def statistics(self) -> SnapshotStatistics:
-        """Any thread."""
+        """The statistics; may be called in any thread."""
         kept = self._kept
         files = sum(one.snapshot_id != BEGINNING for one in kept)
         return SnapshotStatistics(kept[-1], files, self._written, self._failed)

@@ -41,7 +41,7 @@ class QuotaLimits:
         self._has_users = any(entity.user is not None for entity in by_entity)
 
     def find(self, user: str, client_id: str) -> Limit | None:
-        """None: it may take what it likes."""
+        """The limit of a client; None: it may take what it likes."""
         found = self._by_entity
         if self._has_users:
             for named in (user, DEFAULT_NAME):

@@ -54,7 +54,7 @@ class ReplicaStatistics:
     to_create: int = gauge(
         "penstock_partitions_to_create", "Partitions of this broker whose logs are still to be created."
     )
-    """Not among `partitions`."""
+    """The partitions that are to be created; they are not among `partitions`."""
     leaders: int = gauge("penstock_leaders", "Partitions that this broker leads.")
     troubles: ReplicaTroubles = inner(ReplicaTroubles)
     """Partitions led here that have too few replicas in sync."""

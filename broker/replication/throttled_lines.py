@@ -26,7 +26,7 @@ class ThrottledLines:
         own partitions, log dirs or limits."""
         self._now_ms, self._subjects_max = now_ms, subjects_max
         self._said: dict[Hashable, tuple[int, int]] = {}
-        """When the last line was written, and how many were left out since."""
+        """The time at which the last line of a subject was written, and how many were left out since."""
 
     def due(self, subject: Hashable) -> str | None:
         """The line's addition about those that were left out before it; None: leave this one out, too."""

@@ -14,7 +14,8 @@ from penstock.messages.transactions.listing import TransactionState
 
 @dataclass(slots=True)
 class TransactionCounters:
-    """One per broker, shared by its shards: they never fall. May be read in any thread."""
+    """The counts of transactions, which never fall. There is one per broker, shared by its shards. May be read in any
+    thread."""
 
     begun: int = 0
     committed: int = 0

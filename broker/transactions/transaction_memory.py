@@ -44,5 +44,5 @@ def open_bytes(transaction: TransactionMetadata | None) -> int:
 
 
 def transaction_memory(bytes_max: int) -> CoordinatorMemory:
-    """One per broker, shared by its shards."""
+    """The memory of transactions. There is one per broker, shared by its shards."""
     return CoordinatorMemory(bytes_max, _WORDS)

@@ -18,7 +18,8 @@ from penstock.types import NO_TIMESTAMP, TopicPartition
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 EPOCH_MAX: Final = (1 << 15) - 1
-"""Only a marker has it: no producer is ever given it, or the marker of its transaction would have no epoch."""
+"""The epoch that only a marker has: no producer is ever given it, or the marker of its transaction would have no
+epoch."""
 SET_BACK_MS: Final = 60_000
 """An answer about markers that is still under way was asked for less long ago. Far below what one stretch of watched
 time reserves (coordination/watched_time.py), so a stamp that has risen is of the present stretch, too."""

@@ -154,7 +154,7 @@ class TransactionShard:
         return self._waiting.unloaded()
 
     def topics_changed(self, turn: Turn, changed: frozenset[str], deleted: frozenset[str]) -> None:
-        """Nothing: the sender of markers passes over partitions that are gone."""
+        """Does nothing: the sender of markers passes over partitions that are gone."""
 
     # -- requests ------------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,8 @@ from penstock.messages.metadata import PartitionInfo, TopicInfo
 from penstock.types import NO_LEADER, TopicPartition
 
 WhyLost = Callable[[TopicPartition, PartitionRegistration], str]
-"""Why this broker cannot lead a partition that it should lead; "" when it can. `LostReplicas.why_offline`."""
+"""The reason why this broker cannot lead a partition that it should lead; "" when it can.
+`LostReplicas.why_offline`."""
 
 
 class _View(NamedTuple):

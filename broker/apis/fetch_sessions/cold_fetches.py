@@ -119,7 +119,8 @@ class ColdFetches:
         self._look_again()
 
     def _look_again(self) -> None:
-        """When a read of the log dir was sent; after a pause where none is under way."""
+        """Looks at the partitions that wait again when a read of their log dir was sent; after a pause where no read is
+        under way."""
         if self._timer is None and any(
             later and all(reading.is_done for reading in self._in_dir(log_dir))
             for log_dir, later in self._later.items()

@@ -34,7 +34,7 @@ class WatchedPartition:
     doubted_at: int = -1
     source: Partition | None = None
     quiet: PartitionFetchResult | None = None
-    """Its result in full answers until there is news of it."""
+    """The partition's result in full answers until there is news of it."""
     is_copy: bool = False
     """True if the records of the last look go to a replica that moves."""
 

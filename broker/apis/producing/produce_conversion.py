@@ -74,7 +74,7 @@ class ProduceConversionStatistics:
 
 
 class ProduceConverter:
-    """One per node, for all produce streams."""
+    """Converts the batches of all produce streams. There is one per node."""
 
     def __init__(
         self,

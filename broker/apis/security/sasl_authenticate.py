@@ -21,7 +21,7 @@ from penstock.messages.security.authentication import SaslAuthenticateRequest, S
 
 
 class SaslAuthenticateApi:
-    """One per broker, on the event loop."""
+    """Answers SaslAuthenticate. There is one per broker, on the event loop."""
 
     def __init__(self, by: Authentication, clock: Clock, fail: FailRequest) -> None:
         self._by, self._clock, self._fail = by, clock, fail

@@ -33,10 +33,10 @@ _LATE: Final = f"not whole within {FETCH_SECONDS:.0f} s"
 
 
 class KeyFetcher:
-    """One per node."""
+    """Fetches public keys. There is one per node."""
 
     def __init__(self, files: AsyncFiles, executor: Executor) -> None:
-        """Both belong to the caller."""
+        """`files` and `executor` belong to the caller."""
         self._files, self._executor = files, executor
 
     async def fetch(self, url: str) -> bytes:

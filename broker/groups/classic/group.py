@@ -73,7 +73,7 @@ class ClassicGroup:
     def __init__(self, group_id: str, tally: MemberBytes | None = None) -> None:
         self.group_id = group_id
         self.bytes = 0
-        """Its part of the tally."""
+        """The bytes of the group in the tally."""
         self._tally = tally or MemberBytes()
         self.state = GroupState.EMPTY
         self.state_changed_ms = NO_TIMESTAMP
@@ -167,7 +167,7 @@ class ClassicGroup:
         return sum(PENDING_BYTES + text_bytes(member_id) for member_id in self.pending)
 
     def remove(self, member: ClassicMember) -> None:
-        """Its tickets were answered."""
+        """Removes a member whose tickets were answered."""
         del self.members[member.member_id]
         self.not_synced.discard(member.member_id)
         if member.group_instance_id is not None:

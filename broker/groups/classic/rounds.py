@@ -55,7 +55,7 @@ class Rounds:
         self.expect(turn, group, member.member_id, member.session_timeout_ms)
 
     def start_session(self, turn: Turn, group: ClassicGroup, member: ClassicMember) -> None:
-        """Nothing for a member that was heard already."""
+        """Starts the session of a member that was not heard before. It changes nothing for any other."""
         if self._timers.due_ms(("session", group.group_id, member.member_id)) is None:
             self.restart_session(turn, group, member)
 

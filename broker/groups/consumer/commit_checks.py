@@ -29,7 +29,7 @@ def check_commit(group: ConsumerGroup, request: OffsetCommitRequest, topics: Kno
 
 
 def check_transactional_commit(group: ConsumerGroup, request: TxnOffsetCommitRequest, topics: KnownTopics) -> None:
-    """The same, of a member that is named by a transaction's producer, whose clients know one error for it."""
+    """Checks the commit of a member that is named by a transaction's producer, whose clients know one error for it."""
     if request.member_epoch < 0 and not group.members:
         return
     member = member_of(group, request.member_id)

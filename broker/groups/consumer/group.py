@@ -60,7 +60,7 @@ class ConsumerGroup:
     """The party (network/parties.py) of each member that was heard here, by the member's id."""
 
     assigned_at_ms: int = field(default=0, compare=False)
-    """When its last target was computed, in the time of turns; 0: not since it was loaded."""
+    """The time of turns at which its last target was computed; 0: not since it was loaded."""
     assignment_work: int = field(default=0, compare=False)
     """How much that was: partitions and subscriptions."""
     no_memory_until_ms: int = field(default=0, compare=False)

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class GroupCoordinator:
-    """One per broker, on the event loop."""
+    """The coordinator of consumer groups. There is one per broker, on the event loop."""
 
     def __init__(
         self, broker_id: int, topic: StateTopic, topics: ImageTopics, ports: ShardPorts, verification: Verification

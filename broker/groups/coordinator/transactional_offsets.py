@@ -65,7 +65,7 @@ class _Waiting:
 
 
 class TransactionalOffsets:
-    """One per broker, on the event loop."""
+    """Asks the coordinators of transactions for the shards. There is one per broker, on the event loop."""
 
     def __init__(self, verification: Verification, wait_ms: int) -> None:
         """The transaction's coordinator has `wait_ms` to answer."""

@@ -36,7 +36,7 @@ class OffsetGroups(Protocol):
         ...
 
     def check_transactional_commit(self, turn: Turn, request: TxnOffsetCommitRequest) -> None:
-        """The same, of a commit by a transaction."""
+        """Raises the error with which this commit by a transaction is refused as a whole."""
         ...
 
     def check_fetch(self, turn: Turn, request: OffsetFetchGroup) -> None:

@@ -110,7 +110,7 @@ class OffsetSweep:
             yield group_id, None
 
     def _go_on(self, turn: Turn) -> None:
-        """One portion."""
+        """Does one portion of the pass."""
         self._watched.look(turn.now_ms, turn.wall_ms)
         cost = 0
         while self._pass is not None and cost < _PORTION_COST_MAX:

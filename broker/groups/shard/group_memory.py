@@ -24,5 +24,5 @@ _WORDS: Final = MemoryWords(
 
 
 def group_memory(bytes_max: int) -> CoordinatorMemory:
-    """One per broker, shared by its shards."""
+    """The memory of groups. There is one per broker, shared by its shards."""
     return CoordinatorMemory(bytes_max, _WORDS)

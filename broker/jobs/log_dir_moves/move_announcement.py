@@ -30,7 +30,7 @@ WAITS_FOR = "the controller has not recorded its new log dir yet"
 
 
 class MoveAnnouncements:
-    """One per broker, on the event loop."""
+    """Announces new log dirs to the controller. There is one per broker, on the event loop."""
 
     def __init__(self, directories: DirectoryReports) -> None:
         self._directories = directories

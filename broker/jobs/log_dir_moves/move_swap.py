@@ -51,7 +51,7 @@ longer."""
 
 
 class MoveSwap:
-    """One per broker, on the event loop."""
+    """Puts finished copies in the place of their logs. There is one per broker, on the event loop."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class MoveSwap:
             self._parts.failures.directory_failed(outcome.failed_dir, cause)
 
     def _lose(self, partition: Partition, error: Exception) -> None:
-        """Its log is in a place that cannot be used; the next start finds it."""
+        """Takes the partition offline: its log is in a place that cannot be used. The next start finds it."""
         key, log = partition.topic_partition, partition.log
         if self._log_manager.table.logs.get(key, log.topic_id) is log:
             why = KafkaStorageError(f"{log.directory}: its move was interrupted: {error}")
@@ -198,7 +198,7 @@ class MoveSwap:
             self._parts.failures.partition_failed(partition, error)
 
     def _release(self, replica: Replica, why: ApiError, held_at_ms: int) -> None:
-        """Once; the replica may be held again for another move before this attempt has ended."""
+        """Releases the replica once. It may be held again for another move before this attempt has ended."""
         if replica.held is not why:
             return
         if replica.state is HostingState.HELD:

@@ -13,7 +13,8 @@ from storage.log_dirs.log_manager import LogManager
 
 
 class MoveTable:
-    """One per broker, on the event loop; begins with the copies that the start found."""
+    """The moves of one broker. There is one per broker, on the event loop; it begins with the copies that the start
+    found."""
 
     def __init__(self, log_manager: LogManager) -> None:
         self._logs = log_manager.table

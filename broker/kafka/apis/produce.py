@@ -133,7 +133,7 @@ def produce_failed(asked: Asked, body: ProduceRequest, error: ApiError) -> Produ
 
 
 def refused_batch(records: Buffer | None, version: int, transactional_id: str | None) -> PartitionRefusal | None:
-    """Why the protocol forbids the records of one partition; None if it does not."""
+    """The refusal if the protocol forbids the records of one partition; None if it does not."""
     if version < FIRST_WITH_MAGIC_2:
         return _OLD_FORMAT
     if records is None or len(records) < _HEAD.size:

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class ConfigReload:
-    """One per process."""
+    """Reads the configuration file again. There is one per process."""
 
     def __init__(self, path: str, dynamic: DynamicBrokerConfig) -> None:
         self.dynamic = dynamic

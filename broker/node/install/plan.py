@@ -33,7 +33,7 @@ class Step:
     stdin: str = ""
 
     def script(self) -> str:
-        """The same for a shell."""
+        """The step as a command for a shell."""
         line = shlex.join(self.command)
         return f"{line} <<'END'\n{self.stdin}END\n" if self.stdin else line + "\n"
 

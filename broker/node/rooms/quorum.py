@@ -35,7 +35,8 @@ from storage.log_dirs.log_manager import LogManager
 
 
 class QuorumParts:
-    """One per node, on the event loop. The listener of its own member of the quorum."""
+    """The quorum's part of a node, and the listener of its own member of the quorum. There is one per node, on the
+    event loop."""
 
     def __init__(
         self,

@@ -148,7 +148,8 @@ class EffectRunner:
                 self._stop_following(partition, error)
 
     def _refuse(self, key: TopicPartition, error: CorruptMessageError) -> None:
-        """The same records come again after every back-off until the leader has others."""
+        """Counts and logs bad records of the leader. The same records come again after every back-off until the leader
+        has others."""
         self.answers_refused += 1
         more = self._refusals.due(key)
         if more is not None:

@@ -87,7 +87,7 @@ class FetcherCore:
                 self._forgotten[partition] = None
 
     def failed(self, partition: TopicPartition, why: str) -> None:
-        """Not fetched until the next leader epoch: the disk or the data failed."""
+        """The partition is not fetched until the next leader epoch: the disk or the data failed."""
         state = self._states.get(partition)
         if state is not None:
             state.state, state.failure = ReplicaState.FAILED, why

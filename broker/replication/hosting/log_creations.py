@@ -36,7 +36,7 @@ REFUSALS = (ApiError, CorruptFileError, OSError)
 
 
 class LogCreations:
-    """One per node; all methods are called on the event loop."""
+    """Creates the logs of a node. There is one per node; all methods are called on the event loop."""
 
     def __init__(
         self,

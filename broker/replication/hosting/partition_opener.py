@@ -48,7 +48,7 @@ class PartitionOpener:
         return self._log_manager.get(key, topic_id) is not None
 
     def why_not_empty(self, key: TopicPartition, assignment: Assignment) -> str:
-        """Why an empty log may not replace one that held records; "" if it may, or if a log is there."""
+        """The reason why an empty log may not replace one that held records; "" if it may, or if a log is there."""
         if self.has_log(key, assignment.topic_id):
             return ""
         vanished = self._log_manager.table.vanished.get_as(key, assignment.topic_id)

@@ -95,7 +95,7 @@ class ReplicaAssignments:
             self._creation.deletions.set_aside(key, topic_id)
 
     def _leave(self, replica: Replica, moved: LeaderHint | None) -> None:
-        """Out of service, or out of what waits for its turn."""
+        """Takes the replica out of service, or out of those that wait for their turn."""
         if replica.state is HostingState.ABSENT:
             return
         why: ApiError = UnknownTopicOrPartitionError(f"{replica.key} was deleted")

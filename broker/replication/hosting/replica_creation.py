@@ -76,7 +76,7 @@ class ReplicaCreation:
                 self.to_create.submit(replica, starts_empty=is_new)
 
     def _create(self, replica: Replica) -> None:
-        """Its turn has come: host it in its role of the newest metadata."""
+        """Hosts the replica in its role of the newest metadata: its turn has come."""
         key, assignment = replica.key, replica.assignment
         if assignment is None:
             raise InvariantViolation(f"{replica} is not assigned")

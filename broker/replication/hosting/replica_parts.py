@@ -88,7 +88,7 @@ class ReplicaPorts:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaParts:
-    """All of them."""
+    """All parts that hold a broker's replicas."""
 
     hosted: HostedPartitions
     lost: LostReplicas

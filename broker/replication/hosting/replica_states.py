@@ -120,7 +120,7 @@ TO_CREATE = frozenset({_Q, _B, _C})
 
 @dataclass(slots=True)
 class LostReplica:
-    """Why a replica is lost. Kept while its log is created again, until it is served."""
+    """The reason why a replica is lost. Kept while its log is created again, until it is served."""
 
     why: Exception
     broker_epoch: int
@@ -201,7 +201,7 @@ class Replica:
         self.assignment, self.moved = None, moved
 
     def queue(self, *, starts_empty: bool) -> None:
-        """Its log is to be created, or found."""
+        """The replica's log is to be created, or found."""
         self._on(HostingEvent.QUEUE)
         self.starts_empty = starts_empty
 
@@ -285,15 +285,15 @@ class Replica:
             partition.stop(why)
 
     def give_up(self) -> None:
-        """Its damaged log is to be set aside."""
+        """The replica's damaged log is to be set aside."""
         self._on(HostingEvent.GIVE_UP)
 
     def keep_log(self) -> None:
-        """Its damaged log could not be set aside."""
+        """The replica's damaged log could not be set aside."""
         self._on(HostingEvent.KEEP_LOG)
 
     def set_aside(self) -> Partition | None:
-        """Its damaged log stands aside; returns what was served over it."""
+        """The replica's damaged log was set aside. Returns the partition that was served over it."""
         self._on(HostingEvent.SET_ASIDE)
         self.starts_empty = True
         self.rebuilds += 1

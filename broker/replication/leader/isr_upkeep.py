@@ -44,7 +44,7 @@ def check_fetcher_epoch(registered_epochs: Mapping[int, int], replica_id: int, b
 
 
 class IsrUpkeep:
-    """One per broker."""
+    """Lets followers join and leave the ISRs. There is one per broker."""
 
     def __init__(self, proposals: IsrProposals, broker_epoch: Callable[[], int], lag_time_ms_max: int) -> None:
         self._proposals = proposals

@@ -101,10 +101,8 @@ class LeaderState:
         self.registered_epochs, self.active_brokers = registered_epochs, active_brokers
 
     def metadata_changed(self, state: PartitionRegistration, now_ms: int) -> None:
-        """The same epoch with another ISR, or with other replicas: a reassignment goes on (KIP-455).
-
-        A proposal that names a replica which is gone cannot be committed any more.
-        """
+        """Takes another ISR, or other replicas, in the same epoch: a reassignment goes on (KIP-455). A proposal that
+        names a replica which is gone cannot be committed any more."""
         self.commit_isr(state.isr, state.partition_epoch, state.elr)
         self.adding = frozenset(state.adding_replicas)
         self.followers = {
@@ -129,7 +127,7 @@ class LeaderState:
         return not self.elr and len(self.isr) >= min_insync_replicas
 
     def too_few_in_sync(self, min_insync_replicas: int) -> str:
-        """Why `may_commit` says no, for a message that names the partition before it."""
+        """The reason why `may_commit` says no, for a message that names the partition before it."""
         least = f"min.insync.replicas is {min_insync_replicas}"
         if len(self.isr) >= min_insync_replicas:
             least = "which are too few by the controller's min.insync.replicas"

@@ -45,7 +45,7 @@ RequestProducerId = Callable[[Callable[[int | ApiError], None]], None]
 
 
 class TransactionCoordinator:
-    """One per broker, on the event loop."""
+    """The coordinator of transactions. There is one per broker, on the event loop."""
 
     def __init__(
         self,

@@ -88,7 +88,7 @@ class CoordinatorCalls:
     ) -> None:
         self._call, self._answered, self._unanswered = call, answered, unanswered
         self._waiting: dict[Question, int] = {}
-        """Not asked yet, with the number of its coordinator's partition."""
+        """The questions that are not asked yet, with the number of their coordinator's partition."""
         self._asked: _Asked | None = None
         self._slow: Counter[int] = Counter()
         """The coordinators that calls wait for which others have overtaken."""

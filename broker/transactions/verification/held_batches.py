@@ -63,7 +63,7 @@ class _Queue:
 
 
 class HeldBatches:
-    """One per broker, on the event loop."""
+    """Batches that wait for coordinators. There is one per broker, on the event loop."""
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier

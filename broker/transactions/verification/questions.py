@@ -40,7 +40,7 @@ class Question:
         self.attempt = 0
         self.is_open = True
         self.failure: ApiError | None = None
-        """Why the last attempt was no answer."""
+        """The error for which the last attempt was no answer."""
         self.guard: TransactionGuard | None = None
         self.timer: asyncio.TimerHandle | None = None
 

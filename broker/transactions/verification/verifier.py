@@ -44,7 +44,8 @@ Ask = Callable[[int, Any, int], Awaitable[Any]]
 
 
 class Verifier:
-    """One per broker, on the event loop, from its first question to `stop`."""
+    """Asks the coordinators of transactions. There is one per broker, on the event loop, from its first question to
+    `stop`."""
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class Verifier:
         self._coordinators, self._ask, self._backoff, self._on_fatal = coordinators, ask, backoff, on_fatal
         self._calls: dict[int, CoordinatorCalls] = {}
         self._open: dict[Question, CoordinatorCalls | asyncio.TimerHandle | None] = {}
-        """And where each is: in a broker's calls, or in its pause."""
+        """The open questions, and where each is: in a broker's calls, or in its pause."""
         self._failed = self._confirmed = 0
         self._is_stopped = False
 
