@@ -28,7 +28,7 @@ OPEN_REQUESTS_MAX: Final = 16
 
 
 class AlterReplicaLogDirsApi:
-    """One per broker, on the event loop."""
+    """Answers AlterReplicaLogDirs. There is one per broker, on the event loop."""
 
     def __init__(self, node_id: int, moves: LogDirMoves, fail: FailRequest) -> None:
         self._node_id, self._moves, self._fail = node_id, moves, fail

@@ -1,11 +1,12 @@
 """DescribeProducers: the idempotent producers that the partitions led here know, each with its last batch, and with the
 first offset of its open transaction (KIP-664).
 
-For whoever looks for the producer that is fenced, whose sequences have a gap, or whose transaction hangs. Leaders
-answer: what a follower knows may be older. A follower answers where the request says `of_replicas`: Kafka's clients may
-name the broker, and its tools ask one broker for every partition of which it has a replica. A partition knows 5,000
+It helps to find the producer that is fenced, whose sequences have a gap, or whose transaction hangs. Leaders answer:
+what a follower knows may be older. A follower answers where the request says `of_replicas`: Kafka's clients may name
+the broker, and its tools ask one broker for every partition of which it has a replica. A partition knows 5,000
 producers at most (`producer.id.max.per.partition`), and an answer has PRODUCERS_MAX. The partitions that have no room
-in it are to be asked for again. Not here: who is remembered for how long (storage/append/producer_state.py).
+in it are to be asked for again. Not here: which producers are remembered, and for how long
+(storage/append/producer_state.py).
 """
 
 from __future__ import annotations

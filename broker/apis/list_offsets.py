@@ -84,7 +84,7 @@ class _Answering:
         self.at_work: set[str] = set()
         """The log dirs with a thread that looks up for this request."""
         self.put_off: defaultdict[str, deque[int]] = defaultdict(deque)
-        """By log dir: the places in `wanted` that wait until its thread is done."""
+        """The places in `wanted` that wait until the thread of their log dir is done, by log dir."""
         self.timer: asyncio.TimerHandle | None = None
         self.is_late = False
         """No disk is asked any more."""
@@ -104,7 +104,7 @@ class ListOffsetsApi:
     def __init__(self, partitions: PartitionLookup, io: IoPort, fail: FailRequest, now_ms: Callable[[], int]) -> None:
         self._partitions, self._io, self._fail = partitions, io, fail
         self._turns: defaultdict[str, PartyTurns] = defaultdict(lambda: PartyTurns(LOOK_UPS_OF_PARTY))
-        """By log dir."""
+        """The turns of the parties, by log dir."""
         self._lines = ThrottledLines(now_ms, CLIENTS_SUBJECTS_MAX)
 
     def handle(self, request: Request, body: ListOffsetsRequest) -> None:

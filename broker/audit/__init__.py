@@ -1,1 +1,1 @@
-"""The audit log: who did what from where, who was refused, and who has logged in."""
+"""The audit log: administrative acts, with who did them and from where, refusals, and log-ins."""

@@ -1,4 +1,4 @@
-"""Audits administrative acts: who did what, from where, and what came of it, for each API whose row says it is one.
+"""Audits administrative acts: the caller, its host, the act and its outcome, for each API whose row says it is one.
 
     {"outcome":"done","principal":"User:admin","host":"10.0.0.7","port":50412,"listener":"BROKER","api":"CreateTopics",
      "request":{"topics":[{"name":"orders","partitions":3}]},"answer":{"topics":[{"name":"orders",…}]}}
@@ -36,7 +36,7 @@ class Acts:
         self._administrative = {api.name: api.administers for api in APIS.values() if api.administers is not None}
 
     def watch(self, request: Request) -> None:
-        """Before it is judged: the right to it may make its body another one."""
+        """Watches a request before it is judged: the right to it may make its body another one."""
         administers = self._administrative.get(request.api)
         if administers is not None and administers(request.body):
             request.audit = self._teller(request.body)

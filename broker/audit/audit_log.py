@@ -3,11 +3,11 @@ the outcome.
 
     {"outcome":"refused","principal":"User:bob","host":"10.0.0.7",...}
 
-Lines about what was done are all written. Whoever is refused, or fails, mostly asks again at once, and what was only to
-be judged changes nothing. So of lines about that, about log-ins, and about acts that programs do all the time, there is
-one for each subject in a time, and a bounded number of each kind in all; what was left out is counted, and the next
-line of the kind tells it. Not here: what is told (acts.py, log_ins.py, and `broker/authorization/refusals.py`), and
-where lines go (`broker/node/`).
+Lines about what was done are all written. A caller that is refused, or fails, mostly asks again at once, and what was
+only to be judged changes nothing. So of lines about that, about log-ins, and about acts that programs do all the time,
+there is one for each subject in a time, and a bounded number of each kind in all; what was left out is counted, and the
+next line of the kind tells it. Not here: what is told (acts.py, log_ins.py, and `broker/authorization/refusals.py`),
+and where lines go (`broker/node/`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log = logging.getLogger("penstock.audit")
 NAME_SHOWN: Final = 256
 """Characters of a text that somebody chose."""
 LINES_MAX: Final = 100
-"""So many of one kind in LINES_MS, of all subjects together."""
+"""The most lines of one kind in LINES_MS, of all subjects together."""
 LINES_MS: Final = 10_000
 SUBJECTS_MAX: Final = 10_000
 
@@ -53,7 +53,7 @@ _LEFT_OUT: Final = (
 
 @measured
 class AuditStatistics:
-    """Since the node's start."""
+    """The counts of audit lines since the node's start."""
 
     lines: int = counter(*_LINES)
     frequent_acts: int = counter(*_LEFT_OUT, kind="frequent act")

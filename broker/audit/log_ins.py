@@ -1,6 +1,6 @@
-"""Audits log-ins: who has logged in from where, and refusals. Many clients log in all the time, so lines are bounded.
+"""Audits log-ins, with user and host, and refusals. Many clients log in all the time, so lines are bounded.
 
-A refusal does not tell the name that was given: somebody may have typed a password in its place.
+The line of a refusal does not have the name that was given: somebody may have typed a password in its place.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _fields_of(kind: Any) -> tuple[_Field, ...]:
 
 
 class _Shown:
-    """One request's, or answer's, bounded in all."""
+    """The shown form of one request, or answer, bounded in all."""
 
     def __init__(self) -> None:
         self._left = VALUES_MAX

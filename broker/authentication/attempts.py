@@ -1,12 +1,12 @@
 """The places for attempts to log in: few for each address, so that guessing is slow, and one for everybody.
 
-An attempt is under way while it is computed and while its refusal is held back, so whoever guesses keeps places taken.
-A connection has one of them. An address has `OF_HOST_MAX`. Above `SHARED_MAX` in all, one that has a place gets no
-other; above `ALL_MAX` only those get one by which somebody has logged in before. So neither sixteen addresses that
+An attempt is under way while it is computed and while its refusal is held back, so a client that guesses keeps places
+taken. A connection has one of them. An address has `OF_HOST_MAX`. Above `SHARED_MAX` in all, one that has a place gets
+no other; above `ALL_MAX` only those get one by which somebody has logged in before. So neither sixteen addresses that
 guess, nor some thousand, hold up the others, and those that a cluster's clients have are heard whatever else goes on.
 
-An address by which somebody has logged in before has `OF_PROVEN_MAX` places: whoever guesses beside its clients needs
-as many connections to hold them up. Those above `OF_HOST_MAX` take none of anybody else's.
+An address by which somebody has logged in before has `OF_PROVEN_MAX` places: a client that guesses beside its clients
+needs as many connections to hold them up. Those above `OF_HOST_MAX` take none of anybody else's.
 
 An address of IPv6 stands for its network of 64 bits: one machine has as many as it likes of those. Pure.
 """
@@ -38,7 +38,7 @@ class Attempts:
         self._proven: dict[str, None] = {}
 
     def enter(self, listener: str, peer: Endpoint) -> bool:
-        """One more by that connection; False if there is no place for it. Whoever got one gives it back by `leave`."""
+        """Takes a place for one more attempt by that connection; False if there is no place. `leave` gives it back."""
         if (listener, peer) in self._connections:
             return False
         network = network_of(peer.host)

@@ -12,7 +12,7 @@ from broker.authentication.sessions import Sessions
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """One per node. A node without SASL has one that nobody uses."""
+    """The log-in parts of a node. There is one per node; without SASL it is not used."""
 
     listeners: Mapping[str, LoginListener]
     """The listeners with SASL, of both doors, by name."""

@@ -32,7 +32,7 @@ class _Counts:
 
 
 class AuthenticationCounts:
-    """One per node."""
+    """The counts of one node."""
 
     def __init__(self, listeners: Iterable[str] = ()) -> None:
         """`listeners` are shown from the start on."""

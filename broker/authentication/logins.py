@@ -71,7 +71,7 @@ class Dialogue(NamedTuple):
 
     @property
     def ends_ms(self) -> int | None:
-        """Until when what has proved it counts (wall clock); None: without an end."""
+        """The wall-clock time until which the proof of the user counts; None: without an end."""
         return self.server.ends_ms
 
     @property
@@ -85,7 +85,7 @@ class Dialogue(NamedTuple):
 
 
 class Logins:
-    """One per node, on the event loop."""
+    """Logs users in. There is one per node, on the event loop."""
 
     def __init__(
         self,

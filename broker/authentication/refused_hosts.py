@@ -1,6 +1,6 @@
 """Counts refusals by the network that they were for, and says which of them are worth a line in the log: the first, the
-second, the fourth, the eighth … of a network. Whoever is refused without end cannot fill a disk with it, from as many
-addresses of IPv6 as a machine has. Pure."""
+second, the fourth, the eighth … of a network. A client that is refused without end cannot fill a disk with it, from as
+many addresses of IPv6 as a machine has. Pure."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """A node speaks only as itself: the sender that a request names is the node whose certificate its connection has.
 
-Without this, whoever has the key of one node could vote, fetch, or change the ISR in the name of every other one. The
-row of an API says which of its fields names the sender (`penstock/messages/api.py`). Refusals are logged, ever more
-rarely (refused_hosts.py). Not here: reading the certificate
-(`broker/grpc/callers.py`), and what a node may do.
+Without this, the holder of one node's key could vote, fetch, or change the ISR in the name of every other node. The row
+of an API says which of its fields names the sender (`penstock/messages/api.py`). Refusals are logged, ever more rarely
+(refused_hosts.py). Not here: reading the certificate (`broker/grpc/callers.py`), and what a node may do.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class LoginSession:
     principal: str
     begun_ms: int
     ends_ms: int | None
-    """None: with its connection."""
+    """The end of the session; None: the end of its connection."""
 
     def is_over(self, now_ms: int) -> bool:
         return self.ends_ms is not None and now_ms >= self.ends_ms
@@ -92,7 +92,7 @@ class Sessions:
         return session is not None and session.principal == principal and not session.is_over(now_ms)
 
     def has_one(self, at: CallerPlace, now_ms: int) -> bool:
-        """True if somebody is logged in there, whoever calls."""
+        """True if a user is logged in by that connection, whichever caller asks."""
         session = self._of.get(at)
         return session is not None and not session.is_over(now_ms)
 
@@ -138,9 +138,9 @@ class Dialogues:
         self._hosts: Counter[str] = Counter()
 
     def keep(self, at: CallerPlace, dialogue: Dialogue, now_ms: int) -> None:
-        """Until the next message comes by that connection; in place of another one there. If there are too many, also
-        in place of the oldest of its address, or of the address that has most: who begins and does not go on keeps
-        nobody out."""
+        """Keeps the dialogue until the next message comes by that connection; it replaces another one there. If there
+        are too many, it also replaces the oldest of its address, or of the address that has most: a client that begins
+        and does not go on keeps nobody out."""
         self.drop(at)
         for oldest, kept in list(self._of.items()):
             if now_ms - kept.since_ms < DIALOGUE_MS_MAX:
@@ -158,7 +158,8 @@ class Dialogues:
         self.drop(next(at for at in self._of if network_of(at.peer.host) == host))
 
     def take(self, at: CallerPlace) -> Dialogue:
-        """The one of that connection, which is whole again by `keep`; IllegalSaslStateError if there is none."""
+        """The dialogue of that connection; `keep` puts it back. IllegalSaslStateError if the connection has no
+        dialogue."""
         dialogue = self.drop(at)
         if dialogue is None:
             raise IllegalSaslStateError(

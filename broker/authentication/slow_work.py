@@ -1,8 +1,8 @@
 """Computes in a thread what takes milliseconds of it, one after the other, and the addresses take turns.
 
-The first in a thread's queue would be whoever asks most. So an address waits behind one computation of each other, and
-an address by which somebody has logged in before behind those of its kind only, but for every other turn. How many may
-wait is bounded by the attempts that there may be (attempts.py). On the event loop.
+The first in a thread's queue would be the address that asks most. So an address waits behind one computation of each
+other, and an address by which somebody has logged in before behind those of its kind only, but for every other turn.
+How many may wait is bounded by the attempts that there may be (attempts.py). On the event loop.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Queue:
 
 
 class SlowWork:
-    """One per node."""
+    """The slow work of log-ins. There is one per node."""
 
     def __init__(self, executor: Executor) -> None:
         """`executor` belongs to the caller until `close`."""

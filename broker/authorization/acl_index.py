@@ -2,8 +2,8 @@
 
 As Kafka judges (StandardAuthorizer): one ACL that denies outweighs all that allow; an ACL that allows READ, WRITE,
 DELETE or ALTER allows DESCRIBE, too, and one of ALTER_CONFIGS allows DESCRIBE_CONFIGS. A denial implies nothing.
-Without any ACL of the resource, whoever it names, the answer is `allow.everyone.if.no.acl.found`. Hosts are compared in
-the form that connections have.
+Without any ACL of the resource, for whichever principal, the answer is `allow.everyone.if.no.acl.found`. Hosts are
+compared in the form that connections have.
 
 A question costs a look-up for each length that prefixes of the principal have, not one for each ACL. Not here: super
 users, and remembered answers (authorizer.py).
@@ -33,7 +33,7 @@ IMPLIED_BY: Final[Mapping[Operation, frozenset[Operation]]] = {
 """The operations of which each one allows this one, too."""
 _NONE: Final[frozenset[Operation]] = frozenset()
 Acls = Mapping[str, AclBinding]
-"""By their ids."""
+"""ACLs by their ids."""
 _NO_ACLS: Final[Acls] = {}
 
 
@@ -101,7 +101,7 @@ class AclIndex:
         self._of_all: dict[ResourceType, _Table] = {}
 
     def add(self, acl_id: str, acl: AclBinding) -> None:
-        """Under an id that none of them has."""
+        """Adds an ACL under an id that no other one has."""
         for tables, key in self._places(acl):
             table = tables.get(key)
             if table is None:
@@ -109,7 +109,7 @@ class AclIndex:
             table.add(acl_id, acl)
 
     def remove(self, acl_id: str, acl: AclBinding) -> None:
-        """One that was added under this id."""
+        """Removes an ACL that was added under this id."""
         for tables, key in self._places(acl):
             table = tables[key]
             table.remove(acl_id, acl)

@@ -89,7 +89,7 @@ class Rights:
 
 
 class Authorizer:
-    """The one of a node."""
+    """The authorizer of a node."""
 
     def __init__(
         self,

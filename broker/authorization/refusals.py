@@ -3,7 +3,7 @@
     {"outcome":"refused","principal":"User:bob","host":"10.0.0.7","port":50412,"listener":"BROKER","api":"Produce",
      "operation":"Write","resource":"topic","name":"orders"}
 
-There is one line for each principal, API and kind of right in a time. Not here: who is refused what.
+There is one line for each principal, API and kind of right in a time. Not here: the decision to refuse.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REFUSED: Final = "Rights that requests lacked, by the kind of resource."
 
 @measured
 class AuthorizationStatistics:
-    """Since the node's start."""
+    """The counts of refusals since the node's start."""
 
     acls: int = gauge("penstock_acls", "ACLs in this node's metadata.")
     topics: int = counter("penstock_authorization_refusals", REFUSED, resource="topic")
@@ -46,7 +46,7 @@ class Refusals:
     def note(
         self, caller: Caller, api: str, refused: Sequence[Need], untold: int = 0, request: Request | None = None
     ) -> None:
-        """The refusals of one request; `untold`: so many more, of the kind of the last one."""
+        """Counts the refusals of one request. `untold` is the number of further ones, of the kind of the last."""
         for need in refused:
             self.counts[need.resource_type] += 1
             self._tell(caller, api, need, request)

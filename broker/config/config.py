@@ -144,7 +144,7 @@ def _value(key: ConfigKey, given: Mapping[str, object]) -> object:
 
 
 def _not_filled_in(value: object) -> str:
-    """A ${NAME} in it, as shells, Compose and Kafka's providers have them; "" if there is none."""
+    """The first ${NAME} in the value, as shells, Compose and Kafka's providers have them; "" if it has no such name."""
     texts = value if isinstance(value, list) else [value]
     found = (match for text in texts if isinstance(text, str) and (match := _VARIABLE.search(text)))
     return next((match[0] for match in found), "")

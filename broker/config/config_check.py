@@ -43,8 +43,8 @@ def check_config(config: NodeConfig, *, looks_at_dirs: bool = True) -> None:
 
 def conflicts(config: NodeConfig) -> list[str]:
     """Conflicts between the values in force, of which some come from the metadata: the controller knows no node's file,
-    so it cannot refuse them. `min.insync.replicas` counts for topics with more replicas than the file's default too, so
-    it is none of them."""
+    so it cannot refuse them. `min.insync.replicas` is not checked here: it counts for topics with more replicas than
+    the file's default, too."""
     found = []
     for check in _OF_CHANGING_KEYS:
         try:

@@ -38,7 +38,7 @@ def read_config_file(path: str) -> bytes:
 
 
 def unreadable(path: str, error: OSError) -> ConfigError:
-    """Why the file cannot be read, and what to do."""
+    """The error that says why the file cannot be read, and what to do."""
     if isinstance(error, FileNotFoundError):
         return ConfigError(f"{path}: no such configuration file; give an existing one with --config")
     if isinstance(error, IsADirectoryError):

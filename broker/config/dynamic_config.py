@@ -11,7 +11,7 @@ The maker of the part listens for it, after it has given the part the value of `
 event loop, AFTER `current` is the new one, once for each change however many of its keys changed. It only takes values:
 it does not wait, and raises nothing. Only keys that may change while a node runs can be listened to.
 
-Pure. Not here: who may set what (metadata/controller/configuration/), and reading the file
+Pure. Not here: which changes are allowed (metadata/controller/configuration/), and reading the file
 (node/configuration/config_reload.py).
 """
 
@@ -44,11 +44,12 @@ Apply = Callable[[NodeConfig], None]
 
 
 class DynamicBrokerConfig:
-    """One per node, on the event loop; subscribes to the metadata BEFORE the parts that act on its images."""
+    """The configuration of a running node. There is one per node, on the event loop; it subscribes to the metadata
+    BEFORE the parts that act on its images."""
 
     def __init__(self, file: NodeConfig) -> None:
         self.file = file
-        """As it was read last, and applied."""
+        """The configuration of the file, as it was read last, and applied."""
         self.current = file
         """The configuration in force."""
         self._own_resource = ConfigResource(BROKER_RESOURCE, str(file.node_id))
@@ -64,7 +65,7 @@ class DynamicBrokerConfig:
         self._listeners.append((frozenset(keys), apply))
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """As a publisher of the metadata: takes what it has for this broker and for all."""
+        """A publisher of the metadata calls this: takes the configuration of this broker and that of all brokers."""
         if _FOR_ALL in delta.changed_configs or self._own_resource in delta.changed_configs:
             self._for_all = _typed(image, _FOR_ALL)
             self._own = _typed(image, self._own_resource)

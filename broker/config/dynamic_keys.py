@@ -1,4 +1,5 @@
-"""The keys that may change while nodes run, as the metadata log has them: the text of each value, and who may have one.
+"""The keys that may change while nodes run, as the metadata log has them: the text of each value, and the resources
+that may have one.
 
 The active controller judges a change by these keys of config_table.py; a broker reads committed texts with them.
 """

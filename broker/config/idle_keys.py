@@ -142,7 +142,7 @@ def _authorizer_warnings(config: NodeConfig) -> Iterator[str]:
 
 
 def _names_of_protocols(config: NodeConfig) -> Iterator[str]:
-    """In a server.properties these names mean Kafka's protocol, too."""
+    """A line for each gRPC listener with a name that means Kafka's protocol in a server.properties, too."""
     for name in config.client_listeners:
         is_grpc = config.listener_type(name) is ListenerType.GRPC
         if name in SecurityProtocol.__members__ and is_grpc and name not in config.listener_type_map:

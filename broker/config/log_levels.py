@@ -23,7 +23,7 @@ LEVELS: Mapping[str, int] = {
 ROOMS = ("broker", "metadata", "penstock", "raft", "storage")
 """A logger is named for its module, and a module's first folder is one of these."""
 AUDIT_LOG = "penstock.audit"
-"""The one that is named for what operators do with it."""
+"""The logger of the audit, which is named for its use and not for its module."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,9 +184,9 @@ class NodeConfig:
     transaction_partition_verification_enable: bool
     transaction_coordinator_memory_max_bytes: int
     listener_limits: Mapping[str, ListenerOverrides]
-    """By listener: what the keys listener.name.… say."""
+    """The values of the keys listener.name.…, by listener."""
     listener_security: Mapping[str, Mapping[str, Any]]
-    """By listener and attribute: what the keys listener.name.… of security say."""
+    """The values of the keys listener.name.… of security, by listener and attribute."""
     given: Mapping[str, object] = field(compare=False)
     """The keys that the file gives, by Kafka's names; every other key has its default."""
     lost_log_dirs: tuple[str, ...] = ()

@@ -46,7 +46,7 @@ class AcceptGuard:
         self._over_limit = self._over_rate = self._stalled = self._strangers = self._unsecured = 0
 
     def came(self, peer: Endpoint, now_ms: int) -> Admission:
-        """A connection was accepted. The one that has to go does not count any more."""
+        """Decides about a connection that was accepted. The connection that has to go does not count any more."""
         network = network_of(peer.host)
         if self._networks[network] >= self._limits.connections_max_per_ip:
             self._over_limit += 1

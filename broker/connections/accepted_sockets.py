@@ -31,7 +31,7 @@ from storage.disk.spare_descriptors import SPARE
 DESCRIPTORS = "/proc/self/fd"
 PEERS_KEPT = 4_096
 _TCP_INFO: int | None = getattr(socket, "TCP_INFO", None)
-"""Only Linux has this layout of it."""
+"""The option by which the kernel counts a socket's bytes; only Linux has this layout of it."""
 _ACKNOWLEDGED_AT, _RECEIVED_AT, _COUNT_BYTES = 120, 128, 8
 """Where the kernel's `struct tcp_info` has the bytes that the far end has acknowledged, and that were received."""
 
@@ -50,7 +50,7 @@ class AcceptedSocket:
         self._descriptor = descriptor
 
     def received_bytes(self) -> int:
-        """Since its beginning; 0 once it has ended."""
+        """The bytes received since the connection began; 0 once it has ended."""
         try:
             return _carried(self._descriptor).received
         except OSError:
@@ -76,8 +76,8 @@ class AcceptedSockets:
         self._ports = frozenset(ports)
         self._host = _one_address(host)
         self._known: dict[int, tuple[tuple[int, int], Endpoint | None]] = {}
-        """By descriptor, at the last look: its device and inode, and its far end. Connections to other ports have none.
-        So a look at thousands of them takes a fifth of the time."""
+        """The device and inode of each descriptor at the last look, and its far end. Connections to other ports have no
+        far end. So a look at thousands of them takes a fifth of the time."""
 
     def descriptors(self) -> int:
         """How many descriptors the process has, of whatever kind: a cheap sign that connections have come.
@@ -87,7 +87,8 @@ class AcceptedSockets:
         return _told_at_once() or len(_descriptors())
 
     def peers(self) -> list[Endpoint]:
-        """The far ends of all open connections. One that has ended, and is not closed yet, may be among them."""
+        """The far ends of all open connections. A connection that has ended, and is not closed yet, may be among
+        them."""
         known, self._known = self._known, {}
         for descriptor in _descriptors():
             try:
@@ -131,7 +132,7 @@ class AcceptedSockets:
         return is_here and bool(found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
     def find(self, peer: Endpoint) -> AcceptedSocket | None:
-        """The connection with that far end, until it is closed; None if there is none."""
+        """The connection with that far end, until it is closed; None if no connection has it."""
         own = (self._own(descriptor, (peer,)) for descriptor in _descriptors() if self._peer(descriptor) == peer)
         return next((found for found in own if found is not None), None)
 

@@ -36,7 +36,7 @@ CONNECTION_BYTES_MAX: Final = 1 << 18
 CONNECTION_BYTES_A_SECOND: Final = 16_384
 NETWORK_BYTES_MAX: Final = 4 << 20
 NETWORK_BYTES_KEPT_MAX: Final = 16 << 20
-"""However much a network has sent, so much counts against it."""
+"""The most bytes that count against a network, however much it has sent."""
 NETWORK_BYTES_A_SECOND: Final = 1 << 18
 LOG_IN_BYTES: Final = 16_384
 """A handshake with a chain of certificates, and a log-in."""
@@ -62,7 +62,7 @@ class _Connection:
         self.sent = 0
         """The bytes without a log-in."""
         self.level = 0.0
-        """As many of these as have not leaked away."""
+        """The bytes without a log-in that have not leaked away."""
 
     def more(self, received: int, free_bytes: int) -> int:
         """Counts what came since the last look; how much of that is above what is free."""
@@ -82,7 +82,7 @@ class ByteWatch:
         self._networks: dict[str, float] = {}
         """The bytes that count against each."""
         self._refused: dict[str, float] = {}
-        """The same, for calls that were refused."""
+        """The bytes that count against each network for calls that were refused."""
         self._logged_in: set[Endpoint] = set()
         """The connections by which somebody is or was logged in."""
         self._at_ms: int | None = None
@@ -114,7 +114,7 @@ class ByteWatch:
         return self._networks.get(network, 0.0) + self._refused.get(network, 0.0)
 
     def charge(self, host: str, count: int) -> None:
-        """Counts so many bytes against the network of a host, for calls that were refused."""
+        """Counts `count` bytes against the network of a host, for calls that were refused."""
         network = network_of(host)
         self._refused[network] = min(self._refused.get(network, 0.0) + count, NETWORK_BYTES_KEPT_MAX)
 

@@ -29,16 +29,16 @@ LOOK_SECONDS, CONNECTION_SECONDS = 0.1, 120e-6
 """The time between two looks: the longer one of these, the second for each connection. One costs some 6 µs, so looks
 take 1/20 of a core at most. Not measured by a clock: a thread that waits for its turn is not busy."""
 QUICK_SHARE = 4
-"""A party that has such a part of its share is looked at so many times as often, because a machine on the same network
-sends the rest within a tenth of a second."""
+"""Divides a party's share, and the pause between two looks: while a party has more than one QUICK_SHAREth of its share,
+looks come QUICK_SHARE times as often. A machine on the same network sends the rest within a tenth of a second."""
 REFUSED_BYTES, REFUSED_TOGETHER_BYTES, CHARGED_MAX = 1 << 20, 4 * 1024, 1_000
-"""A connection that is cut for refused calls counts once against its network, as if it had sent so much: one client
-that asks without a session in a loop is borne, and some that do nothing else are shut out. It counts much less where
-its network has had too many, and it has not: after a restart of the broker a thousand clients of one address may come
-back with their old sessions."""
+"""The bytes that a connection cut for refused calls counts for, once, against its network. One client that asks without
+a session in a loop is borne, and some that do nothing else are shut out. REFUSED_TOGETHER_BYTES, which is much less,
+counts where the network has had too many refused calls, and the connection itself has not: after a restart of the
+broker a thousand clients of one address may come back with their old sessions."""
 LOOKS_FOR_NEWCOMERS = 5
-"""With as many descriptors as before, connections are looked for in every fifth look only; after a cut in the next one,
-because others may have come in their places."""
+"""The looks between two searches for connections while the number of descriptors stays the same. After a cut the next
+look searches, because other connections may have come in their places."""
 
 
 class HeardOf(Protocol):
@@ -66,7 +66,7 @@ class Watched(NamedTuple):
 
 
 class ByteWatcher:
-    """The one of a listener, from `start` to `stop`."""
+    """Watches the bytes of one listener, from `start` to `stop`."""
 
     def __init__(
         self,

@@ -2,9 +2,9 @@
 `max.connection.creation.rate`, and those whose client does not read its answers. Pure: takes the open connections,
 returns those to cut. Some limits are shared with other listeners (shared_connections.py).
 
-Connections count by network: an address of IPv4, or 64 bits of IPv6, because one machine has as many addresses of those
-as it likes. Those by which somebody has proved an identity count by principal, and are cut last: for a connection that
-has not they make room only where these have less than their quarter of `max.connections`.
+Connections count by network: an address of IPv4, or 64 bits of IPv6, because one machine has as many addresses of IPv6
+as it likes. A connection with a proven identity counts for its principal, and is cut last: it makes room for one
+without only where those without have less than their quarter of `max.connections`.
 
 Over a limit, the network with the most connections loses some, and of equals the youngest: first those without a
 stream, and of these the one that came last. So a client from before an attack keeps its connection, and so does a
@@ -148,7 +148,7 @@ class ConnectionGuard:
         return gone
 
     def cut_for_bytes(self, count: int) -> None:
-        """So many connections were cut for what they sent (byte_watch.py)."""
+        """Counts connections that were cut for what they sent (byte_watch.py)."""
         self._cut_for_bytes += count
 
     def statistics(self) -> ConnectionGuardStatistics:

@@ -30,7 +30,7 @@ GLANCE_SECONDS = 0.25
 """How often descriptors are counted, which costs little."""
 GLANCES_PER_LOOK = 8
 NEWCOMERS = 16
-"""With this many descriptors more than at the last look the next look is at once, and with fewer where they may be too
+"""The descriptors more than at the last look at which the next look is at once; fewer are enough where there may be too
 many connections."""
 BUSY_SHARE = 20
 """Looking takes at most 1/20 of a core: with many connections there is more time between two looks."""

@@ -1,7 +1,7 @@
 """Cuts connections of a listener, many at one look at the descriptors. An edge.
 
-A look goes through all descriptors of the process. Whoever floods a listener asks for many cuts, so those that come
-while a look is under way share the next one. Not here: which connections are cut (connection_guard.py,
+A look goes through all descriptors of the process. A flood of a listener asks for many cuts, so those that come while a
+look is under way share the next one. Not here: which connections are cut (connection_guard.py,
 broker/grpc/refused_calls.py).
 """
 

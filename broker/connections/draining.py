@@ -24,13 +24,14 @@ class Draining:
 
     def __init__(self) -> None:
         self._since_ms: int | None = None
-        """Since when the client owes something; at a first look, since then."""
+        """The time since when the client owes something; at a first look, the time of that look."""
         self._at_ms = self._left = 0
         self._owed = 0.0
 
     def look(self, left: int, waiting: int, size: int, now_ms: int) -> int | None:
-        """Since when the client has been too slow, as far as the looks can tell; None if nothing waits. `left`: all
-        bytes that have left so far; `waiting`: those that have not; `size`: the answer that is under way."""
+        """The time since when the client has been too slow, as far as the looks can tell; None if nothing waits.
+        `left`: all bytes that have left so far; `waiting`: those that have not; `size`: the answer that is under
+        way."""
         if not waiting:
             self._since_ms = None
             return None

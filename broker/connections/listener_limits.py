@@ -2,7 +2,8 @@
 
 The listeners for clients share what max.connections, max.connection.creation.rate and a quarter of the file descriptors
 allow. The listeners for brokers and for the quorum have shares of their own, which no client can use up. What
-listener.name.<name>.… sets holds for that listener besides. Pure. Not here: who is cut (connection_guard.py).
+listener.name.<name>.… sets holds for that listener besides. Pure. Not here: which connections are cut
+(connection_guard.py).
 """
 
 from __future__ import annotations

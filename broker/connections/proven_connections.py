@@ -1,8 +1,8 @@
 """Remembers the connections of one listener by which a certificate has proved somebody's identity. Pure.
 
 gRPC tells of a connection's certificate only with its calls. So a connection is proven from its first call on, and
-until a look at the listener's connections (connection_watch.py) does not find it any more. Not here: who has logged in
-with a password or a token (authentication/sessions.py).
+until a look at the listener's connections (connection_watch.py) does not find it any more. Not here: log-ins with a
+password or a token (authentication/sessions.py).
 """
 
 from __future__ import annotations

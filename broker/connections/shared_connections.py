@@ -5,9 +5,9 @@ OTHERS_SHARE in any case, so that a client can still log in where all the room i
 listeners that have more together than they may are brought down alike: the one with the most loses some first. So a
 flood of strangers at one listener takes no connection from clients that are logged in at another.
 
-The shared rate of new connections goes to whoever comes first: a listener that strangers reach needs a rate of its own.
-New connections are counted over BURST_SECONDS, as Kafka counts them (KIP-612: 11 samples of a second): all clients of a
-node that has restarted come back at once.
+The shared rate of new connections goes to the clients that come first: a listener that strangers reach needs a rate of
+its own. New connections are counted over BURST_SECONDS, as Kafka counts them (KIP-612: 11 samples of a second): all
+clients of a node that has restarted come back at once.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class SharedConnections:
         return self.connections_max - sum(count.total for count in self._open.values())
 
     def note(self, listener: str, count: Count) -> None:
-        """The listener has so many now."""
+        """Notes how many connections the listener has now."""
         self._open[listener] = count
 
     def __repr__(self) -> str:

@@ -56,7 +56,7 @@ def _step(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
 
 
 def _if_equal(value: bytes, otherwise: int) -> bytes:
-    """Goes on where the loaded word is equal; else skips so many steps."""
+    """Goes on where the loaded word is equal; else skips `otherwise` steps."""
     return _step(_IF_EQUAL, int.from_bytes(value, "big"), 0, otherwise)
 
 

@@ -66,7 +66,7 @@ class PeerTurns:
         self._seen: dict[Endpoint, _Seen] = {}
 
     async def wait(self, peer: Endpoint) -> None:
-        """Until it is this connection's turn."""
+        """Returns when it is this connection's turn."""
         if self._quotas.has_addresses:
             seen = self._seen.get(peer)
             if seen is None:
@@ -76,7 +76,7 @@ class PeerTurns:
                 await asyncio.sleep(left_ms / 1_000)
 
     def looked(self, connected: Collection[Endpoint], began_ms: int) -> None:
-        """These connections were open after that time. Those of before the first quota wait for nothing."""
+        """These connections were open after that time. Connections from before the first quota wait for nothing."""
         before = self._seen
         self._seen = {peer: before.get(peer) or self._new(peer) for peer in connected}
         for peer, seen in before.items():

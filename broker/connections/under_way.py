@@ -12,8 +12,8 @@ Above the first the party loses connections, above the second the party that has
 under way for longer than MESSAGE_MS, so that nobody holds the place of others; then the youngest, so that the message
 that came first gets through.
 
-Not all bytes are of messages. A call has headers, a record of TLS and a frame of HTTP/2 have theirs, whoever receives
-tells how much more he takes, and a ping has an answer. Each of these is estimated, generously, and forgotten. What is
+Not all bytes are of messages. A call has headers, a record of TLS and a frame of HTTP/2 have theirs, a receiver says
+how much more it takes, and a ping has an answer. Each of these is estimated, generously, and forgotten. What is
 estimated and does not come hides as many bytes: those of a call until its message is late (grpc/handlers.py).
 
 Pure. Not here: the counts (accepted_sockets.py, heard.py), how often they are read (byte_watcher.py), and bytes of a
@@ -39,8 +39,8 @@ CALL_BYTES: Final = 1_024
 NEXT_CALL_BYTES: Final = 256
 """The same, where a connection has many calls: HTTP/2 sends a header that was sent before as one byte."""
 CALLS_A_SECOND, CALLS_AT_ONCE = 100, 1_000
-"""So many calls have CALL_BYTES. Without these limits 1,000 small calls a second would hide 1 MB of a message that
-never ends."""
+"""The calls that have CALL_BYTES: each second, and at once. Without these limits 1,000 small calls a second would hide
+1 MB of a message that never ends."""
 FRAME_SHARE: Final = 32
 """Divides a message: its frames and records of TLS have less than such a part of it."""
 ANSWER_SHARE: Final = 256
@@ -79,12 +79,12 @@ class Shares:
     def __init__(self, request_bytes_max: int, message_bytes_max: int) -> None:
         self.party_max = max(request_bytes_max // PARTY_SHARE, PARTY_BYTES_MIN)
         self.alone_max = max(self.party_max, message_bytes_max + message_bytes_max // FRAME_SHARE)
-        """One connection may have so much, if its party has no other."""
+        """The most bytes of one connection whose party has no other."""
         self.node_max = NODE_SHARES * self.alone_max
         self._of: dict[str, Mapping[str, int]] = {}
 
     def note(self, listener: str, of_parties: Mapping[str, int]) -> None:
-        """The listener has so much now."""
+        """Notes how many bytes of each party are under way at the listener now."""
         self._of[listener] = of_parties
 
     def elsewhere(self, listener: str) -> Counter[str]:
@@ -132,7 +132,7 @@ def over_share(
 
 
 def _allowed(has: int, first: int, shares: Shares) -> int:
-    """A party may have so many bytes, if it has `has` and the first of its connections here has `first`."""
+    """The bytes that a party may have, if it has `has` and the first of its connections here has `first`."""
     return shares.alone_max if has == first else shares.party_max
 
 
@@ -150,7 +150,7 @@ class _Connection:
         """Bytes under way, those of a connection that is allowed some too."""
         self.since_ms: int | None = None
         self.new_calls = float(CALLS_AT_ONCE)
-        """So many calls may have CALL_BYTES now."""
+        """The new calls that may have CALL_BYTES now."""
 
     def count(self, carried: Carried, heard: HeardCounts, passed_s: float, now_ms: int) -> UnderWay | None:
         if heard.calls < self.calls:  # it had been forgotten, and is heard again
@@ -170,7 +170,7 @@ class _Connection:
         return UnderWay(size, self.since_ms)
 
     def _bytes_of(self, calls: int, passed_s: float) -> float:
-        """The bytes of so many calls beside their messages."""
+        """The bytes of `calls` calls beside their messages."""
         self.new_calls = min(self.new_calls + passed_s * CALLS_A_SECOND, CALLS_AT_ONCE)
         new = min(self.new_calls, calls)
         self.new_calls -= new

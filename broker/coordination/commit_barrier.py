@@ -2,8 +2,8 @@
 
 One waiter of the partition for all answers of a tick. If the commit fails, or takes longer than `timeout_ms`, they get
 an error instead, and nobody knows whether their records will be committed. So do errors, which were decided on what may
-never be committed: who is told to be fenced ends for good. They get one, too, if this broker may be
-deposed by then: the lease is looked at last, AFTER the commit. Not here: the appends (led_shard.py).
+never be committed: a member or producer that is told it is fenced ends for good. They get one, too, if this broker may
+be deposed by then: the lease is looked at last, AFTER the commit. Not here: the appends (led_shard.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.errors import ApiError, RequestTimedOutError
 
 Answers = list[tuple[Ticket, Any]]
 Deposed = Callable[[], ApiError | None]
-"""Why nothing may be told now, because another broker may lead."""
+"""The error for which nothing may be answered now, because another broker may lead; None if this one leads."""
 
 
 def answer_all(answers: Iterable[tuple[Ticket, Any]]) -> None:

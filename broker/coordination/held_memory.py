@@ -2,8 +2,8 @@
 
 A unit is a group, a transactional id or an application of atomic batches: what is deleted as one. Bytes that come while
 a request is decided belong to the party of the request. Bytes that go are taken from the party of the request first,
-then from NOBODY, then from whoever holds most of the unit. What a timer or a marker brings belongs to the party that
-holds most of the unit.
+then from NOBODY, then from the party that holds most of the unit. What a timer or a marker brings belongs to the party
+that holds most of the unit.
 
 Kafka's records name no principal. After a failover, and after a log was loaded again, everything belongs to NOBODY: it
 counts for the whole, and for no party. The first party that uses a unit again (it joins, commits, keeps a membership or
@@ -51,7 +51,7 @@ class _Unit:
         return {self.party: self.bytes, **(self.others or {})}
 
     def put(self, holders: dict[str, int]) -> None:
-        """Keeps what each party holds. The one that holds most comes first; those that hold nothing go."""
+        """Keeps what each party holds. The party that holds most comes first; parties that hold nothing go."""
         first, *others = sorted(holders, key=lambda party: -holders[party])
         self.party, self.bytes = first, holders[first]
         self.others = {party: holders[party] for party in others if holders[party]} or None
@@ -112,7 +112,7 @@ class HeldMemory:
         self._shares.changed(party, by)
 
     def holder_of(self, unit: str) -> str:
-        """The party that holds most of the unit; NOBODY where there is none."""
+        """The party that holds most of the unit; NOBODY if no party holds any of it."""
         held = self._units.get(unit)
         return NOBODY if held is None else held.party
 
@@ -161,11 +161,11 @@ class ShardMemory:
         self.passing.claim(unit, party)
 
     def refusal_of(self, by: int) -> ApiError | None:
-        """The coordinator's error if the party may not add so many bytes that last."""
+        """The coordinator's error if the party may not add `by` bytes that last."""
         return self._memory.refusal_of(self.party, by)
 
     def passing_refusal_of(self, by: int, party: str | None = None) -> ApiError | None:
-        """The coordinator's error if the party may not add so many bytes that end with a transaction."""
+        """The coordinator's error if the party may not add `by` bytes that end with a transaction."""
         return self._memory.passing_refusal_of(self.party if party is None else party, by)
 
     def must_have_room(self, by: int) -> None:
@@ -174,7 +174,7 @@ class ShardMemory:
             raise refusal
 
     def has_room_in(self, unit: str, by: int) -> bool:
-        """True if the party that holds most of the unit may add so many bytes that last."""
+        """True if the party that holds most of the unit may add `by` bytes that last."""
         return self._memory.lasting.has_room(self.lasting.holder_of(unit), by)
 
     @property

@@ -111,7 +111,7 @@ def submit_parted(kind: ManyIds, body: Any, shard_of: Callable[[str], LedShard],
 
 
 def client_of(request: Request) -> Client:
-    """As Kafka's tools show the host: with a slash."""
+    """The request's client. Its host has a slash before it, as Kafka's tools show it."""
     sight = None if request.rights is None else request.rights.sight()
     caller = request.caller
     party = party_of(caller) if caller.node_id is None else NOBODY

@@ -48,11 +48,11 @@ from penstock.tracebacks import without_frames
 _log = logging.getLogger(__name__)
 
 BUDGET_NS: Final = 4_000_000
-"""Timers that are due at the same time are taken for so long; then the loop has a turn."""
+"""The time for which timers that are due at once are taken; then the loop has a turn."""
 
 
 class LedShard:
-    """See the module. From the begin of a lead to its end, on the event loop."""
+    """One led partition of a coordinator's topic, from the begin of a lead to its end. Used on the event loop."""
 
     def __init__(self, lead: Lead, ports: ShardPorts) -> None:
         self.lead, self._ports = lead, ports
@@ -134,7 +134,7 @@ class LedShard:
         return error if isinstance(error, NotCoordinatorError) else self.log.deposed() or error
 
     def _not_led(self) -> ApiError | None:
-        """Why the core is not asked, if it is not."""
+        """The error for which the core is not asked; None if it is."""
         if self.state is ShardState.LOADING:
             return CoordinatorLoadInProgressError(f"{self.key} is being loaded; ask again")
         if self.state is ShardState.FAILED:

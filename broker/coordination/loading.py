@@ -6,7 +6,7 @@ and this release does not know is passed over, and counted.
 
 A record that has a known type and not its form is damage, or of a newer release. It is not passed over: a committed
 offset that is lost without a word makes a group read again, or read nothing. `LoadError` names its place, and what the
-partition holds has no coordinator here. Not here: who may ask meanwhile (led_shard.py).
+partition holds has no coordinator here. Not here: requests that come meanwhile (led_shard.py).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ decoded, and groups that commit often repeat their keys soon."""
 STEP_RECORDS: Final = 250
 """Records that are replayed without a pause; a step takes 2 to 3 ms."""
 KEPT_RECORDS: Final = 1_000
-"""A portion with so many records has made many objects."""
+"""A portion with at least this many records has made many objects."""
 LOADING_MAX: Final = 2
 """Partitions that load at the same time. The others wait: two processors decode no faster for three."""
 
@@ -59,7 +59,7 @@ class LoadFigures:
 
 
 class ShardLoader:
-    """One per broker, on the event loop."""
+    """Loads the state of led partitions. There is one per broker, on the event loop."""
 
     def __init__(
         self,

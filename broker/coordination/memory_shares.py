@@ -57,7 +57,7 @@ class MemoryShares:
         return self._held.get(party, 0)
 
     def has_room(self, party: str, by: int) -> bool:
-        """True if the party may add so much. To add nothing, or to give some back, is always allowed."""
+        """True if the party may add `by` bytes. To add nothing, or to give some back, is always allowed."""
         return by <= 0 or self.held_by(party) + by <= self.bytes_max - self.used - by
 
     def largest(self, count: int = SHOWN_MAX) -> list[PartyMemory]:
@@ -78,7 +78,7 @@ class MemoryWords:
     key: str
     """The configuration key of the limit."""
     lasting_error: type[ApiError]
-    """Not retriable: the room may not come back for days."""
+    """The error of state that lasts. It is not retriable: the room may not come back for days."""
     lasting_remedy: str
     passing_error: type[ApiError]
     """Retriable: room comes when transactions end."""
@@ -102,7 +102,7 @@ class CoordinatorMemory:
 
     @property
     def used(self) -> int:
-        """Both kinds."""
+        """The bytes of both kinds of state."""
         return self.lasting.used + self.passing.used
 
     @property
@@ -111,13 +111,13 @@ class CoordinatorMemory:
         return self.lasting.refusals + self.passing.refusals
 
     def refusal_of(self, party: str, by: int) -> ApiError | None:
-        """The error if the party may not add so many bytes of state that lasts."""
+        """The error if the party may not add `by` bytes of state that lasts."""
         if self.lasting.has_room(party, by):
             return None
         return self._words.lasting_error(self._fact(self.lasting, party, by) + self._words.lasting_remedy)
 
     def passing_refusal_of(self, party: str, by: int) -> ApiError | None:
-        """The error if the party may not add so many bytes of state that ends with its transaction."""
+        """The error if the party may not add `by` bytes of state that ends with its transaction."""
         if self.passing.has_room(party, by):
             return None
         return self._words.passing_error(self._fact(self.passing, party, by) + self._words.passing_remedy)

@@ -1,7 +1,7 @@
 """Reads a part of a coordinator's log, batch by batch: records of no transaction, of one, and markers.
 
-Control batches that are no markers are passed over. Not here: who reads it (loading.py), and how its records
-are decoded.
+Control batches that are no markers are passed over. Not here: the loading (loading.py), and how the records are
+decoded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.record.markers import Marker, read_marker
 from penstock.record.reader import batch_body, wanted_batches
 
 RUN_RECORDS: Final = 16
-"""So many records of a run cost as much as one that comes alone, at least."""
+"""This many records of a run cost as much as one that comes alone, at least."""
 StateRecord = tuple[Any, Any | None]
 """The key and the value of a record, as classes of its topic; a value of None is a tombstone."""
 
@@ -52,7 +52,7 @@ Entry = Written | Marker | RecordRun
 
 @dataclass(slots=True)
 class LogPart:
-    """See the module."""
+    """The records of one part of a coordinator's log, and where the next part begins."""
 
     next_offset: int
     """Where reading goes on: after the last whole batch."""

@@ -21,7 +21,7 @@ PATTERN_CHARACTERS_MAX: Final = 1_000
 PROGRAM_SIZE_MAX: Final = 1_000
 """Instructions of the compiled pattern: a name, or an alternative of some names, has one a character."""
 _MEMORY_BYTES_MAX: Final = 1 << 20
-"""For a pattern's program and the states that matching caches; RE2's smallest sensible bound."""
+"""The memory for a pattern's program and the states that matching caches; RE2's smallest sensible bound."""
 
 
 def matching(pattern: str, names: Iterable[str]) -> frozenset[str]:
@@ -31,7 +31,8 @@ def matching(pattern: str, names: Iterable[str]) -> frozenset[str]:
 
 
 def compiled_pattern(pattern: str) -> Any:
-    """InvalidRegularExpressionError for one that is none, or too large. Names are matched as bytes."""
+    """The compiled pattern, which matches names as bytes. InvalidRegularExpressionError if it is not valid, or too
+    large."""
     if len(pattern) > PATTERN_CHARACTERS_MAX:
         raise _invalid(pattern[:100] + "...", f"it has {len(pattern)} characters; {PATTERN_CHARACTERS_MAX} at most")
     options = re2.Options()

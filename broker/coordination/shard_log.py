@@ -29,8 +29,9 @@ from storage.append.producer_rules import BUMPING_VERSION
 from storage.disk.disk_errors import is_disk_full
 
 SHORT_MS, SHORT_MS_MAX = 1_000, 10_000
-"""A full disk has refused an append: writes are refused for so long without another attempt, twice as long each time.
-An attempt throws the shard's state away, and what only reads is not answered until it is loaded again."""
+"""The time in which writes are refused without another attempt after a full disk has refused an append; twice as long
+each time. An attempt throws the shard's state away, and requests that only read are not answered until it is loaded
+again."""
 
 
 class ShardLog:
@@ -51,7 +52,7 @@ class ShardLog:
         return leading is not None and leading.leader_epoch == self._lead.leader_epoch
 
     def refusal(self) -> ApiError | None:
-        """Why nothing may be written now; None if it may."""
+        """The error for which nothing may be written now; None if the log may be written."""
         leading, partition = self._partition.leading, self._partition
         if (deposed := self.deposed()) is not None:
             return deposed
@@ -65,7 +66,8 @@ class ShardLog:
         return CoordinatorNotAvailableError(f"{key} {why}")
 
     def deposed(self) -> ApiError | None:
-        """Why nothing that is known here may be told: another broker may lead by now, and have changed it."""
+        """The error for which nothing that is known here may be told: another broker may lead by now, and have changed
+        it."""
         if self._ports.may_answer():
             return None
         return NotCoordinatorError(

@@ -69,7 +69,7 @@ class ShardPorts:
     clock: Clock
     new_id: Callable[[], str]
     commit_timeout_ms: int
-    """An answer waits so long for the commit."""
+    """The longest wait of an answer for the commit."""
     codec: Codec
     make_encode: Callable[[], Encode]
     """Makes the encoder of the records of one append."""

@@ -12,7 +12,7 @@ from typing import Final
 from broker.coordination.turn import Turn
 
 HELD_MS: Final = 500
-"""Between two looks at what waits while the log may not be written."""
+"""The pause between two looks at the steps that wait while the log may not be written."""
 Step = Callable[[Turn], None]
 
 
@@ -26,13 +26,13 @@ class ShardSteps:
         self._steps: deque[Step] = deque()
 
     def add(self, step: Step) -> None:
-        """After those that wait."""
+        """Adds a step after those that wait."""
         self._steps.append(step)
         if len(self._steps) == 1 and self._is_serving():
             asyncio.get_running_loop().call_soon(self.go_on)
 
     def add_first(self, steps: Sequence[Step]) -> None:
-        """Before those that wait; `go_on` must follow."""
+        """Adds steps before those that wait; `go_on` must follow."""
         self._steps.extendleft(reversed(steps))
 
     def go_on(self) -> None:

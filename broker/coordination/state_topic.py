@@ -1,8 +1,10 @@
-"""The topic of a coordinator's state: who coordinates what by it, and its making when it is needed for the first time.
+"""The topic of a coordinator's state: the broker that coordinates an id by it, and its creation when it is first
+needed.
 
 Any request that needs it and does not find it asks for it; one call to the controller is under way at a time, and the
-controller makes it once, whoever asks. Clients are told to ask again meanwhile, as by Kafka. A topic that is deleted is
-made again in the same way. Not here: what the controller makes of it (metadata/controller/topics/internal_topics.py).
+controller makes it once, however many brokers ask. Clients are told to ask again meanwhile, as by Kafka. A topic that
+is deleted is made again in the same way. Not here: what the controller makes of it
+(metadata/controller/topics/internal_topics.py).
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ from penstock.types import NO_LEADER
 _log = logging.getLogger(__name__)
 
 PartitionOf = Callable[[str, int], int]
-"""The partition of an id, of so many."""
+"""The partition of an id, of the given number of partitions."""
 RETRY_MS = 100
 RETRY_MS_MAX = 1_000
 
 
 class StateTopic:
-    """One per broker, on the event loop."""
+    """The topic of a coordinator's state. There is one per broker, on the event loop."""
 
     def __init__(
         self,
@@ -74,7 +76,7 @@ class StateTopic:
         raise CoordinatorNotAvailableError(f"{self.name} is being made{why}")
 
     def coordinator_of(self, key: str) -> FoundCoordinator:
-        """The broker that leads the partition of an id, or why there is none."""
+        """The broker that leads the partition of an id, or the error that says why no broker does."""
         try:
             number = self.partition_of(key)
         except ApiError as error:

@@ -1,6 +1,6 @@
 """The timers of one coordinator: what is due, in order, as the time that is given says. No clock of its own.
 
-A timer has a name; setting it again moves it. Not here: who asks when the next one is due.
+A timer has a name; setting it again moves it. Not here: the wake-up when the next one is due (wake_up.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 D = TypeVar("D")
 _SLACK = 64
-"""The heap may hold so many timers that were moved, or else as many as there are."""
+"""The timers that were moved which the heap may hold, or else as many as there are timers."""
 
 
 class Timers(Generic[D]):
@@ -32,7 +32,7 @@ class Timers(Generic[D]):
             heapify(self._heap)
 
     def cancel(self, name: Hashable) -> None:
-        """Nothing if there is none."""
+        """Cancels the timer, if it is set."""
         self._due.pop(name, None)
 
     def due_ms(self, name: Hashable) -> int | None:

@@ -2,9 +2,9 @@
 
 A core decides at one moment about one request, one timer or one change of the metadata. What it decides is records,
 which are the coordinator's state, and answers. `write` takes a record into the state at once (`Replays.replay`, which
-loading uses too) and keeps it for the log: the state is always what the log will say, and whoever decides next decides
-on it. The driver appends the records of many turns at once, and sends no answer before all that its decision could see
-is committed. If the append fails, it throws the shard away and loads the log again.
+loading uses too) and keeps it for the log: the state is always what the log will say, and the next decision is made on
+it. The driver appends the records of many turns at once, and sends no answer before all that its decision could see is
+committed. If the append fails, it throws the shard away and loads the log again.
 
 So a core checks everything BEFORE its first `write`: after that it must not raise.
 """
@@ -71,7 +71,7 @@ class Replays(Protocol):
 
 @dataclass(slots=True)
 class Turn:
-    """See the module. `now_ms` is monotonic; `wall_ms` the calendar."""
+    """One turn of a coordinator's core. `now_ms` is monotonic; `wall_ms` the calendar."""
 
     now_ms: int
     wall_ms: int
@@ -95,11 +95,11 @@ class Turn:
             self.records.append(TransactionalRecord(key, value, producer))
 
     def answer(self, ticket: Ticket, answer: Any | ApiError) -> None:
-        """Once for each ticket."""
+        """Answers a ticket. Each ticket is answered once."""
         self.answers.append((ticket, answer))
 
 
 Handler = Callable[[Turn, Ticket, Any, Client], None]
 """A core's decision about one request: it answers the ticket in this turn or in a later one, or raises its ApiError."""
 Handlers = Mapping[type[Any], Handler]
-"""By the type of the request."""
+"""A core's handlers, by the type of the request."""

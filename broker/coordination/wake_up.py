@@ -1,7 +1,7 @@
 """One wake-up of the event loop for all timers of a shard: the first timer's time.
 
-A timer that moves to later leaves it where it is, which is the usual case (each heartbeat moves one): whoever is woken
-too early sets the next. Not here: which timers are due (timers.py).
+A timer that moves to later leaves the wake-up where it is, which is the usual case (each heartbeat moves one): a shard
+that is woken too early sets the next one. Not here: which timers are due (timers.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class WakeUp:
         self._at_ms = 0
 
     def by(self, at_ms: int | None) -> None:
-        """At that time, or before it; nothing for None."""
+        """Wakes the shard at that time, or before it; None changes nothing."""
         if at_ms is not None and (self._handle is None or at_ms < self._at_ms):
             self.cancel()
             self._at_ms = at_ms

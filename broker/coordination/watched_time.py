@@ -28,19 +28,19 @@ from broker.kafka_codec.structs import message, struct
 
 WATCHED_KEY_TYPE: Final = 1001
 APART_MS: Final = 1_000
-"""A calendar that differs so much from the one that is followed has jumped, or the machine was suspended."""
+"""The least difference by which a calendar has jumped from the one that is followed, or the machine was suspended."""
 RESERVED_MS: Final = 3_600_000
 """Stamps of the next hour belong to a stretch before they are made: so a busy log has one record an hour for them."""
 RENEWED_MS: Final = RESERVED_MS // 2
 MARK_MS: Final = 600_000
-"""At most so much watched time is lost with a lead that ends."""
+"""The most watched time that is lost with a lead that ends."""
 STRETCHES_MAX: Final = 64
-"""Then the two oldest become one, whose stamps are all taken for as young as its end."""
+"""The stretches above which the two oldest become one. The stamps of that one are all taken for as young as its end."""
 
 
 @message(versions="0")
 class WatchedTimeKey:
-    """One a partition. Kafka's tools, and older releases, pass over its type."""
+    """The key of the record, one a partition. Kafka's tools, and older releases, pass over its type."""
 
 
 @struct
@@ -57,7 +57,7 @@ class WatchedTimeValue:
 
 
 class _Stretch(NamedTuple):
-    """See the module. Stamps from `calendar_ms` up to `length_ms` later belong to it."""
+    """A time in which one calendar was followed. Stamps from `calendar_ms` up to `length_ms` later belong to it."""
 
     calendar_ms: int
     watched_ms: int
@@ -72,10 +72,10 @@ class WatchedTime:
     """The watched time of one partition, in one lead."""
 
     def __init__(self, mark_every_ms: int = MARK_MS) -> None:
-        """`mark_every_ms`: what expires is looked for so often."""
+        """`mark_every_ms` is the interval at which expired state is looked for."""
         self._mark_every_ms = min(mark_every_ms, MARK_MS)
         self._stretches: list[_Stretch] = []
-        """Once it looks, the last one is this lead's."""
+        """The stretches, oldest first. Once this lead looks, the last one is its own."""
         self._ms = self._saved_ms = 0
         """Now, and in the last record."""
         self._origin_ms: int | None = None
@@ -110,7 +110,8 @@ class WatchedTime:
     # -- time ----------------------------------------------------------------------------------------------------------
 
     def look(self, now_ms: int, wall_ms: int) -> None:
-        """At every decision: `now_ms` is monotonic, and the records of this turn are stamped with `wall_ms`."""
+        """Counts the time up to a decision; called at each. `now_ms` is monotonic, and the records of this turn are
+        stamped with `wall_ms`."""
         if self._origin_ms is None:
             self._origin_ms, self._lead_ms = now_ms - self._ms, self._ms
             self._begin(wall_ms)

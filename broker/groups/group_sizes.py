@@ -78,7 +78,7 @@ _ESTIMATES: Final[dict[type, tuple[Callable[[Any], tuple[str, str]], Callable[[A
     ConsumerGroupCurrentMemberAssignmentKey: (lambda key: (key.group_id, key.member_id), _of_current),
     ConsumerGroupRegularExpressionKey: (lambda key: (key.group_id, key.regular_expression), _of_regex),
 }
-"""By the class of a key: what it is of, and the estimate of its value."""
+"""The group and member that a key belongs to, and the estimate of its value, by the class of the key."""
 
 
 class GroupSizes(Sized):

@@ -191,7 +191,8 @@ class SessionCallers:
         raise self._required(known if is_known else "has none of one that is open here")
 
     def _token(self, context: grpc.aio.ServicerContext, peer: Endpoint) -> str:
-        """The token that comes with a call; "" if there is none. Ends the connection for metadata beyond reason."""
+        """The token that comes with a call; "" if the call has no token. Ends the connection for metadata beyond
+        reason."""
         metadata = context.invocation_metadata() or ()
         if len(metadata) > METADATA_MAX:
             raise EndsConnection(

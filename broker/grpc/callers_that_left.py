@@ -32,5 +32,5 @@ _FILTER: Final = CallersThatLeft()
 
 
 def quieten() -> None:
-    """For the whole process; again changes nothing."""
+    """Adds the filter for the whole process. A second call changes nothing."""
     logging.getLogger(GRPC_LOGGER).addFilter(_FILTER)

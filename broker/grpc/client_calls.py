@@ -34,8 +34,8 @@ from penstock.wire.throttle_trailer import Throttled, throttle_trailer
 HELD_MS_MAX: Final = 15_000
 """No call is held longer, whatever its client has taken and says: it holds memory that others need."""
 HELD_MS_MIN: Final = 1_000
-"""A call whose client owes as much is held so long, however short its own time is: a client that waited 2 ms, and asked
-again, would not be held at all."""
+"""The hold of a call whose client owes as much, however short the call's own time is: a client that waited 2 ms, and
+asked again, would not be held at all."""
 
 
 class _OneShot:

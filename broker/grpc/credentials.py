@@ -39,7 +39,7 @@ def _configuration(material: Material) -> grpc.ServerCertificateConfiguration:
 
 
 def channel_credentials(material: Material) -> grpc.ChannelCredentials:
-    """For a connection to another node, which shows its own certificate and wants the other's."""
+    """The credentials of a connection to another node: it shows this node's certificate and asks for the other's."""
     return grpc.ssl_channel_credentials(material.roots, material.keystore.key, material.keystore.chain)
 
 

@@ -69,7 +69,7 @@ class Gate:
         return self._log_ins is not None
 
     async def wait_turn(self, caller: Caller) -> None:
-        """Until a new connection may ask."""
+        """Returns once a new connection may ask."""
         if self._turns is not None:
             await self._turns.wait(caller.peer)
 

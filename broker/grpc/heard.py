@@ -42,7 +42,7 @@ class HeardConnections:
             heard.principal = caller.principal
 
     def delivered(self, caller: Caller, size: int) -> None:
-        """A message of so many bytes has come whole."""
+        """Counts a message of `size` bytes that has come whole."""
         heard = self._of.get(caller.peer)
         if heard is not None:
             heard.message_bytes += size

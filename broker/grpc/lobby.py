@@ -7,7 +7,8 @@ cut, after `SECONDS_MAX` the call is refused. At most `WATCHED_MAX` are watched;
 of the network that has most (64 bits of IPv6), so nobody keeps others out. On a system other than Linux only seconds
 are counted.
 
-Not here: who must show who he is (callers.py). Whoever has is read from without a limit but gRPC's own.
+Not here: which callers must prove an identity (callers.py). A caller that has is read from without a limit but gRPC's
+own.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class MeteredConnection(Protocol):
     """A connection of a client, as the kernel knows it."""
 
     def received_bytes(self) -> int:
-        """Since its beginning."""
+        """The bytes received since the connection began."""
         ...
 
     def cut(self) -> None: ...
@@ -98,7 +99,7 @@ class Lobby:
         peer: Endpoint,
         connection: MeteredConnection | None,
     ) -> None:
-        """Until it has read; a refusal if it is not worth waiting for any more."""
+        """Waits until the call has read its message; raises a refusal once it is not worth waiting for any more."""
         loop = asyncio.get_running_loop()
         until = loop.time() + SECONDS_MAX
         allowed = BYTES_MAX + (connection.received_bytes() if connection is not None else 0)
@@ -130,5 +131,5 @@ class Lobby:
 
 
 async def read_at_once(context: Reads, peer: Endpoint) -> Any:
-    """For a server without a lobby, where nobody is asked who he is."""
+    """Reads at once, for a server without a lobby, where no caller has to prove an identity."""
     return await context.read()

@@ -212,7 +212,7 @@ CALLS: Final = {
         quorum_pb2.FetchSnapshotRequest, quorum_pb2.FetchSnapshotResponse, fetch_snapshot_from_pb, fetch_snapshot_to_pb
     ),
 }
-"""By the name of the API."""
+"""The quorum's calls by the name of their API."""
 _NAMES: Final = {
     raft.VoteRequest: "Vote",
     raft.BeginQuorumEpochRequest: "BeginQuorumEpoch",

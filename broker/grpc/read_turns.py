@@ -1,10 +1,10 @@
 """Lets few calls of one connection be read at once, because gRPC takes a message in whole.
 
-A call that is not read holds 64 KiB, HTTP/2's window. One that is read may hold `socket.request.max.bytes`, also where
-its API allows less: nothing tells the size before the last byte. A connection has 256 calls, so all of them at once
-would take so many times as much. The messages of honest calls come with their calls, and are read in a moment.
+A call that is not read holds 64 KiB, HTTP/2's window. A call that is read may hold `socket.request.max.bytes`, also
+where its API allows less: nothing tells the size before the last byte. A connection has 256 calls, so all of them at
+once would take 256 times as much. The messages of honest calls come with their calls, and are read in a moment.
 
-Not here: who may be read from at all (callers.py), and streams, which `max.connections` bounds.
+Not here: which callers may be read from at all (callers.py), and streams, which `max.connections` bounds.
 """
 
 from __future__ import annotations

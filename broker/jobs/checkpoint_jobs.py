@@ -22,7 +22,7 @@ from storage.log_dirs.log_table import LogId
 
 
 class CheckpointJobs:
-    """One per broker; lives on the event loop."""
+    """Writes the checkpoints of all log dirs. There is one per broker, on the event loop."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ JOB = "log-cleaner"
 
 
 class CleanerJob:
-    """One per broker; lives on the event loop."""
+    """Has compacted logs cleaned. There is one per broker, on the event loop."""
 
     def __init__(
         self,

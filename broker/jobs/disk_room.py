@@ -24,7 +24,7 @@ GONE = (errno.ENOENT, errno.ENOTDIR, errno.EIO, errno.ENXIO, errno.ENODEV, errno
 
 
 class DiskRooms:
-    """One per broker; lives on the event loop."""
+    """The disks of a broker's log dirs. There is one per broker, on the event loop."""
 
     def __init__(
         self,

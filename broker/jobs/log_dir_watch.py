@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class LogDirWatch:
-    """One per node, on the event loop."""
+    """Watches the log dirs. There is one per node, on the event loop."""
 
     def __init__(
         self,

@@ -40,14 +40,14 @@ DELETE_LOGS_MS_MIN, DELETE_LOGS_MS_MAX = 1_000, 60_000
 
 
 AT_ONCE_MS = 2**63
-"""Later than every delay."""
+"""A time that is later than every delay."""
 EXPIRY_MS = 600_000
 """How often producers are looked for that were silent for `producer.id.expiration.ms`; Kafka's default."""
 
 
 @measured
 class LogUpkeepStatistics:
-    """Since the start."""
+    """The figures of the jobs since the start."""
 
     segments_deleted: dict[DeletionReason, int]
     bytes_deleted: int = counter("penstock_log_bytes_deleted", "Bytes of the segments that retention has deleted.")
@@ -65,7 +65,7 @@ class LogUpkeepStatistics:
 
 
 class LogUpkeep:
-    """One per broker; lives on the event loop."""
+    """The scheduled jobs of all logs. There is one per broker, on the event loop."""
 
     def __init__(
         self,
@@ -86,8 +86,8 @@ class LogUpkeep:
         self._segments_deleted: Counter[DeletionReason] = Counter()
         self._bytes_deleted = 0
         self._times_ms: dict[str, dict[Segment, tuple[int, int, int]]] = {}
-        """By log dir: the cuts and the size of a segment when its time was read, and the time. By the segment, not by
-        its name: a topic that is made anew has files of the same names, and maybe sizes."""
+        """The cuts and the size of each segment when its time was read, and the time, by log dir. A segment is the key,
+        not its name: a topic that is made anew has files of the same names, and maybe sizes."""
 
     def schedule(self, config: NodeConfig) -> None:
         """Add every job, with the node's intervals."""
@@ -176,9 +176,9 @@ class LogUpkeep:
         return reasons if files[-1].is_unchanged() else reasons[: len(files) - 1]
 
     def make_room_below_log_start(self, partition: Partition) -> bool:
-        """On a disk that is short of room, the segments below the log start leave their log now, not at the next turn
-        of retention; all of them where every record was deleted. True if files wait to be unlinked. Called when the
-        disk has just answered: its logs change on the loop."""
+        """Has the segments below the log start leave their log now, on a disk that is short of room, and not at the
+        next turn of retention; all segments where every record was deleted. True if files wait to be unlinked. Called
+        when the disk has just answered: its logs change on the loop."""
         log = partition.log
         if not self._is_in_use(partition):
             return False

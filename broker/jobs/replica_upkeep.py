@@ -25,7 +25,7 @@ ISR_CHECKS_PER_LAG = 2
 
 
 class ReplicaUpkeep:
-    """One per broker; lives on the event loop."""
+    """The scheduled jobs of all replicas. There is one per broker, on the event loop."""
 
     def __init__(
         self,

@@ -30,7 +30,8 @@ from storage.disk.stop_wait import StopWait
 _log = logging.getLogger(__name__)
 
 THREADS = 2
-"""For each log dir. A slow deletion does not hold up the checkpoints, and more would only queue at the same disk."""
+"""The threads of each log dir. A slow deletion does not hold up the checkpoints, and more would only queue at the same
+disk."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -60,11 +61,13 @@ class _Job:
     last_duration_ms: int = -1
     running: bool = False
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when it need not wait for its turn: its interval is another one, or the scheduler stops."""
+    """An event that is set when the job need not wait for its turn: its interval has changed, or the scheduler
+    stops."""
 
 
 class Scheduler:
-    """One per node. Jobs are added before `start`; everything but `in_thread`'s work runs on the event loop."""
+    """Runs the periodic jobs. There is one per node. Jobs are added before `start`; everything but `in_thread`'s work
+    runs on the event loop."""
 
     def __init__(self, clock: Clock, threads: Threads, on_fatal: Callable[[BaseException], None]) -> None:
         self._clock, self._threads = clock, threads
@@ -127,7 +130,7 @@ class Scheduler:
         return await self.in_executor(executor, log_dir, lambda: work(*args, **kwargs))
 
     async def in_executor(self, executor: Executor, log_dir: str, work: Callable[[], T]) -> T:
-        """The same in another part's threads; `stop` waits for them as well."""
+        """Does blocking work in another part's threads; `stop` waits for these as well."""
         future = executor.submit(work)
         self._under_way[future] = log_dir
         try:

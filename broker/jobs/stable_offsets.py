@@ -20,7 +20,7 @@ LOOK_MS: Final = 10_000
 
 @measured
 class StableOffsetStatistics:
-    """As of the last look."""
+    """The figures of the last look."""
 
     partitions: int = gauge(
         "penstock_partitions_with_undecided_transactions",
@@ -41,7 +41,7 @@ class StableOffsetStatistics:
 
 
 class StableOffsets:
-    """One per broker."""
+    """The stable offsets of a broker's led partitions. There is one per broker."""
 
     def __init__(self, hosted: Callable[[], Iterable[Partition]], clock: Clock) -> None:
         self._hosted, self._clock = hosted, clock
@@ -67,7 +67,8 @@ class StableOffsets:
         self._found = StableOffsetStatistics(len(lagging), lag_max, stuck_ms)
 
     def held_up(self, ms: int) -> list[tuple[Partition, int]]:
-        """The partitions that stand still for so long, as of the last look, with that time in ms; the longest first."""
+        """The partitions that stand still for at least `ms`, as of the last look, with that time in ms; the longest
+        first."""
         now_ms = self._clock.now_ms()
         found = [(each, now_ms - since_ms) for each, (_, since_ms) in self._lagging.items() if now_ms - since_ms >= ms]
         return sorted(found, key=lambda one: (-one[1], one[0].topic_partition))

@@ -9,7 +9,7 @@ A clock that is wrong from the start never jumps. So a broker tells its calendar
 with those of the other brokers (`metadata/controller/calendars.py`). Nothing is deleted by age before its first
 verdict, nor while the verdict is that this calendar is apart. A clock that has jumped and now agrees with other brokers
 is right. Where there never was another broker, only jumps are seen; the first broker of a cluster waits again once
-there are others. One that is left alone keeps what was found while there were.
+there are others. A broker that is left alone keeps what was found while there were.
 
 A leader stamps, too: markers, and the records of a topic with LogAppendTime; and it holds producers' times against its
 own. A stamp of 1970 would make new records old for every broker. So `StampClock` goes on from the calendar of most
@@ -67,13 +67,13 @@ class WallClockGuard:
         self._offset_ms = clock.wall_ms() - clock.boot_ms()
         self.jumps = 0
         self.off_ms = 0
-        """By so much this calendar is ahead of the middle one of the brokers."""
+        """The time by which this calendar is ahead of the middle one of the brokers; negative: behind."""
         self._has_jumped = self._is_apart = False
         self._waits, self._was_alone = is_compared, False
         self._waits_since_ms = clock.now_ms()
         self._told_offset_ms = self._offset_ms
-        """From the time since boot to the calendar that the controller was told last. The clock may jump BEFORE the
-        verdict comes, which is not over the calendar of then."""
+        """The difference of the calendar that the controller was told last from the time since boot. The clock may jump
+        BEFORE the verdict comes, which is not over the calendar of then."""
         self._most_offset_ms: int | None = None
         """The same of most brokers' calendars, by the last verdict; None if nothing was compared."""
         self.stamps = StampClock(clock, self.stamp_ms)
@@ -95,7 +95,7 @@ class WallClockGuard:
 
     @property
     def fault(self) -> str:
-        """The reason for which nothing is deleted by age; empty if there is none."""
+        """The reason why nothing is deleted by age; empty if there is no fault."""
         if self._is_apart:
             side = "ahead of" if self.off_ms > 0 else "behind"
             return f"the clock is {abs(self.off_ms) // 1000} s {side} those of other brokers"
@@ -116,8 +116,8 @@ class WallClockGuard:
         return wall_ms
 
     def judged(self, verdict: CalendarVerdict, off_ms: int) -> None:
-        """The controller has compared this calendar with those of the other brokers. One of an older release compares
-        none; so what a newer one has found stays."""
+        """The controller has compared this calendar with those of the other brokers. A controller of an older release
+        compares none; so what a newer one has found stays."""
         if verdict is CalendarVerdict.UNSPECIFIED and self._most_offset_ms is not None:
             self._waits = False  # no comparison will come
             return

@@ -49,7 +49,8 @@ class ApiRow:
     other_versions: MakePlan | None = None
     """The plan of a version that is not served, without a body. Its answer is written in version 0."""
     elements_max: int = ELEMENTS_MAX
-    """So many elements the arrays of a request may have together. A plan works some 10 µs for each in one turn."""
+    """The most elements that the arrays of a request may have together. A plan works some 10 µs for each in one
+    turn."""
     bytes_max: int | None = BYTES_MAX
     """The largest request; None: `socket.request.max.bytes`."""
     is_paced: bool = True

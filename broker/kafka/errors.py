@@ -26,7 +26,7 @@ from penstock.types import LeaderHint
 MESSAGE_CHARS_MAX: Final = 2_000
 """Kafka's strings have 32,767 bytes at most, and a client may log an error many times."""
 ALWAYS: Final = 2**15
-"""Above every version: no client of the API knows the code."""
+"""A version above every other: no client of the API knows the code."""
 
 
 class Code(IntEnum):

@@ -28,7 +28,7 @@ from penstock.clock import Clock
 
 
 class KafkaListeners:
-    """All of one broker; none, if its configuration names none."""
+    """The Kafka listeners of one broker; none, if its configuration names none."""
 
     def __init__(
         self,

@@ -2,9 +2,9 @@
 
 A plan is a generator. It yields an `Ask`, a request of this node's own (`penstock/messages/`), and is sent the answer
 to it; a request that failed as a whole is thrown into the plan as its `ApiError`. What the plan returns is the answer
-in Kafka's terms, or None where a client waits for none (Produce with acks=0). One that needs nothing of the node
-is made by `asks_nothing`. One that loops over many elements yields `PAUSE` in between: others have the event loop then
-(load/long_work.py). One that raises `ConnectionEnds` has no answer: Kafka closes the connection there, too.
+in Kafka's terms, or None where a client waits for none (Produce with acks=0). A plan that needs nothing of the node is
+made by `asks_nothing`. A plan that loops over many elements yields `PAUSE` in between: others have the event loop then
+(load/long_work.py). A plan that raises `ConnectionEnds` has no answer: Kafka closes the connection there, too.
 
     def describe_cluster(asked: Asked, body: DescribeClusterRequest) -> Plan:
         cluster = yield Ask("DescribeCluster", messages.DescribeClusterRequest())
@@ -31,7 +31,7 @@ class Ask(NamedTuple):
     api: str
     body: Any
     session: object = None
-    """That of a fetch: the state between the requests of one fetcher."""
+    """The session of a fetch: the state between the requests of one fetcher."""
 
 
 PAUSE: Final = Ask("", None)

@@ -41,8 +41,8 @@ class DoorRights:
         return self._permissions is None or self._permissions.may(caller, operation, resource, name)
 
     def operations(self, caller: Caller, resource: ResourceType, every: int, name: str = CLUSTER_NAME) -> int:
-        """The bits among `every` of the operations that the caller may do. Of the cluster they are told only to who
-        may describe it."""
+        """The bits among `every` of the operations that the caller may do. The operations on the cluster are shown only
+        to a caller that may describe it."""
         permissions = self._permissions
         if permissions is None:
             return every
@@ -56,7 +56,8 @@ class DoorRights:
         return bits
 
     def check_group(self, caller: Caller, api: str, operation: Operation, group_id: str) -> None:
-        """Before its topics are looked at, so that these are refused only to who may ask for the group."""
+        """Checks the right to the group before its topics are looked at, so that topics are refused only to a caller
+        that may ask for the group."""
         self._check(caller, api, operation, ResourceType.GROUP, group_id)
 
     def check_transactional_id(self, caller: Caller, api: str, name: str) -> None:

@@ -63,7 +63,7 @@ NONE: Final = Versions(1, 0)
 
 @cache
 def versions(text: str) -> Versions:
-    """`"3"`, `"3+"`, `"3-5"`; "" is none."""
+    """The versions of `"3"`, `"3+"` or `"3-5"`; "" stands for no version."""
     if not text:
         return NONE
     if text.endswith("+"):

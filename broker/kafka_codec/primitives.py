@@ -32,7 +32,8 @@ class TooManyElementsError(Exception):
     def __init__(self, text: str, missing: int) -> None:
         super().__init__(text)
         self.missing = missing
-        """So many more it needs at least: those of the array that its reader has come to, and has not made."""
+        """The least number of elements that it needs more: those of the array that its reader has come to, and has not
+        made."""
 
 
 class EncodeError(ValueError):

@@ -89,7 +89,7 @@ def struct_bytes_min(cls: type, version: int, flexible: bool) -> int:
 
 
 def element_bytes_min(element: type | str, version: int, flexible: bool) -> int:
-    """At least one, so that an array's length is bounded by what is left."""
+    """The least bytes of an element; one or more, so that an array's length is bounded by the bytes that are left."""
     if isinstance(element, type):
         return max(1, struct_bytes_min(element, version, flexible))
     if element in FIXED:

@@ -27,7 +27,7 @@ _NAMES: Final[dict[str, Any]] = {
     "not_in_version": primitives.not_in_version,
 }
 _PAD: Final = "x"
-"""One zero byte."""
+"""The format of one zero byte."""
 
 
 def compile_writer(cls: type, version: int, flexible: bool) -> Writer:

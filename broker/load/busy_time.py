@@ -96,7 +96,7 @@ class BusyTimes:
         self.raft = BusyTime(now_ns)
 
     def totals_ns(self) -> Mapping[WorkKind, int]:
-        """Since the start, by kind."""
+        """The time since the start, by kind."""
         return {
             WorkKind.NETWORK: self.network.total_ns,
             WorkKind.HANDLERS: self.handlers.total_ns,

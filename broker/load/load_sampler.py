@@ -53,7 +53,7 @@ class LoadSampler:
                 self._on_lag(max(0, self._clock.now_ns() - due_ns) / 1e9)
 
     def sample(self) -> None:
-        """Once, now; on the loop's thread."""
+        """Takes one sample now, on the loop's thread."""
         self._load.sample(
             self._clock.now_ns(),
             self._thread_times(),

@@ -19,9 +19,9 @@ from typing import Final
 from broker.load.party_turns import PartyTurns
 
 PIECE_NS: Final = 2_000_000
-"""Work that can be divided goes on so long, and then waits for its next turn."""
+"""The time that work which can be divided goes on; then it waits for its next turn."""
 CREDIT_NS: Final = 50_000_000
-"""To decode and to look at 5,000 partitions takes so long."""
+"""The time that may be owed before work has to rest; to decode and to look at 5,000 partitions takes that long."""
 REST: Final = 3
 
 

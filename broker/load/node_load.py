@@ -34,7 +34,7 @@ THREADS_BY_NAME = {
 }
 """How the names of our own threads begin; every other thread that Python made is OTHER."""
 GRPC_POLLER = "_poll_wrapper"
-"""In the name of the thread in which gRPC's asyncio layer waits for gRPC's own."""
+"""A part of the name of the thread in which gRPC's asyncio layer waits for gRPC's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Slice:
     rest_ns: int
     """The loop had nothing to do."""
     idle_ns: float
-    """And a processor was free."""
+    """The loop had nothing to do, and a processor was free."""
     busy_ns: Mapping[WorkKind, float]
     processors_ns: int
     """The time of all processors together; 0 where that is not known."""
@@ -116,7 +116,7 @@ class NodeLoad:
         self._statistics = self._summed_up()
 
     def statistics(self) -> LoadStatistics:
-        """As of the last sample; may be called in any thread."""
+        """The statistics of the last sample; may be called in any thread."""
         return self._statistics
 
     def _count_cpu(

@@ -1,8 +1,8 @@
 """Turns at work that threads do for callers: a party has few pieces at work, and the parties take turns.
 
-The first in a thread's queue would be whoever asks most. So each party (network/parties.py) has so many pieces at work
-and no more, also while threads are free: who comes next must not wait until a long piece is done. When a piece is done,
-the party that has waited longest begins its next one.
+The first in a thread's queue would be the caller that asks most. So each party (network/parties.py) has a limited
+number of pieces at work, also while threads are free: the next party must not wait until a long piece is done. When a
+piece is done, the party that has waited longest begins its next one.
 
 On the event loop. Not here: the threads, and how much one piece may cost.
 """
@@ -24,7 +24,7 @@ class PartyTurns:
         self._at_work: Counter[str] = Counter()
         self._total = 0
         self._waiting: dict[str, deque[Callable[[], object]]] = {}
-        """By party; the one that has waited longest comes first."""
+        """The pieces that wait, by party; the party that has waited longest comes first."""
         self._is_giving = False
 
     @property

@@ -25,7 +25,7 @@ class ThreadTime(NamedTuple):
 
     run_ns: int
     wait_ns: int
-    """In the run queue: there was work, and no processor."""
+    """The time in the run queue: there was work, and no processor."""
 
 
 def read_thread_times(tasks: str = TASKS) -> dict[int, ThreadTime]:
@@ -49,10 +49,10 @@ def read_thread_times(tasks: str = TASKS) -> dict[int, ThreadTime]:
 
 
 def read_idle_processors(path: str = PROCESSORS) -> dict[int, int]:
-    """For how long (ns, since the boot) each processor that this process may run on had nothing to do, by its number.
+    """The time (ns, since the boot) for which each processor that this process may run on had nothing to do, by its
+    number.
 
-    Empty where the system does not say.
-    """
+    Empty where the system does not say."""
     try:
         own = os.sched_getaffinity(0)
         with open(path, "rb") as file:

@@ -27,7 +27,7 @@ METRICS: Final = "/metrics"
 PROMETHEUS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 MAKING_SHARE: Final = 0.1
 MAKING_SECONDS_MAX: Final = 0.5
-"""So much of it may come at once: whoever asks now and then has a new page each time."""
+"""The most time for making pages that is saved up: a client that asks now and then has a new page each time."""
 KEPT_SECONDS_MAX: Final = 5.0
 
 

@@ -39,7 +39,7 @@ class Times:
         return sum(self._counts)
 
     def samples(self, name: str, labels: dict[str, str]) -> Iterator[Sample]:
-        """In Prometheus' form: each bucket counts those below it, too."""
+        """The samples in Prometheus' form: each bucket counts those below it, too."""
         counts = tuple(accumulate(self._counts))
         for end, count in zip(_ENDS, counts, strict=True):
             yield Sample(f"{name}_bucket", {**labels, "le": end}, count)

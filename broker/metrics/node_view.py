@@ -49,7 +49,7 @@ class LifecycleView(Protocol):
     """Registers the broker and keeps it in service."""
 
     def statistics(self) -> object:
-        """Its record of statistics, with the metrics at the fields."""
+        """The lifecycle's record of statistics, with the metrics at the fields."""
 
 
 class BrokerView(Protocol):

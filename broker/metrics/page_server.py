@@ -6,8 +6,8 @@
     answer     ANSWER_SECONDS, written as it is read: few bytes of an answer wait in memory
 
 It has an event loop of its own, so that pages are there while the node's loop stands still, and no thread for each
-connection: whoever opens thousands and sends nothing costs a node no more than CONNECTIONS_MAX descriptors. Not here:
-the pages (exposition.py).
+connection: a client that opens thousands and sends nothing costs a node no more than CONNECTIONS_MAX descriptors. Not
+here: the pages (exposition.py).
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ HEAD_SECONDS: Final = 10.0
 ANSWER_SECONDS: Final = 30.0
 HEAD_BYTES_MAX: Final = 16_384
 PART_BYTES: Final = 65_536
-"""So much of an answer is given to a connection at a time."""
+"""The bytes of an answer that are given to a connection at a time."""
 BACKLOG: Final = 512
 ACCEPTED_AT_ONCE: Final = 256
 PAUSE_SECONDS: Final = 0.01
-"""Between two looks at what has come: whoever connects anew after each refusal does so a hundred times a second."""
+"""The pause between two looks at what has come: a client that connects anew after each refusal does so a hundred times
+a second."""
 NO_ROOM_SECONDS: Final = 1.0
 TOLD_EVERY_S: Final = 60
 """How often at most a line of the log says that TLS has failed."""
@@ -53,7 +54,7 @@ TEXT: Final = "text/plain; charset=utf-8"
 
 @dataclass(frozen=True)
 class Page:
-    """One answer."""
+    """One answer of the server."""
 
     text: str
     content_type: str
@@ -70,7 +71,7 @@ class Page:
 
 
 PageOf = Callable[[str], Awaitable[Page] | None]
-"""The page of a path; None if there is none."""
+"""The page of a path; None if the path has no page."""
 
 
 class PageServer:

@@ -1,10 +1,10 @@
 """Decides which connections to `metrics.listener` may stay, and when each is served. Pure.
 
-The pages have no log-in, so whoever reaches the port can ask without end. A network (an address of IPv4, 64 bits of
-IPv6) has OF_NETWORK_MAX connections and a turn every NETWORK_TURN_MS; all networks together have CONNECTIONS_MAX, and a
-turn every TURN_MS. A connection that is cut leaves its turn unused, so no one waits for more turns than there are
-places. A network with few connections takes the place of one with many, so a probe is answered beside a
-flood from elsewhere. Not here: sockets and deadlines (page_server.py).
+The pages have no log-in, so any client that reaches the port can ask without end. A network (an address of IPv4, 64
+bits of IPv6) has OF_NETWORK_MAX connections and a turn every NETWORK_TURN_MS; all networks together have
+CONNECTIONS_MAX, and a turn every TURN_MS. A connection that is cut leaves its turn unused, so no one waits for more
+turns than there are places. A network with few connections takes the place of one with many, so a probe is answered
+beside a flood from elsewhere. Not here: sockets and deadlines (page_server.py).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class PageTurns:
         shared = SharedConnections(CONNECTIONS_MAX, CreationRate(INT32_MAX))
         self._guard = AcceptGuard(limits, shared.of("METRICS"))
         self._next_of: dict[str, int] = {}
-        """When a network has its next turn; one that has it now is left out at times."""
+        """The time at which a network has its next turn. A network that has its turn now is left out at times."""
         self._next_ms = 0
 
     def came(self, peer: Endpoint, now_ms: int) -> Endpoint | None:
-        """A connection was accepted. The one that has to go for it: itself, another one, or none."""
+        """The connection that has to go for the one that was accepted: that one, another one, or none."""
         return self._guard.came(peer, now_ms).cut
 
     def gone(self, peer: Endpoint) -> None:

@@ -2,10 +2,11 @@
 
 An answer costs most before it has bytes: as objects, and with the body that asked for it. So none is built that would
 wait for room. The dispatcher asks here at a request's turn. By then all answers that were built before are counted, but
-for those of the dispatcher's own turn (TURN_MS). A request whose party has no room is put aside. Those of a party go on
-in their order, one in each turn of the loop, as long as there is room. Until the last of them has, no further request
-of the party is decoded (`wait`), so what is put aside is as much as came at once. A request that needs no room is put
-aside only behind one that it must not overtake (`Request.behind`): clients pipeline batches, and commits of offsets.
+for those of the dispatcher's own turn (TURN_MS). A request whose party has no room is put aside. The requests of a
+party go on in their order, one in each turn of the loop, as long as there is room. Until the last of them has, no
+further request of the party is decoded (`wait`), so what is put aside is as much as came at once. A request that needs
+no room is put aside only behind one that it must not overtake (`Request.behind`): clients pipeline batches, and commits
+of offsets.
 
 Not here: how much a party's answers may take (request_memory.py), the APIs whose answers wait for nothing
 (small_answers.py), and answers to fetches, which are counted before they are built, by their session.
@@ -29,7 +30,8 @@ COUNTED_BEFORE: Final = frozenset({"Fetch"})
 SMALL_ELEMENTS: Final = SMALL_BYTES // 256
 """An answer that has more elements, each with the longest name of a topic, is not small, whatever its API."""
 SWEPT_MIN: Final = 64
-"""Requests put aside are looked through for abandoned ones whenever so many have become twice as many."""
+"""The requests put aside at which abandoned ones are first looked for. They are looked for again whenever there are
+twice as many."""
 
 Begin = Callable[[Request], None]
 

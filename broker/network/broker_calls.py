@@ -22,7 +22,7 @@ THIS_BROKER: Final = Caller(Endpoint("localhost", 0))
 
 
 class BrokerCalls:
-    """One per broker, on the event loop."""
+    """Calls any broker. There is one per broker, on the event loop."""
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
 """The life of one connection: room, turn, read, lease, decode, prepare, submit; and answers, written in their order.
 
-A door gives its bytes (`ByteConnection`) and its language (`Wire`); the rest is the same for all of them. A request is
-read only when the connection may have another one open (processor.py), and when there is memory for it
+A listener gives its bytes (`ByteConnection`) and its language (`Wire`); the rest is the same for all of them. A request
+is read only when the connection may have another one open (processor.py), and when there is memory for it
 (request_memory.py). What an API prepares before the request queues, such as a conversion, holds up this connection
-alone, so its requests stay in order. Not here: who may connect, gRPC, and what a request means.
+alone, so its requests stay in order. Not here: which clients may connect, gRPC, and what a request means.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Wire(Protocol[RawIn, MessageOut]):
     """A language of requests and answers."""
 
     def decode(self, raw: RawIn) -> Incoming | Awaitable[Incoming]:
-        """InvalidRequestError for what is none, is over a limit, or may not be asked here. What is no request yet is
-        waited for: there is no room for it."""
+        """The decoded request. InvalidRequestError for bytes that are no request, for one over a limit, or one that may
+        not be sent here. A request that cannot be decoded yet, because there is no room for it, is awaited."""
         ...
 
     def encode(self, request: Request, answer: Any) -> MessageOut:
@@ -134,7 +134,7 @@ class ConnectionLoop(Generic[Raw, Message]):
         self._muted_until_ns = 0
         """Nothing is read before, because the client has used its quota up (KIP-219)."""
         self.writing_since_ns: int | None = None
-        """Since when an answer is under way (monotonic)."""
+        """The time before which nothing is read, because the client has used its quota up (KIP-219)."""
 
     async def run(self, turn: Turn | None = None) -> None:
         """Ends when the other side sends no more and has its answers; raises what ended it before. `turn` is waited for
@@ -286,8 +286,8 @@ class ConnectionLoop(Generic[Raw, Message]):
             self._muted_until_ns = max(self._muted_until_ns, self._channel.now_ns() + throttle_ms * 1_000_000)
 
     async def _unmuted(self) -> None:
-        """Until the connection may be read. A request that was on its way when the wait began does not wait: it would
-        hold memory that others need, and it counts for the next wait. It is one at most."""
+        """Returns when the connection may be read. A request that was on its way when the wait began does not wait: it
+        would hold memory that others need, and it counts for the next wait. It is one at most."""
         until_ns, self._muted_until_ns = self._muted_until_ns, 0
         left_ns = until_ns - self._channel.now_ns()
         if left_ns > 0:

@@ -79,14 +79,14 @@ class BrokerService:
     """The calendar: milliseconds since 1970."""
     named_sessions: NamedSessions = field(default_factory=no_named_sessions)
     authentication: Authentication | None = None
-    """For listeners with SASL."""
+    """The authentication of listeners with SASL."""
     quotas: Quotas | None = None
     """None where nobody is held to any."""
     address_quotas: AddressQuotas | None = None
     permissions: Permissions | None = None
     """None without an authorizer: everybody may do everything."""
     arrivals: Arrivals | None = None
-    """None: no request waits for partitions that this broker does not have yet."""
+    """The waits for partitions; None: no request waits for partitions that this broker does not have yet."""
     requests_before_log_in: RequestMemory = field(default_factory=RequestMemory.before_log_in)
     """Requests of connections that have still to log in, at all listeners."""
 

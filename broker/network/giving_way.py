@@ -39,7 +39,8 @@ def giving_way(held: Iterable[Lease]) -> set[Lease]:
 
 
 def _of_the_largest(of_parties: dict[str, deque[Lease]], wanted: int) -> set[Lease]:
-    """Leases of so many bytes together, or all. Of parties that have as much, the one with the oldest comes first."""
+    """Leases of `wanted` bytes together, or all. Of parties that have as much, the one with the oldest lease comes
+    first."""
     gone: set[Lease] = set()
     largest = [(-of[0].account.party.used, age, name) for age, (name, of) in enumerate(of_parties.items())]
     heapify(largest)

@@ -57,7 +57,7 @@ class IoThreadsStatistics:
 
 
 class IoThreads:
-    """One per node."""
+    """The I/O threads of a node. There is one object per node."""
 
     def __init__(
         self, threads: Threads, threads_max: int, log_dirs: int, busy: BusyTime, now_ns: Callable[[], int]

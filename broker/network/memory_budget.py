@@ -7,7 +7,7 @@ announcement costs its sender what it has sent. Three limits, from the inside ou
     a stream     may announce one part in `stream_share` of the budget
     a party      may announce half of the budget
     all          a party may have as much in memory as stays free for the others: half of the budget if it is
-                 alone, a third where two have their share. One that has nothing there, or not one part in
+                 alone, a third where two have their share. A party that has nothing there, or not one part in
                  FLOOR_SHARE, is let in while there is room, and to take nothing in any case
 
 One lease may exceed an empty share, or no message larger than a share would get through. A stream that waits for itself
@@ -35,9 +35,9 @@ PARTY_SHARE: Final = 2
 FLOOR_SHARE: Final = 64
 """Divides the budget: a party that has less than this in memory is let in while there is room."""
 ABOVE_SHARE: Final = 8
-"""Divides the budget: a larger lease does not wait until so much is free."""
+"""Divides the budget: a lease larger than this part does not wait until as much is free."""
 OVERTAKEN_MAX: Final = 64
-"""So many leases may begin while another one waits for room; then nobody is before it."""
+"""The leases that may begin while another one waits for room; then none begins before it."""
 
 Granted = Callable[["Lease"], None]
 
@@ -105,18 +105,18 @@ class Account:
         return self.budget.taken(self, size, size)
 
     def acquire(self, size: int, granted: Granted, come: int | None = None) -> Lease | None:
-        """A lease now; or None, and `granted` gets it in its turn. `come`: so much is counted first; else all of it."""
+        """A lease now; or None, and `granted` gets it in its turn. `come` is counted first; by default all of it."""
         first = size if come is None else come
         if self.budget.may_begin(self, size, first):
             return self.budget.taken(self, size, first)
         return self.budget.wait(_Waiter(self, None, size, first, granted))
 
     def take_little(self, size: int) -> Lease | None:
-        """Like `take`, if the party has little then, however much others have; else None."""
+        """Takes the bytes if the party has little then, however much others have; else returns None."""
         return self.take(size) if self.party.used + size <= self.budget.floor else None
 
     def has_room(self, size: int, *, without: int = 0) -> bool:
-        """True if so much could be taken now, if the account had not `without` bytes of those that it has."""
+        """True if `size` bytes could be taken now, if the account had not `without` bytes of those that it has."""
         return self.budget.may_begin(self, size, size, without)
 
     def room(self) -> int:
@@ -203,7 +203,7 @@ class MemoryBudget:
         )
 
     def may_grow(self, account: Account, more: int) -> bool:
-        """True if so many more bytes of a lease may be in memory."""
+        """True if `more` bytes of a lease may be in memory."""
         return not account.party.growing and self._fits(account.party, more)
 
     def _stream_fits(self, account: Account, more: int, without: int = 0) -> bool:
@@ -232,7 +232,7 @@ class MemoryBudget:
         return Lease(account, size, first)
 
     def change(self, account: Account, announced: int, used: int, leaves_top: bool = False) -> None:
-        """So many bytes more, or fewer, are announced and in memory. `leaves_top`: others may be let in above all."""
+        """Counts bytes more, or fewer, as announced and in memory. `leaves_top`: others may be let in above all."""
         if announced > 0 and not account.party.streams:  # its party may be forgotten, or another one by now
             account.party = self._parties.setdefault(account.party.name, account.party)
         self._used += used

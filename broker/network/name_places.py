@@ -1,10 +1,10 @@
 """The places of names that get counts of their own in the metrics: a limited number, and a share for each party.
 
-Clients choose their names, and whoever may connect could fill all places. A party may take one more while it has no
-more than are free: alone it has half of them, and the next one always finds some. Without a free place a name that is
-idle gives way: one of the same party, or else one of a party that has more. A name in use keeps its place. A party is a
-principal, or the network of an anonymous client (parties.py). Pure. Not here: what is counted (client_names.py,
-client_software.py).
+Clients choose their names, and any client that may connect could fill all places. A party may take one more while it
+has no more than are free: alone it has half of them, and the next one always finds some. Without a free place a name
+that is idle gives way: one of the same party, or else one of a party that has more. A name in use keeps its place. A
+party is a principal, or the network of an anonymous client (parties.py). Pure. Not here: what is counted
+(client_names.py, client_software.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class NamePlaces(Generic[K]):
-    """See the module. `is_idle` says that nobody uses a name now."""
+    """The places of names with counts of their own. `is_idle` says that nobody uses a name now."""
 
     def __init__(self, places: int, is_idle: Callable[[K], bool]) -> None:
         self._places, self._is_idle = places, is_idle

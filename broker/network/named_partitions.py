@@ -148,8 +148,8 @@ def arrivals_first(arrivals: Arrivals | None, prepare: Prepare) -> Prepare:
 
 
 def coordinators_first(arrivals: Arrivals | None) -> Prepare:
-    """Waits for the partitions that another broker names to a coordinator: a leader adds its own to a transaction. For
-    logs brokers do not wait: whoever follows, or counts lag, comes again."""
+    """Waits for the partitions that another broker names to a coordinator: a leader adds its own to a transaction.
+    Brokers do not wait for logs: a follower, or a broker that counts lag, asks again."""
 
     def of_coordinators(request: Request) -> Named | None:
         named = named_in(request)

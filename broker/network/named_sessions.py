@@ -31,7 +31,7 @@ EPOCH_MAX = ID_MAX = 2**31 - 1
 
 
 class NoSession(Enum):
-    """Why a request may not go on with the session that it names."""
+    """The reason why a request may not go on with the session that it names."""
 
     UNKNOWN_ID = auto()
     WRONG_EPOCH = auto()
@@ -76,7 +76,7 @@ class NamedSession:
         self.by_ids = by_ids
         """Topics are named by their ids."""
         self.epoch = 1
-        """That of the next request."""
+        """The epoch of the next request."""
         self.created_ms = self.used_ms = now_ms
         self.has_place = True
         self._turns = 0
@@ -103,7 +103,7 @@ class NamedSession:
 
 
 class NamedSessions:
-    """One of a node."""
+    """The fetch sessions that clients name by an id. There is one object per node."""
 
     def __init__(
         self, new_session: Callable[[str], FetcherSession], slots: int, eviction_ms: int, draw_id: Callable[[], int]
@@ -111,12 +111,12 @@ class NamedSessions:
         """`draw_id` gives random numbers from 1 to ID_MAX."""
         self._new_session, self._slots, self._eviction_ms, self._draw_id = new_session, slots, eviction_ms, draw_id
         self._by_use: OrderedDict[int, NamedSession] = OrderedDict()
-        """The one that was used last is at the end."""
+        """The session that was used last is at the end."""
         self._of_parties: Counter[str] = Counter()
         self._evictions = 0
 
     def begin(self, caller: Caller, partitions: int, *, by_ids: bool, now_ms: int) -> NamedSession | None:
-        """A session for so many partitions; None if there is no place for it."""
+        """A session for `partitions` partitions; None if there is no place for it."""
         party = party_of(caller)
         if len(self._by_use) >= self._slots and not self._evict(party, partitions, now_ms):
             return None
@@ -155,7 +155,7 @@ class NamedSessions:
             found.maybe_close()
 
     def _evict(self, party: str, partitions: int, now_ms: int) -> bool:
-        """True if a session has given up its place to one of so many partitions."""
+        """True if a session has given up its place to one of `partitions` partitions."""
         victim = self._victim(party, partitions, now_ms)
         if victim is None:
             return False

@@ -42,7 +42,7 @@ class Way(Protocol):
         ...
 
     def request_sent(self, request: Request) -> None:
-        """Its answer has left the node."""
+        """The answer to the request has left the node."""
         ...
 
 
@@ -82,9 +82,9 @@ class Processor:
         self._pipelined_max = pipelined_max
         self._submitted = self._in_order = 0
         self._open: deque[Request] = deque()
-        """In their order: those that are neither aside nor ready."""
+        """The requests that are neither aside nor ready, in their order."""
         self._aside: dict[Request, int] = {}
-        """With the results that were open when the request stepped aside."""
+        """The requests that have stepped aside, with their results that were open then."""
         self._aside_results = 0
         self._ready: list[tuple[int, Request]] = []
         """A heap of what there is to write, by the requests' numbers."""
@@ -96,7 +96,7 @@ class Processor:
         channel.connections += 1
 
     async def wait_room(self) -> None:
-        """Until another request may be open: before that the next one is not read."""
+        """Returns when another request may be open: before that the next one is not read."""
         await self._room.wait()
 
     def request(

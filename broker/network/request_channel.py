@@ -45,7 +45,7 @@ class ResponseSink(Protocol):
 
 
 ANONYMOUS = f"{USER_TYPE}:{ANONYMOUS_USER}"
-"""The principal of whoever has not said who it is, in Kafka's words."""
+"""The principal of a client that has not identified itself, in Kafka's words."""
 
 
 class Caller(NamedTuple):
@@ -125,7 +125,8 @@ class Request:
         self.turns: AnswerRoom | None = None
         """Where it waits for room for its answer before it is worked on; None: it does not."""
         self.behind: Request | None = None
-        """One of its connection that it must not overtake; then it waits only while that does."""
+        """The request of the same connection that this one must not overtake; then this one waits only while that
+        does."""
         self.error: ApiError | None = None
         self.failures: tuple[ApiError, ...] = ()
         """Every error in the answer: of the request as a whole, or one for each of its parts that failed."""
@@ -181,7 +182,7 @@ class Request:
         return self.response if self.is_complete or self.parts is None else self.parts.take()
 
     def count_failures(self, outcomes: Iterable[Outcome]) -> None:
-        """For the metrics: results that are told."""
+        """Counts the errors of results that are sent, for the metrics."""
         self.failures += tuple(outcome.error for outcome in outcomes if outcome.error is not None)
 
     def fail(self, error: ApiError) -> None:

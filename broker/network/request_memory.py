@@ -17,9 +17,9 @@ log-in is a small request that is here whole. It waits for no share, so a strang
 behind its address from a log-in.
 
 Small requests have a budget of their own (one eighth), in which nothing is held before they arrive, so large ones
-cannot keep them waiting. One that is here whole waits for nobody else, where its party has little: it takes memory
-already. A message that gRPC has still to hand over is not counted here: its library collects it before we see any of it
-(connections/under_way.py).
+cannot keep them waiting. A request that is here whole waits for nobody else, where its party has little: it takes
+memory already. A message that gRPC has still to hand over is not counted here: its library collects it before we see
+any of it (connections/under_way.py).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ BEFORE_LOG_IN_BYTES = 32 * 1024 * 1024
 """All requests of connections that have still to log in: one eighth of it small ones, and they may send no others at
 Kafka's listeners. A log-in has some hundred bytes."""
 LOG_IN_BYTES = 4 * 1024
-"""A request of so many bytes before a log-in waits for no share if it is here whole: its bytes are in memory already,
-and it is soon answered, because few log-ins of an address are under way (authentication/attempts.py)."""
+"""The most bytes of a request before a log-in that waits for no share if it is here whole: its bytes are in memory
+already, and it is soon answered, because few log-ins of an address are under way (authentication/attempts.py)."""
 
 
 class RequestMemory:
@@ -91,7 +91,7 @@ class RequestMemory:
             account.close()
 
     async def wait_for_answers(self, party: str) -> None:
-        """Until the unread answers of a party leave room for one more."""
+        """Returns when the unread answers of a party leave room for one more."""
         account = self.answers.open(party)
         try:
             while not account.has_room(0):  # AGAIN, because all that wait are told at once
@@ -150,7 +150,7 @@ class RequestIntake:
         return [self._small, self._large, self._answers, self._unread]
 
     async def wait_turn(self) -> None:
-        """Until the next request may be read."""
+        """Returns when the next request may be read."""
         if self.unread:
             await self._until_answers_have_room(has_small_answer=True)
         is_small = self._expected <= SMALL_BYTES
@@ -249,7 +249,7 @@ class RequestIntake:
 
 
 async def acquired(account: Account, size: int, come: int | None = None) -> Lease:
-    """A lease of so much, when its turn has come; see `Account.acquire`."""
+    """A lease of `size` bytes, when its turn has come; see `Account.acquire`."""
     turn: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
     lease = account.acquire(size, partial(_grant, turn), come)
     if lease is not None:

@@ -49,7 +49,7 @@ class Environment:
 
     clock: Clock
     random: random.Random
-    """For random choices that may be guessed: election time-outs, placement of replicas."""
+    """The source of random choices that may be guessed: election time-outs, placement of replicas."""
     ids: Ids
     file_system: FileSystem
     threads: Threads
@@ -64,7 +64,7 @@ class Environment:
     thread_times: Callable[[], Mapping[int, ThreadTime]]
     """The processor time of each thread of the process, by the thread's number."""
     idle_processors: Callable[[], Mapping[int, int]]
-    """For how long (ns) each processor had nothing to do, by its number."""
+    """The time (ns) for which each processor had nothing to do, by its number."""
     certificates: Certificates = NO_CERTIFICATES
     """The certificates of listeners with TLS, and of the way out."""
     tokens: Tokens = NO_TOKENS

@@ -27,7 +27,7 @@ from storage.log_dirs.log_manager import LogManager
 
 
 class Node:
-    """See the module. Made on the event loop, after the log dirs were opened."""
+    """One node, with the parts that its roles need. Made on the event loop, after the log dirs were opened."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Node:
         stop_wait_ms: int = STOP_WAIT_MS,
         dynamic: DynamicBrokerConfig | None = None,
     ) -> None:
-        """`dynamic` is given by who changes or hears of the configuration before there is a node."""
+        """`dynamic` is given by a caller that changes or reads the configuration before there is a node."""
         self.config = config
         clock, threads = environment.clock, environment.threads
         self.certificates, self.tokens = environment.certificates, environment.tokens
@@ -94,7 +94,8 @@ class Node:
             await self.broker.start()
 
     async def wait_ready(self) -> None:
-        """Until the controller has unfenced this broker; for a controller alone, until the quorum has a leader."""
+        """Returns once the controller has unfenced this broker; for a controller alone, once the quorum has a
+        leader."""
         if self.broker is not None:
             await self.broker.lifecycle.unfenced.wait()
             return

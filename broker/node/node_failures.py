@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class NodeFailures:
-    """One per node, on the event loop."""
+    """Decides about the failures of a node. There is one per node, on the event loop."""
 
     def __init__(self, config: NodeConfig, log_manager: LogManager) -> None:
         self._config, self._log_manager = config, log_manager
@@ -35,7 +35,8 @@ class NodeFailures:
 
     @property
     def refusal(self) -> MetaPropertiesError | None:
-        """Why this node may not be part of the cluster, as it was told after its start; it then stops in order."""
+        """The error for which this node may not be part of the cluster, as it was told after its start; it then stops
+        in order."""
         error = self.fatal.result() if self.fatal.done() else None
         return error if isinstance(error, MetaPropertiesError) else None
 
@@ -47,7 +48,7 @@ class NodeFailures:
             self.on_fatal(error)
 
     def offline_log_dirs(self) -> Mapping[str, Exception]:
-        """Also those that were offline at the start."""
+        """The log dirs that are offline, also those that were so at the start, with their errors."""
         return {**self._log_manager.offline_log_dirs, **self.failed_log_dirs}
 
     def __repr__(self) -> str:

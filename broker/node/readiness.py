@@ -27,7 +27,7 @@ class Check:
         return not self.missing
 
     def line(self) -> str:
-        """As JSON, in one line."""
+        """The check as JSON, in one line."""
         found: dict[str, object] = {"check": self.name, "ok": self.ok}
         return json.dumps({**found, "missing": self.missing} if self.missing else found)
 

@@ -61,12 +61,13 @@ _log = logging.getLogger(__name__)
 TURN_SECONDS = 0.25
 """Pause between two looks at whether the logs have used some of their reserve, and between two signs of the loop."""
 EXIT_FAILED, EXIT_REFUSED = 1, 2
-"""As the launcher's."""
+"""The exit codes of the launcher, too."""
 REFUSALS = (ConfigError, MetaPropertiesError, CorruptFileError)
 NOT_READY_SECONDS = 3
-"""So long a node waits before its log says what it waits for. A line that stays the same comes again every 30 s."""
+"""The time that a node waits before its log says what it waits for. A line that stays the same comes again every 30
+s."""
 MORE_SECONDS = 60
-"""So long a start or a stop may go on after the event loop was last seen turning, if the unit allows no more."""
+"""The time that a start or a stop may go on after the event loop was last seen turning, if the unit allows no more."""
 STATUS_SECONDS = 5
 """How old the line in `systemctl status` may be."""
 
@@ -192,7 +193,8 @@ def _end_without_log_dirs(error: BaseException | None) -> NoReturn:
 
 
 def _end_process(exit_code: int) -> NoReturn:
-    """At once: threads wait for a disk that hangs, and the interpreter's own end would wait for them."""
+    """Ends the process at once: threads wait for a disk that hangs, and the interpreter's own end would wait for
+    them."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -231,7 +233,7 @@ class AsksForTime(Protocol):
 
 
 async def ask_for_time(notifier: AsksForTime) -> None:
-    """While a node starts, or stops, and its event loop turns."""
+    """Asks for more time while a node starts, or stops, and its event loop turns."""
     while notifier.has_listener:
         notifier.extend(MORE_SECONDS)
         await asyncio.sleep(STATUS_SECONDS)

@@ -22,7 +22,7 @@ broker, or this one again."""
 AHEAD_SHARE: Final = 10
 """Another block is wanted when one part in this many is left of the newest one."""
 PRODUCER_IDS_END: Final = (1 << 63) - 1
-"""Above every producer id: a batch has 64 bits with a sign for it."""
+"""The end of all producer ids, above every one of them: a batch has 64 bits with a sign for an id."""
 
 W = TypeVar("W")
 
@@ -44,7 +44,7 @@ class ProducerIdStatistics:
 
 
 class ProducerIdBlocks(Generic[W]):
-    """The ids that this broker may give, and who waits for them. A waiter is whatever the driver answers."""
+    """The ids that this broker may give, and the requests that wait for one. The driver chooses what a waiter is."""
 
     def __init__(self) -> None:
         self._blocks: deque[range] = deque()  # Invariant: no id of them was given; they rise
@@ -63,7 +63,7 @@ class ProducerIdBlocks(Generic[W]):
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When the next request has waited too long; None if none waits."""
+        """The time at which the next request has waited too long; None if none waits."""
         return self._waiting[0].deadline_ms if self._waiting else None
 
     def request(self, waiter: W, now_ms: int) -> int | None:

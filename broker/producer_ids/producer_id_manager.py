@@ -24,11 +24,11 @@ RETRY_MS = 50
 RETRY_MS_MAX = 1_000
 
 Answer = Callable[[int | ApiError], None]
-"""Takes the id, or why there is none; called once, on the loop."""
+"""Takes the id, or the error for which none was given; called once, on the loop."""
 
 
 class ProducerIdManager:
-    """One per broker."""
+    """Gives producer ids. There is one per broker."""
 
     def __init__(
         self,

@@ -2,8 +2,8 @@
 
 The cause is a mistaken `controller.quorum.voters`, or the log dirs of another cluster. The quorum then refuses every
 message, and the node would wait for a leader for ever. The start is refused instead, once so many voters have answered
-with another cluster id that those of its own cluster cannot be a majority. A single wrong voter does not stop a node of
-the right cluster. After a majority has answered as expected, nothing is checked any more.
+with another cluster id that the voters of its own cluster cannot be a majority. A single wrong voter does not stop a
+node of the right cluster. After a majority has answered as expected, nothing is checked any more.
 
 It is between raft and its transport to the other nodes. `node.py` ends the node.
 """
@@ -39,7 +39,7 @@ class ClusterGuard:
         self._is_settled = False
 
     async def send(self, node_id: int, request: Request, timeout_ms: int) -> Response:
-        """As the transport's."""
+        """Sends by the transport, and notes the cluster of the answer."""
         response = await self._transport.send(node_id, request, timeout_ms)
         if not self._is_settled:
             self._note(node_id, response)

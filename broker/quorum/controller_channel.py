@@ -1,8 +1,8 @@
 """A broker's way to the active controller: in this process if it is here, over the controller listener otherwise.
 
-It follows the quorum's leader as the raft driver knows it, and retries while there is none, within a time limit. A call
-to a node that hangs is repeated as soon as another node leads the quorum. Requests are records of `penstock.messages`;
-each returns its answer, or raises the controller's typed error.
+It follows the quorum's leader as the raft driver knows it, and retries while no leader is known, within a time limit. A
+call to a node that hangs is repeated as soon as another node leads the quorum. Requests are records of
+`penstock.messages`; each returns its answer, or raises the controller's typed error.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class ControllerChannel:
             failures = 0 if await self._pause(failures + 1) else failures + 1
 
     async def _pause(self, failures: int) -> bool:
-        """Before the next attempt; True when the news of a leader ended the wait."""
+        """Waits before the next attempt; True when the news of a leader ended the wait."""
         news = self._leader_news
         try:
             async with asyncio.timeout(self._backoff.wait_ms(failures) / 1000):

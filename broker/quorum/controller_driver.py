@@ -39,7 +39,8 @@ _log = logging.getLogger(__name__)
 TICK_MS_MAX = 500
 STALL_LOGGED_MS = 1_000
 NO_ROOM_ANSWER_MS = 5_000
-"""After this time, a request that waits for a commit is answered with the full disk. Before, another voter may lead."""
+"""The time after which a request that waits for a commit is answered with the full disk. Before, another voter may
+lead."""
 NO_ROOM_LOOK_S = 0.5
 
 
@@ -65,7 +66,7 @@ class ControllerDriverStatistics:
         "penstock_unclean_registrations", "Brokers that registered with this node after an unclean stop."
     )
     controller: ControllerStatistics | None
-    """As it is now; None while another node is the active one."""
+    """The controller's statistics as they are now; None while another node is the active one."""
 
 
 class ControllerDriver:

@@ -66,7 +66,7 @@ class _Found:
 
 
 class DescribeMetadataApi:
-    """One node's; on the event loop, with a thread of its own."""
+    """Answers DescribeMetadata for one node, on the event loop, with a thread of its own."""
 
     def __init__(self, own: OwnMetadata, threads: Threads, fail: FailRequest) -> None:
         self._own, self._fail = own, fail
@@ -161,7 +161,8 @@ class DescribeMetadataApi:
         request.complete(DescribeMetadataResponse(self._own.node_id, *told, page))
 
     def _keep(self, found: _Found) -> None:
-        """For KEPT_MS from now on. A digest, too: a caller that gave up waiting for it asks again."""
+        """Keeps what was read for KEPT_MS from now on. A digest is kept, too: a caller that gave up waiting for it asks
+        again."""
         self._forget()
         self._found = found
         self._timer = asyncio.get_running_loop().call_later(KEPT_MS / 1000, self._forget)
@@ -173,7 +174,7 @@ class DescribeMetadataApi:
             self._timer = None
 
     def close(self) -> None:
-        """Answers whoever waits; the thread ends after its present work, and the stop does not wait for it."""
+        """Answers the request that waits. The thread ends after its present work, and the stop does not wait for it."""
         self._is_closed = True
         self._forget()
         if self._reading is not None:
@@ -185,7 +186,7 @@ class DescribeMetadataApi:
 
 
 def _read(own: OwnMetadata, offset: int, *, with_lines: bool) -> _Found:
-    """In a thread."""
+    """Reads the metadata at the offset, in a thread."""
     image = read_metadata(own.fs, own.directory, offset)
     hasher, lines, records, size_bytes = hashlib.sha256(), [], 0, 0
     for line in shown_lines(image):

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 MARGIN: Final = 50
-"""Clocks may differ by one part in so many; those of real machines differ by one in some thousands."""
+"""Clocks may differ by one part in MARGIN; those of real machines differ by one in some thousands."""
 
 
 WAITING_MAX: Final = 64
@@ -35,7 +35,7 @@ WAITING_MAX: Final = 64
 
 
 class Grant(NamedTuple):
-    """One answer of the controller. `silent_ms`: it had not heard from a majority for so long."""
+    """One answer of the controller. `silent_ms` is the time for which it had not heard from a majority."""
 
     sent_ms: int
     silent_ms: int
@@ -45,7 +45,7 @@ class Grant(NamedTuple):
 
 
 class LeadLease:
-    """One per broker. `is_held` is asked before each answer."""
+    """The lease of a broker's leads. There is one per broker; `is_held` is asked before each answer."""
 
     def __init__(self, length_ms: int, boot_ms: Callable[[], int], read_offset: Callable[[], int]) -> None:
         """`read_offset`: the metadata up to it is acted on here. `boot_ms` is the machine's clock (clock.py)."""

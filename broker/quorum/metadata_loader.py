@@ -65,7 +65,7 @@ class MetadataLoader:
         self._waiters = still
 
     async def wait_for_offset(self, offset: int) -> None:
-        """Until the image holds `offset`: what was committed there can be read here."""
+        """Returns when the image holds `offset`: what was committed there can be read here."""
         if self.image.offset < offset:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append((offset, waiter))

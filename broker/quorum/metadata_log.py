@@ -45,7 +45,7 @@ _FIELDS = ("leaderEpoch", "leaderId", "votedId", "data_version")
 
 
 def nothing_to_note() -> None:
-    """For a node that is no voter."""
+    """Does nothing, for a node that is no voter."""
 
 
 class MetadataLog:
@@ -87,12 +87,12 @@ class MetadataLog:
 
     @property
     def snapshot_ids(self) -> Sequence[EpochEndOffset]:
-        """At the start; what is kept since then is known to the core alone."""
+        """The snapshots that were kept at the start; what is kept since then is known to the core alone."""
         return tuple(one.snapshot_id for one in self._start.kept)
 
     @property
     def beginning(self) -> LogBeginning:
-        """At the start, or as the snapshot that was installed last."""
+        """The beginning of the log at the start, or that of the snapshot that was installed last."""
         return self._start
 
     @property

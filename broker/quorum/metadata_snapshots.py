@@ -41,7 +41,7 @@ _UNFINISHED = (METADATA_SNAPSHOT_SUFFIX + PART_SUFFIX, METADATA_SNAPSHOT_SUFFIX 
 
 @dataclass(frozen=True, slots=True)
 class KeptSnapshot:
-    """One that may stand for the beginning of the log. `time_ms` is the wall time of its newest record."""
+    """A snapshot that may stand for the beginning of the log. `time_ms` is the wall time of its newest record."""
 
     snapshot_id: EpochEndOffset
     size_bytes: int
@@ -57,7 +57,7 @@ class LogBeginning:
 
 
 class MetadataSnapshots:
-    """One node's."""
+    """The snapshot files of one node."""
 
     def __init__(self, fs: FileSystem, directory: str) -> None:
         """OSError; what an earlier process left unfinished is removed."""
@@ -133,7 +133,7 @@ class MetadataSnapshots:
     # -- a snapshot that the leader sends ------------------------------------------------------------------------------
 
     def write_part(self, snapshot_id: EpochEndOffset, position: int, data: bytes) -> None:
-        """Its next bytes; at position 0 it begins anew."""
+        """Writes the next bytes of the snapshot's part; position 0 begins it anew."""
         path = self.path(snapshot_id) + PART_SUFFIX
         if position == 0:
             self._drop_part()

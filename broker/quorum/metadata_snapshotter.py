@@ -1,7 +1,7 @@
 """Writes a snapshot of the metadata now and then, and says what it makes superfluous (KIP-630, KIP-876).
 
-Every node writes its own. One is due when so many bytes were committed since the last one, or when something was and
-so much time has passed. It is written by a thread from an image, which never changes, while the loop goes on. Snapshots
+Every node writes its own. One is due after a number of committed bytes since the last one, or after a time in which
+something was committed. It is written by a thread from an image, which never changes, while the loop goes on. Snapshots
 and the log between them are kept for followers that are behind, as long as they are neither too large nor too old.
 
 The rules are plain functions at the end. Not here: the files (`metadata_snapshots.py`).
@@ -56,13 +56,13 @@ class SnapshotStatistics:
 
 
 class Quorum(Protocol):
-    """As far as it is needed here."""
+    """The part of the quorum that is needed here."""
 
     def keep_snapshots(self, snapshot_ids: Sequence[EpochEndOffset]) -> None: ...
 
 
 class MetadataSnapshotter:
-    """One node's; on the event loop."""
+    """Writes and drops the snapshots of one node, on the event loop."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class MetadataSnapshotter:
         self.look()
 
     def on_snapshot(self, snapshot_id: EpochEndOffset) -> None:
-        """One of the leader's has replaced the log; those before it are not needed."""
+        """A snapshot of the leader's has replaced the log; those before it are not needed."""
         if snapshot_id != self._kept[-1].snapshot_id:
             self._drop([one.snapshot_id for one in self._kept])
             self._kept = self._log.beginning.kept
@@ -163,7 +163,7 @@ class MetadataSnapshotter:
         self._drop([one.snapshot_id for one in before[: len(before) - len(self._kept)]])
 
     def _drop(self, snapshot_ids: Sequence[EpochEndOffset]) -> None:
-        """Their files; a start drops those that are left."""
+        """Removes the files of these snapshots; a start removes those that are left."""
         if snapshot_ids:
             self._executor.submit(self._remove, snapshot_ids)
 
@@ -174,7 +174,7 @@ class MetadataSnapshotter:
             _log.warning("superfluous snapshots of the metadata are left: %s", error)
 
     def statistics(self) -> SnapshotStatistics:
-        """Any thread."""
+        """The statistics; may be called in any thread."""
         kept = self._kept
         files = sum(one.snapshot_id != BEGINNING for one in kept)
         return SnapshotStatistics(kept[-1], files, self._written, self._failed)

@@ -1,4 +1,4 @@
-"""Notices that the event loop stood still: for so long this node has read nothing that others sent to it.
+"""Notices that the event loop stood still: in that time this node has read nothing that others sent to it.
 
 A large change of the metadata, a paused process or a machine without a free processor stops a loop for seconds. A
 controller that then looked at the sessions of its brokers would fence brokers whose heartbeats lie in its own sockets.
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from penstock.clock import Clock
 
 LOOK_MS = 200
-"""Between two looks. A look that is later than this by as much again was kept waiting by a stall."""
+"""The time between two looks. A look that is later than this by as much again was kept waiting by a stall."""
 
 
 class StallWatch:
@@ -26,7 +26,7 @@ class StallWatch:
         self._looked_ms = clock.now_ms()
 
     def look(self) -> int:
-        """For how long (ms) the loop stood still since the last look; 0 if it did not."""
+        """The time (ms) for which the loop stood still since the last look; 0 if it did not."""
         now_ms = self._clock.now_ms()
         late_ms = now_ms - self._looked_ms - LOOK_MS
         self._looked_ms = now_ms

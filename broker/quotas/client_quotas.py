@@ -32,8 +32,8 @@ T = TypeVar("T")
 ALL_KEYS: Final = (*QUOTA_KEYS, *ADDRESS_KEYS)
 DEFAULT_WINDOWS: Final = QuotaWindows()
 OWNERS_MAX: Final = 10_000
-"""Rates that are kept of owners of one kind, 1 KiB each: clients choose their ids. The one that was quiet for longest
-goes, and begins anew when it comes back."""
+"""The rates that are kept of owners of one kind, 1 KiB each: clients choose their ids. The owner that was quiet for
+longest goes, and begins anew when it comes back."""
 
 
 @measured
@@ -52,7 +52,7 @@ class QuotaStatistics:
 
 @dataclass(slots=True)
 class _Wait:
-    """Until when an owner was told to wait, and for which quota."""
+    """The end of the time that an owner was told to wait, and the quota for which."""
 
     until_ms: int = 0
     per_second: float = 0.0
@@ -76,7 +76,7 @@ class ClientQuotas:
         self._throttle_ms = dict.fromkeys(ALL_KEYS, 0)
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """As a publisher of the metadata."""
+        """A publisher of the metadata calls this for each new image."""
         if image.quotas is not self._of:
             self._of = image.quotas
             self._limits = limits_of(image.quotas)
@@ -90,7 +90,8 @@ class ClientQuotas:
                 self._of_addresses.clear()
 
     def take(self, key: str, user: str, client_id: str, amount: float, now_ms: int) -> int:
-        """A client has taken so much. How long it waits (ms): 0 within its quota, or without one."""
+        """Counts `amount` that a client has taken. Returns how long it waits (ms): 0 within its quota, or without
+        one."""
         limit = self._limit(key, user, client_id)
         if limit is None:
             return 0
@@ -109,9 +110,9 @@ class ClientQuotas:
         return self._counted(key, throttle_ms)
 
     def owed(self, key: str, user: str, client_id: str, now_ms: int) -> int:
-        """How much is left of what the client was told to wait (ms). One that has waited owes nothing, even if its rate
-        is above the quota still: the next request counts again. Nor does one whose own quota was raised since: the old
-        one may have been a mistake. Other changes of quotas change nothing about it."""
+        """The rest of the time that the client was told to wait (ms). A client that has waited owes nothing, even if
+        its rate is above the quota still: the next request counts again. Nor does a client whose own quota was raised
+        since: the old one may have been a mistake. Other changes of quotas change nothing about it."""
         limit = self._limit(key, user, client_id)
         wait = None if limit is None else self._waits.known(key, limit.owner)
         return 0 if wait is None or limit is None or _is_lifted(wait, limit) else max(0, wait.until_ms - now_ms)
@@ -138,7 +139,8 @@ class ClientQuotas:
         self._of_addresses.of(CONNECTION_CREATION_RATE, self._counted_as(host)).give_back(1)
 
     def _counted_as(self, host: str) -> QuotaOwner:
-        """One that has a quota of its own counts by itself, also where its network is counted as one."""
+        """The owner that a host counts for. A host that has a quota of its own counts by itself, also where its network
+        is counted as one."""
         return QuotaOwner(host if host in self._addresses else network_of(host), None)
 
     def _counted(self, key: str, throttle_ms: int) -> int:
@@ -161,8 +163,8 @@ def _is_lifted(wait: _Wait, limit: Limit) -> bool:
 
 
 class KeptByOwner(Generic[T]):
-    """Keeps values by key and owner, no more than there is room for. Those of clients have room of their own: a client
-    that makes up ids cannot push out the rate of its user."""
+    """Keeps values by key and owner, no more than there is room for. The values of clients have room of their own: a
+    client that makes up ids cannot push out the rate of its user."""
 
     def __init__(self, new: Callable[[], T]) -> None:
         self._new = new
@@ -181,7 +183,7 @@ class KeptByOwner(Generic[T]):
         return found
 
     def known(self, key: str, owner: QuotaOwner) -> T | None:
-        """None: there is none. It does not count as use."""
+        """The value that is kept; None if no value is. The look-up does not count as use."""
         return self._kept(owner).get((key, owner))
 
     def _kept(self, owner: QuotaOwner) -> OrderedDict[tuple[str, QuotaOwner], T]:

@@ -1,9 +1,9 @@
 """Finds the quota that counts for a client, and with whom it shares it: Kafka's order (KIP-55, KIP-546).
 
 The nearest entity that has a value for the key counts: user and client, user and every client, user; every user and
-client, every user and every client, every user; client, every client. Whoever has the quota of a user and a client
-shares it with the connections of both; that of a user with all its clients; that of a client with all users of that
-client's name. A quota of every user, or of every client, is each one's own.
+client, every user and every client, every user; client, every client. The quota of a user and a client is shared by the
+connections of both; that of a user by all its clients; that of a client by all users of that client's name. A quota of
+every user, or of every client, is each one's own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.messages.security.quotas import CONNECTION_CREATION_RATE, DEFAULT_
 
 CLIENT_ID_KEPT: Final = 256
 """Characters by which the owners of quotas are told apart. A client chooses its id, and gRPC takes one of megabytes.
-Those that begin with the same characters share what a quota gives each of them."""
+Ids that begin with the same characters share what a quota gives each of them."""
 
 
 class QuotaOwner(NamedTuple):
@@ -41,7 +41,7 @@ class QuotaLimits:
         self._has_users = any(entity.user is not None for entity in by_entity)
 
     def find(self, user: str, client_id: str) -> Limit | None:
-        """None: it may take what it likes."""
+        """The limit of a client; None: it may take what it likes."""
         found = self._by_entity
         if self._has_users:
             for named in (user, DEFAULT_NAME):

@@ -2,8 +2,8 @@
 every request when it is answered.
 
 Bytes of a Produce count before it is appended, so that the connection is not read from that moment on. Time is that of
-its handler on the event loop. Not here: who waits how long
-(client_quotas.py), and the wait (network/connection_loop.py).
+its handler on the event loop. Not here: how long a client waits (client_quotas.py), and the wait
+(network/connection_loop.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RequestQuotas:
         self.is_active = False  # an attribute of its own: every request looks at it, also where nobody has a quota
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """As a publisher of the metadata."""
+        """A publisher of the metadata calls this for each new image."""
         self.clients.published(delta, image)
         self.is_active = self.clients.is_active
 
@@ -62,11 +62,10 @@ class RequestQuotas:
         return owed_ms
 
     def changed(self, request: Request, changes: int) -> None:
-        """The request is one of the node's own that asks for so many partitions to be made or deleted. While its
-        client's wait for earlier changes lasts, a call of gRPC and a strict request of Kafka's get
-        ResourceExhaustedError. A call has no connection that could be left unread; a strict client waits after a
-        refusal, and not after a change that was made (KIP-599). Other requests are always let through, and their
-        connections are left unread after them."""
+        """Counts the partitions that a request of the node's own asks to make or delete. While its client's wait for
+        earlier changes lasts, a call of gRPC and a strict request of Kafka's get ResourceExhaustedError. A call has no
+        connection that could be left unread; a strict client waits after a refusal, and not after a change that was
+        made (KIP-599). Other requests are always let through, and their connections are left unread after them."""
         is_of_grpc = request.caller.listener_type is ListenerType.GRPC
         if changes and (is_of_grpc or request.is_strict):
             now_ms = request.dequeued_ns // 1_000_000

@@ -14,7 +14,8 @@ from storage.log_dirs.log_table import LogId
 
 
 class CheckpointedHighWatermarks:
-    """See the module. Changed on the event loop; `current` may be called in any thread."""
+    """The high watermarks that the checkpoint keeps. Changed on the event loop; `current` may be called in any
+    thread."""
 
     def __init__(self, checkpointed: Mapping[LogId, int], partitions: Callable[[], Iterable[Partition]]) -> None:
         """`partitions()` are those that are hosted now."""

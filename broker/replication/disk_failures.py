@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class DiskFailures:
-    """See the module. All methods are called on the event loop."""
+    """Takes out of use what an error of a disk has hit. All methods are called on the event loop."""
 
     def __init__(
         self,

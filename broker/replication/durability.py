@@ -17,7 +17,7 @@ from storage.log.group_commit import GroupCommit
 
 
 class Durability:
-    """See the module. One per broker, on the event loop."""
+    """Makes hosted partitions durable. There is one per broker, on the event loop."""
 
     def __init__(
         self, group_commit: GroupCommit, log_starts: LogStartCommit, make_room: Callable[[Partition], bool]
@@ -39,7 +39,7 @@ class Durability:
         self._group_commit.request(partition.log)
 
     def flush_when_idle(self, partition: Partition) -> None:
-        """Like `request_flush`, but once no other flush waits for that disk."""
+        """Flushes the partition's log once no other flush waits for that disk."""
         self._group_commit.flush_when_idle(partition.log)
 
     def when_disk_answers(

@@ -81,7 +81,7 @@ class LostReplicas:
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """Also those whose log is being created again."""
+        """The partitions that are lost here, also those whose log is being created again."""
         return tuple(replica.key for replica in self.hosted.replicas() if replica.lost is not None)
 
     def registered(self, broker_epoch: int) -> None:
@@ -123,7 +123,7 @@ class LostReplicas:
         return Verdict.WAIT if self.obstacle(replica, state) else Verdict.REBUILD
 
     def obstacle(self, replica: Replica, state: PartitionRegistration) -> str:
-        """Why the log may not be made anew yet, with the remedy if a person must act; "" when it may."""
+        """The reason why the log may not be made anew yet, with the remedy if a person must act; "" when it may."""
         if replica.state not in (HostingState.DAMAGED, HostingState.GIVEN_UP):
             return "it stays offline: repair the disk, or free space on it, then start this node again"
         if replica.rebuilds >= REBUILDS_MAX:
@@ -155,10 +155,8 @@ class LostReplicas:
         return self.registered_epoch == self.broker_epoch > found_at
 
     def why_offline(self, key: TopicPartition, state: PartitionRegistration) -> str:
-        """Why a partition that this broker should lead is offline, with the remedy; "" when it is not offline.
-
-        The controller does not know it, and could do nothing: no other replica may lead.
-        """
+        """The reason why a partition that this broker should lead is offline, with the remedy; "" when it is not
+        offline. The controller does not know it, and could do nothing: no other replica may lead."""
         replica = self.hosted.replica(key)
         if replica is None or replica.lost is None or state.leader_id != self.broker_id:
             return ""
@@ -175,12 +173,9 @@ class LostReplicas:
 
 
 def why_no_empty_log(broker_id: int, state: PartitionRegistration, vanished_path: str | None) -> str:
-    """Why a replica without a log may not begin with an empty one; "" when it may. `vanished_path` is the directory
-    that is gone, if that log held flushed records.
-
-    As the last ISR member, or in the ELR, the replica would lead with the empty log, or count as holding every acked
-    record.
-    """
+    """The reason why a replica without a log may not begin with an empty one; "" when it may. `vanished_path` is the
+    directory that is gone, if that log held flushed records. As the last ISR member, or in the ELR, the replica would
+    lead with the empty log, or count as holding every acked record."""
     if vanished_path is not None and broker_id in state.elr:
         return (
             f"{vanished_path} is gone. It held flushed records, and this replica counts as one that has every acked"

@@ -18,15 +18,15 @@ from penstock.types import TopicPartition
 
 NO_LIMIT = 2**63 - 1
 BURST_MS = 1_000
-"""At most so much of the rate is saved up while nothing is copied."""
+"""The time for which the rate is saved up at most while nothing is copied."""
 CHUNK_BYTES = 64 * 1024
-"""Less than this is not worth a request, unless the rate is lower still."""
+"""The least room for which a request is worth its cost, unless the rate is lower still."""
 HOLD_MS_MAX = 250
 """A copy that is held looks again after this time at the latest: the rate may be another one, or the copy in sync."""
 
 
 class MoveThrottle:
-    """One per broker and direction; on the event loop."""
+    """The throttle of one direction. There is one per broker and direction, on the event loop."""
 
     def __init__(self, bytes_per_second: int = NO_LIMIT) -> None:
         self.bytes_total = 0
@@ -54,7 +54,7 @@ class MoveThrottle:
         return self._room // 1000 if self._room >= self._least else 0
 
     def spend(self, size_bytes: int, now_ms: int) -> None:
-        """So many bytes were copied."""
+        """Counts bytes that were copied."""
         self.bytes_total += size_bytes
         if self.is_limited:
             self._refill(now_ms)

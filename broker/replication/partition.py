@@ -55,7 +55,7 @@ NO_REPORTS = PartitionReports()
 
 
 class Partition:
-    """See the module. All methods are called on the event loop."""
+    """One partition on this broker. All methods are called on the event loop."""
 
     def __init__(
         self,

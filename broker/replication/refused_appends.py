@@ -44,7 +44,7 @@ class RefusedAppends:
         self._lines = ThrottledLines(now_ms)
         self._appends = 0
         self._refusing: dict[TopicPartition, tuple[Partition, int, int]] = {}
-        """And where the log ended, and when that was."""
+        """The partitions that wait, where the log of each ended, and when that was."""
 
     def refused(self, partition: Partition) -> None:
         """An append; `say` tells of it."""

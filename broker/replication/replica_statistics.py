@@ -25,7 +25,7 @@ class Traffic:
     bytes_out: int = 0
     replication_bytes_out: int = 0
     by_topic: TrafficByTopic = field(default_factory=TrafficByTopic)
-    """Without what was sent to followers."""
+    """The traffic by topic, without the bytes that were sent to followers."""
 
     def count_in(self, topic: str, size_bytes: int, records: int) -> None:
         """A producer's batches were appended."""
@@ -36,7 +36,7 @@ class Traffic:
         row.messages_in += records
 
     def count_out(self, results: Sequence[PartitionFetchResult], size_bytes: int, is_replica: bool) -> None:
-        """A fetch was answered with so many record bytes."""
+        """A fetch was answered with `size_bytes` of records."""
         if is_replica:
             self.replication_bytes_out += size_bytes
             return
@@ -54,7 +54,7 @@ class ReplicaStatistics:
     to_create: int = gauge(
         "penstock_partitions_to_create", "Partitions of this broker whose logs are still to be created."
     )
-    """Not among `partitions`."""
+    """The partitions that are to be created; they are not among `partitions`."""
     leaders: int = gauge("penstock_leaders", "Partitions that this broker leads.")
     troubles: ReplicaTroubles = inner(ReplicaTroubles)
     """Partitions led here that have too few replicas in sync."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Final
 
 SAY_INTERVAL_MS = 30_000
-"""Between two lines about one subject; as long as the node's log waits before it repeats any line."""
+"""The time between two lines about one subject; as long as the node's log waits before it repeats any line."""
 CLIENTS_SUBJECTS_MAX: Final = 50
 """Subjects that clients choose, and so lines about them in SAY_INTERVAL_MS."""
 _OTHERS: Final = object()
@@ -22,11 +22,11 @@ class ThrottledLines:
     """Lines of one kind; at most one per subject in `SAY_INTERVAL_MS`."""
 
     def __init__(self, now_ms: Callable[[], int], subjects_max: int | None = None) -> None:
-        """`subjects_max`: so many are told apart, and the others count as one; None where the subjects are the node's
+        """`subjects_max` subjects are told apart, and the others count as one; None where the subjects are the node's
         own partitions, log dirs or limits."""
         self._now_ms, self._subjects_max = now_ms, subjects_max
         self._said: dict[Hashable, tuple[int, int]] = {}
-        """When the last line was written, and how many were left out since."""
+        """The time at which the last line of a subject was written, and how many were left out since."""
 
     def due(self, subject: Hashable) -> str | None:
         """The line's addition about those that were left out before it; None: leave this one out, too."""

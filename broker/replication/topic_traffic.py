@@ -24,7 +24,7 @@ _LIMIT = f"beyond {TOPICS_MAX} topics, together."
 
 @dataclass(slots=True)
 class TopicTraffic:
-    """Since the start of the node."""
+    """The counts of topics since the start of the node."""
 
     messages_in: int = counter(
         "penstock_topic_messages_in", f"Records appended for producers by topic; {_LIMIT}", default=0

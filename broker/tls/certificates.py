@@ -4,7 +4,7 @@
     then     every LOOK_SECONDS each file is read through the async file port; what changed is checked as at the start
 
 A new file is taken whole or not at all. While it is broken the old one stays in force, the log says why once, and the
-metrics show it. Whoever makes a connection asks for `of(listener).current` then; connections that stand keep what they
+metrics show it. The maker of a connection asks for `of(listener).current` then; connections that stand keep what they
 began with.
 
 A node's certificate names the node (penstock/certs/node_identity.py); that of another is refused, whenever it comes.
@@ -52,7 +52,7 @@ class OfListener:
         self.expects = expects
         """The node whose certificate this must be, once that is known."""
         self.refused = ""
-        """Why what is in the files now was not taken."""
+        """The reason why what is in the files now was not taken."""
         self._seen: Mapping[str, bytes] = {}
         self._current: Material | None = None
         self._rules = PrincipalRules(settings.mapping_rules)
@@ -206,7 +206,7 @@ class NodeCertificates:
         listener.refused = why
 
     def _tell_of_ends(self) -> None:
-        """Once a day."""
+        """Logs the warnings of certificates that end, once a day."""
         now_ms = self._wall_ms()
         if now_ms // DAY_MS != self._told_day:
             self._told_day = now_ms // DAY_MS

@@ -87,7 +87,7 @@ def _is_cut_at_once(details: str) -> bool:
 
 
 def reason_of(details: str) -> str:
-    """The reason in the text of a call that failed before its request was sent; "" where it is none of TLS."""
+    """The reason in the text of a call that failed before its request was sent; "" if the reason is not TLS."""
     if "failed to connect" not in details:
         return ""  # the connection was there
     if (found := _UNVERIFIED.search(details)) is not None:

@@ -67,13 +67,14 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CertificateStatistics:
-    """One listener's. The times are milliseconds since 1970."""
+    """The certificates of one listener. The times are milliseconds since 1970."""
 
     listener: str
     keystore_not_after_ms: int
     truststore_not_after_ms: int | None
     refused: str
-    """Why what is in a changed file does not work: the node goes on with what it had. Empty: it has what is there."""
+    """The reason why what is in a changed file does not work: the node goes on with what it had. Empty: it has what is
+    there."""
 
     @property
     def is_refused(self) -> bool:
@@ -99,7 +100,7 @@ class ListenerCertificates(Protocol):
 
 
 class Certificates(Protocol):
-    """All of one node."""
+    """The certificates of one node."""
 
     def of(self, listener: str) -> ListenerCertificates | None:
         """None for a listener without TLS."""

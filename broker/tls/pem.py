@@ -92,7 +92,7 @@ def identity_of(certificate: x509.Certificate) -> NodeIdentity | None:
 
 
 def subject_of(certificate: x509.Certificate) -> str:
-    """For people; as a principal it is written by principals.py."""
+    """The name of the owner for people; as a principal it is written by principals.py."""
     return certificate.subject.rfc4514_string() or f"serial number {certificate.serial_number:x}"
 
 
@@ -165,8 +165,8 @@ def _check_time(certificate: x509.Certificate, now_ms: int) -> None:
 
 
 def why_not_a_signer(certificate: x509.Certificate) -> str:
-    """The reason why a certificate vouches for no other one; "" for that of a CA. One of the first version says nothing
-    of it."""
+    """The reason why a certificate vouches for no other one; "" for that of a CA. A certificate of the first version
+    does not say."""
     constraints = extension_of(certificate, x509.BasicConstraints)
     if not (certificate.issuer == certificate.subject if constraints is None else constraints.ca):
         return "it is not the certificate of a CA"
@@ -187,7 +187,7 @@ def extension_of(certificate: x509.Certificate, kind: type[_Extension]) -> _Exte
 
 
 def ms_of(moment: datetime) -> int:
-    """Since 1970."""
+    """The milliseconds since 1970."""
     return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1000
 
 

@@ -95,7 +95,8 @@ class PrincipalRules:
 
     def of(self, distinguished_name: str) -> str | None:
         """The principal of the owner of that name, as `User:<name>`; None if no rule fits, and the owner is nobody. A
-        rule that makes ANONYMOUS of it does not fit: who has shown a certificate is not whoever has shown none."""
+        rule that makes ANONYMOUS of it does not fit: a caller that has shown a certificate is not one that has shown
+        none."""
         for rule in self._rules or (None,):
             found = distinguished_name if rule is None else rule.apply(distinguished_name)
             if found is not None:

@@ -36,7 +36,7 @@ class Purpose(NamedTuple):
     is_of_nodes: bool
     """The other nodes verify it by their truststores, and it is shown to them by this node's calls, too."""
     hosts: tuple[str, ...] = ()
-    """By which clients are told to connect; none is known of metrics.listener."""
+    """The names by which clients are told to connect; none is known of metrics.listener."""
 
 
 def check_purpose(keystore: Keystore, truststore: Truststore | None, purpose: Purpose, now_ms: int) -> None:

@@ -33,7 +33,7 @@ class ServerContexts:
         self._made: tuple[int, ssl.SSLContext] | None = None
 
     def current(self) -> ssl.SSLContext:
-        """For a new connection. Made anew after a change, which takes a millisecond."""
+        """The context of a new connection. Made anew after a change, which takes a millisecond."""
         material = self._certificates.current
         if self._made is None or self._made[0] != material.version:
             self._made = material.version, server_context(material, self._certificates.settings.client_auth)

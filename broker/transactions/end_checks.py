@@ -1,4 +1,4 @@
-"""EndTxn: who may end which transaction how, and which request is one that was answered before.
+"""EndTxn: which producer may end which transaction how, and which request repeats one that was answered before.
 
                      version 1, same id and epoch          version 2, same id and epoch    …and the epoch before it
     Ongoing          decided                               decided                         PRODUCER_FENCED

@@ -5,7 +5,7 @@
     a newer producer            the same, and the producer is fenced by it
     the markers are written     Complete*; with version 2, and where the epochs are used up, a new producer id
 
-A decision is never changed: whoever wants the other end is told INVALID_TXN_STATE, a time-out finds nothing open. With
+A decision is never changed: a request for the other end gets INVALID_TXN_STATE, a time-out finds nothing open. With
 version 2 each end gives the producer its next epoch, which its markers have, too. The markers' ticket (marker_port.py)
 is answered with the decision, so they leave after its commit. Pure.
 """
@@ -52,12 +52,12 @@ _OPEN = frozenset({TransactionState.EMPTY, TransactionState.ONGOING})
 
 
 UNWATCHED_MS: Final = 2 * MARK_MS
-"""At most so much of a transaction's time is believed that no coordinator has watched: the end of a lead after its last
-record, and a failover."""
+"""The most of a transaction's time that is believed although no coordinator has watched it: the end of a lead after its
+last record, and a failover."""
 
 
 class TransactionEnding:
-    """See the module."""
+    """Ends transactions: one decision each, then its markers, then the completed state."""
 
     def __init__(
         self,

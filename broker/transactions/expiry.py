@@ -26,7 +26,7 @@ _TIMER: Final = ("expiry",)
 
 
 class TransactionalIdExpiry:
-    """See the module."""
+    """Forgets the transactional ids of a shard that nobody uses."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class TransactionalIdExpiry:
         self._left: list[str] = []
 
     def look(self, turn: Turn) -> None:
-        """At the next part of the ids; of all of them again after the interval."""
+        """Forgets expired ids: looks at LOOKED_AT of them a turn, and at all again after the cleanup interval."""
         self._watched.look(turn.now_ms, turn.wall_ms)
         if not self._left:
             self._left = list(self._held.by_id)

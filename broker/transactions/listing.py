@@ -30,7 +30,7 @@ _STATES = {state.value for state in TransactionState}
 
 
 class TransactionListings:
-    """See the module."""
+    """Answers DescribeTransactions and ListTransactions of one shard."""
 
     def __init__(self, held: HeldTransactions, watched: WatchedTime) -> None:
         self._held, self._watched = held, watched

@@ -53,15 +53,16 @@ from penstock.messages.transactions.producers import (
 from penstock.types import TopicPartition
 
 PARTITIONS_MAX: Final = 20_000
-"""A transaction has at most so many: each add writes the whole list."""
+"""The most partitions of a transaction: each add writes the whole list."""
 _PARTITION_RECORD_BYTES_MAX: Final = 280
-"""A partition in a record, with the longest name of a topic: where so many fit nothing needs to be measured."""
+"""The most bytes of a partition in a record, with the longest name of a topic. A record is measured only if it could be
+too large by this estimate."""
 _DECISION_BYTES_MAX: Final = 64
-"""By so much the record of the decision may be larger: it must fit, or the transaction could not be ended."""
+"""The bytes by which the record of the decision may be larger. It must fit, or the transaction could not be ended."""
 
 
 class TransactionsPartitions:
-    """See the module."""
+    """Adds the partitions of transactions, or looks them up."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""InitProducerId of a transactional id: who is its producer from now on, and by which id and epoch.
+"""InitProducerId of a transactional id: decides its producer from now on, and that producer's id and epoch.
 
     nothing is open      the next epoch; a new producer id if the epochs of this one are used up
     a transaction is     it is aborted by an epoch above its producer's, and the caller is told to ask again:
@@ -37,7 +37,7 @@ from penstock.types import NO_TIMESTAMP
 
 
 class ProducerInit:
-    """See the module."""
+    """Answers InitProducerId of transactional ids."""
 
     def __init__(
         self,

@@ -14,7 +14,8 @@ from penstock.messages.transactions.listing import TransactionState
 
 @dataclass(slots=True)
 class TransactionCounters:
-    """One per broker, shared by its shards: they never fall. May be read in any thread."""
+    """The counts of transactions, which never fall. There is one per broker, shared by its shards. May be read in any
+    thread."""
 
     begun: int = 0
     committed: int = 0
@@ -70,8 +71,8 @@ class HeldTransactions:
         self._memory.passing.changed(unit, open_bytes(transaction) - open_bytes(before), holder)
 
     def must_have_room_for(self, before: TransactionMetadata, after: TransactionMetadata) -> None:
-        """ResourceExhaustedError if the transaction may not have more partitions. The leaders of partitions add them
-        for the producer (KIP-890), so they count as the holder's of the id, whoever asks."""
+        """Raises ResourceExhaustedError if the transaction may not have more partitions. The leaders of partitions add
+        them for the producer (KIP-890), so they count for the party that holds the id, whichever broker asks."""
         holder = self._memory.lasting.holder_of(unit_of(after.transactional_id))
         refusal = self._memory.passing_refusal_of(open_bytes(after) - open_bytes(before), holder)
         if refusal is not None:

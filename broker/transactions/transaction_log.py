@@ -18,7 +18,7 @@ from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES
 def read_transaction_log(
     buffer: Buffer, from_offset: int, max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
 ) -> LogPart:
-    """As of `ReadLog`."""
+    """Reads the newest records of the part; as `ReadLog` requires."""
     part = LogPart(from_offset)
     last: dict[bytes | None, tuple[int, bytes | None]] = {}
     for one in parts_of(bytes(buffer), part, max_decompressed_bytes):

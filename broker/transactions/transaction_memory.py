@@ -1,7 +1,7 @@
 """The memory of this broker's transactions: estimates, the limit, and how more is refused.
 
 State that lasts is transactional ids and applications of atomic batches. State that ends with its transaction is the
-partitions of open ones. Not here: who may have how much (coordination/memory_shares.py).
+partitions of open ones. Not here: the share of each party (coordination/memory_shares.py).
 """
 
 from __future__ import annotations
@@ -44,5 +44,5 @@ def open_bytes(transaction: TransactionMetadata | None) -> int:
 
 
 def transaction_memory(bytes_max: int) -> CoordinatorMemory:
-    """One per broker, shared by its shards."""
+    """The memory of transactions. There is one per broker, shared by its shards."""
     return CoordinatorMemory(bytes_max, _WORDS)

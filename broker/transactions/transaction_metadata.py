@@ -18,7 +18,8 @@ from penstock.types import NO_TIMESTAMP, TopicPartition
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 EPOCH_MAX: Final = (1 << 15) - 1
-"""Only a marker has it: no producer is ever given it, or the marker of its transaction would have no epoch."""
+"""The epoch that only a marker has: no producer is ever given it, or the marker of its transaction would have no
+epoch."""
 SET_BACK_MS: Final = 60_000
 """An answer about markers that is still under way was asked for less long ago. Far below what one stretch of watched
 time reserves (coordination/watched_time.py), so a stamp that has risen is of the present stretch, too."""
@@ -28,7 +29,7 @@ VERSION_2: Final = 2
 
 
 class TransactionMetadata(NamedTuple):
-    """See the module. `start_ms` and `update_ms` are the calendar's."""
+    """One transactional id, as its last record has it. `start_ms` and `update_ms` are the calendar's."""
 
     transactional_id: str
     producer_id: int
@@ -72,9 +73,10 @@ class TransactionMetadata(NamedTuple):
         )
 
     def moved(self, state: TransactionState, wall_ms: int, **changes: Any) -> TransactionMetadata:
-        """As the next record has it. Invariant: `update_ms` differs from that before. It tells two transactions of one
-        producer apart, so it rises where the calendar is set back a little. Where it is set back by more, an id that
-        was once stamped by a calendar far ahead must not go on with its stamps: they would say nothing of its use."""
+        """The id as its next record has it. Invariant: `update_ms` differs from that before. It tells two transactions
+        of one producer apart, so it rises where the calendar is set back a little. Where the calendar is set back by
+        more, an id that was once stamped by a calendar far ahead must not go on with its stamps: they would say nothing
+        of its use."""
         if state not in MOVES[self.state]:
             raise InvariantViolation(f"{self} cannot become {state.value}")
         is_a_little = self.update_ms < wall_ms + SET_BACK_MS

@@ -1,4 +1,5 @@
-"""The core of one partition of `__transaction_state`: takes its records, and gives each request to whoever decides it.
+"""The core of one partition of `__transaction_state`: takes its records, and passes each request to the class that
+decides it.
 
     InitProducerId                          producer_init.py
     AddPartitionsToTxn, AddOffsetsToTxn     partitions.py
@@ -69,7 +70,7 @@ LOADED_TRANSACTIONS: Final = 500
 
 
 class TransactionShard:
-    """See the module."""
+    """The core of one partition of `__transaction_state`."""
 
     def __init__(
         self, config: TransactionConfig, markers: MarkerPort, memory: CoordinatorMemory, counters: TransactionCounters
@@ -153,7 +154,7 @@ class TransactionShard:
         return self._waiting.unloaded()
 
     def topics_changed(self, turn: Turn, changed: frozenset[str], deleted: frozenset[str]) -> None:
-        """Nothing: the sender of markers passes over partitions that are gone."""
+        """Does nothing: the sender of markers passes over partitions that are gone."""
 
     # -- requests ------------------------------------------------------------------------------------------------------
 

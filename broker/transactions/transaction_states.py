@@ -39,5 +39,5 @@ STATUS: Final[Mapping[TransactionState, int]] = {
     _S.COMPLETE_COMMIT: 4,
     _S.COMPLETE_ABORT: 5,
 }
-"""In the log."""
+"""The number of each state in the log."""
 STATE_OF: Final = {number: state for state, number in STATUS.items()}

@@ -31,7 +31,7 @@ Again = Callable[[Turn], None]
 
 
 class WaitingAdds:
-    """See the module. One per shard."""
+    """The requests of one shard that wait for the end of the last transaction of their id."""
 
     def __init__(self, timers: Timers[Turn]) -> None:
         self._timers = timers

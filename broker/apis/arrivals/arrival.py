@@ -18,7 +18,7 @@ A coordinator needs the metadata alone: for it a partition that is known is sett
 So a wrong name costs one round trip to the quorum's leader, and no time-out. `CommittedEnds` limits those: one is under
 way at a time, a party waits for READS_OF_PARTY of them in a second, and nobody does for a while after one has failed. A
 leader of the quorum that was deposed, or has just begun, may tell of an older end: the request then gets the answer
-that it would have got without the wait. Not here: who may wait (arrival_waits.py), and the answers.
+that it would have got without the wait. Not here: which requests may wait (arrival_waits.py), and the answers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from metadata.image import MetadataImage, TopicImage
 from penstock.types import TopicPartition
 
 READ_FAILED_MS = 5_000
-"""After a read that failed nobody waits for another one for so long: a broker that is cut off answers at once."""
+"""The time after a failed read in which no request waits for another one: a broker that is cut off answers at once."""
 READS_OF_PARTY = 100
 """Requests of one party that wait for a read in a second: a loop over wrong names is held up by no more."""
 READ_WINDOW_MS = 1_000
@@ -80,7 +80,7 @@ def known_standing_of(named: NamedPartition, image: MetadataImage, hosted: Hoste
 
 
 STANDINGS: Final[dict[bool, Standing]] = {True: standing_of, False: known_standing_of}
-"""By the need of a log."""
+"""The function that finds a partition's standing, by the need of a log."""
 
 
 def _topic(named: NamedPartition, image: MetadataImage) -> TopicImage | None:
@@ -149,9 +149,9 @@ class AwaitedPartitions:
     def step(
         self, standing: Callable[[NamedPartition], PartitionStanding], applied_end_offset: int, known_end_offset: int
     ) -> WaitStep:
-        """`known_end_offset` is the end of what this broker knows to be committed, and `applied_end_offset` that of its
-        image. That of the first look counts, or whoever changes metadata all the time would hold up the request. A
-        partition that is settled once is not looked at again."""
+        """The next step. `known_end_offset` is the end of what this broker knows to be committed, and
+        `applied_end_offset` that of its image. The known end of the first look counts, or a client that changes
+        metadata all the time would hold up the request. A partition that is settled once is not looked at again."""
         if self._known_end_offset is None:
             self._known_end_offset = known_end_offset
         while self._left:
@@ -191,7 +191,7 @@ class CommittedEnds:
         self._of_party: Counter[str] = Counter()
 
     def ask(self, party: str, now_ms: int) -> int | None:
-        """The number of the read to wait for; None if there is none for this party now."""
+        """The number of the read to wait for; None if this party may not wait for a read now."""
         if self.has_failed(now_ms):
             return None
         if now_ms - self._window_ms >= READ_WINDOW_MS:
@@ -204,7 +204,7 @@ class CommittedEnds:
         return self._wanted
 
     def has_failed(self, now_ms: int) -> bool:
-        """A read failed a moment ago, and there is none for anybody."""
+        """True while no party may wait for a read, because one failed a moment ago."""
         return now_ms < self._not_before_ms
 
     def begin(self) -> bool:

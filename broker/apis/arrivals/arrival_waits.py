@@ -45,11 +45,11 @@ LOOKED_AT_MAX = 1_000
 """The partitions of one request that are looked at, in one turn of the event loop. The others get the answer
 that they would have got without a wait."""
 SLOW_MS = 5_000
-"""After a wait of WAIT_MS_MAX in vain its party does not wait for so long: while thousands of logs are made, requests
-for some of them would hold up the other partitions of their clients again and again. Waits at coordinators
-are apart."""
+"""The time in which a party does not wait after a wait of WAIT_MS_MAX in vain. While thousands of logs are made,
+requests for some of them would hold up the other partitions of their clients again and again. Waits at coordinators are
+apart."""
 SLOW_PARTIES_MAX = 1_000
-"""With as many of these nobody waits."""
+"""The most parties that may be in such a time. With as many no request waits."""
 
 
 _REFUSED = (
@@ -76,7 +76,7 @@ class ArrivalStatistics:
 
 
 ReadEnd = Callable[[int], Awaitable[int]]
-"""The committed end of the metadata, by the quorum's leader, within so many ms; ApiError without an answer."""
+"""Reads the committed end of the metadata from the quorum's leader, within the given ms; ApiError without an answer."""
 
 
 class ArrivalWaits:
@@ -103,7 +103,8 @@ class ArrivalWaits:
         self._is_closed = False
         self._waited = self._in_vain = self._many = self._slow = 0
         self._slow_until_ms: dict[tuple[str, bool], int] = {}
-        """By party and kind of wait, the earliest first: leaders that open logs do not hold up coordinators."""
+        """The end of each party's time without waits, by party and kind of wait, the earliest first. Leaders that open
+        logs do not hold up coordinators."""
 
     def begin(self, caller: Caller, named: Named, /) -> Awaitable[None] | None:
         wait_ms = WAIT_MS_MAX if named.timeout_ms is None else min(named.timeout_ms, WAIT_MS_MAX)

@@ -83,7 +83,7 @@ class DescribeClusterApi:
 
 
 def _described(broker: BrokerRegistration, listener: str) -> BrokerInfo:
-    """As a client of that listener reaches it, and where all others do."""
+    """The broker as a client of that listener reaches it, with the addresses of all its other listeners for clients."""
     everywhere = (ListenerEndpoint(CLIENT_LISTENER, broker.endpoint), *broker.listeners)
     return replace(
         node_view(broker, listener), listeners=tuple(ClientListener(name, *endpoint) for name, endpoint in everywhere)

@@ -1,6 +1,6 @@
 """DescribeQuorum: forwarded to the leader of the quorum; only the leader knows every replica's log end.
 
-Without a leader the answer is what this node knows by itself, and says so: whoever asks wants to know just then.
+Without a leader the answer is what this node knows by itself, and says so: an operator needs it just then.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from broker.network.request_channel import Request
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo
 
 LEADER_WAIT_MS = 2_000
-"""So long the leader is waited for. A change of leader takes less, and a person waits for the answer."""
+"""The longest wait for the leader. A change of leader takes less, and a person waits for the answer."""
 
 
 class DescribeQuorumApi:

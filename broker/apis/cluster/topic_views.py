@@ -22,7 +22,8 @@ from penstock.messages.metadata import PartitionInfo, TopicInfo
 from penstock.types import NO_LEADER, TopicPartition
 
 WhyLost = Callable[[TopicPartition, PartitionRegistration], str]
-"""Why this broker cannot lead a partition that it should lead; "" when it can. `LostReplicas.why_offline`."""
+"""The reason why this broker cannot lead a partition that it should lead; "" when it can.
+`LostReplicas.why_offline`."""
 
 
 class _View(NamedTuple):
@@ -46,7 +47,8 @@ class ListenerView:
         self.views: dict[str, _View] = {}
 
     def offline_replicas(self, partition: PartitionRegistration) -> tuple[int, ...]:
-        """As Kafka counts them: out of reach for these clients, or on a log dir that has failed."""
+        """The replicas that are offline, as Kafka counts them: out of reach for these clients, or on a log dir that has
+        failed."""
         if not self.unreachable and not partition.directories and all(r in self.brokers for r in partition.replicas):
             return ()
         return tuple(r for r in partition.replicas if not self._is_online(r, partition))
@@ -63,7 +65,7 @@ class TopicViews:
     def __init__(self, broker_id: int, why_lost: WhyLost) -> None:
         self._broker_id, self._why_lost = broker_id, why_lost
         self._listeners: dict[str, ListenerView] = {}
-        """By name: the listeners of this node, which are few."""
+        """The views of this node's listeners, which are few, by name."""
 
     def at(self, listener: str, image: MetadataImage) -> ListenerView:
         known = self._listeners.get(listener)

@@ -44,7 +44,7 @@ class ColdFetches:
         self._io, self._memory, self._ready = io, memory, ready
         self._readings: dict[TopicPartition, _Reading] = {}
         self._later: dict[str, dict[TopicPartition, None]] = {}
-        """For each log dir, cold partitions whose read has not begun, in the order in which they came."""
+        """The cold partitions of each log dir whose read has not begun, in the order in which they came."""
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -109,7 +109,7 @@ class ColdFetches:
             reading.lease.release()
 
     def _next(self) -> None:
-        """In each log dir, the read that waits longest has its turn. It may turn out to be needed no more, or to find
+        """Gives the read that waits longest in each log dir its turn. That read may not be needed any more, or may find
         no room, so the others are looked at again in any case."""
         for log_dir, later in self._later.items():
             if later and self._has_turn(log_dir):
@@ -119,7 +119,8 @@ class ColdFetches:
         self._look_again()
 
     def _look_again(self) -> None:
-        """When a read of the log dir was sent; after a pause where none is under way."""
+        """Looks at the partitions that wait again when a read of their log dir was sent; after a pause where no read is
+        under way."""
         if self._timer is None and any(
             later and all(reading.is_done for reading in self._in_dir(log_dir))
             for log_dir, later in self._later.items()

@@ -7,12 +7,12 @@ A stream is a session, and so is what Kafka's clients name by an id. On a stream
 one before: its position is the newer one. The requests of another session have their turns one after another.
 
 A request that finds too little waits here (the delayed-fetch purgatory), until a partition wakes it or its time is up.
-One that finds records only on a disk waits for the thread that reads them (`cold_fetches.py`).
+A request that finds records only on a disk waits for the thread that reads them (`cold_fetches.py`).
 
 An answer is built only when there is room for it in the node's budget of answers, and is then no larger than that room;
 until then the request is paused. Followers are counted and never paused: acks wait for them. A session that holds
-records from a disk is not paused either: they are counted already, and only their answer gives that room back. One that
-outlives its requests keeps them for KEPT_MS after the last: its client may never come again.
+records from a disk is not paused either: they are counted already, and only their answer gives that room back. A
+session that outlives its requests keeps them for KEPT_MS after the last: its client may never come again.
 
 An exception while a request is handled is its handler's; one that comes later, when the request is woken, is given to
 `fail`, which answers the request as a handler's exception would be.
@@ -39,19 +39,19 @@ from penstock.messages.fetch import FetchRequest, FetchResponse, PartitionFetchR
 from penstock.types import TopicPartition
 
 ANSWER_COPIES = 2
-"""An answer is in memory so often: as the log's records and their message, then as the message and gRPC's copy of it.
+"""The copies of an answer in memory: first the log's records and their message, then the message and gRPC's copy of it.
 Measured: with 20 answers of 8 MB that no client read, a node had grown by 2.04 times their bytes, at its peak too."""
 ANSWER_BYTES_MIN = 64 * 1024
-"""With less room than this an answer is not begun, or a busy node would send crumbs."""
+"""The least room with which an answer is begun. With less, a busy node would send crumbs."""
 DISK_WAIT_MS = 1_000
-"""A consumer's answer that would be empty waits so long for records that a thread reads, even past max_wait_ms. Without
-it a consumer that does not wait, and opens a stream for each request, would never get cold records."""
+"""The time that a consumer's answer that would be empty waits for records that a thread reads, even past max_wait_ms.
+Without it a consumer that does not wait, and opens a stream for each request, would never get cold records."""
 KEPT_MS = 1_000
 """A client that goes on fetching asks again within this time."""
 
 WAIT_MS_MAX = 60_000
 """A fetch waits no longer for records, whatever `max_wait_ms` says; its client asks again. Log-ins are judged when a
-request comes: without a bound, fetches that wait would bring records for days to whoever is logged in no more."""
+request comes: without a bound, fetches that wait would bring records for days to a client whose log-in has ended."""
 
 CountOut = Callable[[Sequence[PartitionFetchResult], int, bool], None]
 """`Traffic.count_out`."""
@@ -70,7 +70,7 @@ class SessionMemory:
 
 
 class FetchSession:
-    """At most one of its requests waits for records at a time."""
+    """One fetch session on the leader's side. At most one of its requests waits for records at a time."""
 
     def __init__(
         self,

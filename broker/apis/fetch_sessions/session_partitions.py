@@ -48,7 +48,7 @@ class Collected(NamedTuple):
     results: list[PartitionFetchResult]
     size: int
     must_go: bool
-    """One of them must not wait, or no more fits into the answer."""
+    """A result must not wait, or no more fits into the answer."""
 
 
 class SessionPartitions:
@@ -121,8 +121,8 @@ class SessionPartitions:
         self._count_memory()
 
     def _update_all(self, named: dict[TopicPartition, FetchPartition]) -> None:
-        """Exactly these, in this order: what is new among them is served in it, too. One that is asked for as before
-        costs nothing."""
+        """Replaces the session's partitions by exactly these, in this order; what is new among them is served in it,
+        too. A partition that is asked for as before costs nothing."""
         before = self._watched
         for partition in [partition for partition in before if partition not in named]:
             self._forget(partition)
@@ -206,7 +206,7 @@ class SessionPartitions:
         self._new[partition] = None
 
     def held_ms(self) -> int:
-        """How long the copies are held that the throttle has no room for; 0 if there are none."""
+        """How long the copies are held that the throttle has no room for; 0 if no copy is held."""
         return self._reads.held_ms()
 
     def release_held(self) -> bool:

@@ -59,8 +59,8 @@ class SessionReads:
         self._leased, self._size, self._copying = leased, 0, 0
 
     def read(self, watched: WatchedPartition, room: int) -> PartitionFetchResult | None:
-        """The partition's result in an answer that has so much room left. None while its records are read from the
-        disk, or held by the throttle: it is in a later answer then."""
+        """The partition's result in an answer with `room` bytes left. None while its records are read from the disk, or
+        held by the throttle: the result is in a later answer then."""
         result, watched.quiet = _empty(watched), None
         self.is_left_out = self.is_cut = False
         try:
@@ -160,7 +160,7 @@ class SessionReads:
         self._cold.drop(result.partition)
 
     def held_ms(self) -> int:
-        """How long the copies are held that the throttle has no room for; 0 if there are none."""
+        """How long the copies are held that the throttle has no room for; 0 if no copy is held."""
         return self._throttle.hold_ms(self._clock.now_ms()) if self._held else 0
 
     def release_held(self) -> dict[TopicPartition, None]:

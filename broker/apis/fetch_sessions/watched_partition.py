@@ -20,7 +20,7 @@ GetPartition = Callable[[TopicPartition, str], Partition]
 
 @dataclass(slots=True)
 class WatchedPartition:
-    """See the module."""
+    """One partition of a fetch session, with what the fetcher wants and what the last answer said of it."""
 
     wanted: FetchPartition
     diverging: EpochEndOffset | None = None
@@ -34,7 +34,7 @@ class WatchedPartition:
     doubted_at: int = -1
     source: Partition | None = None
     quiet: PartitionFetchResult | None = None
-    """Its result in full answers until there is news of it."""
+    """The partition's result in full answers until there is news of it."""
     is_copy: bool = False
     """True if the records of the last look go to a replica that moves."""
 
@@ -58,7 +58,7 @@ class WatchedPartition:
 
     def must_be_told(self, result: PartitionFetchResult) -> bool:
         """True if the result has an error or a diverging epoch that the fetcher does not know. One that it knows is
-        told again, and does not end its wait."""
+        sent again, and does not end its wait."""
         trouble = _trouble(result)
         return trouble is not None and trouble != self.sent_trouble
 

@@ -1,7 +1,7 @@
 """The answer to one produce request: a result for each partition, told together or in parts.
 
-Together means when the last partition is done or the request's time is up. A partition that does not commit, because a
-disk hangs or a follower is slow, keeps the results of the others back for so long. So a client may ask for parts: once
+Together means when the last partition is done or the request's time is up. Until then a partition that does not commit,
+because a disk hangs or a follower is slow, keeps back the results of the others. So a client may ask for parts: once
 the request has waited for PART_AFTER_MS, what is known is told, and what becomes known later is told then. In the usual
 case all is known before that, and the answer is one message. Not here: appending (produce.py), the order of answers on
 a connection (processor.py).
@@ -57,7 +57,7 @@ class DelayedProduce:
         self._timeout_ms = body.timeout_ms
         self._in_parts, self.left_ms = body.answer_in_parts, left_ms
         self._untold: dict[int, PartitionProduceResult] = {}
-        """By the partition's place in the request."""
+        """The results that are not sent yet, by the partition's place in the request."""
         self._waiting: dict[int, tuple[Waiters, Waiter]] = {}
         """The waiters of the results that are not known."""
         self._known: list[int] | None = None
@@ -71,7 +71,7 @@ class DelayedProduce:
         return result
 
     def result(self, index: int) -> PartitionProduceResult:
-        """The one that was added at this place."""
+        """The result that was added at this place."""
         return self._untold[index]
 
     def wait(self, waiters: Waiters) -> Waiter:

@@ -44,13 +44,13 @@ from storage.log_config import LogConfig
 _log = logging.getLogger(__name__)
 
 LOOK_NS = 1_000_000
-"""The event loop looks at the records of one request for so long, whatever its partitions; then a thread does."""
+"""The time that the event loop looks at the records of one request, whatever its partitions; then a thread does."""
 THREADS_MAX = 8
 """Each may hold a few times MAX_UNPACKED_BYTES."""
 
 
 def threads_for(processors: int) -> int:
-    """How many threads convert on a machine with so many processors."""
+    """How many threads convert on a machine with that number of processors."""
     return min(THREADS_MAX, max(2, processors // 2))
 
 
@@ -74,7 +74,7 @@ class ProduceConversionStatistics:
 
 
 class ProduceConverter:
-    """One per node, for all produce streams."""
+    """Converts the batches of all produce streams. There is one per node."""
 
     def __init__(
         self,
@@ -85,8 +85,8 @@ class ProduceConverter:
         request_unpacked_bytes_max: int,
         may_write: Callable[[Request, str], bool] | None = None,
     ) -> None:
-        """The executor is this converter's own, and has so many threads. `may_write` tells of a request's topic if its
-        caller may write there; None without an authorizer. No time is spent on the records of who may not: the
+        """`executor` is this converter's own, and has `threads` threads. `may_write` says if the caller of a request
+        may write to a topic; None without an authorizer. No time is spent on the records of a caller that may not: the
         produce API refuses them.
 
         `request_unpacked_bytes_max`: the limit of all batches of a request together, uncompressed."""

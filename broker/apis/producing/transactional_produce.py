@@ -74,7 +74,7 @@ def note_append(result: PartitionProduceResult, info: AppendInfo) -> None:
 
 
 class TransactionalProduce:
-    """One per broker, for all requests."""
+    """Appends or holds the transactional batches of all requests. There is one per broker."""
 
     def __init__(self, held: HeldBatches, logs: LeaderAppends, clock: Clock) -> None:
         self._held, self._logs = held, logs

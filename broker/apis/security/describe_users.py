@@ -1,6 +1,6 @@
-"""DescribeUserScramCredentials: who may log in with a password, and by which mechanisms (KIP-554).
+"""DescribeUserScramCredentials: the users that may log in with a password, and by which mechanisms (KIP-554).
 
-Answered by this node's own image. Salts and keys are never told.
+The answer is from this node's own image. Salts and keys are never sent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class DescribeUsersApi:
 
 
 def _described(scram: ScramImage, user: str, times: int) -> DescribedUser:
-    """`times`: the request names the user so often; 0 if it asks for all."""
+    """`times` is how often the request names the user; 0 if it asks for all."""
     found = tuple(ScramCredentialInfo(one.mechanism.value, one.iterations) for one in scram.of_user(user))
     error: ApiError | None = None
     if times > 1:

@@ -1,7 +1,7 @@
 """SaslAuthenticate: a client of gRPC's door logs in, and its connection has a session from then on.
 
 A message that names a mechanism begins a dialogue, in place of another one; one that names none goes on with the
-connection's. Whoever calls with the token of its session renews it: it must be the same user again, and the token and
+connection's. A caller that sends the token of its session renews it: it must be the same user again, and the token and
 the streams under it live on (KIP-368). Nothing else may be asked before, at a listener with SASL. Not here: the check
 of tokens (`broker/grpc/callers.py`), and Kafka's door, where a connection itself is logged in.
 """
@@ -21,7 +21,7 @@ from penstock.messages.security.authentication import SaslAuthenticateRequest, S
 
 
 class SaslAuthenticateApi:
-    """One per broker, on the event loop."""
+    """Answers SaslAuthenticate. There is one per broker, on the event loop."""
 
     def __init__(self, by: Authentication, clock: Clock, fail: FailRequest) -> None:
         self._by, self._clock, self._fail = by, clock, fail

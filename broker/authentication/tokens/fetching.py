@@ -26,16 +26,17 @@ from penstock.errors import ConfigError
 from storage.disk.async_files import AsyncFiles
 
 FETCH_SECONDS: Final = 10.0
-"""For the connection, for the head of the answer, and for the rest, each. One thread asks all issuers of a node."""
+"""The time-out of the connection, of the head of the answer, and of the rest, each. One thread asks all issuers of a
+node."""
 _PORTION_BYTES: Final = 64 << 10
 _LATE: Final = f"not whole within {FETCH_SECONDS:.0f} s"
 
 
 class KeyFetcher:
-    """One per node."""
+    """Fetches public keys. There is one per node."""
 
     def __init__(self, files: AsyncFiles, executor: Executor) -> None:
-        """Both belong to the caller."""
+        """`files` and `executor` belong to the caller."""
         self._files, self._executor = files, executor
 
     async def fetch(self, url: str) -> bytes:

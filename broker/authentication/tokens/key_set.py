@@ -84,7 +84,7 @@ def read_key_set(data: bytes) -> KeySet:
 
 
 def _is_for_tokens(row: dict[str, Any]) -> bool:
-    """False for a key of a kind, or for a use, that is none of a token's."""
+    """False for a key whose kind or use is not that of a token's key."""
     operations = row.get("key_ops")
     return (
         row.get("kty") in ("RSA", "EC")
@@ -116,7 +116,7 @@ def _read(number: int, row: dict[str, Any]) -> PublicKey:
 
 
 def _check_size(number: int, modulus: str) -> None:
-    """Before the library has it, which takes a small one with a warning."""
+    """Checks the size of a key before the library has it, which takes a small one with a warning."""
     try:
         bits = int.from_bytes(base64.urlsafe_b64decode(modulus + "=" * (-len(modulus) % 4)), "big").bit_length()
     except ValueError:

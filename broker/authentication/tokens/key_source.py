@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 LEARN_MS_MIN: Final = 10_000
 LEARN_SECONDS: Final = 15.0
-"""So long a log-in waits for keys: longer than a fetch may take."""
+"""The longest wait of a log-in for keys: longer than a fetch may take."""
 FILE_REFRESH_MS_MAX: Final = 5_000
 """A file costs nothing to look at."""
 
@@ -41,12 +41,12 @@ class KeySource:
         self._refresh_ms = min(settings.refresh_ms, FILE_REFRESH_MS_MAX) if is_file else settings.refresh_ms
         self.keys: KeySet | None = None
         self.refused = ""
-        """Why what is there now was not taken."""
+        """The reason why the present keys of the place were not taken."""
         self.is_fetching = False
         self._seen = b""
         self._is_served = False
         self._learned_ms: int | None = None
-        """When somebody had them asked for at last."""
+        """The time at which a log-in had the keys asked for last."""
         self._asked = asyncio.Event()
         self._waiting: set[asyncio.Future[None]] = set()
 

@@ -21,7 +21,7 @@ class TokenSettings:
 
     jwks_url: str
     audiences: tuple[str, ...]
-    """One of them must be among the token's; none: anybody's token will do."""
+    """The audiences of which the token must name one; empty: any token will do."""
     issuer: str
     """Empty: any."""
     subject_claim: str
@@ -44,7 +44,7 @@ class TokenStatistics:
 
     listener: str
     keys: int
-    """In force."""
+    """The number of keys in force."""
     is_refused: bool
     """The newest ones could not be had, or do not work."""
 

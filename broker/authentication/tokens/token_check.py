@@ -1,9 +1,10 @@
-"""Judges a token (JWT, RFC 7519): who has signed it, for whom, of whom it is, and until when. Pure.
+"""Judges a token (JWT, RFC 7519): its signature, its audience, its owner, and its end. Pure.
 
 By RFC 8725: only algorithms of a public key, chosen by the key and not by the token; one signature, no encryption; what
 must be there is there, and types are checked, so that another paper of the same issuer is not taken for one. The
-signature is looked at before anything else: who cannot sign learns nothing of what is wanted. Texts of refusals have
-nothing of the token but the name of its key. The work is joserfc's. Not here: the rights of who was found (ACLs).
+signature is looked at before anything else: a client that cannot sign learns nothing of what is wanted. Texts of
+refusals have nothing of the token but the name of its key. The work is joserfc's. Not here: the rights of the owner
+(ACLs).
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ _PURPOSE: Final = {
 
 
 def check_token(token: str, keys: KeySet | None, settings: TokenSettings, now_ms: int) -> TokenOwner:
-    """The owner of a token. SaslRefusedError if it does not count; UnknownKeyError if its key is not among `keys`,
-    which are None as long as there are none. `now_ms` is wall time."""
+    """The owner of a token. SaslRefusedError if it does not count; UnknownKeyError if its key is not among `keys`.
+    `keys` is None until a first set of keys was read. `now_ms` is wall time."""
     kid, algorithm = _header_of(token)
     if keys is None:
         raise UnknownKeyError("the node has no public keys yet to verify tokens by; its log says why")

@@ -57,7 +57,7 @@ def whole(needs: Callable[[Any], Iterable[Need]]) -> Rule:
 
 
 def whole_until_answered(needs: Callable[[Any], Iterable[Need]]) -> Rule:
-    """Like `whole`, for a request that waits for others: it needs the rights when it is answered, too."""
+    """The rule of `whole` for a request that waits for others: it needs the rights when it is answered, too."""
     judged = whole(needs)
 
     def rule(judge: Judge, body: Any) -> Ruling:

@@ -1,4 +1,4 @@
-"""Kafka's configuration keys that a node does not have: the key of ours in its place, or why there is none.
+"""Kafka's configuration keys that a node does not have: the key of ours in its place, or why nothing takes its place.
 
 For operators that convert a `server.properties`: the error for such a key says this and does not guess a similar name,
 and docs/configuration.md lists all of them. A name that ends in `*` stands for all names that begin with the text

@@ -167,7 +167,7 @@ AUTHORIZATION = (
         "Everybody may do everything to a resource for which there is no ACL.",
     ),
 )
-"""The same on every node: each broker judges its own clients."""
+"""The keys whose value must be the same on every node: each broker judges its own clients."""
 
 AUDIT = (
     string(

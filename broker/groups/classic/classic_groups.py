@@ -35,7 +35,7 @@ from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 
 
 class ClassicGroups:
-    """See the module. `groups` are all groups of the shard, of both protocols."""
+    """The classic groups of one shard. `groups` are all groups of the shard, of both protocols."""
 
     def __init__(
         self, config: GroupConfig, groups: MutableMapping[str, Any], timers: Timers[Turn], memory: ShardMemory
@@ -90,7 +90,8 @@ class ClassicGroups:
     # -- moves between the protocols -----------------------------------------------------------------------------------
 
     def released(self, turn: Turn, group: ClassicGroup) -> None:
-        """The group becomes one of the other protocol: no timer goes on, and whoever waits is to join again."""
+        """The group becomes one of the other protocol: its timers end, and every waiting member is asked to join
+        again."""
         for ticket in self._tickets(group):
             turn.answer(ticket, RebalanceInProgressError(f"group {group.group_id} moves to the consumer protocol"))
         self._rounds.forget(group)

@@ -46,7 +46,7 @@ class MemberBytes:
 
 
 class ClassicGroup:
-    """See the module. `state_changed_ms` is calendar time."""
+    """One group of the classic protocol. `state_changed_ms` is calendar time."""
 
     __slots__ = (
         "_tally",
@@ -73,7 +73,7 @@ class ClassicGroup:
     def __init__(self, group_id: str, tally: MemberBytes | None = None) -> None:
         self.group_id = group_id
         self.bytes = 0
-        """Its part of the tally."""
+        """The bytes of the group in the tally."""
         self._tally = tally or MemberBytes()
         self.state = GroupState.EMPTY
         self.state_changed_ms = NO_TIMESTAMP
@@ -167,7 +167,7 @@ class ClassicGroup:
         return sum(PENDING_BYTES + text_bytes(member_id) for member_id in self.pending)
 
     def remove(self, member: ClassicMember) -> None:
-        """Its tickets were answered."""
+        """Removes a member whose tickets were answered."""
         del self.members[member.member_id]
         self.not_synced.discard(member.member_id)
         if member.group_instance_id is not None:
@@ -186,7 +186,7 @@ class ClassicGroup:
             self.leader = new.member_id
 
     def elect_joined_leader(self) -> bool:
-        """A leader that has not joined gives way to the first that has; False if there is none."""
+        """Replaces a leader that has not joined by the first member that has. False if no member has joined."""
         if self.leader is not None and self.members[self.leader].join_ticket is not None:
             return True
         joined = next((member for member in self.members.values() if member.join_ticket is not None), None)
@@ -195,7 +195,7 @@ class ClassicGroup:
         return joined is not None
 
     def joined_members(self) -> tuple[JoinedMember, ...]:
-        """As the leader is told them."""
+        """The members with their subscriptions, as the leader's answer to JoinGroup lists them."""
         return tuple(
             JoinedMember(member.member_id, member.metadata_of(self.protocol_name), member.group_instance_id)
             for member in self.members.values()
@@ -261,8 +261,8 @@ class ClassicGroup:
         )
 
     def replay(self, value: GroupMetadataValue) -> None:
-        """The record becomes the group's state. The tally hears of the difference alone: members that stay are not
-        counted as those of whoever brought the record."""
+        """The record becomes the group's state. The tally gets only the difference: members that stay are not counted
+        again for the party that brought the record."""
         known, before, tally = self.members, self.bytes, self._tally
         self._tally = MemberBytes()
         self._account(self.pending_bytes - self.bytes)
@@ -306,7 +306,8 @@ def classic_member_bytes(member: ClassicMember) -> int:
 
 
 def chosen_protocol(members: Collection[ClassicMember]) -> str | None:
-    """The one with the most votes among those that all support; of equals the one that was voted for first."""
+    """The protocol with the most votes among those that all members support. Of equals the one that was voted for
+    first."""
     support = Counter(name for member in members for name in {one.name for one in member.protocols})
     candidates = {name for name, supporters in support.items() if supporters == len(members)}
     votes = Counter(name for member in members if (name := member.vote(candidates)) is not None)

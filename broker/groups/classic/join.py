@@ -189,8 +189,8 @@ class Joins:
 
 
 def _growth(group: ClassicGroup | None, request: JoinGroupRequest, client: Client) -> int:
-    """The bytes by which the join makes the group larger. One that begins with an id handed out counts as a member; the
-    id of a new one is made of its client's, or of its instance's."""
+    """The bytes by which the join makes the group larger. A join with an id that was handed out counts as a member's. A
+    new member's id is made of its client's id, or of its instance's."""
     instance, protocols = request.group_instance_id or "", bytes_of(request.protocols)
     member_id = "" if group is None else request.member_id or group.static_ids.get(instance, "")
     member = None if group is None else group.members.get(member_id)

@@ -35,7 +35,7 @@ class ClassicMember:
         return self.join_ticket is not None or self.sync_ticket is not None
 
     def metadata_of(self, protocol: str | None) -> bytes:
-        """Its subscription for one protocol; empty if it has not named that."""
+        """The member's subscription for one protocol; empty if it has not named that."""
         return next((one.metadata for one in self.protocols if one.name == protocol), b"")
 
     def vote(self, candidates: Container[str]) -> str | None:

@@ -22,7 +22,7 @@ from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 
 
 class Presence:
-    """Decides about Heartbeat and LeaveGroup, and who may commit."""
+    """Decides about Heartbeat and LeaveGroup, and whether a member may commit."""
 
     def __init__(self, rounds: Rounds) -> None:
         self._rounds = rounds

@@ -1,8 +1,8 @@
 """When a rebalance of a classic group begins and ends, and what the group's timers do.
 
-A rebalance waits until all members have joined, the longest rebalance time-out of its members at most. The first one
-of an empty group waits `group.initial.rebalance.delay.ms` instead, and so much again for as long as members come. Then
-the generation begins: dynamic members that have not joined are dropped, all others are answered, and have the
+A rebalance waits until all members have joined, the longest rebalance time-out of its members at most. The first one of
+an empty group waits `group.initial.rebalance.delay.ms` instead, and the same time again for as long as members come.
+Then the generation begins: dynamic members that have not joined are dropped, all others are answered, and have the
 rebalance time-out to sync.
 
     session   a member that sent nothing for its session's time is dropped; one whose request waits here is not, unless
@@ -28,7 +28,8 @@ from penstock.errors import ApiError, RebalanceInProgressError, UnknownMemberIdE
 from penstock.messages.groups.classic_protocol import JoinGroupResponse, SyncGroupResponse
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
-"""A new member may wait so long for its first generation: meanwhile nobody sees whether its client is still there."""
+"""The most that a new member waits for its first generation. Meanwhile nobody sees whether its client is still
+there."""
 PENDING_MAX: Final = 10_000
 """Ids that a group has handed out and that have not joined yet: clients may ask for ids and never come back."""
 _CAN_REBALANCE: Final = frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY})
@@ -54,12 +55,12 @@ class Rounds:
         self.expect(turn, group, member.member_id, member.session_timeout_ms)
 
     def start_session(self, turn: Turn, group: ClassicGroup, member: ClassicMember) -> None:
-        """Nothing for a member that was heard already."""
+        """Starts the session of a member that was not heard before. It changes nothing for any other."""
         if self._timers.due_ms(("session", group.group_id, member.member_id)) is None:
             self.restart_session(turn, group, member)
 
     def silent_ms(self, turn: Turn, group: ClassicGroup, member: ClassicMember) -> int | None:
-        """Since the member was last heard; None while its request waits here."""
+        """The time since the member was last heard; None while its request waits here."""
         due_ms = self._timers.due_ms(("session", group.group_id, member.member_id))
         if due_ms is None or member.is_waiting:
             return None

@@ -14,7 +14,7 @@ from penstock.errors import ApiError, UnknownServerError
 
 _FIXED_BYTES: Final = 256
 _MEMBER_BYTES: Final = 64
-"""More than what a batch with one record, or a member, has beside its strings and bytes."""
+"""The bytes that a batch with one record, or a member, has at most beside its strings and bytes."""
 _CHARACTER_BYTES_MAX: Final = 4
 
 

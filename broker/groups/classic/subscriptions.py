@@ -15,7 +15,8 @@ from penstock.wire.consumer_protocol import (
 
 
 def subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:
-    """None: unknown. A group without members reads none; the answer is that of the present generation."""
+    """The topics that the members of the present generation read; None if they are not known. A group without members
+    reads none."""
     if not group.members:
         return frozenset()
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE or group.protocol_name is None:

@@ -1,4 +1,4 @@
-"""Commits and fetches of offsets by members: who may, in which epoch. Looks only, and raises Kafka's error. Pure.
+"""Checks whether a member may commit or fetch offsets in its epoch. Changes nothing, and raises Kafka's error. Pure.
 
 A member may commit in an epoch that it has left behind, for a partition that it had in that epoch already and owns
 still: it only has not heard of the new epoch yet (KIP-1251).
@@ -29,7 +29,7 @@ def check_commit(group: ConsumerGroup, request: OffsetCommitRequest, topics: Kno
 
 
 def check_transactional_commit(group: ConsumerGroup, request: TxnOffsetCommitRequest, topics: KnownTopics) -> None:
-    """The same, of a member that is named by a transaction's producer, whose clients know one error for it."""
+    """Checks the commit of a member that is named by a transaction's producer, whose clients know one error for it."""
     if request.member_epoch < 0 and not group.members:
         return
     member = member_of(group, request.member_id)
@@ -43,7 +43,8 @@ def check_transactional_commit(group: ConsumerGroup, request: TxnOffsetCommitReq
 def _check_epoch(
     member: Member, epoch: int, partitions: Iterable[OffsetCommitPartition], topics: KnownTopics, other: ApiError
 ) -> None:
-    """In the member's epoch, or in an earlier one in which it had all of these partitions already."""
+    """Raises `other` unless `epoch` is the member's, or an earlier one in which it had all of these partitions
+    already."""
     if epoch == member.epoch:
         return
     if member.classic is not None or not 0 <= epoch < member.epoch:

@@ -52,7 +52,7 @@ class ConsumerGroups:
         self._departures = Departures(config, groups, epochs, timers, classic, memory)
         self._heartbeats = Heartbeats(config, groups, epochs, self._departures.deadlines, classic, memory)
         self.replays: Mapping[type[Any], Callable[[Any, Any], None]] = ConsumerReplay(groups).replays
-        """By the class of a record's key: takes the record into the state."""
+        """Functions by the class of a record's key. Each takes its record into the state."""
         self.handlers: Handlers = {ConsumerGroupHeartbeatRequest: self._heartbeat}
         self.classic_handlers = ClassicMembers(config, groups, epochs, self._departures, classic, memory).handlers
         """The requests of the classic protocol, where the group is one of this."""

@@ -1,4 +1,4 @@
-"""The deadlines of members. Whoever misses one is removed:
+"""The deadlines of members. A member that misses one is removed:
 
     session      a heartbeat within the session's time-out
     revocation   partitions that are to be given up, within the rebalance's time-out
@@ -33,7 +33,7 @@ class Deadlines:
         self._set((_SESSION, group_id, member_id), now_ms + session_timeout_ms)
 
     def silent_ms(self, now_ms: int, group_id: str, member_id: str, session_timeout_ms: int) -> int:
-        """Since the member was last heard."""
+        """The time since the member was last heard."""
         due_ms = self._timers.due_ms((_SESSION, group_id, member_id))
         return 0 if due_ms is None else max(0, now_ms + session_timeout_ms - due_ms)
 

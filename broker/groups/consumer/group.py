@@ -60,7 +60,7 @@ class ConsumerGroup:
     """The party (network/parties.py) of each member that was heard here, by the member's id."""
 
     assigned_at_ms: int = field(default=0, compare=False)
-    """When its last target was computed, in the time of turns; 0: not since it was loaded."""
+    """The time of turns at which its last target was computed; 0: not since it was loaded."""
     assignment_work: int = field(default=0, compare=False)
     """How much that was: partitions and subscriptions."""
     no_memory_until_ms: int = field(default=0, compare=False)
@@ -128,7 +128,7 @@ class ConsumerGroup:
                 self.owners.setdefault(topic_id, {})[partition] = member.member_id
 
     def remove_member(self, member_id: str) -> None:
-        """Nothing if there is none."""
+        """Removes the member, if the group has it."""
         member = self.members.pop(member_id, None)
         self.parties.pop(member_id, None)
         if member is not None:

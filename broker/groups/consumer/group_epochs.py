@@ -31,12 +31,12 @@ NO_VERSION: Final = 0
 SMALL_WORK: Final = 5_000
 """Partitions and subscriptions whose target is computed at once: some milliseconds."""
 WORK_PER_MS: Final = 100
-"""A group's targets take so many partitions and subscriptions in a millisecond on the whole, and five times as many
-while one is computed."""
+"""The partitions and subscriptions that a group's targets take in a millisecond on the whole. While one is computed
+they take five times as many."""
 
 
 MEMORY_RETRY_MS: Final = 30_000
-"""Between two tries to assign for which there is no memory."""
+"""The pause between two tries to assign for which there is no memory."""
 _NO_MEMORY: Final = (
     "its principal's share of group.coordinator.memory.max.bytes is used up: its assignment stays; delete groups that"
     " are used no more, or raise the limit"

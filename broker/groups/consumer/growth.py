@@ -2,8 +2,8 @@
 
 A member that is let in is never refused what follows from it. So its part of the assignment is counted in advance: each
 topic that the group did not read before will be assigned once as a target and once as what members have. An estimate by
-the figures of group_sizes.py. Pure. Not here: who may grow (coordination/memory_shares.py), and the room of records
-(record_room.py).
+the figures of group_sizes.py. Pure. Not here: which party may grow (coordination/memory_shares.py), and the room of
+records (record_room.py).
 """
 
 from __future__ import annotations

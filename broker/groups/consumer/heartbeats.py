@@ -116,7 +116,7 @@ class Heartbeats:
             self._deadlines.follow(turn.now_ms, upgraded.after.group_id, None, member)
 
     def _resolved(self, turn: Turn, group: ConsumerGroup, said: Member, sight: Sight | None) -> frozenset[str]:
-        """The topics that the member's pattern stands for; an error if it is none."""
+        """The topics that the member's pattern stands for. Raises if the pattern is not valid."""
         if said.regex is None:
             return frozenset()
         known = group.regexes.get(said.regex)

@@ -19,7 +19,7 @@ from penstock.messages.groups.consumer_protocol import JOINS, ConsumerGroupHeart
 Assignment = Mapping[str, frozenset[int]]
 """Partitions by the id of their topic. No topic has an empty set, so equal assignments are equal mappings."""
 Owned = Mapping[str, Mapping[int, int]]
-"""By topic id and partition: the group's epoch in which the member got it. No topic is empty."""
+"""The group's epoch in which the member got a partition, by topic id and partition. No topic is empty."""
 NOTHING: Final[Assignment] = {}
 NOTHING_OWNED: Final[Mapping[Any, Any]] = {}
 UNKNOWN_EPOCH: Final = 0

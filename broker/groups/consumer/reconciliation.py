@@ -7,8 +7,8 @@
       │ └───────────── UNRELEASED_PARTITIONS (the new epoch), if others hold some of its target
       └──────────────►
 
-The rule that keeps a partition from two members: it is given only when nobody owns it, and its owner is whoever has it
-assigned or has not acknowledged that it gave it up. Pure.
+The rule that keeps a partition from two members: it is given only when no member owns it. A member owns a partition
+that it has assigned, or that it has not acknowledged to have given up. Pure.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _LENGTH_BYTES = 3
 
 
 def room_of(config: GroupConfig, group_id: str, other_id: str) -> int:
-    """For the value of a record whose key has these two ids."""
+    """The bytes for the value of a record whose key has these two ids."""
     return config.record_bytes_max - _OVERHEAD_BYTES - len(group_id.encode()) - len(other_id.encode())
 
 

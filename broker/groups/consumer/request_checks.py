@@ -14,9 +14,9 @@ from penstock.messages.groups.consumer_protocol import (
 )
 
 ID_CHARACTERS_MAX: Final = 255
-"""A member's id, its instance's id and its rack have so many at most: they stand in every record of the member."""
+"""The most characters of a member's id, its instance's id and its rack: they stand in every record of the member."""
 SUBSCRIBED_NAMES_MAX: Final = 10_000
-"""A member subscribes to so many names at most; more are a pattern's work."""
+"""The most names that a member subscribes to. A member that needs more subscribes by a pattern."""
 
 
 def check_heartbeat(request: ConsumerGroupHeartbeatRequest, config: GroupConfig) -> None:

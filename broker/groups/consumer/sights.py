@@ -27,7 +27,7 @@ class Subscribers:
 @dataclass(slots=True)
 class Sights:
     principals: dict[str, str] = field(default_factory=dict)
-    """That of each member that was heard, by the member's id."""
+    """The principal of each member that was heard, by the member's id."""
     unheard: set[str] | None = None
     """Members with a pattern that were not heard since a load; None while nobody was."""
     _of: dict[str, Sight] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.targets import metadata_hash, topic_hash
 
 CHANGED_MAX: Final = 10_000
-"""A group remembers so many changed names; with more, any may have changed."""
+"""The changed names that a group remembers at most. With more, any name may have changed."""
 
 
 class SubscribedTopics:

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class GroupCoordinator:
-    """One per broker, on the event loop."""
+    """The coordinator of consumer groups. There is one per broker, on the event loop."""
 
     def __init__(
         self, broker_id: int, topic: StateTopic, topics: ImageTopics, ports: ShardPorts, verification: Verification
@@ -77,7 +77,7 @@ class GroupCoordinator:
             shard.close()
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """As a publisher of the metadata."""
+        """A publisher of the metadata calls this for each new image."""
         news = self._topics.published(delta, image)
         if news:
             for shard in self._shards.values():

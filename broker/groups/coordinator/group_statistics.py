@@ -21,7 +21,7 @@ _PARTITIONS_HELP = "Partitions of __consumer_offsets that this broker leads: tho
 
 @measured
 class CoordinatorStatistics:
-    """See the module."""
+    """The figures of this broker's group coordinator."""
 
     active: int = gauge(_PARTITIONS, _PARTITIONS_HELP, state="active")
     loading: int = gauge(_PARTITIONS, _PARTITIONS_HELP, state="loading")

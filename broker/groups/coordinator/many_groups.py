@@ -49,7 +49,7 @@ MANY_GROUPS: Final[dict[type, ManyIds]] = {
         OffsetFetchResponse,
     ),
 }
-"""By the type of the request."""
+"""One row for each such API, by the type of its request."""
 
 
 def joined_groups(answers: Sequence[ListGroupsResponse]) -> ListGroupsResponse:

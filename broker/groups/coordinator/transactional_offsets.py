@@ -65,7 +65,7 @@ class _Waiting:
 
 
 class TransactionalOffsets:
-    """One per broker, on the event loop."""
+    """Asks the coordinators of transactions for the shards. There is one per broker, on the event loop."""
 
     def __init__(self, verification: Verification, wait_ms: int) -> None:
         """The transaction's coordinator has `wait_ms` to answer."""
@@ -132,7 +132,7 @@ class TransactionalOffsets:
             self._ask(key, waiting)
 
     def stop(self) -> None:
-        """The broker leads nothing any more: whoever waits is told so."""
+        """Answers every waiting commit with NOT_COORDINATOR: the broker leads nothing any more."""
         while self._waiting:
             waiting = self._waiting.popitem()[1]
             if waiting.question is not None:

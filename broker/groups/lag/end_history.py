@@ -39,7 +39,7 @@ class EndHistory:
         self._times_ms.append(now_ms)
 
     def written_ms(self, offset: int) -> int | None:
-        """When the log was first seen to have the record at the offset; None if it does not have it."""
+        """The time at which the log was first seen to have the record at the offset; None if it does not have it."""
         at = bisect_right(self._ends, offset)
         return self._times_ms[at] if at < len(self._ends) else None
 

@@ -108,8 +108,9 @@ class GroupProgress(NamedTuple):
 
 
 class LagPass:
-    """See the module. Groups come one after the other: `group`, then `offset` for each that it committed. Of a group
-    that has committed nothing `held` for each partition of its members: it has no lag, as in Kafka, and may hang."""
+    """One look at the lag of all groups. Groups come one after the other: `group`, then `offset` for each partition
+    that the group has committed. A group that has committed nothing gets `held` for each partition of its members: it
+    has no lag, as in Kafka, and may hang."""
 
     def __init__(self, histories: EndHistories, before: Mapping[str, GroupProgress], now_ms: int, wall_ms: int) -> None:
         """`before`: the progress of each group as the last look left it."""

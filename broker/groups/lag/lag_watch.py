@@ -49,7 +49,7 @@ class WatchedShard(Protocol):
 
 
 class LagWatch:
-    """See the module. One per broker."""
+    """Looks at the lag of all groups again and again. There is one per broker."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ PAUSE_MS: Final = 200
 WANTED_MAX: Final = 10_000
 """Partitions without a replica here whose ends are learnt. The lag of those above it is not known."""
 ASK_MS: Final = 3_000
-"""For one request."""
+"""The time-out of one request."""
 
 AskBroker = Callable[[int, ListOffsetsRequest, int], Awaitable[Any]]
 """One call of a broker, at its listener for brokers: its id, the request, and the time limit in ms."""
@@ -36,7 +36,7 @@ class _ToldEnd(NamedTuple):
 
 
 class LogEnds:
-    """See the module. On the event loop."""
+    """The ends of the logs that groups read. Used on the event loop."""
 
     def __init__(
         self, broker_id: int, partitions: PartitionLookup, image: Callable[[], MetadataImage], ask: AskBroker
@@ -47,8 +47,8 @@ class LogEnds:
         self.partitions_asked = 0
 
     def of(self, partition: TopicPartition, topic_id: str) -> int | None:
-        """The end of the log of that topic ("": of whichever has the name), if it is known. One that is not is learnt
-        with the next `learn`."""
+        """The end of the topic's log, if it is known; "" stands for whichever topic has the name. An end that is not
+        known is learnt with the next `learn`."""
         here = self._partitions.find(partition)
         if here is not None:
             return here.last_stable_offset if topic_id in ("", here.topic_id) else None

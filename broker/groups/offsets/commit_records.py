@@ -1,8 +1,8 @@
 """The records of commits: what may be kept of an offset, and in which form.
 
 An offset below 0 is kept as it is, as in Kafka. Its clients commit -1 or -2 to say "the end" or "the start" (kafkajs
-does so after OFFSET_OUT_OF_RANGE), get it back, and begin where they are told to begin without an offset. To every
-reader but the client that asks for it such an offset is none.
+does so after OFFSET_OUT_OF_RANGE), get it back, and begin where they are told to begin without an offset. Every reader
+but the client that asks for it treats such an offset as absent.
 """
 
 from __future__ import annotations

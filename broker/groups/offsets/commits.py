@@ -1,7 +1,8 @@
-"""OffsetCommit: who may commit, and which offsets are taken.
+"""OffsetCommit: checks the member, and decides which offsets are taken.
 
-An error of the group or of its member refuses the whole commit; one of a partition that partition alone. Where the
-party of the sender has no memory left, offsets that need none are taken still: those that replace others as large.
+An error of the group or of its member refuses the whole commit; an error of a partition refuses that partition alone.
+Where the party of the sender has no memory left, offsets that need no more memory are still taken: those that replace
+others as large.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """OffsetDelete, and the offsets of a group that is deleted: tombstones.
 
-One of an offset that waits for its transaction makes it wait no more: the transaction commits nothing there then.
+The tombstone of an offset that waits for its transaction ends the waiting: the transaction then commits nothing there.
 """
 
 from __future__ import annotations

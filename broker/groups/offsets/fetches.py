@@ -1,10 +1,10 @@
 """OffsetFetch: the offsets that groups have committed.
 
-An offset that waits for its transaction is not told. Where one waits, the committed one may change at any moment: who
-asks for stable offsets gets UNSTABLE_OFFSET_COMMIT there, and asks again (KIP-447).
+An offset that waits for its transaction is not returned. Where one waits, the committed one may change at any moment: a
+client that asks for stable offsets gets UNSTABLE_OFFSET_COMMIT there, and asks again (KIP-447).
 
-A partition of which the group has committed nothing has offset -1, and no error; so has a group that there is not. The
-offset of a topic that was deleted is not told, nor given to a topic that was made anew under the name.
+A partition of which the group has committed nothing has offset -1, and no error; so has a group that does not exist.
+The offset of a topic that was deleted is not returned, nor given to a topic that was created anew under the name.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from penstock.types import TopicPartition
 
 
 class KnownPartitions:
-    """For one request."""
+    """The topics that one request names."""
 
     def __init__(self, topics: KnownTopics) -> None:
         self._topics = topics

@@ -19,13 +19,13 @@ class OffsetExpiry(NamedTuple):
     after their commit, and not before the group has been empty for as long."""
 
     empty_since_ms: int | None = None
-    """By the calendar, where a record says it."""
+    """The calendar time since which the group is empty, where a record has it."""
     is_empty: bool = False
     """The group had members and has none now; without a record the time counts from when that was first noticed."""
 
 
 class OffsetGroups(Protocol):
-    """See the module. Only `knows` and `group_ids` may be asked about a group that is not known."""
+    """The groups of a shard. For a group that is not known only `knows` and `group_ids` may be called."""
 
     def knows(self, group_id: str) -> bool: ...
 
@@ -36,7 +36,7 @@ class OffsetGroups(Protocol):
         ...
 
     def check_transactional_commit(self, turn: Turn, request: TxnOffsetCommitRequest) -> None:
-        """The same, of a commit by a transaction."""
+        """Raises the error with which this commit by a transaction is refused as a whole."""
         ...
 
     def check_fetch(self, turn: Turn, request: OffsetFetchGroup) -> None:

@@ -55,7 +55,7 @@ class GroupOffsetsState:
             LegacyOffsetCommitKey: self.replay_legacy,
             OffsetRunKey: self.replay_run,
         }
-        """By the class of the key."""
+        """Functions by the class of the key. Each takes its record into the state."""
 
     # -- in ------------------------------------------------------------------------------------------------------------
 

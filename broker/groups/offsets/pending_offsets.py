@@ -7,7 +7,7 @@ producer is not decided: the place is not stable. A tombstone forgets everything
 
 Nothing is kept of a producer without such offsets. An offset whose commit will make its group larger reserves memory
 that lasts, because the end of its transaction is not refused; any other one takes memory until that end alone. Not
-here: the committed offsets (offsets_state.py), who may commit.
+here: the committed offsets (offsets_state.py), and whether a producer may commit.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def entry_bytes(value: OffsetCommitValue) -> int:
 
 
 class PendingOffsets:
-    """See the module."""
+    """The offsets of one shard that wait for the end of their transactions."""
 
     def __init__(self, grown: Grown = uncounted, grown_for_now: Grown = uncounted) -> None:
         self._grown, self._grown_for_now = grown, grown_for_now
@@ -111,8 +111,8 @@ class PendingOffsets:
         return decided
 
     def ended(self, producer_id: int) -> None:
-        """The transaction of this producer has ended: nothing of it waits. AFTER its offsets were committed: whoever
-        holds the memory of a group that it makes holds it before and after."""
+        """Removes the offsets of this producer: its transaction has ended. Called AFTER they were committed, so the
+        party that holds the memory of a group which they make holds it before and after."""
         for group_id, place in list(self._producers.get(producer_id, ())):
             self._drop(producer_id, group_id, place)
 

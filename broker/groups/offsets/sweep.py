@@ -43,7 +43,8 @@ class _Pass:
 
 
 class OffsetSweep:
-    """See the module. One pass is made at a time; what is asked for meanwhile becomes one pass after it."""
+    """Finds the offsets that nobody needs. One pass is made at a time; passes asked for meanwhile become one pass after
+    it."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class OffsetSweep:
         self._timers.set(_EXPIRY, turn.now_ms + self._config.offsets_retention_check_interval_ms, self._expire)
 
     def _begin(self, turn: Turn) -> None:
-        """A pass, if there is none and one is due."""
+        """Begins a pass, if one is due and no pass is under way."""
         if self._pass is None and (self._is_expiry_due or self._changed):
             self._pass = self._new_pass()
             self._timers.set(_PORTION, turn.now_ms + 1, self._go_on)
@@ -109,7 +110,7 @@ class OffsetSweep:
             yield group_id, None
 
     def _go_on(self, turn: Turn) -> None:
-        """One portion."""
+        """Does one portion of the pass."""
         self._watched.look(turn.now_ms, turn.wall_ms)
         cost = 0
         while self._pass is not None and cost < _PORTION_COST_MAX:
@@ -165,7 +166,7 @@ class OffsetSweep:
         self.removed += 1
 
     def _end_group(self, turn: Turn, group_id: str) -> None:
-        """After its topics."""
+        """Ends the visit of a group, after its topics."""
         knows = self._groups.knows(group_id)
         if knows and group_id not in self._state:
             self._groups.delete_if_empty(turn, group_id)
@@ -198,5 +199,5 @@ class OffsetSweep:
 
 
 def _is_of_another(topic_id: str, facts: TopicFacts | None) -> bool:
-    """True if the topic that has the name now is another one than that of the offset, or there is none."""
+    """True if no topic has the name now, or the topic that has it is not that of the offset."""
     return facts is None or topic_id not in ("", facts.topic_id)

@@ -45,7 +45,8 @@ class _Extra(NamedTuple):
 
 
 class TopicOffsets:
-    """See the module. `topic_id` is that of the first commit; another one is kept aside."""
+    """The committed offsets of one group in one topic. `topic_id` is that of the first commit; other ids are kept
+    aside."""
 
     __slots__ = ("_entries", "_extras", "_partitions", "topic_id")
 

@@ -2,7 +2,7 @@
 
 State that lasts is groups, members, subscriptions, assignments and committed offsets, and the offsets that a
 transaction commits where none was committed before. State that ends with its transaction is the offsets that will
-replace committed ones. Not here: who may have how much (coordination/memory_shares.py), estimates (group_sizes.py for
+replace committed ones. Not here: the share of each party (coordination/memory_shares.py), estimates (group_sizes.py for
 members, offsets/offsets_state.py for offsets).
 """
 
@@ -24,5 +24,5 @@ _WORDS: Final = MemoryWords(
 
 
 def group_memory(bytes_max: int) -> CoordinatorMemory:
-    """One per broker, shared by its shards."""
+    """The memory of groups. There is one per broker, shared by its shards."""
     return CoordinatorMemory(bytes_max, _WORDS)

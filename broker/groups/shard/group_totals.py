@@ -25,7 +25,7 @@ class GroupCounts(NamedTuple):
 
 
 class GroupTotals:
-    """One per broker, shared by its shards."""
+    """The counts of a broker's groups. There is one per broker, shared by its shards."""
 
     def __init__(self) -> None:
         self._of_the_gone = self._told = GroupCounts()

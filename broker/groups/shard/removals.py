@@ -4,9 +4,9 @@
     takes over  a static instance of another principal's member (KIP-345)
 
 A member's client and host stand in its record, its principal does not. After a failover it is not known until the
-member speaks again; until then the client and the host alone are compared, and a take-over is none of another one.
-Restarts of one principal's static member on another host are no act. Pure: reads the state. Not here: whether the
-request may do so (authorization/), and the lines (audit/).
+member speaks again; until then the client and the host alone are compared, and no take-over counts as that of another
+principal's member. Restarts of one principal's static member on another host are no act. Pure: reads the state. Not
+here: whether the request may do so (authorization/), and the lines (audit/).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The core of one partition of `__consumer_offsets`: takes its records, and gives each request to whoever decides it.
+"""The core of one partition of `__consumer_offsets`: takes its records, and passes each request to the class that
+decides it.
 
     record      by the class of its key: offsets/, consumer/ or classic/
     request     by its class, and where both protocols know it by the protocol that the group speaks
@@ -92,7 +93,7 @@ class ShardStatistics:
 
 
 class Shard:
-    """See the module."""
+    """The core of one partition of `__consumer_offsets`."""
 
     def __init__(self, config: GroupConfig, memory: CoordinatorMemory, totals: GroupTotals) -> None:
         self._memory, self._totals = ShardMemory(memory), totals
@@ -238,7 +239,7 @@ class Shard:
 
     @property
     def counts(self) -> GroupCounts:
-        """Since it was loaded; nothing once its state was given up."""
+        """The counts since the shard was loaded; zeros once its state was given up."""
         if not self._is_loaded:
             return GroupCounts()
         rebalances = self._classic.rebalances_completed + self._epochs

@@ -48,7 +48,8 @@ class ShardGroups:
             self._classic.check_commit(turn, group, request)
 
     def check_transactional_commit(self, turn: Turn, request: TxnOffsetCommitRequest) -> None:
-        """Checks the member of a commit. A commit without a member is not checked, whoever is in the group."""
+        """Checks the member of a commit. A commit that names no member is not checked, even if the group has
+        members."""
         if request.member_epoch < 0 and not request.member_id and not request.group_instance_id:
             return
         group = self._groups[request.group_id]

@@ -49,7 +49,7 @@ LOOK_MS = 1_000
 
 
 class LogDirMoves:
-    """One per broker, on the event loop."""
+    """The moves of one broker's replicas. There is one per broker, on the event loop."""
 
     def __init__(
         self,

@@ -22,14 +22,15 @@ from broker.replication.partition import Partition
 _log = logging.getLogger(__name__)
 
 ACKNOWLEDGE_MS_MAX = 30_000
-"""For the controller's answer: longer than a call and the pause before the next one. Then the move is tried again."""
+"""The longest wait for the controller's answer: longer than a call and the pause before the next one. Then the move is
+tried again."""
 UNUSED_MS_MAX = 30_000
-"""From the answer to the swap: what came meanwhile is copied, and the partition is held."""
+"""The longest time from the answer to the swap, in which what came meanwhile is copied, and the partition is held."""
 WAITS_FOR = "the controller has not recorded its new log dir yet"
 
 
 class MoveAnnouncements:
-    """One per broker, on the event loop."""
+    """Announces new log dirs to the controller. There is one per broker, on the event loop."""
 
     def __init__(self, directories: DirectoryReports) -> None:
         self._directories = directories

@@ -29,11 +29,12 @@ from storage.segment.cold_read import ColdRead
 CHUNK_BYTES = 1024 * 1024
 """Read and appended at a time: under a millisecond of the event loop."""
 FLUSH_BYTES = 32 * 1024 * 1024
-"""Then the copy is flushed, so that the last flush, for which the partition is held, has little to write."""
+"""The copied bytes after which the copy is flushed, so that the last flush, for which the partition is held, has little
+to write."""
 
 
 class MoveCopy:
-    """One per broker, on the event loop."""
+    """Fills the copies of logs. There is one per broker, on the event loop."""
 
     def __init__(
         self, futures: FutureLogs, failures: DiskFailures, threads: MoveThreads, throttle: MoveThrottle, clock: Clock

@@ -58,7 +58,7 @@ Step = StartCopyOver | TruncateCopy | AdvanceStart | CopyFrom
 
 
 def next_step(log: LogState, copy: LogState) -> Step | None:
-    """None: the copy has every record of the log, and no other."""
+    """The next step of the copy; None if it has every record of the log, and no other."""
     if copy.end < log.start:
         return StartCopyOver(log.start)
     newest = copy.epochs[-1].epoch if copy.epochs else -1

@@ -46,11 +46,12 @@ from storage.log_dirs.log_swap import SwapOutcome, SwapWatch
 _log = logging.getLogger(__name__)
 
 HOLD_MS_MAX = 1_000
-"""For the rest of the copy and its last flush. A producer tries a held partition again for much longer."""
+"""The longest hold, for the rest of the copy and its last flush. A producer tries a held partition again for much
+longer."""
 
 
 class MoveSwap:
-    """One per broker, on the event loop."""
+    """Puts finished copies in the place of their logs. There is one per broker, on the event loop."""
 
     def __init__(
         self,
@@ -135,7 +136,7 @@ class MoveSwap:
         return copy.log_end_offset == log.log_end_offset and copy.log_start_offset == log.log_start_offset
 
     def _complete(self, move: Move, copy: Log, state: OfLog) -> None:
-        """In a thread."""
+        """Completes the copy, in a thread."""
         complete_copy(copy, state)
         self._futures.make_ready(move.side)
 
@@ -189,7 +190,7 @@ class MoveSwap:
             self._parts.failures.directory_failed(outcome.failed_dir, cause)
 
     def _lose(self, partition: Partition, error: Exception) -> None:
-        """Its log is in a place that cannot be used; the next start finds it."""
+        """Takes the partition offline: its log is in a place that cannot be used. The next start finds it."""
         key, log = partition.topic_partition, partition.log
         if self._log_manager.table.logs.get(key, log.topic_id) is log:
             why = KafkaStorageError(f"{log.directory}: its move was interrupted: {error}")
@@ -197,7 +198,7 @@ class MoveSwap:
             self._parts.failures.partition_failed(partition, error)
 
     def _release(self, replica: Replica, why: ApiError, held_at_ms: int) -> None:
-        """Once; the replica may be held again for another move before this attempt has ended."""
+        """Releases the replica once. It may be held again for another move before this attempt has ended."""
         if replica.held is not why:
             return
         if replica.state is HostingState.HELD:

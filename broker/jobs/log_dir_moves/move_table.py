@@ -13,7 +13,8 @@ from storage.log_dirs.log_manager import LogManager
 
 
 class MoveTable:
-    """One per broker, on the event loop; begins with the copies that the start found."""
+    """The moves of one broker. There is one per broker, on the event loop; it begins with the copies that the start
+    found."""
 
     def __init__(self, log_manager: LogManager) -> None:
         self._logs = log_manager.table
@@ -42,7 +43,7 @@ class MoveTable:
                 self.give_up(key)
 
     def done(self, move: Move) -> None:
-        """The copy has become the log; there is none to drop, though the move was given up in its last moment."""
+        """The copy has become the log, so it is not dropped, even if the move was given up in its last moment."""
         if self.moves.get(move.side.topic_partition) is move:
             del self.moves[move.side.topic_partition]
         elif move.side in self.to_drop:

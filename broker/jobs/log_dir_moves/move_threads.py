@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class MoveThreads:
-    """One per broker; used on the event loop."""
+    """The threads of moves. There is one per broker, used on the event loop."""
 
     def __init__(self, scheduler: Scheduler, threads: Threads, log_dirs: tuple[str, ...]) -> None:
         self._scheduler = scheduler

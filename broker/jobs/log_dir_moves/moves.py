@@ -35,11 +35,11 @@ class Move:
     waits_for: str = ""
     is_given_up: bool = False
     announcement: Announcement | None = None
-    """Its new log dir, told to the controller in this attempt."""
+    """The announcement of the new log dir to the controller in this attempt."""
     unused: asyncio.TimerHandle | None = None
     """Takes the announcement back, unless the swap begins before."""
     idle: asyncio.Event = field(default_factory=_set_event)
-    """Not set during an attempt, which uses the copy's files."""
+    """An event that is set but during an attempt, which uses the copy's files."""
 
     def wait_no_longer(self) -> None:
         """The attempt is to end soon; it need not wait for the controller."""
@@ -62,7 +62,7 @@ class MoveView:
     bytes_left: int
     offset_lag: int
     waits_for: str
-    """Why it does not go on now; "" if it does."""
+    """The reason why the move does not go on now; "" if it does."""
 
 
 @measured

@@ -29,5 +29,5 @@ def group_operations(parts: DoorParts, asked: Asked, group_id: str) -> int:
 
 
 def cluster_operations(parts: DoorParts, asked: Asked) -> int:
-    """Nothing for who may not describe the cluster, as in Kafka."""
+    """The caller's operations on the cluster; none for a caller that may not describe the cluster, as in Kafka."""
     return parts.rights.operations(asked.caller, ResourceType.CLUSTER, CLUSTER_OPERATIONS)

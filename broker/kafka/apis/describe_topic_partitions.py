@@ -74,8 +74,8 @@ def _page(
     parts: DoorParts, asked: Asked, names: Sequence[str], start: Cursor, limit: int
 ) -> tuple[Sequence[str], Cursor | None]:
     """The topics whose partitions fill the page, and the cursor at the first one after them. A topic that is answered
-    with an error takes the room of a partition, so that an answer has an end in any case. One that the caller may not
-    describe takes as much as an unknown one: the page's end tells nothing of it."""
+    with an error takes the room of a partition, so that an answer has an end in any case. A topic that the caller may
+    not describe takes as much as an unknown one: the page's end tells nothing of it."""
     image, room = parts.image(), limit
     for at, name in enumerate(names):
         if room <= 0:

@@ -58,7 +58,7 @@ class EncodedTopics:
     def __init__(self, bytes_max: int = CACHE_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
         self._forms: dict[Form, _Encoded] = {}
-        """The one that was asked for last comes last."""
+        """The form that was asked for last comes last."""
 
     @property
     def size_bytes(self) -> int:

@@ -107,7 +107,8 @@ class MetadataPlans:
     def _topics(
         self, asked: Asked, views: Iterable[ours.TopicInfo], tells_operations: bool, alive: Sequence[int]
     ) -> list[MetadataResponseTopic]:
-        """Mostly the bytes of an earlier answer. Those of version 0 depend on the brokers, too."""
+        """The topics of the answer, mostly the bytes of an earlier one. Topics of version 0 depend on the brokers,
+        too."""
         if asked.version == 0:
             return [topic_struct(view, 0, NOT_ASKED, alive) for view in views]
         topics = self._parts.image().topics_by_id

@@ -133,7 +133,7 @@ def produce_failed(asked: Asked, body: ProduceRequest, error: ApiError) -> Produ
 
 
 def refused_batch(records: Buffer | None, version: int, transactional_id: str | None) -> PartitionRefusal | None:
-    """Why the protocol forbids the records of one partition; None if it does not."""
+    """The refusal if the protocol forbids the records of one partition; None if it does not."""
     if version < FIRST_WITH_MAGIC_2:
         return _OLD_FORMAT
     if records is None or len(records) < _HEAD.size:
@@ -215,7 +215,8 @@ class _Produced:
             return _refusal_of(error, version)
 
     def _with_id(self, topic_id: str) -> TopicImage:
-        """A refusal does not tell the name: who may not write there may not know it either."""
+        """The topic with this id. A refusal does not tell the name: a caller that may not write there may not know it
+        either."""
         topic, caller = topic_with_id(self._image, topic_id), self._asked.caller
         try:
             self._rights.check_topic(caller, PRODUCE.name, Operation.WRITE, topic.name)

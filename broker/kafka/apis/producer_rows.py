@@ -20,7 +20,7 @@ of the smallest batches. An append takes 20 µs, and the next request has its tu
 
 
 def producer_rows(parts: DoorParts) -> list[ApiRow]:
-    """In the order of their keys. Produce below version 3 is answered with an error: see its plan."""
+    """The rows in the order of their keys. Produce below version 3 is answered with an error: see its plan."""
     producers = description.describe_producers_plan(parts)
     return [
         _row(PRODUCE_KEY, "Produce", (0, 13), producing.produce_plan(parts), producing.produce_failed),

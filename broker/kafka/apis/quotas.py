@@ -94,7 +94,7 @@ def _altered(entry: AlterClientQuotasRequestEntryData, error: ApiError | None) -
 
 
 def _entity(parts: Sequence[EntityData]) -> QuotaEntity:
-    """InvalidRequestError for what is none."""
+    """The entity of a request. Raises InvalidRequestError if the parts name no entity."""
     times = Counter(part.entity_type for part in parts)
     for kind, count in times.items():
         if kind not in ENTITY_TYPES:

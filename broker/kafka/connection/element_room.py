@@ -2,9 +2,9 @@
 
 An element costs far more than its bytes (two of the frame, and up to 500 of memory and some 20 µs of the event loop),
 so the memory of frames does not bound it. A request with few is free. Another one takes a lease until its answer has
-left, but not for much longer than LEASE_MS: who waits long must not hold up all others. While there is no room, it is
-read no further than its first array that is too large, and asks for as many as it is known to need by then: its bytes
-say nothing of them. Each party has a share of the room (memory_budget.py).
+left, but not for much longer than LEASE_MS: a client that waits long must not hold up all others. While there is no
+room, it is read no further than its first array that is too large, and asks for as many as it is known to need by then:
+its bytes say nothing of them. Each party has a share of the room (memory_budget.py).
 
 There are two rooms, as there are of memory. Requests with less than HEAVY elements have one of their own, so however
 many parties work on large requests, smaller ones wait for none of them.
@@ -97,7 +97,7 @@ class ElementRoom:
             self._accounts = _Accounts(self._budgets, party)
 
     def now(self, most: int) -> int:
-        """How many a request may have now, if it may have so many at most."""
+        """How many elements a request may have now, if it may have `most` at most."""
         light, heavy = self._accounts.light, self._accounts.heavy
         if heavy.has_room(most):
             return most
@@ -110,7 +110,7 @@ class ElementRoom:
         return self._opened(account.take(count), is_paced)
 
     async def wait(self, count: int, *, is_paced: bool = False) -> Lease:
-        """Returns when there is room for so many, and their turn has come."""
+        """Returns when there is room for `count` elements, and their turn has come."""
         account = self._accounts.light if count < HEAVY else self._accounts.heavy
         return self._opened(await acquired(account, count), is_paced)
 

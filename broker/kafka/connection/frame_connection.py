@@ -78,7 +78,7 @@ class HearsOfConnection(Protocol):
         ...
 
     def disconnected(self, connection: FrameConnection) -> None:
-        """It is gone, whoever ended it."""
+        """The connection is gone, whichever side ended it."""
         ...
 
 
@@ -343,7 +343,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         return self._frame
 
     def crawls_since_ms(self, now_ms: int) -> int | None:
-        """Since when a frame comes, if it comes too slowly for its size."""
+        """The time since when a frame comes, if it comes too slowly for its size."""
         return None if self._frame is None else self._frame.crawls_since_ms(now_ms)
 
     def is_in_the_way(self, now_ms: int) -> bool:

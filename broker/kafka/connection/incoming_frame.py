@@ -6,7 +6,7 @@ they are written, and which goes back to the kernel whole; a small one grows. Wh
 held until there is. A frame has to come at the pace by which it is whole in FRAME_MS_MAX; the time that it is held does
 not count. While others wait for memory it has to be whole in ABOVE_MS_MAX, held or not.
 
-Not here: the socket, which is not read meanwhile (frame_connection.py), and who has how much room
+Not here: the socket, which is not read meanwhile (frame_connection.py), and the share of each party
 (network/memory_budget.py).
 """
 
@@ -23,8 +23,8 @@ BYTES_PER_MS_MIN: Final = 1
 FRAME_MS_MAX: Final = 60_000
 """17 kB a second for 1 MiB. Its client has given the request up by then (request.timeout.ms is 30 s)."""
 ABOVE_MS_MAX: Final = 3_000
-"""So long for one that is in the way of others: it has memory above the limits while another party waits for room, or
-the node's memory is full and a party with little waits (network/giving_way.py)."""
+"""The longest time of a frame that is in the way of others: it has memory above the limits while another party waits
+for room, or the node's memory is full and a party with little waits (network/giving_way.py)."""
 FIRST_BYTES: Final = 512
 STEP_BYTES_MAX: Final = 1024 * 1024
 MAPPED_BYTES: Final = 256 * 1024
@@ -32,7 +32,7 @@ _ZEROS: Final = memoryview(bytes(MAPPED_BYTES))
 
 
 def next_bytes(size: int, here: int) -> int:
-    """How much of a frame may be in memory when so much of it is there."""
+    """How much of a frame may be in memory when `here` bytes of it are there."""
     return min(size, here + min(max(here, FIRST_BYTES), STEP_BYTES_MAX))
 
 
@@ -71,7 +71,7 @@ class IncomingFrame:
         return memoryview(self._bytes)[self.here : lease.size]
 
     def came(self, count: int, now_ms: int, may_go_on: Callable[[Lease], None]) -> None:
-        """So many more bytes are there. `may_go_on` is called if it is held now, once there is room."""
+        """Counts bytes that are there now. `may_go_on` is called if the frame is held now, once there is room."""
         self.here += count
         if self.here < self.lease.size or self.is_whole:
             return
@@ -88,7 +88,7 @@ class IncomingFrame:
         return memoryview(self._bytes)
 
     def crawls_since_ms(self, now_ms: int) -> int | None:
-        """Since when it comes, if it comes too slowly for its size."""
+        """The time since when the frame comes, if it comes too slowly for its size."""
         pace = max(BYTES_PER_MS_MIN, self.size / FRAME_MS_MAX)
         is_slow = not self.is_held and self.here < (now_ms - self._since_ms) * pace
         return self._since_ms if is_slow else None

@@ -1,9 +1,9 @@
-"""One listener of Kafka's protocol: its socket, its connections, and who may stay. An edge.
+"""One listener of Kafka's protocol: its socket, its connections, and which of them may stay. An edge.
 
 Its address is bound when the node starts, and listens from `open` on: before that the node knows no topic
 (bound_sockets.py). A connection over a limit is closed when it is accepted (connections/accept_guard.py). All
-connections are looked at once in SWEEP_SECONDS, so an idle one costs no timer: who was silent for
-connections.max.idle.ms and waits for nothing is closed, and who reads nothing of its answers, or sends a request too
+connections are looked at once in SWEEP_SECONDS, so an idle one costs no timer: a connection that was silent for
+connections.max.idle.ms and waits for nothing is closed. One that reads nothing of its answers, or sends a request too
 slowly for the memory that it holds, is cut.
 
 With TLS a connection is counted when it is accepted, and has its loop after the handshake (tls_handshake.py). Not here:
@@ -43,7 +43,7 @@ SWEEP_SECONDS = 1.0
 HOSTS_SHOWN = 3
 NO_RULE = "no rule of ssl.principal.mapping.rules fits the name in its certificate"
 STOP_GRACE_SECONDS = 0.5
-"""A stop waits so long for the answers to what was taken."""
+"""The longest wait of a stop for the answers to the requests that were taken."""
 
 
 class BoundAddress(Protocol):

@@ -68,7 +68,7 @@ class KafkaWire:
         self._turns, self._work = turns, work
         self._rows, self._memory, self._counts, self._room, self._login = rows, memory, counts, room, login
         self.caller = caller
-        """As who it is known by now."""
+        """The caller, as it is known by now."""
 
     def decode(self, raw: memoryview) -> Incoming | Awaitable[Incoming]:
         start = read_header_start(raw)

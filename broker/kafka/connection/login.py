@@ -28,13 +28,14 @@ from penstock.errors import (
 from penstock.types import Endpoint
 
 LOGIN_MS_MAX: Final = 30_000
-"""A client logs in within a second. One that never does holds the place of another."""
+"""A client logs in within a second. A client that never logs in holds the place of another."""
 FRAME_MS_MAX: Final = 5_000
-"""A request before a log-in comes in one piece, or nearly. One that does not end holds memory of its neighbours."""
+"""A request before a log-in comes in one piece, or nearly. A request that does not end holds memory of its
+neighbours."""
 
 
 class KafkaLogin:
-    """See the module. Times are monotonic."""
+    """The log-in of one connection. Times are monotonic."""
 
     def __init__(
         self,

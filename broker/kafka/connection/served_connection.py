@@ -28,8 +28,8 @@ from penstock.types import ListenerType
 _log = logging.getLogger(__name__)
 
 FAREWELL_SECONDS = 0.5
-"""A connection whose log-in failed is left to its client for so long: kafka-python reads no answer that comes together
-with the end of its connection."""
+"""The time that a connection whose log-in failed is left to its client: kafka-python reads no answer that comes
+together with the end of its connection."""
 PIPELINED_MAX = 16
 """Open requests of one connection. A client has five produce requests on their way by default, and a few others."""
 
@@ -141,7 +141,8 @@ class ServedConnection:
         return self._loop.is_idle
 
     def stands_since_ms(self, now_ms: int) -> int | None:
-        """Since when its client reads its answers too slowly, as far as sweeps can tell; None if none is under way."""
+        """The time since when its client reads its answers too slowly, as far as sweeps can tell; None if no answer is
+        under way."""
         connection = self.connection
         return self._draining.look(connection.left, connection.unwritten, connection.answer_bytes, now_ms)
 

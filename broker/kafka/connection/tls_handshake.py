@@ -18,7 +18,7 @@ from broker.kafka.connection.frame_connection import FrameConnection
 from broker.tls.ssl_contexts import ServerContexts, why_not
 
 HANDSHAKE_SECONDS: Final = 5.0
-"""As gRPC's listeners."""
+"""The longest time of a handshake, as at gRPC's listeners."""
 
 
 class HearsOfHandshake(Protocol):
@@ -66,7 +66,7 @@ class TlsHandshake:
             self._listener.failed(self, why_not(error))
 
     def abort(self) -> None:
-        """At once. A task that has not begun runs no handler of its own when it is cancelled."""
+        """Ends the handshake at once. A task that has not begun runs no handler of its own when it is cancelled."""
         if self._task is not None:
             self._task.cancel()
         if not self._has_begun:

@@ -69,4 +69,4 @@ def _by_key(suffix: str) -> dict[int, type]:
 MESSAGES: Final = tuple(message for module in _MODULES for message in _declared(module))
 REQUESTS: Final = _by_key("Request")
 RESPONSES: Final = _by_key("Response")
-"""By API key."""
+"""The responses by API key, as `REQUESTS` has the requests."""

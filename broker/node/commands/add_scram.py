@@ -70,7 +70,7 @@ def user_of(text: str, new_salt: Callable[[], bytes], ask: Callable[[str], str])
 
 
 def ask_for_password(name: str) -> str:
-    """At a terminal it is asked for; a script gives it on standard input, a line for each user."""
+    """Asks for the password at a terminal. A script gives it on standard input, a line for each user."""
     if sys.stdin.isatty():
         return getpass.getpass(f"Password of {name}: ")
     return sys.stdin.readline(4 * PASSWORD_BYTES_MAX).rstrip("\r\n")

@@ -32,7 +32,8 @@ from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log_dirs.meta_properties import MetaProperties, format_directory, read_meta_properties, require_empty
 
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}")
-"""As `penstock.ids` makes it. Any text would be taken for a cluster that the other nodes refuse at the start only."""
+"""A cluster id as `penstock.ids` makes it. Any other text would name a cluster that the other nodes refuse at the start
+only."""
 
 
 def main(
@@ -70,7 +71,7 @@ def format_and_tell(
 
 
 def format_if_empty(config_path: str, cluster_id: str) -> None:
-    """For a start that may be the first: formats when no dir is formatted yet. Those that are must be of the cluster;
+    """Formats when no dir is formatted yet, for a start that may be the first. Formatted dirs must be of the cluster;
     all else is left to the start."""
     config = load_config(config_path)
     fs = OsFileSystem()

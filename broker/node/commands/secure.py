@@ -47,7 +47,7 @@ from penstock.types import CLIENT_LISTENER, SecurityProtocol
 from storage.disk.file_system import OsFileSystem
 
 DEFAULT_CA: Final = "penstock-certs"
-"""As `penstock certs --dir` has it."""
+"""The default of `penstock certs --dir`."""
 HEADING: Final = "# Security, by penstock node format --secure\n"
 _TABLE: Final = re.compile(r"^[ \t]*\[", re.MULTILINE)
 """Keys at the end of a file would belong to its last table."""

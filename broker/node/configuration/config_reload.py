@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class ConfigReload:
-    """One per process."""
+    """Reads the configuration file again. There is one per process."""
 
     def __init__(self, path: str, dynamic: DynamicBrokerConfig) -> None:
         self.dynamic = dynamic
@@ -33,7 +33,7 @@ class ConfigReload:
         self._asked = asyncio.Event()
 
     def now(self) -> None:
-        """Before there is an event loop."""
+        """Reads the file and takes it at once, before there is an event loop."""
         try:
             found = load_config(self._path)
         except ConfigError as error:
@@ -44,7 +44,7 @@ class ConfigReload:
             self._take(found)
 
     def ask(self) -> None:
-        """On the event loop: have it read soon."""
+        """Has the file read soon, on the event loop."""
         self._asked.set()
 
     async def serve(self, files: AsyncFiles) -> None:
@@ -94,5 +94,5 @@ class ConfigReload:
 
 
 def _unexpected(error: Exception) -> str:
-    """On one line."""
+    """The error on one line."""
     return f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"

@@ -30,7 +30,7 @@ class NodeLog:
         self.apply(config)
 
     def apply(self, config: NodeConfig) -> None:
-        """As a listener of OF_NODES_LOG."""
+        """Applies the configuration in force, as a listener of OF_NODES_LOG."""
         levels = parse_log_levels(config.logger_level, any_room=True)
         useless = without_module(levels)
         named = tuple((name, level) for name, level in levels.named if name not in useless)

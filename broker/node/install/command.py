@@ -28,7 +28,7 @@ from penstock.errors import ConfigError, PenstockError
 from penstock.plain_text import json_line, one_line
 
 UNIT = Path(__file__).resolve().parents[3] / "ops" / "systemd" / "penstock@.service"
-"""In a checkout and in the private folder of a wheel alike."""
+"""The unit's file; its path is the same in a checkout and in the private folder of a wheel."""
 
 
 def main(action: str, config_path: str, dry_run: bool, as_json: bool = False) -> int:
@@ -50,7 +50,7 @@ def main(action: str, config_path: str, dry_run: bool, as_json: bool = False) ->
 
 
 def this_machine(name: str, etc: Path = Path(ETC)) -> ServiceHost:
-    """As it is now."""
+    """The facts of this machine as it is now."""
     others = {path.stem: path for path in sorted(etc.glob("*.toml")) if path.stem != name}
     return ServiceHost(
         UNIT.read_text(encoding="utf-8"),

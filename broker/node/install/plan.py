@@ -19,7 +19,7 @@ from penstock.types import Endpoint
 ETC, STATE, UNITS = "/etc/penstock", "/var/lib/penstock", "/etc/systemd/system"
 USER = "penstock"
 TEMPLATE_EXECUTABLE = "/opt/penstock/bin/penstock"
-"""In the unit as it is shipped."""
+"""The path of the program in the unit as it is shipped."""
 _SYSTEM_PYTHON = "make the virtual environment in /opt from a Python of the system, like /usr/bin/python3 -m venv"
 HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run/user")
 """The unit's ProtectHome and PrivateTmp hide these."""
@@ -33,7 +33,7 @@ class Step:
     stdin: str = ""
 
     def script(self) -> str:
-        """The same for a shell."""
+        """The step as a command for a shell."""
         line = shlex.join(self.command)
         return f"{line} <<'END'\n{self.stdin}END\n" if self.stdin else line + "\n"
 
@@ -109,7 +109,7 @@ def check(config: NodeConfig, host: ServiceHost) -> Iterator[str]:
 
 
 def install_steps(name: str, config: NodeConfig, host: ServiceHost) -> list[Step]:
-    """In their order; each may run again without harm."""
+    """The steps of an installation in their order; each may run again without harm."""
     steps = []
     if not host.has_user:
         home = ("--home-dir", STATE, "--shell", "/usr/sbin/nologin")
@@ -163,5 +163,5 @@ def _is_in(path: str, folder: str) -> bool:
 
 
 def _quoted(path: str) -> str:
-    """As a word of a unit's list; % begins a specifier there."""
+    """The path as a word of a unit's list; % begins a specifier there."""
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'

@@ -3,8 +3,8 @@
     {"time":"2026-11-26T22:05:58.001Z","node":1,"outcome":"done","principal":"User:admin",…}
 
 A thread writes it, so that no disk holds up the node. A line that the file does not take, because its disk is full or
-hangs, goes to the node's log with the reason, also when the node stops: no line is lost. Whoever sends files elsewhere
-reads FILE, and FILE.1 to FILE.9, the newest first. Not here: what is told (`broker/audit/`).
+hangs, goes to the node's log with the reason, also when the node stops: no line is lost. A program that sends the lines
+elsewhere reads FILE, and FILE.1 to FILE.9, the newest first. Not here: the content of the lines (`broker/audit/`).
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class _Files:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _keep_the_newest(self, more: int) -> None:
-        """Begins a file where there is none any more, because somebody has moved it, or where it is large enough."""
+        """Begins a new file where the file is gone, because somebody has moved it, or is large enough."""
         here = os.fstat(self._fd)
         try:
             named = os.stat(self._path)

@@ -2,9 +2,9 @@
 
 A core file has the process's memory: private keys, users' credentials, tokens. Its limit of 0 (core(5)) stops the
 kernel from writing one. A kernel that pipes cores to a program (systemd-coredump, apport) does not ask for that limit,
-so no memory is selected for a core either: the program gets the registers, and none of the memory. Whoever
-starts the node can still attach a debugger. /proc/PID belongs to the node's user as before, which it would not if the
-process were made not dumpable (prctl(2)).
+so no memory is selected for a core either: the program gets the registers, and none of the memory. The user that starts
+the node can still attach a debugger. /proc/PID belongs to the node's user as before, which it would not if the process
+were made not dumpable (prctl(2)).
 
 A node without TLS and SASL holds no secret, and its cores are left to the machine's settings.
 """

@@ -15,9 +15,9 @@ from penstock.errors import ConfigError
 OPEN_FILES = 65_536
 """The wanted number. More would cost kernel memory for files that are not read."""
 OPEN_MAX = 10_240
-"""As many macOS gives at least, whatever it tells of its hard limit."""
+"""The number that macOS gives at least, whatever it reports as its hard limit."""
 DESCRIPTORS_MIN = 128
-"""With fewer a node could not open its own files beside a few connections."""
+"""The least number. With fewer a node could not open its own files beside a few connections."""
 DESCRIPTORS_WANTED = 4096
 CLIENTS_SHARE, NODES_SHARE = 4, 16
 REMEDY = "raise it: LimitNOFILE=65536 in the systemd unit, or ulimit -n 65536"

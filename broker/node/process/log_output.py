@@ -23,7 +23,7 @@ _INDENT = "    "
 REPEAT_SECONDS = 30
 TRACEBACKS_MAX = 10
 LINES_MAX = 1_000
-"""So many different lines are remembered; the oldest is forgotten first."""
+"""The most different lines that are remembered; the oldest is forgotten first."""
 
 
 class LogOutput(logging.StreamHandler[TextIO]):
@@ -35,7 +35,8 @@ class LogOutput(logging.StreamHandler[TextIO]):
         self._has_audits = has_audits
         self._node_id = node_id
         self._said: dict[tuple[str, str, str], tuple[float, int]] = {}
-        """When a line (logger, text, exception) was written last, and how many like it were left out since."""
+        """The time at which each line (logger, text, exception) was written last, and how many like it were left out
+        since."""
         self._named: tuple[str, ...] = ()
         self._traces = _Traces()
 
@@ -85,7 +86,8 @@ class _Traces:
 
     def __init__(self) -> None:
         self._begun: dict[tuple[str, int], tuple[float, int]] = {}
-        """When the time of a place began, and how many tracebacks came since. There are as many as the code has."""
+        """The time at which the period of a place began, and how many tracebacks came since. There are as many places
+        as the code has."""
 
     def left_out_before(self, record: logging.LogRecord) -> int | None:
         """The number of its tracebacks that were left out since the last one; None: leave this one out, too."""

@@ -14,13 +14,13 @@ from penstock.clock import Clock
 from storage.log_dirs.log_manager_config import LoadProgress
 
 SEGMENT_SECONDS = 600
-"""More than the check of one segment takes: of 1 GiB from a disk that gives 2 MB/s."""
+"""A time that is longer than the check of one segment: of 1 GiB from a disk that gives 2 MB/s."""
 ASK_MS = 5_000
 """A node with small segments checks hundreds of them in a second."""
 
 
 class StartStatus:
-    """Is told of each log dir's progress; `say` takes the line, `extend` the seconds that the start may take longer."""
+    """Shows the progress of each log dir. `say` takes the line, `extend` the seconds that the start may take longer."""
 
     def __init__(self, say: Callable[[str], None], extend: Callable[[int], None], clock: Clock) -> None:
         self._say, self._extend, self._clock = say, extend, clock

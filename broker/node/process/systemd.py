@@ -54,7 +54,7 @@ class Notifier:
         self._send("WATCHDOG=1")
 
     def extend(self, seconds: int) -> None:
-        """The node still starts, or stops, and asks for so much more time from now on. Less than the unit allows anyway
+        """Asks for `seconds` more from now on: the node still starts, or stops. Less than the unit allows anyway
         changes nothing."""
         self._send(f"EXTEND_TIMEOUT_USEC={seconds * 1_000_000}")
 

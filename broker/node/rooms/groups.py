@@ -40,7 +40,7 @@ from penstock.messages.topics import CreateInternalTopicRequest
 from penstock.record.codecs import Codec
 
 RELOAD_MS, RELOAD_MS_MAX = 100, 2_000
-"""Between two loads of a partition whose log cannot be read or written."""
+"""The pause between two loads of a partition whose log cannot be read or written."""
 _MINUTE_MS = 60_000
 
 

@@ -35,7 +35,8 @@ from storage.log_dirs.log_manager import LogManager
 
 
 class QuorumParts:
-    """One per node, on the event loop. The listener of its own member of the quorum."""
+    """The quorum's part of a node, and the listener of its own member of the quorum. There is one per node, on the
+    event loop."""
 
     def __init__(
         self,
@@ -108,19 +109,20 @@ class QuorumParts:
         return broker.inter_broker_endpoint if broker is not None else None
 
     def on_snapshot(self, snapshot: LoadedSnapshot) -> None:
-        """As a listener of the quorum: an image instead of the records that it stands for."""
+        """Replaces the records by the image that stands for them, as a listener of the quorum."""
         if not isinstance(snapshot.contents, MetadataImage):
             raise InvariantViolation(f"{snapshot.snapshot_id} holds no image")
         self.loader.on_snapshot(snapshot.contents)
         self.snapshotter.on_snapshot(snapshot.snapshot_id)
 
     def on_committed(self, base_offset: int, records: bytes) -> None:
-        """As a listener of the quorum: committed metadata becomes the next image."""
+        """Makes the next image of committed metadata, as a listener of the quorum."""
         self.loader.on_committed(base_offset, records)
         self.snapshotter.on_committed(len(records))
 
     def on_leader_change(self, leader_id: int, epoch: int) -> None:
-        """As a listener of the quorum: AFTER the image has everything that was committed before."""
+        """Passes on a change of leader, as a listener of the quorum. Called AFTER the image has everything that was
+        committed before."""
         self.channel.leader_changed(leader_id)
         if self.controller is not None:
             self.controller.on_leader_change(leader_id, epoch)

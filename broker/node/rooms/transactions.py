@@ -41,7 +41,7 @@ from penstock.messages.topics import CreateInternalTopicRequest
 from penstock.record.codecs import Codec
 
 COMMIT_MS: Final = 5_000
-"""An answer waits so long for the commit of what its request has written, as one about a group."""
+"""The longest wait of an answer for the commit of what its request has written, as for a request about a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class TransactionParts:
         self.coordinator.start()
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """As a publisher of the metadata."""
+        """A publisher of the metadata calls this for each new image."""
         self.topics.published(delta, image)
         self.coordinator.published(delta, image)
 

@@ -1,4 +1,6 @@
-"""Makes the leaders' way to the coordinators of transactions. Stopped BEFORE the doors close: who waits is answered."""
+"""Makes the leaders' way to the coordinators of transactions. Stopped BEFORE the listeners close: the requests that
+wait are answered.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from metadata.image import MetadataImage
 from penstock.backoff import Backoff
 
 AGAIN_MS, AGAIN_MS_MAX = 2, 1_000
-"""Between two attempts: a transaction is ended within a few milliseconds, and the next one may begin then."""
+"""The pause between two attempts: a transaction is ended within a few milliseconds, and the next one may begin then."""
 
 
 def make_verifier(

@@ -191,7 +191,8 @@ class BrokerLifecycle:
         return f"the controller takes log dir {min(mistaken)} for failed, and it is not" if mistaken else ""
 
     def _note_silence(self) -> None:
-        """Fences this broker after a session without an answer: the controller has fenced it, or there is none."""
+        """Fences this broker after a session without an answer: the controller has fenced it, or no controller is
+        there."""
         silent_ms = self._silent_ms()
         if self.unfenced.is_set() and silent_ms >= self._session_timeout_ms:
             self._fenced(f"no controller has answered broker %d for {silent_ms:.0f} ms: it may be fenced")
@@ -322,7 +323,7 @@ class BrokerLifecycle:
         return await may_shut_down(ask, self._silent_ms, self._session_timeout_ms)
 
     def _silent_ms(self) -> float:
-        """Since the controller's last answer."""
+        """The time since the controller's last answer."""
         return (asyncio.get_running_loop().time() - self._answered_s) * 1000
 
     async def stop(self) -> None:

@@ -79,7 +79,7 @@ class NodeFindings:
         return stuck_groups(self._group_lag.snapshot.groups)
 
     def calendar_fault(self) -> str:
-        """The reason for which nothing is deleted by age here; empty if there is none."""
+        """The reason why nothing is deleted by age here; empty if there is no fault."""
         return self._wall_clock.fault
 
     def held_up(self) -> tuple[int, tuple[PartitionTrouble, ...]]:

@@ -11,7 +11,7 @@ import contextlib
 
 
 class ReplicaLosses:
-    """One per broker, on the event loop."""
+    """Passes losses of replicas on to the lifecycle. There is one per broker, on the event loop."""
 
     def __init__(self) -> None:
         self.is_open = False

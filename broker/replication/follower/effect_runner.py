@@ -148,14 +148,16 @@ class EffectRunner:
                 self._stop_following(partition, error)
 
     def _refuse(self, key: TopicPartition, error: CorruptMessageError) -> None:
-        """The same records come again after every back-off until the leader has others."""
+        """Counts and logs bad records of the leader. The same records come again after every back-off until the leader
+        has others."""
         self.answers_refused += 1
         more = self._refusals.due(key)
         if more is not None:
             _log.error("fetcher %s: %s: bad records from the leader%s: %s", self._name, key, more, error)
 
     def _stop_following(self, partition: Partition, error: Exception) -> None:
-        """In this leader epoch; a partition that went offline with the error has its line from `disk_error`."""
+        """Ends the following of a partition in this leader epoch. A partition that went offline with the error has its
+        line in the log from `disk_error`."""
         key = partition.topic_partition
         if partition.offline is None:
             _log.error("fetcher %s: %s: not fetched any more in this epoch: %s", self._name, key, error)
@@ -175,7 +177,7 @@ class EffectRunner:
             self.report_log_start(partition, leader_epoch)
 
     def _ask_again(self, partition: Partition, leader_epoch: int, now_ms: int) -> None:
-        """After the back-off, from where the log is now: it may have begun anew before the append failed."""
+        """Asks again after the back-off, from where the log is now: it may have begun anew before the append failed."""
         if partition.log.log_end_offset < self._core.fetch_offset(partition.topic_partition):
             self._truncated(partition, leader_epoch)
         self._core.delayed(partition.topic_partition, now_ms)

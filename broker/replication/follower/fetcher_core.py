@@ -44,8 +44,8 @@ TURN_PARTITIONS_MAX = 2_000
 """A leader takes this many in one request (request_limits.py); the others come with the next turn."""
 
 SAID_AT_REFUSALS = 50
-"""After this many errors in a row for one partition (some 10 s, longer than a change of leader), the error is logged
-once. Otherwise a follower would stand still without a line in the log."""
+"""The errors in a row for one partition after which the error is logged once: some 10 s, longer than a change of
+leader. Otherwise a follower would stand still without a line in the log."""
 
 
 class FetcherCore:
@@ -87,7 +87,7 @@ class FetcherCore:
                 self._forgotten[partition] = None
 
     def failed(self, partition: TopicPartition, why: str) -> None:
-        """Not fetched until the next leader epoch: the disk or the data failed."""
+        """The partition is not fetched until the next leader epoch: the disk or the data failed."""
         state = self._states.get(partition)
         if state is not None:
             state.state, state.failure = ReplicaState.FAILED, why

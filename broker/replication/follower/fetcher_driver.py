@@ -232,7 +232,8 @@ class ReplicaFetcher:
             self.core.appended(partition.topic_partition, leader_epoch, end_offset, partition.log.latest_epoch)
 
     async def _until_flushed(self, flushing: set[TopicPartition]) -> None:
-        """Until all of them are; the slow ones are left behind as soon as there is something else to ask for."""
+        """Waits until all of them are flushed; slow ones are left behind as soon as there is something else to ask
+        for."""
         if not flushing:
             return
         self._flush_is_slow = False

@@ -45,13 +45,14 @@ class Announcement:
     partition: Partition
     log_dir: str
     over: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when it was acknowledged, or will not be: waiters need not wait any longer."""
+    """An event that is set when the report was acknowledged, or will not be: waiters need not wait any longer."""
     broker_epoch: int | None = None
-    """Under which the controller has acknowledged it: the next registration names the dirs anew."""
+    """The broker epoch under which the controller has acknowledged the report: the next registration names the dirs
+    anew."""
 
 
 class DirectoryReports:
-    """One per broker, on the event loop."""
+    """Reports the log dirs of replicas. There is one per broker, on the event loop."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from storage.log.log import Log
 
 
 class FollowerNode:
-    """One per broker."""
+    """The node, as its fetchers ask it. There is one per broker."""
 
     def __init__(
         self,

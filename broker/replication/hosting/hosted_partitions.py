@@ -28,7 +28,8 @@ class PartitionLookup(Protocol):
 
 
 class HostedPartitions:
-    """See the module. One per broker, changed on the event loop; `all` and `replicas` may be called in any thread."""
+    """The table of this broker's replicas. There is one per broker, changed on the event loop; `all` and `replicas` may
+    be called in any thread."""
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id

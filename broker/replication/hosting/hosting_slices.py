@@ -35,7 +35,7 @@ class HostingSlices:
         self._now_ms = now_ms
         self._on_fatal = on_fatal
         self._waiting: deque[Replica] = deque()
-        """In their order. One that is not QUEUED any more is passed over."""
+        """The replicas that wait, in their order. A replica that is not QUEUED any more is passed over."""
         self._slice_began_ms: int | None = None
         self._stopped = False
 

@@ -36,7 +36,7 @@ REFUSALS = (ApiError, CorruptFileError, OSError)
 
 
 class LogCreations:
-    """One per node; all methods are called on the event loop."""
+    """Creates the logs of a node. There is one per node; all methods are called on the event loop."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class LogCreations:
         threads: InLogDir,
         created: Created,
     ) -> None:
-        """`created` gets the log, in use, or why there is none."""
+        """`created` gets the log, in use, or the error for which it was not created."""
         self._creation, self._threads, self._created = creation, threads, created
         self._waiting: dict[str, list[NewLog]] = {}
         self._under_way: dict[str, Sequence[NewLog]] = {}
@@ -77,7 +77,7 @@ class LogCreations:
             asyncio.get_running_loop().call_later(TRY_AGAIN_SECONDS, self._start, log_dir)
 
     def _make(self, batch: Sequence[NewLog], outcomes: dict[NewLog, Log | Exception]) -> None:
-        """In a thread."""
+        """Creates the logs of the batch, in a thread."""
         for new in batch:
             try:
                 outcomes[new] = self._creation.make(new)

@@ -33,7 +33,7 @@ Ended = Callable[[Removal], None]
 
 
 class LogDeletions:
-    """One per node; all methods are called on the event loop."""
+    """Deletes the logs of a node. There is one per node; all methods are called on the event loop."""
 
     def __init__(
         self,

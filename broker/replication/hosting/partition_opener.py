@@ -1,8 +1,8 @@
 """Opens a hosted partition over its log, and dismisses it again.
 
 Opening gives the partition its log (the one on disk, or one that was created), its checkpointed high watermark, and its
-flushes. Dismissing takes these away, and tells whoever has to do with it; the log stays. Not here: when a partition is
-opened or dismissed (replica_creation.py, replica_revival.py, replica_assignments.py).
+flushes. Dismissing takes these away, and notifies the parts that use the partition; the log stays. Not here: when a
+partition is opened or dismissed (replica_creation.py, replica_revival.py, replica_assignments.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from storage.log_dirs.log_table import LogId
 
 
 class PartitionOpener:
-    """See the module. One per broker, on the event loop."""
+    """Opens and dismisses hosted partitions. There is one per broker, on the event loop."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class PartitionOpener:
         return self._log_manager.get(key, topic_id) is not None
 
     def why_not_empty(self, key: TopicPartition, assignment: Assignment) -> str:
-        """Why an empty log may not replace one that held records; "" if it may, or if a log is there."""
+        """The reason why an empty log may not replace one that held records; "" if it may, or if a log is there."""
         if self.has_log(key, assignment.topic_id):
             return ""
         vanished = self._log_manager.table.vanished.get_as(key, assignment.topic_id)

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class ReplicaAssignments:
-    """See the module. One per broker, on the event loop."""
+    """Carries out assignments of the metadata. There is one per broker, on the event loop."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ReplicaAssignments:
             self._creation.deletions.set_aside(key, topic_id)
 
     def _leave(self, replica: Replica, moved: LeaderHint | None) -> None:
-        """Out of service, or out of what waits for its turn."""
+        """Takes the replica out of service, or out of those that wait for their turn."""
         if replica.state is HostingState.ABSENT:
             return
         why: ApiError = UnknownTopicOrPartitionError(f"{replica.key} was deleted")

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class ReplicaCreation:
-    """See the module. One per broker, on the event loop."""
+    """Brings replicas into service. There is one per broker, on the event loop."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class ReplicaCreation:
                 self.to_create.submit(replica, starts_empty=is_new)
 
     def _create(self, replica: Replica) -> None:
-        """Its turn has come: host it in its role of the newest metadata."""
+        """Hosts the replica in its role of the newest metadata: its turn has come."""
         key, assignment = replica.key, replica.assignment
         if assignment is None:
             raise InvariantViolation(f"{replica} is not assigned")

@@ -47,7 +47,7 @@ class KnownReplicas:
     refused: RefusedAppends
     failures: DiskFailures
     removing: InLogDir
-    """For what becomes of logs that go out of use."""
+    """The threads that remove logs that go out of use."""
 
 
 def known_replicas(
@@ -88,7 +88,7 @@ class ReplicaPorts:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaParts:
-    """All of them."""
+    """All parts that hold a broker's replicas."""
 
     hosted: HostedPartitions
     lost: LostReplicas

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class ReplicaRevival:
-    """See the module. One per broker, on the event loop."""
+    """Takes lost replicas into service again. There is one per broker, on the event loop."""
 
     def __init__(
         self,

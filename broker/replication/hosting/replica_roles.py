@@ -34,7 +34,7 @@ class Fetchers(Protocol):
 
 
 class ReplicaRoles:
-    """See the module. One per broker, on the event loop."""
+    """Has hosted partitions take their roles. There is one per broker, on the event loop."""
 
     def __init__(
         self,

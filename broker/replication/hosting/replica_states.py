@@ -111,7 +111,7 @@ TRANSITIONS: Mapping[HostingState, Mapping[HostingEvent, HostingState]] = {
     _U: {HostingEvent.FAIL: _U, **_TO_LEAVE},
     _W: {HostingEvent.QUEUE: _Q, **_TO_LEAVE},
 }
-"""In each state, what may happen, and where it leads."""
+"""The events that may happen in each state, and the state that each leads to."""
 
 SERVED = frozenset({_O, _L, _F})
 LOST = frozenset({_D, _U, _W})
@@ -120,7 +120,7 @@ TO_CREATE = frozenset({_Q, _B, _C})
 
 @dataclass(slots=True)
 class LostReplica:
-    """Why a replica is lost. Kept while its log is created again, until it is served."""
+    """The reason why a replica is lost. Kept while its log is created again, until it is served."""
 
     why: Exception
     broker_epoch: int
@@ -137,7 +137,7 @@ class LostReplica:
 
 
 class Replica:
-    """See the module. On the event loop; its properties may be read in any thread."""
+    """One replica on this broker. Changed on the event loop; its properties may be read in any thread."""
 
     __slots__ = ("_changed", "_held", "_lost", "_partitions", "_postponed", "_state", "assignment", "key", "moved",
                  "rebuilds", "starts_empty")  # fmt: skip
@@ -201,7 +201,7 @@ class Replica:
         self.assignment, self.moved = None, moved
 
     def queue(self, *, starts_empty: bool) -> None:
-        """Its log is to be created, or found."""
+        """The replica's log is to be created, or found."""
         self._on(HostingEvent.QUEUE)
         self.starts_empty = starts_empty
 
@@ -275,8 +275,8 @@ class Replica:
     # -- losses --------------------------------------------------------------------------------------------------------
 
     def lose(self, lost: LostReplica, why: ApiError | None = None) -> None:
-        """Its log cannot be used. Requests get `why`; None if it is not served. One that is out of use stays so if rot
-        is found besides: its disk is not trusted again."""
+        """Notes that the replica's log cannot be used. Requests get `why`; None if it is not served. A log that is out
+        of use stays so if rot is found besides: its disk is not trusted again."""
         if self._lost is not None and not self._lost.is_rot:
             lost = self._lost if lost.is_rot else lost
         self._on(HostingEvent.FIND_ROT if lost.is_rot else HostingEvent.FAIL)
@@ -285,15 +285,15 @@ class Replica:
             partition.stop(why)
 
     def give_up(self) -> None:
-        """Its damaged log is to be set aside."""
+        """The replica's damaged log is to be set aside."""
         self._on(HostingEvent.GIVE_UP)
 
     def keep_log(self) -> None:
-        """Its damaged log could not be set aside."""
+        """The replica's damaged log could not be set aside."""
         self._on(HostingEvent.KEEP_LOG)
 
     def set_aside(self) -> Partition | None:
-        """Its damaged log stands aside; returns what was served over it."""
+        """The replica's damaged log was set aside. Returns the partition that was served over it."""
         self._on(HostingEvent.SET_ASIDE)
         self.starts_empty = True
         self.rebuilds += 1

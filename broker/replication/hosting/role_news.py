@@ -39,13 +39,13 @@ class RoleListener(Protocol):
 
 
 class RoleNews:
-    """See the module. One per broker, on the event loop."""
+    """Notifies the listeners of leads that began and ended. There is one per broker, on the event loop."""
 
     def __init__(self, listeners: Sequence[RoleListener], on_fatal: Callable[[BaseException], None]) -> None:
         """`on_fatal` is told of a listener's error, for which no caller waits."""
         self._listeners, self._on_fatal = tuple(listeners), on_fatal
         self.led: dict[TopicPartition, Lead] = {}
-        """As told; kept without listeners, too, so that the simulator sees it."""
+        """The leads that listeners were notified of; kept without listeners, too, so that the simulator sees them."""
         self._changed: dict[TopicPartition, Partition] = {}
         self.past_isr_shrinks = 0
         """Changes of ISRs in the leads that have ended."""

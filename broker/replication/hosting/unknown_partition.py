@@ -31,10 +31,10 @@ def unknown_partition(
     """The error for a request that names `topic_id`.
 
     `hosted_id` is the topic id of the hosted partition with that name, and `assigned_id` the one in the metadata; None
-    if there is none. `why_lost` is why the replica's log cannot be used; None if it is only still to be created.
-    `moved` is the leader of a partition whose replica was here, when it went. A client must not take a partition whose
-    disk failed for one that does not exist, nor one whose log is still to be created: the metadata has told of its
-    leader already (Kafka's word for that is NOT_LEADER_OR_FOLLOWER, too).
+    if it has no such partition. `why_lost` is why the replica's log cannot be used; None if it is only still to be
+    created. `moved` is the leader of a partition whose replica was here, when it went. A client must not take a
+    partition whose disk failed for one that does not exist, nor one whose log is still to be created: the metadata has
+    told of its leader already (Kafka's word for that is NOT_LEADER_OR_FOLLOWER, too).
     """
     if not topic_id:
         return InvalidRequestError(f"{partition}: the topic id is missing; take it from Metadata")

@@ -59,7 +59,7 @@ UNHEARD_ISR = UnheardIsr()
 
 
 class AlterPartitionManager:
-    """One per node; `propose` is called by isr_upkeep.py."""
+    """Sends proposed ISRs. There is one per node; `propose` is called by isr_upkeep.py."""
 
     def __init__(
         self,

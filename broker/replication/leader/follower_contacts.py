@@ -14,7 +14,8 @@ from broker.replication.leader.leader_state import LeaderState
 
 
 class FollowerContacts:
-    """One per broker. Fetches are noted on the event loop; the views may be asked for in any thread."""
+    """The last fetches of followers. There is one per broker. Fetches are noted on the event loop; the views may be
+    asked for in any thread."""
 
     def __init__(self, broker_id: int, now_ms: Callable[[], int], lag_time_ms_max: int) -> None:
         self._broker_id = broker_id

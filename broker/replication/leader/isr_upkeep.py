@@ -44,7 +44,7 @@ def check_fetcher_epoch(registered_epochs: Mapping[int, int], replica_id: int, b
 
 
 class IsrUpkeep:
-    """One per broker."""
+    """Lets followers join and leave the ISRs. There is one per broker."""
 
     def __init__(self, proposals: IsrProposals, broker_epoch: Callable[[], int], lag_time_ms_max: int) -> None:
         self._proposals = proposals
@@ -81,8 +81,9 @@ class IsrUpkeep:
         """Lets a follower join that caught up while it could not join yet.
 
         The follower was fenced, or another proposal was under way. It has every record, so its session does not name
-        the partition again (KIP-227), and no later fetch would lead to a proposal. One that lacks records fetches
-        again; if it is silent, and the high watermark waits for `min.insync.replicas`, it must not come back before.
+        the partition again (KIP-227), and no later fetch would lead to a proposal. A follower that lacks records
+        fetches again; if it is silent, and the high watermark waits for `min.insync.replicas`, it must not come back
+        before.
         """
         if partition.leading is not None:
             partition.leading.brokers_changed(self.registered_epochs, self._in_service(partition))

@@ -40,7 +40,7 @@ def waiters_of(partition: Partition, acks: int) -> OffsetWaiters:
 
 
 class LeaderAppends:
-    """See the module. One per user of logs, on the event loop."""
+    """Appends to led partitions. There is one per user of logs, on the event loop."""
 
     def __init__(self, flushes: Flushes, traffic: Traffic, clock: Clock) -> None:
         """`traffic` counts appended records and bytes."""
@@ -54,7 +54,7 @@ class LeaderAppends:
         return info
 
     def answer_duplicate(self, partition: Partition, records: Buffer, acks: int) -> AppendInfo | None:
-        """Like `append`, for records that were refused before; None if they are no duplicate."""
+        """The answer to records that were refused before, as `append` gives it; None if they are no duplicate."""
         leading = partition.leader_state()
         info = partition.log.producers.answer_duplicate(records)
         if info is not None:

@@ -101,10 +101,8 @@ class LeaderState:
         self.registered_epochs, self.active_brokers = registered_epochs, active_brokers
 
     def metadata_changed(self, state: PartitionRegistration, now_ms: int) -> None:
-        """The same epoch with another ISR, or with other replicas: a reassignment goes on (KIP-455).
-
-        A proposal that names a replica which is gone cannot be committed any more.
-        """
+        """Takes another ISR, or other replicas, in the same epoch: a reassignment goes on (KIP-455). A proposal that
+        names a replica which is gone cannot be committed any more."""
         self.commit_isr(state.isr, state.partition_epoch, state.elr)
         self.adding = frozenset(state.adding_replicas)
         self.followers = {
@@ -129,7 +127,7 @@ class LeaderState:
         return not self.elr and len(self.isr) >= min_insync_replicas
 
     def too_few_in_sync(self, min_insync_replicas: int) -> str:
-        """Why `may_commit` says no, for a message that names the partition before it."""
+        """The reason why `may_commit` says no, for a message that names the partition before it."""
         least = f"min.insync.replicas is {min_insync_replicas}"
         if len(self.isr) >= min_insync_replicas:
             least = "which are too few by the controller's min.insync.replicas"
@@ -173,8 +171,9 @@ class LeaderState:
         return offset
 
     def low_watermark(self, own_log_start_offset: int) -> int:
-        """No live replica has a record below this offset (KIP-107); -1 while a replica's log start is not known. One
-        that is being added must have it, too, before it joins (isr_upkeep.py), but nobody waits for that."""
+        """The offset below which no live replica has a record (KIP-107); -1 while a replica's log start is not known. A
+        replica that is being added must have this log start, too, before it joins (isr_upkeep.py), but nobody waits for
+        that."""
         counted = (self.active_brokers - self.adding) | self.maximal_isr | self.elr
         starts = (follower.log_start_offset for follower in self.followers.values() if follower.broker_id in counted)
         return min((own_log_start_offset, *starts))

@@ -37,7 +37,8 @@ class LogStartCommitStatistics:
 
 
 class LogStartCommit:
-    """One per node, on its event loop; `write(log_dir)` blocks, runs in the executor, and returns why it failed."""
+    """Makes the log starts of a node durable. There is one per node, on its event loop; `write(log_dir)` blocks, runs
+    in the executor, and returns why it failed."""
 
     def __init__(self, write: Callable[[str], ApiError | None], executor: Executor) -> None:
         self._write, self._executor = write, executor

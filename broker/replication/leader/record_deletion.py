@@ -29,7 +29,7 @@ def deletion_offset(log: DeletableLog, before_offset: int) -> int:
     """The offset below which every record is deleted; raises the typed error if that is not allowed.
 
     -1 means the high watermark. Records that are not committed cannot be deleted, nor those of a log that is only
-    compacted. One that is neither (an empty policy) gives them up, as in Kafka (KIP-1161).
+    compacted. A log that is neither (an empty policy) gives them up, as in Kafka (KIP-1161).
     """
     policies = log.cleanup_policy.split(",")
     if "compact" in policies and "delete" not in policies:

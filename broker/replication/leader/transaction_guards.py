@@ -46,7 +46,8 @@ class TransactionGuards:
     def __init__(self) -> None:
         self._guards: dict[int, list[TransactionGuard]] = {}
         self._ends: dict[int, int] = {}
-        """By the producer's id, when the newest transaction of version 1 was decided whose end was told here."""
+        """The time at which the newest transaction of version 1 whose end was reported here was decided, by the
+        producer's id."""
 
     def set(self, producer_id: int, epoch: int | None = None) -> TransactionGuard:
         """A new one; with `epoch`, of a transaction of version 2. One producer may have several: each group whose
@@ -69,8 +70,8 @@ class TransactionGuards:
             guard.has_marker = True
 
     def appended(self, records: Buffer) -> None:
-        """A coordinator's batches are in the log: markers may be among them. Those of version 1 are told to `marked`,
-        too."""
+        """A coordinator's batches are in the log: markers may be among them. Markers of version 1 are passed to
+        `marked`, too."""
         if self._guards:
             for _, header in iter_headers(records):
                 if header.is_control and header.producer_id in self._guards:

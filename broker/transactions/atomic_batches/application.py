@@ -17,11 +17,11 @@ from penstock.types import NO_TIMESTAMP
 NO_VERSION: Final = -1
 NOT_TOLD: Final = -1
 FENCED_RUNS_MAX: Final = 16
-"""Runs that are known to be over; one that comes back after so many others is taken for a new one."""
+"""The runs that are known to be over. A run that comes back after this many others is taken for a new one."""
 
 
 class BatchApplication(NamedTuple):
-    """See the module. `update_ms` is the calendar's."""
+    """One application of atomic batches, as its last record has it. `update_ms` is the calendar's."""
 
     last_version: int = NO_VERSION
     """The last one that was committed."""
@@ -32,7 +32,7 @@ class BatchApplication(NamedTuple):
     open_version: int = NO_VERSION
     accepted: tuple[int, ...] = ()
     run: str = ""
-    """The one that began last; empty if none was named."""
+    """The run that began last; empty if none was named."""
     fenced_runs: tuple[str, ...] = ()
     """The newest first."""
     is_one_off: bool = False

@@ -32,7 +32,7 @@ from penstock.messages.transactions.transaction_apis import WRITERS_MAX
 from penstock.types import ProducerIdAndEpoch
 
 TIMES: Final = 4
-"""An atomic batch may be open for so many times `transaction.max.timeout.ms`. A job whose batch was planned cannot make
+"""An atomic batch may be open for TIMES times `transaction.max.timeout.ms`. A job whose batch was planned cannot make
 it smaller, as a producer can its next transaction; without more time it would begin the same batch for ever."""
 
 

@@ -50,14 +50,14 @@ from penstock.messages.transactions.transaction_apis import WRITERS_MAX
 from penstock.types import NO_TIMESTAMP
 
 ONE_OFF_MS: Final = 3_600_000
-"""An application that is for one version is forgotten so long after its last use."""
+"""The time after its last use at which an application that is for one version is forgotten."""
 LOOKED_AT: Final = 2_000
 """Applications in one turn."""
 _EXPIRY: Final = ("batch expiry",)
 
 
 class AtomicBatchDecisions:
-    """See the module."""
+    """Begins, commits and aborts the versions of applications."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class AtomicBatchDecisions:
     # -- writers -------------------------------------------------------------------------------------------------------
 
     def _idle_of(self, writers: Writers) -> TransactionMetadata | None:
-        """The one that ended last: the others may expire. Its epochs are not used up."""
+        """The idle writer that ended last and whose epochs are not used up; the others may expire."""
         for transactional_id in reversed(writers.idle):
             found = self._held.by_id[transactional_id]
             if not found.is_exhausted:
@@ -247,9 +247,9 @@ class AtomicBatchDecisions:
         self._timers.set(_EXPIRY, turn.now_ms + wait_ms, self.expire)
 
     def _is_expired(self, name: str) -> bool:
-        """Goes by the time that coordinators have watched, not by a calendar: a name that is forgotten early would let
-        a version be committed again. One with a version that is open, and without an open writer, is out of use, too:
-        their time was up."""
+        """True if the application is out of use. Its age is the time that coordinators have watched, not the
+        calendar's: a name that is forgotten early would let a version be committed again. An application with an open
+        version and no open writer is out of use, too: the time of its writers was up."""
         application = self._applications.by_name.get(name)
         if application is None or not self._applications.writers(name).is_at_rest:
             return False

@@ -41,7 +41,7 @@ class Writers:
         self.idle: dict[str, None] = {}
 
     def put(self, transactional_id: str, state: TransactionState | None) -> None:
-        """None: it is gone."""
+        """Puts the writer in the place of its state; None: it is gone."""
         for place in (self.open, self.ending, self.idle):
             place.pop(transactional_id, None)
         if state in OPEN:
@@ -63,7 +63,7 @@ _NONE = Writers()
 
 
 class HeldApplications:
-    """See the module."""
+    """The applications of a shard with their writers."""
 
     def __init__(self, memory: ShardMemory) -> None:
         self._memory = memory
@@ -90,7 +90,7 @@ class HeldApplications:
             del self._writers[name]
 
     def writers(self, name: str) -> Writers:
-        """Not to be changed but by `put_writer`."""
+        """The writers of an application. Only `put_writer` may change them."""
         return self._writers.get(name, _NONE)
 
     def undecided(self) -> list[str]:

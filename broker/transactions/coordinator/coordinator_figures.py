@@ -35,7 +35,7 @@ _BATCHES_HELP = (
 
 @measured
 class TransactionCoordinatorStatistics:
-    """See the module."""
+    """The figures of this broker's coordinator of transactions."""
 
     active: int = gauge(_PARTITIONS, _PARTITIONS_HELP, state="active")
     loading: int = gauge(_PARTITIONS, _PARTITIONS_HELP, state="loading")

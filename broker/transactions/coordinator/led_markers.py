@@ -24,7 +24,7 @@ _Key = tuple[str, int, int, int]
 
 
 class LedMarkers:
-    """See the module. On the event loop."""
+    """The `MarkerPort` of one led partition. Used on the event loop."""
 
     def __init__(
         self, lead: Lead, sender: MarkerSender, submit: Submit, now_ms: Callable[[], int], backoff: Backoff
@@ -32,7 +32,7 @@ class LedMarkers:
         self._epoch, self._sender, self._submit = lead.leader_epoch, sender, submit
         self._now_ms, self._backoff = now_ms, backoff
         self._sent: dict[_Key, SentEnd] = {}
-        """Until the end is in the log."""
+        """The ends whose markers are sent, each until the end is in the log."""
         self._asking: set[_Key] = set()
         self._waiting: set[asyncio.TimerHandle] = set()
         self._is_closed = False

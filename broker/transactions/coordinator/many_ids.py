@@ -49,7 +49,7 @@ MANY_IDS: Final[dict[type, ManyIds]] = {
         DescribeTransactionsResponse,
     ),
 }
-"""By the type of the request."""
+"""One row for each such API, by the type of its request."""
 
 
 def joined_transactions(answers: Sequence[ListTransactionsResponse]) -> ListTransactionsResponse:

@@ -54,7 +54,8 @@ class _Asked:
 
 
 class MarkerCalls:
-    """See the module; the core of its queue. On the event loop, from its making to `stop`."""
+    """Sends the markers for one broker; it is the core of its queue. Used on the event loop, from its making to
+    `stop`."""
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class MarkerCalls:
         self._slow: Counter[TopicPartition] = Counter()
         """Partitions of the calls that were overtaken."""
         self._late: dict[bool, set[asyncio.Future[WriteTxnMarkersResponse]]] = {False: set(), True: set()}
-        """By whether they are of troubled partitions."""
+        """The overtaken calls that are under way; the key says if they are of troubled partitions."""
         self._queue: CallQueue[_Asked, WriteTxnMarkersResponse | None]
         self._queue = CallQueue(f"transaction-markers-{broker_id}", self, self._ask, backoff, on_fatal)
         self._queue.start()

@@ -34,13 +34,14 @@ from penstock.types import NO_LEADER, TopicPartition
 _log = logging.getLogger(__name__)
 
 RETRY_MS, RETRY_MS_MAX = 20, 1_000
-"""Between two tries of a partition, and between two calls of a broker that does not answer."""
+"""The pause between two tries of a partition, and between two calls of a broker that does not answer."""
 TOLD_ATTEMPTS: Final = 8
-"""From so many failed tries on, a partition counts as failing; that is after about 3 seconds."""
+"""The failed tries after which a partition counts as failing; that is after about 3 seconds."""
 
 
 class MarkerSender:
-    """See the module. One per broker, on the event loop, from its making to `stop`."""
+    """Has the markers of decided transactions written. There is one per broker, used on the event loop, from its making
+    to `stop`."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class MarkerSender:
         self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
         self._calls: dict[int, MarkerCalls] = {}
         self._ends: dict[SentEnd, None] = {}
-        """In the order in which they came."""
+        """The decided transactions that are not ended, in the order in which they came."""
         self._resting: Timers[None] = Timers()
         self._wake = WakeUp(clock.now_ms, self._woken)
         self._failing: set[tuple[SentEnd, TopicPartition]] = set()
@@ -83,7 +84,8 @@ class MarkerSender:
             self._leave(sent, partition)
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """As a publisher of the metadata: what has another leader now is asked of it at once."""
+        """A publisher of the metadata calls this. A marker whose partition has another leader now is sent to that one
+        at once."""
         if not self._ends or not (delta.changed_topics or delta.deleted_topic_ids or delta.changed_brokers):
             return
         for sent in tuple(self._ends):
@@ -103,7 +105,7 @@ class MarkerSender:
 
     @staticmethod
     def _leader(image: MetadataImage, partition: TopicPartition) -> int | None:
-        """The broker to ask; NOBODY while there is none, None if the partition is gone."""
+        """The broker that leads the partition; NOBODY if it has no leader now, None if the partition was deleted."""
         state = image.partition(*partition)
         if state is None:
             return None

@@ -4,7 +4,7 @@
     None                        it rests: its partition has no leader, or the last try failed
     gone from `open`            its marker is written and committed, or its topic was deleted
 
-Not here: who is asked, and when (marker_sender.py).
+Not here: which broker is asked, and when (marker_sender.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class OpenPartition:
 
 
 class SentEnd:
-    """See the module. Compared by identity."""
+    """One decided transaction while its markers are being written. Compared by identity."""
 
     __slots__ = ("began_ms", "coordinator_epoch", "end", "is_withdrawn", "open", "when_written")
 

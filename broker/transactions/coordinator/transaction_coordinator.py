@@ -39,13 +39,13 @@ from penstock.messages.transactions.listing import ListTransactionsRequest
 OWN: Final = Client("transaction-coordinator", "/")
 """The sender of the coordinator's own requests to its shards."""
 RETRY_MS, RETRY_MS_MAX = 50, 2_000
-"""Between two tries to tell a shard of markers."""
+"""The pause between two tries to notify a shard of markers."""
 RequestProducerId = Callable[[Callable[[int | ApiError], None]], None]
 """Calls what it is given with a producer id that nobody has, or with an error, now or later; may raise an ApiError."""
 
 
 class TransactionCoordinator:
-    """One per broker, on the event loop."""
+    """The coordinator of transactions. There is one per broker, on the event loop."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class TransactionCoordinator:
             markers.close()
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """As a publisher of the metadata."""
+        """A publisher of the metadata calls this for each new image."""
         self._sender.published(delta, image)
 
     # -- requests ------------------------------------------------------------------------------------------------------
@@ -140,11 +140,13 @@ class TransactionCoordinator:
             shard.submit(answer, body, OWN)
 
     def submit_each(self, request: Request, body: Any) -> None:
-        """A request about several transactional ids of any shards, or about all transactions here (ListTransactions).
+        """Submits a request about several transactional ids of any shards, or about all transactions here
+        (ListTransactions).
 
-        A list leaves out a partition that cannot be read: an operator needs the others. While one is being loaded there
-        is no list, because it would be taken for a whole one. For the same reason there is none by producer ids if one
-        cannot be read: it is asked for by who aborts what no coordinator knows."""
+        A list leaves out a partition that cannot be read: an operator needs the others. While a partition is being
+        loaded the request fails, because the list would be taken for a complete one. For the same reason a list by
+        producer ids fails if a partition cannot be read: its caller aborts the transactions that no coordinator
+        knows."""
         if isinstance(body, ListTransactionsRequest):
             shards = [shard for shard in self._shards.values() if shard.state is not ShardState.FAILED]
             if body.producer_ids and len(shards) < len(self._shards):
@@ -163,7 +165,7 @@ class TransactionCoordinator:
         answers(request)(FindCoordinatorResponse(tuple(self._topic.coordinator_of(key) for key in body.keys)))
 
     def coordinator_of(self, transactional_id: str) -> tuple[int, int]:
-        """The partition of a transactional id, and the broker that leads it; ApiError if there is none now."""
+        """The partition of a transactional id, and the broker that leads it; ApiError if it has no leader now."""
         number = self._topic.partition_of(transactional_id)
         found = self._topic.coordinator_of(transactional_id)
         if found.error is not None:

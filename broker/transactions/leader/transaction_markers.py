@@ -121,8 +121,8 @@ def _is_late(partition: Partition, marker: TxnMarker) -> bool:
 
 
 def append_marker(logs: LeaderAppends, partition: Partition, marker: TxnMarker, wall_ms: int, told: Waiter) -> None:
-    """Have it in the log, and tell when it is committed. Raises if it is not appended. One that the log does not need
-    is not written, and is told when what makes it needless is committed."""
+    """Appends the marker, and calls `told` when it is committed. Raises if it is not appended. A marker that the log
+    does not need is not written; `told` is then called when the record that makes it needless is committed."""
     end = Marker(marker.producer_id, marker.producer_epoch, marker.is_committed, marker.coordinator_epoch)
     partition.leader_state()
     info = partition.log.transactions.answer_marker(end, marker.transaction_version)

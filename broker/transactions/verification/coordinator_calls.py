@@ -74,7 +74,8 @@ class _Asked:
 
 
 class CoordinatorCalls:
-    """See the module; the core of its queue. On the event loop, from its making to `stop`."""
+    """Asks one broker that coordinates transactions; it is the core of its queue. Used on the event loop, from its
+    making to `stop`."""
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class CoordinatorCalls:
     ) -> None:
         self._call, self._answered, self._unanswered = call, answered, unanswered
         self._waiting: dict[Question, int] = {}
-        """Not asked yet, with the number of its coordinator's partition."""
+        """The questions that are not asked yet, with the number of their coordinator's partition."""
         self._asked: _Asked | None = None
         self._slow: Counter[int] = Counter()
         """The coordinators that calls wait for which others have overtaken."""
@@ -221,7 +222,8 @@ class CoordinatorCalls:
             self._unanswered(question, error)
 
     def _give_back(self, asked: _Asked, error: ApiError) -> None:
-        """To be asked again; unless the broker is of a release that does not know the call, which is an answer."""
+        """Gives the questions back, to be asked again. If the broker is of a release that does not know the call, that
+        is their answer."""
         is_answer = isinstance(error, UnsupportedVersionError)
         for questions in asked.questions:
             for question in questions:

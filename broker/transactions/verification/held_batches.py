@@ -2,9 +2,9 @@
 
 The first batch of a transaction in a partition waits for the answer to a question (verifier.py). Batches that the same
 producer sends to the same partition meanwhile wait behind it, and are appended after it, in the order in which they
-came: their sequences follow each other. One of another transaction of the producer has its own question, when it is the
-first. The batches together are bounded, in number and in bytes, because their requests' memory is free by then; each
-party has a share of both (coordination/memory_shares.py).
+came: their sequences follow each other. A batch of another transaction of the producer has its own question, if it is
+that transaction's first. The batches together are bounded, in number and in bytes, because their requests' memory is
+free by then; each party has a share of both (coordination/memory_shares.py).
 
 Not here: the append itself (`apis/producing/transactional_produce.py`).
 """
@@ -63,7 +63,7 @@ class _Queue:
 
 
 class HeldBatches:
-    """One per broker, on the event loop."""
+    """Batches that wait for coordinators. There is one per broker, on the event loop."""
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier

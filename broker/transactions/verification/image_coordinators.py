@@ -18,8 +18,8 @@ class ImageCoordinators:
         self._image = image
 
     def coordinator_of(self, transactional_id: str) -> tuple[int, int]:
-        """The partition of the transactions' topic, and the broker that leads it; CoordinatorNotAvailableError if there
-        is none now."""
+        """The partition of the transactions' topic, and the broker that leads it; CoordinatorNotAvailableError if the
+        partition has no leader now, or the topic does not exist."""
         image = self._image()
         topic = image.topic(TRANSACTION_STATE)
         if topic is None:

@@ -3,7 +3,7 @@
 Its guard is set BEFORE the coordinator is asked (`leader/transaction_guards.py`): with transaction version 2 anew for
 each attempt, because a marker in between may have been the last transaction's, and each transaction has an epoch of its
 own. With version 1 it stays the same one: a batch from before a marker may not get into the transaction after it. Not
-here: who asks, and how often (verifier.py).
+here: asking, and how often (verifier.py).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Question:
         self.attempt = 0
         self.is_open = True
         self.failure: ApiError | None = None
-        """Why the last attempt was no answer."""
+        """The error for which the last attempt was no answer."""
         self.guard: TransactionGuard | None = None
         self.timer: asyncio.TimerHandle | None = None
 

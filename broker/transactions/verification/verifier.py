@@ -27,15 +27,15 @@ from penstock.errors import ApiError, ResourceExhaustedError
 OPEN_MAX: Final = 20_000
 """Questions of one broker."""
 AGAIN_MS_MAX: Final = 100
-"""Between two attempts of one question, at most. The first pauses are short: the last transaction of the producer is
-ended within a few milliseconds."""
+"""The longest pause between two attempts of one question. The first pauses are short: the last transaction of the
+producer is ended within a few milliseconds."""
 
 
 class FindCoordinator(Protocol):
     """Finds the coordinators of transactions by this broker's metadata."""
 
     def coordinator_of(self, transactional_id: str) -> tuple[int, int]:
-        """The partition of the transactions' topic, and the broker that leads it; ApiError if there is none now."""
+        """The partition of the transactions' topic, and the broker that leads it; ApiError if it has no leader now."""
         ...
 
 
@@ -44,7 +44,8 @@ Ask = Callable[[int, Any, int], Awaitable[Any]]
 
 
 class Verifier:
-    """One per broker, on the event loop, from its first question to `stop`."""
+    """Asks the coordinators of transactions. There is one per broker, on the event loop, from its first question to
+    `stop`."""
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class Verifier:
         self._coordinators, self._ask, self._backoff, self._on_fatal = coordinators, ask, backoff, on_fatal
         self._calls: dict[int, CoordinatorCalls] = {}
         self._open: dict[Question, CoordinatorCalls | asyncio.TimerHandle | None] = {}
-        """And where each is: in a broker's calls, or in its pause."""
+        """The open questions, and where each is: in a broker's calls, or in its pause."""
         self._failed = self._confirmed = 0
         self._is_stopped = False
 
@@ -80,7 +81,8 @@ class Verifier:
         return question
 
     def needs_to_ask(self, in_transaction: InTransaction) -> bool:
-        """False if the partition need not be looked for. One that is to be added is always asked about."""
+        """False if the partition need not be looked up. The coordinator is always asked for a partition that is to be
+        added."""
         return self._is_enabled or not in_transaction.verify_only
 
     def withdraw(self, question: Question) -> None:

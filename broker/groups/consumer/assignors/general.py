@@ -72,7 +72,8 @@ def _give(
     counts: list[int],
     racks: Sequence[frozenset[str]],
 ) -> None:
-    """To the subscriber with the fewest, one after the other: one that has a replica in its rack, if there is one."""
+    """Gives each partition to the subscriber with the fewest, one after the other. That subscriber gets a partition
+    with a replica in its rack, if one is left."""
     heap = [(counts[index], index) for index in subscribers]
     heapify(heap)
     near: dict[str, list[int]] = {}

@@ -30,7 +30,7 @@ class AssignedTopic:
 
 
 Topics = Mapping[str, AssignedTopic]
-"""By their ids: all that a candidate subscribes to."""
+"""All topics that a candidate subscribes to, by their ids."""
 Assignor = Callable[[Sequence[SubscribedMember], Topics], dict[str, Assignment]]
 """Gives every candidate its assignment, by its id."""
 

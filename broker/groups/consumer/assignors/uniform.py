@@ -60,7 +60,8 @@ def _still_there(member: SubscribedMember, free: dict[str, bytearray]) -> list[P
 
 
 def _halved(pairs: list[Pair], limit: int) -> tuple[list[Pair], list[Pair]]:
-    """So many to keep, and the rest to drop: evenly out of all topics, so that each topic stays spread."""
+    """`limit` pairs to keep, and the rest to drop. They are taken evenly from all topics, so that each topic stays
+    spread."""
     count = len(pairs)
     kept: list[Pair] = []
     dropped: list[Pair] = []

@@ -37,7 +37,7 @@ def read_subscription(metadata: bytes, topics: KnownTopics) -> SaidSubscription:
 
 
 def seen_by(sight: Sight | None, said: SaidSubscription, topics: KnownTopics) -> SaidSubscription:
-    """The subscription without the topics that the member may not know of. They are to it as if there were none: the
+    """The subscription without the topics that the member may not know of. They count as if they did not exist: the
     coordinator assigns, so a name would be answered with the topic's partitions."""
     if sight is None:
         return said
@@ -56,8 +56,9 @@ def read_assignment(assignment: bytes, topics: KnownTopics) -> Assignment:
 
 
 def written_assignment(assigned: Owned, topics: KnownTopics, metadata: bytes, sight: Sight | None = None) -> bytes:
-    """In the version of the member's own subscription, so that it can read it; in the first if that is not known. It
-    has no topic that the member may not know of: an assignment may be older than its rights."""
+    """The assignment in the version of the member's own subscription, so that the member can read it; in the first
+    version if that is not known. It has no topic that the member may not know of: an assignment may be older than its
+    rights."""
     try:
         version = subscription_version(metadata)
     except MalformedConsumerProtocolError:

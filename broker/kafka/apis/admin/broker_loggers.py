@@ -39,7 +39,7 @@ def logger_configs(level: str) -> list[DescribeConfigsResourceResult]:
 
 
 def _level_of(name: str, levels: Mapping[str, str]) -> str:
-    """Its own level, or that of the nearest logger above it."""
+    """The level of the logger: its own, or that of the nearest logger above it."""
     while name not in levels:
         name = name.rpartition(".")[0] or ROOT
     return levels[name]

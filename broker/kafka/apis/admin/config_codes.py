@@ -20,7 +20,7 @@ SOURCES: Final[Mapping[ConfigSource, int]] = {
 DYNAMIC_BROKER_LOGGER_CONFIG: Final = 6
 UNKNOWN_TYPE: Final = 0
 TYPES: Final[Mapping[str, int]] = {"boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7}
-"""By the name of the type in Kafka's documentation."""
+"""Kafka's number of each type, by the type's name in Kafka's documentation."""
 INT_TYPE, STRING_TYPE, LIST_TYPE = TYPES["int"], TYPES["string"], TYPES["list"]
 
 

@@ -2,7 +2,7 @@
 
 A number of partitions or replicas of -1 is the cluster's default, in every version: Kafka's clients send it from
 version 4 on. From version 5 on the answer has the configuration of each topic: what the request sets, and this broker's
-defaults. Those of more than a thousand topics are left out.
+defaults. The configurations of more than a thousand topics are left out.
 """
 
 from __future__ import annotations

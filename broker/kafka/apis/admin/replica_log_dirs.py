@@ -55,7 +55,8 @@ def describe_log_dirs(asked: Asked, body: DescribeLogDirsRequest) -> Plan:
 
 
 def describe_log_dirs_failed(asked: Asked, body: DescribeLogDirsRequest, error: ApiError) -> DescribeLogDirsResponse:
-    """Before version 3 there is no place for it: a client that finds no log dir says that it was not allowed to."""
+    """The answer to a request that failed. Before version 3 it has no place for the error: a client that finds no log
+    dir says that it was not allowed to."""
     return DescribeLogDirsResponse(error_code=code_of(error, DESCRIBE, asked.version))
 
 

@@ -66,7 +66,7 @@ def sasl_handshake(asked: Asked, body: SaslHandshakeRequest) -> Plan:
 
 
 def sasl_authenticate(asked: Asked, body: SaslAuthenticateRequest | SaslAuthenticateResponse) -> Plan:
-    """At a listener with SASL the answer was made before: see `_authenticated`."""
+    """The plan of an answer. At a listener with SASL the answer was made before: see `_authenticated`."""
     if isinstance(body, SaslAuthenticateResponse):
         return asks_nothing(body)
     return asks_nothing(SaslAuthenticateResponse(error_code=code_of(_NO_SASL), error_message=message_of(_NO_SASL)))

@@ -22,7 +22,7 @@ KINDS: Final[Mapping[int, messages.CoordinatorType]] = {
     0: messages.CoordinatorType.GROUP,
     1: messages.CoordinatorType.TRANSACTION,
 }
-"""By the key type of the protocol."""
+"""The kind of coordinator, by the key type of the protocol."""
 FIRST_WITH_MANY: Final = 4
 _NOBODY: Final = -1
 

@@ -132,7 +132,7 @@ def _topics_by_id(parts: DoorParts, topics: Iterable[OffsetFetchRequestTopics]) 
 
 
 def _portions(groups: Iterable[_Group]) -> Iterator[list[_Piece]]:
-    """As many pieces as one request may have, and then the others."""
+    """Parts the groups into portions: as many pieces as one request may have, and then the others."""
     some: list[_Piece] = []
     size = 0
     for group in groups:

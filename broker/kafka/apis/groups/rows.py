@@ -27,7 +27,7 @@ WITH_MANY: Final = ("ConsumerGroupHeartbeat",)
 
 
 def group_rows(parts: DoorParts) -> list[ApiRow]:
-    """In the order of their keys."""
+    """The rows in the order of their keys."""
     commit, fetch = partial(offset_commit.offset_commit, parts), partial(offset_fetch.offset_fetch, parts)
     find, forget = partial(find_coordinator.find_coordinator, parts), partial(offset_delete.offset_delete, parts)
     describe = partial(listing.describe_groups, parts)

@@ -6,9 +6,9 @@
     -6  the first offset that is still to be uploaded to tiered storage (v11, KIP-1023)
 
 Without tiered storage -4 is the log start, and -5 and -6 are -1, as in Kafka. -1 with the timestamp -1 is also the
-answer where no record is as late as asked. The `replica_id` is not looked at: whoever asks is a client, because brokers
-ask each other by gRPC, and kafka-python 3.0.0 to 3.0.11 sends 0. Kafka tells such a client the end of the log in place
-of the high watermark. Not here: the look-up (`broker/apis/list_offsets.py`).
+answer where no record is as late as asked. The `replica_id` is not looked at: the caller is always a client, because
+brokers ask each other by gRPC, and kafka-python 3.0.0 to 3.0.11 sends 0. Kafka tells such a client the end of the log
+in place of the high watermark. Not here: the look-up (`broker/apis/list_offsets.py`).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from broker.kafka.schemas.table import REQUESTS, RESPONSES
 
 
 def transaction_rows(parts: DoorParts) -> list[ApiRow]:
-    """In the order of their keys."""
+    """The rows in the order of their keys."""
     add, commit = partial(add_partitions.add_partitions_to_txn, parts), partial(offset_commit.txn_offset_commit, parts)
     describe, described_failed = listing.describe_transactions, listing.describe_transactions_failed
     return [
