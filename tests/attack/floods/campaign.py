@@ -150,12 +150,12 @@ def run(
 def _on_stages(
     rows: Iterable[Row], settings: Settings, is_plain: bool, config: Mapping[str, object] | None
 ) -> Iterator[Played]:
-    """A stage is taken down when a flood has left it unfit for the next one."""
+    """A stage is taken down when a flood, or the work of its own honest clients, has left it unfit for the next one."""
     stage, opened = None, ExitStack()
     with ExitStack() as last:
         last.callback(lambda: opened.close())
         for row in rows:
-            flooding = None if stage is None or row.config else _begun(stage, row, settings)
+            flooding = None if stage is None or stage.is_spent or row.config else _begun(stage, row, settings)
             if stage is None or flooding is None:
                 opened.close()
                 stage = opened.enter_context(Stage(is_plain=is_plain, config={**row.config, **(config or {})}))
