@@ -10,7 +10,8 @@ import pytest
 from tests.attack.floods import campaign, mutant_node
 from tests.attack.floods.campaign import Settings, run
 from tests.attack.floods.measures import Acts, Beside, Node
-from tests.attack.floods.mutants import MUTANTS, NOT_NOTICED, NOTICED, UNDECIDED, Mutant, judged
+from tests.attack.floods.mutant_table import MUTANTS, Mutant
+from tests.attack.floods.mutants import NOT_NOTICED, NOTICED, UNDECIDED, judged
 from tests.attack.floods.stage import IDS_MAX, Stage, sources_of
 from tests.attack.floods.table import FLOODS, ROWS, Bounds, Row
 from tests.attack.floods.verdict import MACHINE, MISSED, OK, Played, line
@@ -41,6 +42,7 @@ def test_honest_clients_work_beside_frames_that_never_come_and_answers_that_nobo
         (Played(ROW, {"a": WELL}, Node(129, 0, 0)), MISSED),
         (Played(ROW, {"a": WELL}, Node(0, 501, 0)), MISSED),
         (Played(ROW, {"a": WELL}, Node(0, 0, 33)), MISSED),
+        (Played(ROW, {"a": WELL}, figures={"log_kib": 161}), MISSED),
         (Played(ROW, {"a": WELL}, facts=["the node ended"]), MISSED),
         (Played(replace(ROW, bounds=Bounds(figures={"oldest_s": 5})), {"a": WELL}, figures={"oldest_s": 6}), MISSED),
     ],

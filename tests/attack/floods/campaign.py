@@ -98,11 +98,12 @@ def play(stage: Stage, row: Row, flooding: Flooding, settings: Settings) -> Play
     """One flood, with its control if it is needed."""
     flooding.wait_ready()
     alone = _spent(settings.alone_s)
-    lines_before = stage.log_words(ERRORS_IN_LOGS)
+    lines_before, log_before = stage.log_words(ERRORS_IN_LOGS), stage.log_bytes
     began = time.monotonic()
     with Watch(stage.pid) as watch:
         figures = flooding.flood()
         figures["left"] = look_at(stage.pid).descriptors - watch.before.descriptors
+        figures["log_kib"] = (stage.log_bytes - log_before) >> 10
     flooding.end()
     beside = compared(stage.acts, KINDS, alone, (began, time.monotonic()))
     facts = [f"the log has {word}" for word, n in stage.log_words(ERRORS_IN_LOGS).items() if n > lines_before[word]]

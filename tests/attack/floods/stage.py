@@ -234,6 +234,10 @@ class Stage:
         text = self.cluster.log_path(0).read_text(encoding="utf-8", errors="replace")
         return {word: text.count(word) for word in words}
 
+    @property
+    def log_bytes(self) -> int:
+        return self.cluster.log_path(0).stat().st_size
+
     def target(self, row: Row) -> Target:
         """The node, for the flooder of a row."""
         ports, secured = self.cluster.ports(0), self.cluster.secured
