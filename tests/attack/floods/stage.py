@@ -61,10 +61,10 @@ READY_S, ALIVE_S = 60.0, 15.0
 SIX_STEPS: Final = {"KAFKA_SIX": 500, "BROKER_SIX": 501}
 """The listeners of IPv6, by how far their ports are above the node's first one."""
 STEPS: Final = (0, CONTROLLER_PORT_STEP, METRICS_PORT_STEP, INTERNAL_PORT_STEP, KAFKA_PORT_STEP, *SIX_STEPS.values())
-IDS_MAX: Final = 250
+IDS_MAX: Final = 200
 """So many transactional ids honest clients make on one stage. An id stays, so they would fill their share of the
-coordinator's memory in the end: a third of it beside a tenant that fills its own, which is some 400 of their ids. They
-make two a second, and the longest flood takes less than a minute."""
+coordinator's memory in the end: a quarter of it beside a tenant that has filled its own first, which is 337 of their
+ids. They make two a second, and the longest flood takes less than a minute."""
 NETWORKS: Final = 254
 RIGHTS: Final = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
 
