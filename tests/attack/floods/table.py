@@ -158,7 +158,7 @@ SECURED: Final = (
     # Below the protocols
     Row("silent-connections@KAFKA", STRANGER),
     Row("silent-connections@BROKER", STRANGER, bounds=Bounds(descriptors=CONNECTIONS_MAX + 250)),
-    Row("silent-connections@METRICS", STRANGER),
+    Row("silent-connections@METRICS", STRANGER, bounds=Bounds(descriptors=100)),
     Row("half-handshakes@KAFKA", STRANGER, bounds=HELD_BY_LOG_IN, seconds=9),
     Row("half-handshakes@BROKER", STRANGER, FEW, bounds=HELD_BY_LOG_IN, seconds=9),
     Row("handshakes@KAFKA", STRANGER, FEW),
