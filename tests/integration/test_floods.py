@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
-from tests.attack.floods import mutant_node
+from tests.attack.floods import campaign, mutant_node
 from tests.attack.floods.campaign import Settings, run
 from tests.attack.floods.measures import Acts, Beside, Node
-from tests.attack.floods.mutants import MUTANTS, NOT_NOTICED, NOTICED, UNDECIDED, Mutant, judged
+from tests.attack.floods.mutant_table import MUTANTS, Mutant
+from tests.attack.floods.mutants import NOT_NOTICED, NOTICED, UNDECIDED, judged
+from tests.attack.floods.stage import IDS_MAX, Stage, sources_of
 from tests.attack.floods.table import FLOODS, ROWS, Bounds, Row
 from tests.attack.floods.verdict import MACHINE, MISSED, OK, Played, line
 
@@ -39,6 +42,7 @@ def test_honest_clients_work_beside_frames_that_never_come_and_answers_that_nobo
         (Played(ROW, {"a": WELL}, Node(129, 0, 0)), MISSED),
         (Played(ROW, {"a": WELL}, Node(0, 501, 0)), MISSED),
         (Played(ROW, {"a": WELL}, Node(0, 0, 33)), MISSED),
+        (Played(ROW, {"a": WELL}, figures={"log_kib": 161}), MISSED),
         (Played(ROW, {"a": WELL}, facts=["the node ended"]), MISSED),
         (Played(replace(ROW, bounds=Bounds(figures={"oldest_s": 5})), {"a": WELL}, figures={"oldest_s": 6}), MISSED),
     ],
@@ -57,6 +61,60 @@ def test_a_rate_and_a_pause_count_from_the_first_moment_to_the_last() -> None:
     assert acts.pause("log-in", 10, 20) == 7.0
     assert acts.pause("nothing", 10, 20) == 10.0
     assert acts.errors(10, 20) == ["log-in: TimedOutError('too late')"]
+
+
+def test_a_stage_is_spent_before_its_honest_clients_have_filled_their_share_with_ids() -> None:
+    stage = Stage(is_plain=True)
+    for number in range(IDS_MAX - 1):
+        stage.acts.heard(f"ok new-transactional-id {number}.5\n")
+    assert not stage.is_spent
+    stage.acts.heard("ok new-transactional-id 999.5\n")
+    assert stage.is_spent
+
+
+def test_a_row_after_a_spent_stage_gets_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = list[_PaintedStage]()
+
+    def new_stage(**how: object) -> _PaintedStage:
+        opened.append(_PaintedStage())
+        return opened[-1]
+
+    def play(stage: _PaintedStage, row: Row, *rest: object) -> Played:
+        stage.played.append(row)
+        return Played(row, {"a": WELL})
+
+    monkeypatch.setattr(campaign, "Stage", new_stage)
+    monkeypatch.setattr(campaign, "_begun", lambda *order: nullcontext())
+    monkeypatch.setattr(campaign, "play", play)
+    rows = [replace(ROW, addresses=number) for number in range(1, 6)]
+    assert len(run(rows, SMALL, lambda one: None)) == len(rows)
+    assert [len(stage.played) for stage in opened] == [2, 2, 1]
+    assert all(stage.is_closed for stage in opened)
+
+
+class _PaintedStage:
+    """It is spent by two rows."""
+
+    def __init__(self) -> None:
+        self.played, self.is_closed = list[Row](), False
+
+    @property
+    def is_spent(self) -> bool:
+        return len(self.played) >= 2
+
+    def __enter__(self) -> _PaintedStage:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.is_closed = True
+
+
+def test_two_floods_of_strangers_share_no_network() -> None:
+    """The node shuts a network out for a minute, and the next flood would be none."""
+    ours, next_ones = set(sources_of(replace(ROW, addresses=120), 1)), set(sources_of(ROW, 2))
+    assert len(ours) == 120
+    assert not ours & next_ones
+    assert sources_of(replace(ROW, is_neighbour=True), 3) == ("",)
 
 
 def test_every_row_has_a_flood_and_a_name_of_its_own() -> None:

@@ -33,6 +33,7 @@ SIZE_BYTES, KEY_BYTES = 4, 2
 AHEAD_BYTES_MAX: Final = 16 * 1024
 """Also the size of the shared buffer: a small request is read by one call."""
 PIECE_BYTES_MAX: Final = 64 * 1024
+LEAVING_SECONDS: Final = 0.1
 SMALL_ANSWER_KEYS: Final = frozenset(
     key for key, request in REQUESTS.items() if request.__name__.removesuffix("Request") in SMALL_ANSWERS
 )
@@ -361,9 +362,15 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._wake()
 
     def close(self) -> None:
-        """After what is written."""
+        """After what is written. With TLS it waits for no farewell: until that comes uvloop reads all that is sent."""
         if self._transport is not None:
             self._transport.close()
+            if self._tls is not None:
+                asyncio.get_running_loop().call_later(LEAVING_SECONDS if self.unwritten else 0, self._end)
+
+    def _end(self) -> None:
+        if not self._is_lost:
+            self.close() if self.unwritten else self.abort()
 
     def abort(self) -> None:
         """Ends the connection at once: what is not written is dropped."""

@@ -98,11 +98,12 @@ def play(stage: Stage, row: Row, flooding: Flooding, settings: Settings) -> Play
     """One flood, with its control if it is needed."""
     flooding.wait_ready()
     alone = _spent(settings.alone_s)
-    lines_before = stage.log_words(ERRORS_IN_LOGS)
+    lines_before, log_before = stage.log_words(ERRORS_IN_LOGS), stage.log_bytes
     began = time.monotonic()
     with Watch(stage.pid) as watch:
         figures = flooding.flood()
         figures["left"] = look_at(stage.pid).descriptors - watch.before.descriptors
+        figures["log_kib"] = (stage.log_bytes - log_before) >> 10
     flooding.end()
     beside = compared(stage.acts, KINDS, alone, (began, time.monotonic()))
     facts = [f"the log has {word}" for word, n in stage.log_words(ERRORS_IN_LOGS).items() if n > lines_before[word]]
@@ -150,12 +151,12 @@ def run(
 def _on_stages(
     rows: Iterable[Row], settings: Settings, is_plain: bool, config: Mapping[str, object] | None
 ) -> Iterator[Played]:
-    """A stage is taken down when a flood has left it unfit for the next one."""
+    """A stage is taken down when a flood, or the work of its own honest clients, has left it unfit for the next one."""
     stage, opened = None, ExitStack()
     with ExitStack() as last:
         last.callback(lambda: opened.close())
         for row in rows:
-            flooding = None if stage is None or row.config else _begun(stage, row, settings)
+            flooding = None if stage is None or stage.is_spent or row.config else _begun(stage, row, settings)
             if stage is None or flooding is None:
                 opened.close()
                 stage = opened.enter_context(Stage(is_plain=is_plain, config={**row.config, **(config or {})}))

@@ -16,7 +16,7 @@ from tests.attack.floods.h2_link import PREFACE, SETTINGS, h2_frame
 from tests.attack.floods.herd import FAILED, Bare, Herd, Steps, again
 from tests.attack.floods.links import AUTHENTICATE, HANDSHAKE, MECHANISM, Target, data, text
 
-SILENT, HALVES, DRIPPING = 800, 300, 200
+SILENT, HALVES, DRIPPING, STAYING = 800, 300, 200, 450
 HELLO: Final = bytes.fromhex("16030100c8010000c40303")
 """The beginning of a TLS handshake, whose rest never comes."""
 BETWEEN_S: Final = 0.005
@@ -119,6 +119,11 @@ def log_ins(target: Target) -> Steps:
     return again(target, lambda: target.kafka_link().close())
 
 
+def log_ins_that_stay(target: Target) -> Steps:
+    """As many connections as there may be of all clients, and more, with a log-in each."""
+    return Herd(target, STAYING, target.kafka_link).kept()
+
+
 # -- the metrics listener ----------------------------------------------------------------------------------------------
 
 
@@ -206,6 +211,7 @@ CONNECTION_FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
             guesses,
             log_ins_half_done,
             log_ins,
+            log_ins_that_stay,
             scrapes,
             scrapes_unread,
             bursts_of_scrapers,

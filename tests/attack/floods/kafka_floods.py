@@ -1,9 +1,9 @@
-"""Floods at KAFKA: frames that are announced and do not come, requests that cost more than they weigh, names by the
-thousand, answers that nobody reads.
+"""Floods at KAFKA: frames that are announced and do not come, requests that cost more than they weigh, answers that
+nobody reads.
 
 Each takes a Target, which says who floods and from where, and is a generator of steps (herd.py). Not here: floods below
-the protocol, which every listener knows (connection_floods.py), and names that a coordinator keeps
-(coordinator_floods.py).
+the protocol, which every listener knows (connection_floods.py), and names by the thousand (name_floods.py,
+coordinator_floods.py).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ HERD: Final = 270
 CROWDING_BYTES: Final = 3 << 20
 FLOOR_BYTES: Final = 7 << 18
 """A 64th of the default memory for large requests."""
+PIECE: Final = bytes(1 << 20)
 UNREAD, UNREAD_EACH = 60, 2
 NAMES: Final = 20_000
 HUNDREDS: Final = 400
-PARTITIONS_EACH: Final = 100
 
 
 def _herd(target: Target, size: int, said: bytes) -> Herd:
@@ -112,6 +112,25 @@ def frames_of_many_networks(target: Target) -> Steps:
 def frames_above_the_limit(target: Target) -> Steps:
     """Frames of 1 GiB are announced, and drip."""
     return _herd(target, 20, struct.pack(">i", 1 << 30)).kept(lambda link: link.sock.send(bytes(300)))
+
+
+def frames_too_large(target: Target) -> Steps:
+    """Frames above the limit come as fast as they are taken: of 32 MiB before a log-in, of 120 MiB after it."""
+    pieces = 120 if target.user else 32
+    sent: dict[Link, int] = {}
+
+    def make() -> Link:
+        link = target.kafka_link()
+        link.sock.sendall(struct.pack(">i", pieces << 20))
+        sent[link] = 0
+        return link
+
+    def act(link: Link) -> None:
+        link.sock.sendall(PIECE)
+        sent[link] += 1
+        target.add("whole", sent[link] % pieces == 0)
+
+    return on_links(target, make, act)
 
 
 def large_frames(target: Target) -> Steps:
@@ -234,49 +253,6 @@ def refused_requests(target: Target) -> Steps:
     return on_links(target, target.kafka_link, act, 4)
 
 
-# -- names by the thousand ---------------------------------------------------------------------------------------------
-
-
-def client_ids(target: Target) -> Steps:
-    """Every request has another client id."""
-    number = count()
-
-    def act(link: Any) -> None:
-        for _ in range(20):
-            link.send(API_VERSIONS, 0, b"", client_id=f"client-{next(number):012d}".ljust(200, "x"))
-        for _ in range(20):
-            link.receive()
-
-    return on_links(target, target.kafka_link, act, 4)
-
-
-def partitions(target: Target) -> Steps:
-    """Topics of 100 partitions each, one after the other."""
-    number = count()
-
-    def act(link: Any) -> None:
-        name = f"tenant-made-{time.time_ns()}-{next(number)}"
-        body = struct.pack(">i", 1) + text(name) + struct.pack(">ihiii", PARTITIONS_EACH, 1, 0, 0, 10_000) + b"\0"
-        (code,) = struct.unpack_from(">h", link.ask(CREATE_TOPICS, 2, body), 14 + len(name))
-        target.add("partitions", 0 if code else PARTITIONS_EACH)
-
-    return on_links(target, lambda: target.kafka_link(timeout_s=15.0), act, 2)
-
-
-def fetch_sessions(target: Target) -> Steps:
-    """Incremental fetch sessions (KIP-227), each of 100 partitions that may not be there, and never used again. The
-    figure `taken` says how many the node has begun."""
-    parts = b"".join(struct.pack(">iqqi", number, 0, -1, 1_000) for number in range(100))
-    body = struct.pack(">iiiibii", -1, 0, 0, 1_000, 0, 0, 0) + struct.pack(">i", 1) + text(TENANTS_TOPIC)
-    body += struct.pack(">i", 100) + parts + struct.pack(">i", 0)
-
-    def act(link: Any) -> None:
-        (session_id,) = struct.unpack_from(">i", link.ask(FETCH, 7, body), 10)
-        target.add("taken", session_id > 0)
-
-    return on_links(target, target.kafka_link, act, 10)
-
-
 # -- answers that nobody reads -----------------------------------------------------------------------------------------
 
 
@@ -345,6 +321,7 @@ KAFKA_FLOODS: Final = {
         frames_at_a_fair_pace,
         frames_of_many_networks,
         frames_above_the_limit,
+        frames_too_large,
         large_frames,
         tagged_fields,
         tagged_fields_large,
@@ -354,9 +331,6 @@ KAFKA_FLOODS: Final = {
         metadata_of_all_topics,
         pipelined,
         refused_requests,
-        client_ids,
-        partitions,
-        fetch_sessions,
         heartbeats_beside_unread_answers,
         unread_metadata,
         unread_fetches,

@@ -113,9 +113,9 @@ class Target:
             plain.close()
             raise
 
-    def kafka_link(self, receive_bytes: int = 0, timeout_s: float = TIMEOUT_S) -> KafkaLink:
+    def kafka_link(self, receive_bytes: int = 0, timeout_s: float = TIMEOUT_S, client_id: str = "c") -> KafkaLink:
         """A connection to KAFKA, logged in if a user floods."""
-        link = KafkaLink(self.socket("KAFKA", receive_bytes, timeout_s))
+        link = KafkaLink(self.socket("KAFKA", receive_bytes, timeout_s), client_id)
         if self.user and self.ca:
             try:
                 link.log_in(self.user, self.password)
@@ -123,6 +123,15 @@ class Target:
                 link.close()
                 raise
         return link
+
+    def page(self) -> str:
+        """The node's metrics."""
+        found = bytearray()
+        with self.plain_socket("METRICS") as connection:
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            while more := connection.recv(1 << 18):
+                found += more
+        return found.decode("utf-8", "replace")
 
 
 def is_there(connection: socket.socket) -> bool:
@@ -136,15 +145,17 @@ def is_there(connection: socket.socket) -> bool:
 class KafkaLink:
     """One connection in Kafka's protocol."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self.sock, self._number = connection, 0
+    def __init__(self, connection: socket.socket, client_id: str = "c") -> None:
+        self.sock, self._number, self._client_id = connection, 0, client_id
 
-    def send(self, key: int, version: int, body: bytes, *, is_flexible: bool = False, client_id: str = "c") -> None:
+    def send(self, key: int, version: int, body: bytes, *, is_flexible: bool = False, client_id: str = "") -> None:
         self.sock.sendall(self.framed(key, version, body, is_flexible=is_flexible, client_id=client_id))
 
-    def framed(self, key: int, version: int, body: bytes, *, is_flexible: bool = False, client_id: str = "c") -> bytes:
+    def framed(self, key: int, version: int, body: bytes, *, is_flexible: bool = False, client_id: str = "") -> bytes:
+        """`client_id`: another one than the connection's."""
         self._number += 1
-        head = struct.pack(">hhi", key, version, self._number) + text(client_id) + (b"\0" if is_flexible else b"")
+        name = text(client_id or self._client_id)
+        head = struct.pack(">hhi", key, version, self._number) + name + (b"\0" if is_flexible else b"")
         return data(head + body)
 
     def receive(self) -> bytes:

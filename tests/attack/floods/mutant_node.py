@@ -2,7 +2,7 @@
 mutant's name.
 
 Everything else is the process that ships. The module is imported before any other of the node's, so that those which
-import the name from it get what stands there now. mutants.py has the table.
+import the name from it get what stands there now. mutant_table.py has the table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def found(dotted: str) -> tuple[Any, str]:
 
 if __name__ == "__main__":
     prepare_path()
-    from tests.attack.floods.mutants import MUTANTS
+    from tests.attack.floods.mutant_table import MUTANTS
 
     name = sys.argv.pop(1)
     mutant = next(one for one in MUTANTS if one.name == name)

@@ -18,6 +18,7 @@ from tests.attack.floods.links import PRODUCE, Target, data, text
 
 READERS, READ_BYTES, SENDING_S = 40, 32 << 10, 0.5
 WRITERS, FRAMES, NAMES_EACH, LONGEST = 100, 50, 2, 30_000
+FILLING: Final = 200
 PRODUCED, LOOKED_UP = 10_000, 9_000
 NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -80,6 +81,35 @@ def unread_produces(target: Target) -> Steps:
     return Herd(target, WRITERS, make, is_replaced=False).kept(send)
 
 
+def unread_tiny_produces(target: Target) -> Steps:
+    """Produce requests of one connection that fill the buffers of the operating system with their answers, and then the
+    smallest ones without end. An answer that waits has some 40 bytes then, and its request takes much more."""
+    filling = data(struct.pack(">hhi", PRODUCE, 3, 1) + text("c") + _refused("n" * LONGEST)) * FILLING
+    tiny = data(struct.pack(">hhi", PRODUCE, 3, 1) + text("c") + _refused("x")) * FRAMES
+    sent: dict[Link, int] = {}
+
+    def make() -> Link:
+        link = target.kafka_link(SMALL_BUFFER)
+        link.sock.setblocking(False)
+        sent[link] = 0
+        return link
+
+    def send(link: Link) -> None:
+        with suppress(*NOT_NOW):
+            for _ in range(FRAMES):
+                at = sent[link]
+                part = filling[at:] if at < len(filling) else tiny[(at - len(filling)) % len(tiny) :]
+                sent[link] += link.sock.send(part)
+                target.figures["sent"] = sum(sent.values())
+
+    return Herd(target, 1, make, is_replaced=False).kept(send)
+
+
+def _refused(topic: str) -> bytes:
+    """A produce request without records to one topic."""
+    return text(None) + struct.pack(">hii", 1, 10_000, 1) + text(topic) + struct.pack(">iii", 1, 0, 0)
+
+
 def _read(target: Target, link: Link, size: int) -> None:
     with suppress(*NOT_NOW):
         target.add("bytes", len(link.sock.recv(size)))
@@ -87,5 +117,11 @@ def _read(target: Target, link: Link, size: int) -> None:
 
 SLOW_READER_FLOODS: Final = {
     flood.__name__.replace("_", "-"): flood
-    for flood in (slowly_read_metadata, slowly_read_produces, slowly_read_look_ups, unread_produces)
+    for flood in (
+        slowly_read_metadata,
+        slowly_read_produces,
+        slowly_read_look_ups,
+        unread_produces,
+        unread_tiny_produces,
+    )
 }

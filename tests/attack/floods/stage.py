@@ -1,7 +1,8 @@
 """The node that is flooded, its users, and the honest clients at work beside; secured or plain.
 
-One node, because a flood is a matter of each node alone. Limits that a flood of seconds could not reach are scaled down
-here (CONFIG); all others are a node's defaults. Everything ends with the stage.
+One node, because a flood is a matter of each node alone. It is left for a new one before what floods and honest clients
+leave behind changes the next row. Limits that a flood of seconds could not reach are scaled down here (CONFIG); all
+others are a node's defaults. Everything ends with the stage.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import cycle
 from types import TracebackType
 from typing import Any, Final
 
@@ -59,6 +61,11 @@ READY_S, ALIVE_S = 60.0, 15.0
 SIX_STEPS: Final = {"KAFKA_SIX": 500, "BROKER_SIX": 501}
 """The listeners of IPv6, by how far their ports are above the node's first one."""
 STEPS: Final = (0, CONTROLLER_PORT_STEP, METRICS_PORT_STEP, INTERNAL_PORT_STEP, KAFKA_PORT_STEP, *SIX_STEPS.values())
+IDS_MAX: Final = 200
+"""So many transactional ids honest clients make on one stage. An id stays, so they would fill their share of the
+coordinator's memory in the end: a quarter of it beside a tenant that has filled its own first, which is 337 of their
+ids. They make two a second, and the longest flood takes less than a minute."""
+NETWORKS: Final = 254
 RIGHTS: Final = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
 
 
@@ -102,6 +109,13 @@ def _listeners(first: int, *, is_plain: bool) -> dict[str, object]:
     return found if is_plain else {**found, **secured}
 
 
+def sources_of(row: Row, network: int) -> tuple[str, ...]:
+    """The addresses of a row's flooder, in the flood's own part of the loopback network; "" is that of the honest
+    clients."""
+    has_theirs = row.host or row.is_neighbour or (row.who not in (STRANGER, ANYBODY) and row.addresses == 1)
+    return ("",) if has_theirs else tuple(f"127.1.{network}.{number + 1}" for number in range(row.addresses))
+
+
 class Stage:
     """One node with its users and honest clients, within `with`."""
 
@@ -113,6 +127,8 @@ class Stage:
         self.acts = Acts()
         users = ("tenant", "mallory", *honest.USERS)
         self._passwords = {user: secrets.token_urlsafe(18) for user in users}
+        self._networks = cycle(range(1, NETWORKS + 1))
+        """Each flood comes from addresses of its own: the node shuts a network out for a minute."""
         self._honest: subprocess.Popen[str] | None = None
         self._heard: threading.Thread | None = None
 
@@ -186,6 +202,11 @@ class Stage:
             missing = [kind for kind in missing if self.acts.since(kind, began) < acts]
         return missing
 
+    @property
+    def is_spent(self) -> bool:
+        """True once its honest clients have left so much behind that a long flood more could stop them."""
+        return self.acts.since("new-transactional-id", 0) >= IDS_MAX
+
     def _end(self) -> None:
         if self._honest is not None:
             assert self._honest.stdin is not None
@@ -213,15 +234,14 @@ class Stage:
         text = self.cluster.log_path(0).read_text(encoding="utf-8", errors="replace")
         return {word: text.count(word) for word in words}
 
+    @property
+    def log_bytes(self) -> int:
+        return self.cluster.log_path(0).stat().st_size
+
     def target(self, row: Row) -> Target:
         """The node, for the flooder of a row."""
         ports, secured = self.cluster.ports(0), self.cluster.secured
         is_nobody = row.who in (STRANGER, ANYBODY)
-        sources = tuple(f"127.0.1.{number + 1}" for number in range(row.addresses))
-        if not is_nobody and row.addresses == 1:
-            sources = ("",)  # that of the honest clients
-        if row.host or row.is_neighbour:
-            sources = ("",)
         return Target(
             self._first + SIX_STEPS["KAFKA_SIX"] if row.host else ports.kafka,
             self._first + SIX_STEPS["BROKER_SIX"] if row.host else ports.broker,
@@ -229,6 +249,6 @@ class Stage:
             "" if secured is None else str(secured.ca),
             "" if is_nobody else row.who,
             "" if is_nobody else self._passwords[row.who],
-            sources,
+            sources_of(row, next(self._networks)),
             row.host or HOST,
         )

@@ -24,6 +24,7 @@ from tests.attack.floods.grpc_floods import GRPC_FLOODS
 from tests.attack.floods.herd import Steps
 from tests.attack.floods.kafka_floods import KAFKA_FLOODS
 from tests.attack.floods.links import Target
+from tests.attack.floods.name_floods import NAME_FLOODS
 from tests.attack.floods.record_floods import RECORD_FLOODS
 from tests.attack.floods.slow_reader_floods import SLOW_READER_FLOODS
 
@@ -33,6 +34,7 @@ FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
     **CONNECTION_FLOODS,
     **GRPC_FLOODS,
     **COORDINATOR_FLOODS,
+    **NAME_FLOODS,
     **RECORD_FLOODS,
     **SLOW_READER_FLOODS,
 }
@@ -53,6 +55,8 @@ class Bounds:
     memory_mib: float = 128
     descriptors: float = CONNECTIONS_MAX + 100
     threads: float = 32
+    log_kib: float = 160
+    """The lines that the node writes to its log; beside honest clients alone some 2 KiB a second."""
     figures: Mapping[str, float] = field(default_factory=dict)
     """Figures of the flooder by their names, at most so much; `left` are descriptors that the node has in the end."""
 
@@ -102,6 +106,11 @@ class Row:
 
 HELD_BY_LOG_IN: Final = Bounds(figures={"oldest_s": 7.5})
 """Handshakes have 5 s, and are looked for every second."""
+NONE_WHOLE: Final = Bounds(figures={"whole": 0})
+"""A frame that is too large is refused by its size, and not read."""
+PACE: Final = Bounds(figures={"oldest_s": 5.0})
+"""A frame may come too slowly for connections.max.write.stall.ms, which is 1 s here, and they are looked for every
+second."""
 LOG_INS: Final = Bounds(figures={"oldest_s": 33})
 """A connection has 30 s to log in."""
 FRAMES_BEFORE_LOG_IN: Final = Bounds(figures={"oldest_s": 7.5})
@@ -136,6 +145,10 @@ HUNDRED: Final = Bounds(memory_mib=224)
 """A hundred connections with TLS, each with a small answer that is written and one that is ready, and a share."""
 SLOWLY_S: Final = 20
 """So long that a node which builds an answer a second, and has no room for it, would be far above its memory."""
+OPEN_REQUESTS: Final = Bounds(memory_mib=32)
+"""One connection with a full buffer, and a few requests."""
+NAMES: Final = Bounds(figures={"client_names": 100, "libraries": 50})
+"""Half of the places, for a party that is alone with most of them."""
 SEEN_LATER: Final = Bounds(descriptors=5_000)
 """gRPC accepts every connection, and the node counts them afterwards; the last limit is a quarter of the open files."""
 BETWEEN_TWO_LOOKS: Final = Bounds(memory_mib=256)
@@ -145,7 +158,7 @@ SECURED: Final = (
     # Below the protocols
     Row("silent-connections@KAFKA", STRANGER),
     Row("silent-connections@BROKER", STRANGER, bounds=Bounds(descriptors=CONNECTIONS_MAX + 250)),
-    Row("silent-connections@METRICS", STRANGER),
+    Row("silent-connections@METRICS", STRANGER, bounds=Bounds(descriptors=100)),
     Row("half-handshakes@KAFKA", STRANGER, bounds=HELD_BY_LOG_IN, seconds=9),
     Row("half-handshakes@BROKER", STRANGER, FEW, bounds=HELD_BY_LOG_IN, seconds=9),
     Row("handshakes@KAFKA", STRANGER, FEW),
@@ -158,9 +171,10 @@ SECURED: Final = (
     Row("announced-frames", STRANGER, FEW),
     Row("announced-frames", STRANGER, MANY),
     Row("announced-large-frames", STRANGER),
+    Row("frames-too-large", STRANGER, bounds=NONE_WHOLE),
     Row("dripping-frames", STRANGER, FEW),
     Row("frames-at-a-fair-pace", STRANGER, FEW, FRAMES_BEFORE_LOG_IN, seconds=10),
-    Row("tagged-fields", STRANGER),
+    Row("tagged-fields", STRANGER, bounds=Bounds(log_kib=32)),
     Row("pipelined", STRANGER),
     Row("client-ids", STRANGER),
     Row("guesses", STRANGER, bounds=Bounds(figures={"heard_percent": 60})),
@@ -169,10 +183,11 @@ SECURED: Final = (
     Row("log-ins-half-done", STRANGER, FEW, LOG_INS, seconds=36),
     # By a user without rights
     Row("announced-frames", MALLORY),
-    Row("announced-large-frames", MALLORY),
+    Row("announced-large-frames", MALLORY, bounds=PACE, seconds=9),
     Row("announced-large-frames", MALLORY, MANY),
     Row("announced-frames-of-all-sizes", MALLORY),
     Row("frames-above-the-limit", MALLORY),
+    Row("frames-too-large", MALLORY, bounds=NONE_WHOLE),
     Row("large-frames", MALLORY),
     Row("tagged-fields-large", MALLORY),
     Row("huge-arrays", MALLORY),
@@ -181,11 +196,14 @@ SECURED: Final = (
     Row("metadata-of-all-topics", MALLORY),
     Row("refused-requests", MALLORY),
     Row("log-ins", MALLORY),
+    Row("log-ins-that-stay", MALLORY, seconds=15),
+    Row("names-of-clients", MALLORY, bounds=NAMES),
     Row("unread-metadata", MALLORY, bounds=CUT, seconds=CUT_S),
     Row("slowly-read-metadata", MALLORY, bounds=SHARES, seconds=SLOWLY_S),
     Row("slowly-read-produces", MALLORY, bounds=SHARES, seconds=SLOWLY_S),
     Row("slowly-read-look-ups", MALLORY, bounds=SHARES, seconds=SLOWLY_S),
     Row("unread-produces", MALLORY, bounds=HUNDRED, seconds=SLOWLY_S, config=PATIENT),
+    Row("unread-tiny-produces", MALLORY, bounds=OPEN_REQUESTS, seconds=SLOWLY_S, config=PATIENT),
     Row("unread-small-answers", MALLORY),
     Row("heartbeats-beside-unread-answers", MALLORY, bounds=Bounds(figures={"heartbeat_s": 1.0})),
     # By a tenant
@@ -231,8 +249,9 @@ SECURED: Final = (
     Row("bursts-of-scrapers", STRANGER, 120, ALL_PLACES, seconds=9),
     Row("dripping-scrapers", STRANGER, bounds=HEADS, seconds=15),
 )
-CROWDED: Final = Bounds(pause_s=5.0, memory_mib=192)
-"""The memory of requests is full, which is 128 MiB, and slow requests give way after 3 s and a sweep."""
+CROWDED: Final = Bounds(rate=0.3, pause_s=5.0, memory_mib=192)
+"""The memory of requests is full, which is 128 MiB. Large requests wait until slow ones give way: 3 s and a sweep at
+first (docs/invariants.md, I87), and later a sweep each time that the memory is full again. All others go on."""
 PLAIN: Final = (
     Row("announced-frames", ANYBODY, FEW),
     Row("announced-large-frames", ANYBODY),

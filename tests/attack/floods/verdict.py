@@ -63,7 +63,7 @@ class Played:
         ):
             if (value := getattr(self.taken, what)) > limit:
                 found.append(f"{what} +{value:.0f} (at most {limit:g})")
-        for name, limit in bounds.figures.items():
+        for name, limit in {"log_kib": bounds.log_kib, **bounds.figures}.items():
             if (value := self.figures.get(name, 0.0)) > limit:
                 found.append(f"{name} {value:g} (at most {limit:g})")
         return found + [f"{kind}: {_told(self.beside[kind])}" for kind in self.blamed]

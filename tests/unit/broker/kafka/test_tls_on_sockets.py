@@ -7,6 +7,7 @@ import logging
 import socket
 import ssl
 import tempfile
+import time
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -402,3 +403,24 @@ def test_an_answer_that_nobody_reads_is_counted_until_its_connection_is_cut(loop
         reading.close()
 
     run(scenario, loop_factory, rows=[replace(METADATA, plan=plan)])
+
+
+@LOOPS
+def test_a_connection_that_was_closed_is_read_no_further_however_much_its_client_sends(
+    loop_factory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client neither reads the farewell nor says its own."""
+    monkeypatch.setattr(tls_handshake, "HANDSHAKE_SECONDS", 3_600.0)
+
+    async def scenario(tls: Tls, port: Port) -> None:
+        def send() -> None:
+            opened, until_s = socket.create_connection(("127.0.0.1", port.number)), time.monotonic() + 5
+            with client_context().wrap_socket(opened, server_hostname="localhost") as client:
+                client.sendall((1 << 30).to_bytes(4, "big"))
+                while time.monotonic() < until_s:
+                    client.sendall(bytes(MIB))
+
+        with pytest.raises((ConnectionError, ssl.SSLError)):
+            await asyncio.get_running_loop().run_in_executor(None, send)
+
+    run(scenario, loop_factory)
