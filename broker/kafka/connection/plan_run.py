@@ -17,9 +17,10 @@ from functools import partial
 from typing import Any, cast
 
 from broker.kafka.api_row import ApiRow
-from broker.kafka.connection.element_room import LONG, ElementRoom
+from broker.kafka.connection.element_room import ElementRoom
 from broker.kafka.errors import is_known
 from broker.kafka.plan import PAUSE, Ask, Asked, ConnectionEnds, MakePlan, Plan
+from broker.load.long_work import PIECE_NS
 from broker.network.answer_turns import AnswerTurns, needs_room
 from broker.network.connection_loop import Prepare
 from broker.network.failed_requests import FailRequest
@@ -32,14 +33,16 @@ from penstock.errors import ResourceExhaustedError
 class KafkaCall:
     """The body of a client's request on its way: how its plan is made, and what its answer needs to know."""
 
-    __slots__ = ("asked", "asked_last", "body", "elements", "make_plan", "row")
+    __slots__ = ("asked", "asked_last", "body", "elements", "is_large", "make_plan", "row")
 
     def __init__(self, row: ApiRow, asked: Asked, body: Any, make_plan: MakePlan) -> None:
         self.row, self.asked, self.body, self.make_plan = row, asked, body, make_plan
         self.asked_last: Request | None = None
         """The newest request of the node's own that the plan asked for."""
         self.elements: Lease | None = None
-        """That of the elements of the body, if it has many."""
+        """The lease of the body's elements, if it has more than a few."""
+        self.is_large = False
+        """The body has LONG elements or more (element_room.py)."""
 
 
 def call_of(request: Request) -> KafkaCall:
@@ -73,7 +76,7 @@ class PlanDriver:
         self._open[run] = None
         await run.begin()
         if call.elements is not None:
-            self.room.release_later(call.elements, lambda: call.asked_last is None or call.asked_last.dequeued_ns > 0)
+            self.room.release_later(call.elements, lambda: run.has_had_its_turn)
         if not call.row.is_pipelined(call.body):
             left = asyncio.get_running_loop().create_future()
             self._alone = request, left
@@ -128,7 +131,7 @@ class PlanDriver:
 class PlanRun:
     """A client's request, from its plan's first step to its last. The sink of what the plan asks for."""
 
-    __slots__ = ("_body_bytes", "_call", "_driver", "_elements", "_plan", "_request", "_task", "_theirs")
+    __slots__ = ("_body_bytes", "_call", "_driver", "_elements", "_is_paused", "_plan", "_request", "_task", "_theirs")
 
     def __init__(self, driver: PlanDriver, theirs: Request) -> None:
         """`theirs` is the client's request, which the answer of the plan completes."""
@@ -138,13 +141,21 @@ class PlanRun:
         self._request: Request | None = None
         """The node's own that is open."""
         self._task: asyncio.Task[None] | None = None
+        self._is_paused = False
         self._elements = 0 if self._call.elements is None else self._call.elements.size
         self._body_bytes = 0 if theirs.body_lease is None else theirs.body_lease.size
         theirs.dequeued_ns = theirs.handled_ns = theirs.received_ns
 
+    @property
+    def has_had_its_turn(self) -> bool:
+        """False while its plan, or the node's own request, waits for the event loop."""
+        return not self._is_paused and (self._request is None or self._request.dequeued_ns > 0)
+
     async def begin(self) -> None:
         """Goes as far as the first question."""
-        if self._elements < LONG:
+        if not self._call.is_large:
+            channel = self._driver.channel
+            channel.long_work.asked(channel.now_ns())  # many a plan asks the node for nothing
             ask = self._step(self._first)
             while ask is PAUSE:
                 ask = self._step(self._resumed)
@@ -164,6 +175,19 @@ class PlanRun:
             return ask
         finally:
             work.done(party)
+
+    async def _next_piece(self) -> Ask | None:
+        """The next steps. The plan of a request that is not large waits for no turn at long work, though its answer may
+        be large: others of the loop have theirs in between."""
+        if self._call.is_large:
+            return await self._in_turn(self._resumed)
+        await asyncio.sleep(0)
+        now_ns = self._driver.channel.now_ns
+        until_ns = now_ns() + PIECE_NS
+        ask = self._step(self._resumed)
+        while ask is PAUSE and now_ns() < until_ns:
+            ask = self._step(self._resumed)
+        return ask
 
     def _resumed(self) -> Ask:
         assert self._plan is not None, "a pause has a plan"
@@ -185,6 +209,7 @@ class PlanRun:
             request.received_ns = theirs.received_ns
         else:
             request.throttle_ms = before.throttle_ms  # its client waits for what the first question took, too
+        request.is_large = self._call.is_large
         request.is_strict = is_known(ResourceExhaustedError, theirs.api, self._call.asked.version)
         lease = theirs.body_lease
         if lease is not None and lease.size != self._body_bytes:  # an earlier question has given it back
@@ -227,7 +252,7 @@ class PlanRun:
         try:
             following: Ask | None = ask
             while following is PAUSE:
-                following = await self._in_turn(self._resumed)
+                following = await self._next_piece()
             if following is not None:
                 await self._ask(following)
         except Exception as error:
@@ -235,8 +260,11 @@ class PlanRun:
 
     def _step(self, step: Callable[[], Ask]) -> Ask | None:
         """The next question; None if there is none, and then the client's request is complete."""
+        self._is_paused = False
         try:
-            return step()
+            ask = step()
+            self._is_paused = ask is PAUSE
+            return ask
         except StopIteration as ended:
             self._complete(ended.value)
         except ConnectionEnds as ended:
