@@ -182,9 +182,13 @@ class PlanRun:
         if self._call.is_large:
             return await self._in_turn(self._resumed)
         await asyncio.sleep(0)
+        return self._piece(self._resumed)
+
+    def _piece(self, step: Callable[[], Ask]) -> Ask | None:
+        """A step, and what follows it before the time of a piece is over."""
         now_ns = self._driver.channel.now_ns
         until_ns = now_ns() + PIECE_NS
-        ask = self._step(self._resumed)
+        ask = self._step(step)
         while ask is PAUSE and now_ns() < until_ns:
             ask = self._step(self._resumed)
         return ask
@@ -230,7 +234,8 @@ class PlanRun:
             raise
 
     def response_ready(self, request: Request) -> None:
-        """The answer to a question; errors in it name the leader's endpoint at the listener of the client."""
+        """The answer to a question. Until the plan pauses, errors in it name the leader's endpoint at the listener of
+        the client."""
         self._request = None
         if self._driver.newest_in_turn is request:
             self._driver.newest_in_turn = None
@@ -246,7 +251,8 @@ class PlanRun:
     def _answered(self, error: Exception | None, answer: Any) -> Ask | None:
         plan = self._plan
         assert plan is not None, "a question has a plan"
-        return self._step(partial(plan.send, answer) if error is None else partial(plan.throw, error))
+        step = partial(plan.send, answer) if error is None else partial(plan.throw, error)
+        return self._step(step) if self._call.is_large else self._piece(step)
 
     async def _go_on(self, ask: Ask) -> None:
         try:
