@@ -122,6 +122,10 @@ HELD_BY = {
     "requests with 17 to 999 elements at `KAFKA`": (
         ELEMENTS + "test_however_many_networks_have_large_requests_one_that_is_not_large_waits_for_none_of_them",
         ELEMENTS + "test_a_request_asks_for_room_for_the_elements_that_it_has_however_many_bytes_these_have",
+        UNIT + "kafka/connection/test_long_requests.py::"
+        "test_a_small_request_takes_turns_at_long_work_once_its_answer_takes_longer_than_a_piece",
+        UNIT + "kafka/apis/test_configs.py::"
+        "test_a_resource_that_is_named_often_is_described_once_for_each_list_of_keys",
     ),
     "requests with 1,000 elements or more, but for records": (
         ELEMENTS + "test_a_partys_large_requests_have_pauses_between_them_and_another_party_waits_for_none",

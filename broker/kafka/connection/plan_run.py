@@ -42,7 +42,7 @@ class KafkaCall:
         self.elements: Lease | None = None
         """The lease of the body's elements, if it has more than a few."""
         self.is_large = False
-        """The body has LONG elements or more (element_room.py)."""
+        """The body has LONG elements or more (element_room.py), or to make its answer takes longer than a piece."""
 
 
 def call_of(request: Request) -> KafkaCall:
@@ -156,9 +156,7 @@ class PlanRun:
         if not self._call.is_large:
             channel = self._driver.channel
             channel.long_work.asked(channel.now_ns())  # many a plan asks the node for nothing
-            ask = self._step(self._first)
-            while ask is PAUSE:
-                ask = self._step(self._resumed)
+            ask = self._piece(self._first)
         else:
             ask = await self._in_turn(self._first)
         if ask is not None:
@@ -175,14 +173,6 @@ class PlanRun:
             return ask
         finally:
             work.done(party)
-
-    async def _next_piece(self) -> Ask | None:
-        """The next steps. The plan of a request that is not large waits for no turn at long work, though its answer may
-        be large: others of the loop have theirs in between."""
-        if self._call.is_large:
-            return await self._in_turn(self._resumed)
-        await asyncio.sleep(0)
-        return self._piece(self._resumed)
 
     def _piece(self, step: Callable[[], Ask]) -> Ask | None:
         """A step, and what follows it before the time of a piece is over."""
@@ -258,7 +248,8 @@ class PlanRun:
         try:
             following: Ask | None = ask
             while following is PAUSE:
-                following = await self._next_piece()
+                self._call.is_large = True  # its answer is, whatever it asked
+                following = await self._in_turn(self._resumed)
             if following is not None:
                 await self._ask(following)
         except Exception as error:

@@ -148,22 +148,30 @@ def test_a_plan_that_waits_for_its_next_piece_keeps_its_room_for_elements_howeve
     run_to_the_end(scenario, run_virtual)
 
 
-def test_a_small_request_with_a_large_answer_waits_for_no_long_work_and_others_have_the_loop_in_between() -> None:
+def test_a_small_request_takes_turns_at_long_work_once_its_answer_takes_longer_than_a_piece() -> None:
     benches, steps = list[DoorBench](), list[str]()
 
     async def scenario() -> DoorBench:
-        bench = await bench_of(rows=[_asks_then_pauses(benches, steps)])
+        pauses = PIECE_NS // MS
+        little, much = _asks_then_pauses(benches, steps, pauses - 1), _asks_then_pauses(benches, steps)
+        bench = await bench_of(rows=[little])
         benches.append(bench)
-        work, small = bench.channel.long_work, bench.connect()
+        work, far = bench.channel.long_work, bench.connect()
         await work.turn("somebody else")
-        small.send(metadata(1, "a"))
-        in_a_turn, before = 0, 0
-        while not answers(small):
-            await asyncio.sleep(0)
-            in_a_turn, before = max(in_a_turn, len(steps) - before), len(steps)
-        assert in_a_turn <= PIECE_NS // MS + 1 and steps.count("long") == 100
+        far.send(metadata(1, "a"))
+        await bench.settle()
+        assert answers(far) == [(1, "done")], "no longer than a piece"
+        bench.rows[little.key] = much
+        steps.clear()
+        far.send(metadata(2, "a"))
+        await bench.settle()
+        assert len(steps) == pauses and len(answers(far)) == 1
         work.done("somebody else")
-        small.reset()
+        while len(answers(far)) < 2:
+            await bench.settle()
+            await _rest()
+        assert len(steps) == 100
+        far.reset()
         await bench.settle()
         return bench
 
