@@ -17,7 +17,6 @@ from broker.load.long_work import PIECE_NS
 from broker.network.failed_requests import FailRequest
 from broker.network.parties import party_of
 from broker.network.request_channel import Request, RequestChannel
-from penstock.types import ListenerType
 
 TURN_MS: Final = 5
 """A queue that is not empty is taken from without a turn for the loop."""
@@ -84,6 +83,8 @@ class Dispatcher:
 
     def _begin(self, request: Request) -> None:
         request.dequeued_ns = self._channel.now_ns()
+        if not request.is_large:
+            self._channel.long_work.asked(request.dequeued_ns)
         self._probe.handling(request)
         try:
             self._handle(request)
@@ -94,11 +95,7 @@ class Dispatcher:
         request.handled_ns = self._channel.now_ns()
         self._channel.busy.handlers.add_busy(request.dequeued_ns, request.handled_ns)
         spent_ns = request.handled_ns - request.dequeued_ns
-        if (
-            spent_ns >= PIECE_NS
-            and request.api not in OF_RECORDS
-            and request.caller.listener_type is ListenerType.KAFKA
-        ):
+        if request.is_large and spent_ns >= PIECE_NS and request.api not in OF_RECORDS:
             self._channel.long_work.charge(party_of(request.caller), spent_ns)
 
     def __repr__(self) -> str:

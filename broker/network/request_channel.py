@@ -80,6 +80,7 @@ class Request:
         "failures",
         "handled_ns",
         "is_abandoned",
+        "is_large",
         "is_strict",
         "number",
         "parts",
@@ -132,6 +133,8 @@ class Request:
         """Every error in the answer: of the request as a whole, or one for each of its parts that failed."""
         self.is_abandoned = False
         """The connection ended before the answer: the client has given the request up, or is gone."""
+        self.is_large = False
+        """It has many elements: its work on the event loop is long work (load/long_work.py)."""
         self.parts: AnswerParts | None = None
         """Once a part of the answer was ready before the whole."""
         self.number = self.throttle_ms = 0

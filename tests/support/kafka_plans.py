@@ -78,11 +78,31 @@ def asked(version: int) -> Asked:
 def ended(plan: Plan, answer: Any = None) -> Any:
     """The plan's own answer after the last one of the node; an error of the node is thrown into it."""
     with pytest.raises(StopIteration) as end:
-        if isinstance(answer, ApiError):
-            plan.throw(answer)
-        else:
-            plan.send(answer)
+        ask = plan.throw(answer) if isinstance(answer, ApiError) else plan.send(answer)
+        while ask is PAUSE:
+            ask = next(plan)
     return end.value.value
+
+
+def pauses(plan: Plan, answer: Any) -> int:
+    """How often a plan pauses between the node's answer and what it does next. It may end then."""
+    number = 0
+    try:
+        ask = plan.send(answer)
+        while ask is PAUSE:
+            number += 1
+            ask = next(plan)
+    except StopIteration:
+        pass
+    return number
+
+
+def next_ask(plan: Plan, answer: Any) -> Any:
+    """The body of what the node is asked after it has given this answer."""
+    ask = plan.send(answer)
+    while ask is PAUSE:
+        ask = next(plan)
+    return ask.body
 
 
 def first_ask(plan: Plan, api: str) -> Any:

@@ -123,6 +123,10 @@ HELD_BY = {
     "requests with 17 to 999 elements at `KAFKA`": (
         ELEMENTS + "test_however_many_networks_have_large_requests_one_that_is_not_large_waits_for_none_of_them",
         ELEMENTS + "test_a_request_asks_for_room_for_the_elements_that_it_has_however_many_bytes_these_have",
+        UNIT + "kafka/connection/test_long_requests.py::"
+        "test_a_small_request_takes_turns_at_long_work_once_its_answer_takes_longer_than_a_piece",
+        UNIT + "kafka/apis/test_configs.py::"
+        "test_a_resource_that_is_named_often_is_described_once_for_each_list_of_keys",
     ),
     "requests with 1,000 elements or more, but for records": (
         ELEMENTS + "test_a_partys_large_requests_have_pauses_between_them_and_another_party_waits_for_none",
@@ -130,6 +134,11 @@ HELD_BY = {
     "the event loop's time for requests with 100 elements or more, refused or not": (
         UNIT + "load/test_long_work.py::test_work_that_goes_on_has_a_part_of_the_loop_whoever_does_it",
         UNIT + "load/test_long_work.py::test_parties_take_turns_however_much_one_of_them_has_to_do",
+        UNIT + "load/test_long_work.py::"
+        "test_one_small_request_has_a_rest_of_the_work_and_when_no_other_comes_the_work_goes_on",
+        UNIT + "load/test_long_work.py::test_after_a_long_piece_the_loop_listens_for_those_whom_it_could_not_hear",
+        UNIT + "load/test_long_work.py::"
+        "test_a_node_that_was_stopped_in_the_middle_of_a_piece_rests_no_longer_than_after_any_other",
         UNIT + "kafka/connection/test_long_requests.py::"
         "test_a_plan_with_much_to_do_goes_on_piece_by_piece_and_others_are_answered_meanwhile",
         UNIT + "kafka/apis/test_produce.py::"

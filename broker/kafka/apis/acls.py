@@ -7,10 +7,11 @@ refused. Without an authorizer the node answers SECURITY_DISABLED, as Kafka does
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Any, Final
 
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.security import (
     AclCreation,
     AclCreationResult,
@@ -40,8 +41,11 @@ _PERMISSIONS: Final = list(Permission)
 
 def describe_acls(asked: Asked, body: DescribeAclsRequest) -> Plan:
     answer: ours.DescribeAclsResponse = yield Ask(DESCRIBE_ACLS.name, ours.DescribeAclsRequest(_filter(body)))
+    numbers = count()
     found: dict[tuple[ResourceType, PatternType, str], list[AclDescription]] = {}
     for acl in answer.acls:
+        if is_pause_due(next(numbers)):
+            yield PAUSE
         found.setdefault((acl.resource_type, acl.pattern_type, acl.resource_name), []).append(
             AclDescription(
                 principal=acl.principal,
@@ -50,17 +54,19 @@ def describe_acls(asked: Asked, body: DescribeAclsRequest) -> Plan:
                 permission_type=_PERMISSIONS.index(acl.permission),
             )
         )
-    return DescribeAclsResponse(
-        resources=[
+    response = DescribeAclsResponse()
+    for (kind, pattern, name), of_resource in found.items():
+        if is_pause_due(next(numbers)):
+            yield PAUSE
+        response.resources.append(
             DescribeAclsResource(
                 resource_type=_RESOURCES.index(kind),
                 resource_name=name,
                 pattern_type=_PATTERNS.index(pattern),
                 acls=of_resource,
             )
-            for (kind, pattern, name), of_resource in found.items()
-        ]
-    )
+        )
+    return response
 
 
 def create_acls(asked: Asked, body: CreateAclsRequest) -> Plan:

@@ -24,7 +24,7 @@ from broker.kafka.apis.encoded_topics import EncodedTopics, Form
 from broker.kafka.apis.topic_structs import topic_struct
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.plan import PAUSE, PAUSED_EVERY, Ask, Asked, Plan
 from broker.kafka.schemas.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -79,7 +79,7 @@ class MetadataPlans:
             views = found.topics if some is None else _views(found, some)
             seen = (view for view in views if not everything or not is_unseen(view))
             alive = [broker.node_id for broker in found.brokers]
-            topics += self._topics(asked, seen, told, alive)
+            topics += yield from self._topics(asked, seen, told, alive)
         return MetadataResponse(
             brokers=[
                 MetadataResponseBroker(node_id=b.node_id, host=b.host, port=b.port, rack=b.rack or None)
@@ -106,15 +106,21 @@ class MetadataPlans:
 
     def _topics(
         self, asked: Asked, views: Iterable[ours.TopicInfo], tells_operations: bool, alive: Sequence[int]
-    ) -> list[MetadataResponseTopic]:
-        """The topics of the answer, mostly the bytes of an earlier one. Topics of version 0 depend on the brokers,
-        too."""
-        if asked.version == 0:
-            return [topic_struct(view, 0, NOT_ASKED, alive) for view in views]
+    ) -> Generator[Ask, Any, list[MetadataResponseTopic]]:
+        """The topics of the answer, mostly the bytes of an earlier one. Topics of version 0 depend on the brokers, too. A
+        topic whose bytes are not kept takes as long as its partitions are many."""
+        partitions = 0
         topics = self._parts.image().topics_by_id
         known: dict[int, Callable[[ours.TopicInfo, Callable[[], MetadataResponseTopic]], bytes]] = {}
         found: list[Any] = []
         for view in views:
+            if partitions >= PAUSED_EVERY:
+                partitions = 0
+                yield PAUSE
+            partitions += 1 + len(view.partitions)
+            if asked.version == 0:
+                found.append(topic_struct(view, 0, NOT_ASKED, alive))
+                continue
             operations = topic_operations(self._parts, asked, view.name) if tells_operations else NOT_ASKED
             encoded = known.get(operations)
             if encoded is None:

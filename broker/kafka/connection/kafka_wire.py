@@ -113,7 +113,8 @@ class KafkaWire:
             raise
         if elements > FREE:
             incoming.body.elements = self._room.take(elements, is_paced=row.is_paced)
-            if elements >= LONG:
+            incoming.body.is_large = elements >= LONG
+            if incoming.body.is_large:
                 self._work.charge(party_of(self.caller), self._work.now_ns() - began_ns)
         return incoming if row.prepare is None else self._prepared(row, incoming)
 
@@ -144,8 +145,8 @@ class KafkaWire:
                 self._counts.refused[row.name] += 1
                 raise InvalidRequestError(str(wrong)) from None
             lease.resize(elements)
-            incoming.body.elements = lease
-            return incoming
+            incoming.body.elements, incoming.body.is_large = lease, elements >= LONG
+            return incoming if row.prepare is None else await self._prepared(row, incoming)
 
     async def _incoming_in_turn(
         self, row: ApiRow, start: HeaderStart, raw: memoryview, elements_max: int
@@ -196,9 +197,9 @@ class KafkaWire:
         header = response_header(row.key, request.correlation_id, is_flexible(row.response, version))
         if request.throttle_ms and hasattr(answer, "throttle_time_ms"):
             answer.throttle_time_ms = request.throttle_ms
-        began_ns = 0 if call.elements is None else self._work.now_ns()
+        began_ns = self._work.now_ns() if call.is_large else 0
         frame = Frame([b"", *encode(answer, version)])
-        if call.elements is not None and (spent_ns := self._work.now_ns() - began_ns) >= PIECE_NS:
+        if call.is_large and (spent_ns := self._work.now_ns() - began_ns) >= PIECE_NS:
             self._work.charge(party_of(self.caller), spent_ns)
         frame.parts[0] = _SIZE.pack(frame.size + len(header)) + header
         frame.size += len(frame.parts[0])

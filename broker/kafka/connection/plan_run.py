@@ -17,9 +17,10 @@ from functools import partial
 from typing import Any, cast
 
 from broker.kafka.api_row import ApiRow
-from broker.kafka.connection.element_room import LONG, ElementRoom
+from broker.kafka.connection.element_room import ElementRoom
 from broker.kafka.errors import is_known
 from broker.kafka.plan import PAUSE, Ask, Asked, ConnectionEnds, MakePlan, Plan
+from broker.load.long_work import PIECE_NS
 from broker.network.answer_turns import AnswerTurns, needs_room
 from broker.network.connection_loop import Prepare
 from broker.network.failed_requests import FailRequest
@@ -32,14 +33,16 @@ from penstock.errors import ResourceExhaustedError
 class KafkaCall:
     """The body of a client's request on its way: how its plan is made, and what its answer needs to know."""
 
-    __slots__ = ("asked", "asked_last", "body", "elements", "make_plan", "row")
+    __slots__ = ("asked", "asked_last", "body", "elements", "is_large", "make_plan", "row")
 
     def __init__(self, row: ApiRow, asked: Asked, body: Any, make_plan: MakePlan) -> None:
         self.row, self.asked, self.body, self.make_plan = row, asked, body, make_plan
         self.asked_last: Request | None = None
         """The newest request of the node's own that the plan asked for."""
         self.elements: Lease | None = None
-        """That of the elements of the body, if it has many."""
+        """The lease of the body's elements, if it has more than a few."""
+        self.is_large = False
+        """The body has LONG elements or more (element_room.py), or to make its answer takes longer than a piece."""
 
 
 def call_of(request: Request) -> KafkaCall:
@@ -73,7 +76,7 @@ class PlanDriver:
         self._open[run] = None
         await run.begin()
         if call.elements is not None:
-            self.room.release_later(call.elements, lambda: call.asked_last is None or call.asked_last.dequeued_ns > 0)
+            self.room.release_later(call.elements, lambda: run.has_had_its_turn)
         if not call.row.is_pipelined(call.body):
             left = asyncio.get_running_loop().create_future()
             self._alone = request, left
@@ -128,7 +131,7 @@ class PlanDriver:
 class PlanRun:
     """A client's request, from its plan's first step to its last. The sink of what the plan asks for."""
 
-    __slots__ = ("_body_bytes", "_call", "_driver", "_elements", "_plan", "_request", "_task", "_theirs")
+    __slots__ = ("_body_bytes", "_call", "_driver", "_elements", "_is_paused", "_plan", "_request", "_task", "_theirs")
 
     def __init__(self, driver: PlanDriver, theirs: Request) -> None:
         """`theirs` is the client's request, which the answer of the plan completes."""
@@ -138,16 +141,22 @@ class PlanRun:
         self._request: Request | None = None
         """The node's own that is open."""
         self._task: asyncio.Task[None] | None = None
+        self._is_paused = False
         self._elements = 0 if self._call.elements is None else self._call.elements.size
         self._body_bytes = 0 if theirs.body_lease is None else theirs.body_lease.size
         theirs.dequeued_ns = theirs.handled_ns = theirs.received_ns
 
+    @property
+    def has_had_its_turn(self) -> bool:
+        """False while its plan, or the node's own request, waits for the event loop."""
+        return not self._is_paused and (self._request is None or self._request.dequeued_ns > 0)
+
     async def begin(self) -> None:
         """Goes as far as the first question."""
-        if self._elements < LONG:
-            ask = self._step(self._first)
-            while ask is PAUSE:
-                ask = self._step(self._resumed)
+        if not self._call.is_large:
+            channel = self._driver.channel
+            channel.long_work.asked(channel.now_ns())  # many a plan asks the node for nothing
+            ask = self._piece(self._first)
         else:
             ask = await self._in_turn(self._first)
         if ask is not None:
@@ -164,6 +173,15 @@ class PlanRun:
             return ask
         finally:
             work.done(party)
+
+    def _piece(self, step: Callable[[], Ask]) -> Ask | None:
+        """A step, and what follows it before the time of a piece is over."""
+        now_ns = self._driver.channel.now_ns
+        until_ns = now_ns() + PIECE_NS
+        ask = self._step(step)
+        while ask is PAUSE and now_ns() < until_ns:
+            ask = self._step(self._resumed)
+        return ask
 
     def _resumed(self) -> Ask:
         assert self._plan is not None, "a pause has a plan"
@@ -185,6 +203,7 @@ class PlanRun:
             request.received_ns = theirs.received_ns
         else:
             request.throttle_ms = before.throttle_ms  # its client waits for what the first question took, too
+        request.is_large = self._call.is_large
         request.is_strict = is_known(ResourceExhaustedError, theirs.api, self._call.asked.version)
         lease = theirs.body_lease
         if lease is not None and lease.size != self._body_bytes:  # an earlier question has given it back
@@ -205,7 +224,8 @@ class PlanRun:
             raise
 
     def response_ready(self, request: Request) -> None:
-        """The answer to a question; errors in it name the leader's endpoint at the listener of the client."""
+        """The answer to a question. Until the plan pauses, errors in it name the leader's endpoint at the listener of
+        the client."""
         self._request = None
         if self._driver.newest_in_turn is request:
             self._driver.newest_in_turn = None
@@ -221,12 +241,14 @@ class PlanRun:
     def _answered(self, error: Exception | None, answer: Any) -> Ask | None:
         plan = self._plan
         assert plan is not None, "a question has a plan"
-        return self._step(partial(plan.send, answer) if error is None else partial(plan.throw, error))
+        step = partial(plan.send, answer) if error is None else partial(plan.throw, error)
+        return self._step(step) if self._call.is_large else self._piece(step)
 
     async def _go_on(self, ask: Ask) -> None:
         try:
             following: Ask | None = ask
             while following is PAUSE:
+                self._call.is_large = True  # its answer is, whatever it asked
                 following = await self._in_turn(self._resumed)
             if following is not None:
                 await self._ask(following)
@@ -235,8 +257,11 @@ class PlanRun:
 
     def _step(self, step: Callable[[], Ask]) -> Ask | None:
         """The next question; None if there is none, and then the client's request is complete."""
+        self._is_paused = False
         try:
-            return step()
+            ask = step()
+            self._is_paused = ask is PAUSE
+            return ask
         except StopIteration as ended:
             self._complete(ended.value)
         except ConnectionEnds as ended:

@@ -51,7 +51,7 @@ class DescribeConfigsResult:
 @message(key=32, versions="1-4", flexible="4+")
 class DescribeConfigsResponse:
     throttle_time_ms: int = int32()
-    results: list[DescribeConfigsResult] = array(DescribeConfigsResult)
+    results: list[DescribeConfigsResult] = array(DescribeConfigsResult, encoded=True)
 
 
 @struct

@@ -3,17 +3,22 @@
 Topics and brokers have configuration; a broker by the name "" is what all brokers have. A broker tells only its own.
 The levels of a broker's loggers (BROKER_LOGGER) are the items of its key `logger.level`. Keys that a client names and
 that there are not are left out, as in Kafka. Client metrics and groups have no configuration here.
+
+The answer may be a thousand times as large as the request. So each resource is answered once, with the same keys; few
+are asked for at a time; and the answer is made resource by resource, as bytes, with a pause after each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Final
 
 from broker.kafka.apis.admin.broker_loggers import LOGGER_KEY, logger_configs
 from broker.kafka.apis.admin.config_codes import OURS, SOURCES, TYPES, UNKNOWN_TYPE, ConfigOwner
+from broker.kafka.apis.asked_topics import each_once
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, Plan
 from broker.kafka.schemas.configs import (
     ConfigResource,
     DescribeConfigsRequest,
@@ -25,24 +30,40 @@ from broker.kafka.schemas.configs import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from broker.kafka_codec.codec import encode_element
 from metadata.records import BROKER_RESOURCE
 from penstock.errors import ApiError, InvalidRequestError, UnsupportedVersionError
 from penstock.messages import configs
-from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.cluster import DescribeClusterRequest
 from penstock.messages.security.acls import Operation
 
+ASKED_AT_ONCE: Final = 16
+"""To describe so many topics, with the synonyms of their keys, takes some ms."""
 Found = Mapping[tuple[str, str], configs.DescribeConfigsResult]
 
 
 def describe_configs(asked: Asked, body: DescribeConfigsRequest) -> Plan:
-    ours = list(dict.fromkeys(filter(None, map(_ours, body.resources))))
-    found: dict[tuple[str, str], configs.DescribeConfigsResult] = {}
-    for at in range(0, len(ours), NAMES_MAX):
-        wanted = tuple(configs.DescribeConfigsResource(*resource) for resource in ours[at : at + NAMES_MAX])
-        answer = yield Ask("DescribeConfigs", configs.DescribeConfigsRequest(wanted, body.include_synonyms))
-        found |= {(one.resource_type, one.resource_name): one for one in answer.resources}
-    return DescribeConfigsResponse(results=[_result(asked, body, resource, found) for resource in body.resources])
+    results: list[Any] = []
+    seen: set[Hashable] = set()
+    for at in range(0, len(body.resources), ASKED_AT_ONCE):
+        yield PAUSE
+        each = each_once(body.resources[at : at + ASKED_AT_ONCE], _once)
+        some = [resource for resource in each if _once(resource) not in seen]
+        seen.update(map(_once, some))
+        wanted = tuple(configs.DescribeConfigsResource(*ours) for ours in dict.fromkeys(map(_ours, some)) if ours)
+        found: Found = {}
+        if wanted:
+            answer = yield Ask("DescribeConfigs", configs.DescribeConfigsRequest(wanted, body.include_synonyms))
+            found = {(one.resource_type, one.resource_name): one for one in answer.resources}
+        for resource in some:
+            told = _result(asked, body, resource, found)
+            results.append(encode_element(told, DescribeConfigsResponse, asked.version))
+            yield PAUSE
+    return DescribeConfigsResponse(results=results)
+
+
+def _once(resource: DescribeConfigsResource) -> tuple[int, str, tuple[str, ...]]:
+    return resource.resource_type, resource.resource_name, tuple(resource.configuration_keys or ())
 
 
 def describe_configs_failed(asked: Asked, body: DescribeConfigsRequest, error: ApiError) -> DescribeConfigsResponse:
@@ -66,15 +87,17 @@ def _result(
         return _refused(asked, resource, InvalidRequestError(f"{what} has no configuration here"))
     if (error := found[ours].error) is not None:
         return _refused(asked, resource, error)
-    entries: Sequence[DescribeConfigsResourceResult] = [_entry(body, entry) for entry in found[ours].configs]
+    wanted = frozenset(resource.configuration_keys or ())
+    entries: Sequence[DescribeConfigsResourceResult]
     if resource.resource_type == ConfigOwner.BROKER_LOGGER:
         level = next(entry.value for entry in found[ours].configs if entry.name == LOGGER_KEY)
-        entries = logger_configs(level)
-    wanted = resource.configuration_keys
+        entries = [entry for entry in logger_configs(level) if not wanted or entry.name in wanted]
+    else:
+        entries = [_entry(body, one) for one in found[ours].configs if not wanted or one.name in wanted]
     return DescribeConfigsResult(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
-        configs=[entry for entry in entries if not wanted or entry.name in wanted],
+        configs=list(entries),
     )
 
 

@@ -7,18 +7,20 @@
     10        topics come by id
 
 A topic need not exist to have an offset, so names are not looked up; an id that no topic has is UNKNOWN_TOPIC_ID. More
-partitions or groups than one of the node's own requests has are asked for in turns.
+partitions or groups than one of the node's own requests has are asked for in turns. The answer is made with pauses: a
+group may have offsets of as many partitions as the cluster has, and all of them are asked for by its name alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import count
+from typing import Final, TypeVar
 
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked, Plan
+from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.groups.offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestTopic,
@@ -66,12 +68,20 @@ class _Group:
     error: ApiError | None = None
 
 
+T = TypeVar("T")
+Paused = Generator[Ask, None, T]
+"""Makes a part of the answer, with pauses."""
 _Piece = tuple[_Group, messages.OffsetFetchGroup]
 """A group, and as much of its question as one request has."""
 
 
 def offset_fetch(parts: DoorParts, asked: Asked, body: OffsetFetchRequest) -> Plan:
-    groups = list(_groups(parts, asked, body))
+    numbers = count()
+    groups: list[_Group] = []
+    for wanted in _groups(parts, asked, body):
+        groups.append(wanted)
+        if is_pause_due(next(numbers)):
+            yield PAUSE
     for some in _portions(groups):
         request = messages.OffsetFetchRequest(tuple(piece for _, piece in some), body.require_stable)
         try:
@@ -82,19 +92,29 @@ def offset_fetch(parts: DoorParts, asked: Asked, body: OffsetFetchRequest) -> Pl
             continue
         for (group, _), result in zip(some, made.groups, strict=True):
             group.error = group.error or result.error
-            group.found.update((one.partition, one) for one in result.partitions)
+            for found in result.partitions:
+                group.found[found.partition] = found
+                if is_pause_due(next(numbers)):
+                    yield PAUSE
     for group in groups:
         if group.topics is None:
-            group.topics = list(_all_topics(parts, asked, group))
-    return _answer(asked, groups)
+            group.topics = yield from _all_topics(parts, asked, group, numbers)
+    return (yield from _answer(asked, groups, numbers))
 
 
 def offset_fetch_failed(asked: Asked, body: OffsetFetchRequest, error: ApiError) -> OffsetFetchResponse:
     """The answer to a request that failed before its plan began: the error where the version has its place."""
-    if asked.version >= FIRST_WITH_GROUPS:
-        return _answer(asked, [_Group(one.group_id, "", NO_EPOCH, [], {}, error) for one in body.groups])
     topics = [_Topic(one.name, "", one.partition_indexes) for one in body.topics or ()]
-    return _answer(asked, [_Group(body.group_id, "", NO_EPOCH, topics, {}, error)])
+    groups = [_Group(body.group_id, "", NO_EPOCH, topics, {}, error)]
+    if asked.version >= FIRST_WITH_GROUPS:
+        groups = [_Group(one.group_id, "", NO_EPOCH, [], {}, error) for one in body.groups]
+    making = _answer(asked, groups, count())
+    while True:
+        try:
+            next(making)
+        except StopIteration as made:
+            answer: OffsetFetchResponse = made.value
+            return answer
 
 
 # -- the question ------------------------------------------------------------------------------------------------------
@@ -162,33 +182,40 @@ def _pieces(group: _Group) -> Iterator[messages.OffsetFetchGroup]:
 # -- the answer --------------------------------------------------------------------------------------------------------
 
 
-def _all_topics(parts: DoorParts, asked: Asked, group: _Group) -> Iterator[_Topic]:
+def _all_topics(parts: DoorParts, asked: Asked, group: _Group, numbers: Iterator[int]) -> Paused[list[_Topic]]:
     """The topics that the group has offsets of; by id only those that still are."""
     indexes: dict[str, list[int]] = {}
     for key in group.found:
         indexes.setdefault(key.topic, []).append(key.partition)
+        if is_pause_due(next(numbers)):
+            yield PAUSE
+    topics: list[_Topic] = []
     for name, some in indexes.items():
         topic_id = parts.topic_id(name) if asked.version >= FIRST_WITH_IDS else ""
         if topic_id is not None:
-            yield _Topic(name, topic_id, some)
+            topics.append(_Topic(name, topic_id, some))
+    return topics
 
 
-def _answer(asked: Asked, groups: list[_Group]) -> OffsetFetchResponse:
+def _answer(asked: Asked, groups: list[_Group], numbers: Iterator[int]) -> Paused[OffsetFetchResponse]:
     if asked.version >= FIRST_WITH_GROUPS:
-        return OffsetFetchResponse(groups=[_group(asked, group) for group in groups])
+        of_groups = OffsetFetchResponse()
+        for one in groups:
+            of_groups.groups.append((yield from _group(asked, one, numbers)))
+        return of_groups
     (group,) = groups
     code = code_of(group.error, OFFSET_FETCH.name, asked.version)
     if group.error is not None and asked.version >= FIRST_WITH_ERROR:
         return OffsetFetchResponse(error_code=code)
-    return OffsetFetchResponse(
-        topics=[
-            OffsetFetchResponseTopic(
-                name=topic.name or "",
-                partitions=[_partition(asked, group, topic, index) for index in topic.indexes],
-            )
-            for topic in group.topics or ()
-        ]
-    )
+    answer = OffsetFetchResponse()
+    for topic in group.topics or ():
+        partitions: list[OffsetFetchResponsePartition] = []
+        for index in topic.indexes:
+            partitions.append(_partition(asked, group, topic, index))
+            if is_pause_due(next(numbers)):
+                yield PAUSE
+        answer.topics.append(OffsetFetchResponseTopic(name=topic.name or "", partitions=partitions))
+    return answer
 
 
 def _partition(asked: Asked, group: _Group, topic: _Topic, index: int) -> OffsetFetchResponsePartition:
@@ -202,16 +229,24 @@ def _partition(asked: Asked, group: _Group, topic: _Topic, index: int) -> Offset
     )
 
 
-def _group(asked: Asked, group: _Group) -> OffsetFetchResponseGroup:
+def _group(asked: Asked, group: _Group, numbers: Iterator[int]) -> Paused[OffsetFetchResponseGroup]:
     has_ids = asked.version >= FIRST_WITH_IDS
-    topics = [
-        OffsetFetchResponseTopics(
-            name="" if has_ids else topic.name or "",
-            topic_id=topic.topic_id if has_ids else "",
-            partitions=[_partition_of_group(asked, group, topic, index) for index in topic.indexes],
+    if is_pause_due(next(numbers)):
+        yield PAUSE
+    topics: list[OffsetFetchResponseTopics] = []
+    for topic in group.topics or () if group.error is None else ():
+        partitions: list[OffsetFetchResponsePartitions] = []
+        for index in topic.indexes:
+            partitions.append(_partition_of_group(asked, group, topic, index))
+            if is_pause_due(next(numbers)):
+                yield PAUSE
+        topics.append(
+            OffsetFetchResponseTopics(
+                name="" if has_ids else topic.name or "",
+                topic_id=topic.topic_id if has_ids else "",
+                partitions=partitions,
+            )
         )
-        for topic in (group.topics or () if group.error is None else ())
-    ]
     code = code_of(group.error, OFFSET_FETCH.name, asked.version)
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=code)
 

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from broker.load.busy_time import BusyTimes
-from broker.load.long_work import CREDIT_NS, PIECE_NS, REST, LongWork
+from broker.load.long_work import CREDIT_NS, EXCESS_NS_MAX, LISTENING, PIECE_NS, QUIET_NS, REST, LongWork
 from broker.network.dispatcher import Dispatcher
 from broker.network.request_channel import Caller, Request, RequestChannel
 from penstock.clock import ManualClock
-from penstock.types import Endpoint, ListenerType
+from penstock.types import Endpoint
 from tests.support.virtual_time import run_virtual
 
 CREDIT_S, MS = CREDIT_NS / 1e9, 1_000_000
@@ -20,8 +20,9 @@ CREDIT_S, MS = CREDIT_NS / 1e9, 1_000_000
 class Bench:
     """Pieces that take as long as the test says, by a clock that stands still otherwise but for the loop's time."""
 
-    def __init__(self) -> None:
-        self.worked_ns = 0
+    def __init__(self, *, others_ask: bool = True) -> None:
+        """`others_ask`: a request that is not large comes in the time of each piece."""
+        self.worked_ns, self._others_ask = 0, others_ask
         self._loop = asyncio.get_running_loop()
         self.work = LongWork(self.now_ns)
         self.began: list[tuple[str, float]] = []
@@ -32,9 +33,17 @@ class Bench:
 
     async def piece(self, party: str, ns: int) -> None:
         await self.work.turn(party)
-        self.began.append((party, round(self._loop.time() - self._start, 6)))
+        self.began.append((party, self.since_s()))
         self.worked_ns += ns
+        if self._others_ask:
+            self.ask()
         self.work.done(party)
+
+    def ask(self) -> None:
+        self.work.asked(self.now_ns())
+
+    def since_s(self) -> float:
+        return round(self._loop.time() - self._start, 6)
 
     @property
     def parties(self) -> str:
@@ -86,13 +95,106 @@ def test_parties_take_turns_however_much_one_of_them_has_to_do() -> None:
 def test_work_that_had_no_turn_is_owed_too() -> None:
     async def test() -> None:
         bench = Bench()
+        bench.ask()
         bench.work.charge("a", CREDIT_NS)
         assert bench.work.is_free
         bench.work.charge("a", 10 * MS)
         assert not bench.work.is_free
         bench.work.charge("a", 10 * MS)
         await bench.piece("b", 0)
-        assert bench.began == [("b", round(REST * 0.02, 6))]
+        assert bench.began == [("b", round(REST * 0.01, 6))]
+        await bench.piece("b", 0)
+        assert bench.began[1] == ("b", round(REST * 0.02, 6)), "what was charged in a rest is the next one's"
+
+    run(test)
+
+
+def test_work_beside_which_nobody_asks_for_the_loop_does_not_rest() -> None:
+    async def test() -> None:
+        bench = Bench(others_ask=False)
+        async with asyncio.TaskGroup() as group:
+            for number in range(200):
+                group.create_task(bench.piece(f"party-{number % 3}", PIECE_NS))
+        assert {at for _, at in bench.began} == {0}
+
+    run(test)
+
+
+def test_one_small_request_has_a_rest_of_the_work_and_when_no_other_comes_the_work_goes_on() -> None:
+    async def test() -> None:
+        bench = Bench(others_ask=False)
+        await bench.piece("a", CREDIT_NS)
+        bench.ask()
+        for _ in range(2):
+            await bench.piece("a", PIECE_NS)
+        rest_s = REST * PIECE_NS / 1e9
+        assert bench.began[-1][1] == bench.since_s() == round(rest_s, 6)
+        bench.worked_ns += QUIET_NS
+        last = bench.since_s()
+        for _ in range(50):
+            await bench.piece("a", PIECE_NS)
+        assert [at for _, at in bench.began[-49:]] == [round(last + rest_s, 6)] * 49
+
+    run(test)
+
+
+def test_after_a_long_piece_the_loop_listens_for_those_whom_it_could_not_hear() -> None:
+    async def test() -> None:
+        bench, long_ns = Bench(others_ask=False), 100 * MS
+        await bench.piece("a", CREDIT_NS)
+        await bench.piece("a", long_ns)
+        await bench.piece("a", long_ns)
+        listened_s = long_ns / LISTENING / 1e9
+        assert bench.began[-1] == ("a", round(listened_s, 6)), "nobody asked"
+        await asyncio.sleep(0.001)
+        bench.ask()
+        await bench.piece("a", long_ns)
+        assert bench.began[-1] == ("a", round(2 * listened_s + REST * long_ns / 1e9, 6))
+
+    run(test)
+
+
+def test_a_node_that_was_stopped_in_the_middle_of_a_piece_rests_no_longer_than_after_any_other() -> None:
+    async def test() -> None:
+        bench = Bench()
+        await bench.piece("a", 60_000 * MS)
+        await bench.piece("b", PIECE_NS)
+        assert bench.began[-1] == ("b", round(REST * EXCESS_NS_MAX / 1e9, 6))
+
+    run(test)
+
+
+def test_a_party_that_waits_has_its_turn_however_much_is_charged_without_one() -> None:
+    async def test() -> None:
+        bench = Bench()
+
+        async def charge() -> None:
+            while True:
+                bench.worked_ns += PIECE_NS
+                bench.work.charge("a", PIECE_NS)
+                await asyncio.sleep(PIECE_NS / 1e9)
+
+        charging = asyncio.create_task(charge())
+        await asyncio.sleep(1)
+        began_s = bench.since_s()
+        async with asyncio.timeout(60):
+            await bench.piece("b", PIECE_NS)
+        assert bench.began[0][1] - began_s <= REST * EXCESS_NS_MAX / 1e9
+        charging.cancel()
+
+    run(test)
+
+
+def test_what_a_clock_that_stands_still_measures_is_no_work_and_everybody_has_a_turn() -> None:
+    async def test() -> None:
+        bench = Bench()
+        bench.work.charge("a", CREDIT_NS + PIECE_NS)
+        bench.work.now_ns = lambda: 0
+        async with asyncio.timeout(1), asyncio.TaskGroup() as group:
+            for party in "aabbc":
+                group.create_task(bench.piece(party, PIECE_NS))
+        await asyncio.sleep(0)
+        assert bench.work.is_free
 
     run(test)
 
@@ -133,20 +235,22 @@ def test_a_turn_that_nobody_takes_any_more_is_the_next_ones() -> None:
     run(test)
 
 
-def test_a_handler_that_takes_long_is_owed_unless_it_is_for_records() -> None:
+def test_a_handler_of_a_large_request_that_takes_long_is_owed_unless_it_is_for_records() -> None:
     async def test() -> None:
         clock = ManualClock(1)
         channel = RequestChannel(10, BusyTimes(clock.now_ns), clock.now_ns)
 
         def handle(request: Request) -> None:
-            clock.advance((CREDIT_NS + PIECE_NS) // MS)
+            clock.advance(2 * CREDIT_NS // MS)
             request.complete(None)
 
         dispatcher = Dispatcher(channel, handle, lambda request, error: None)
         dispatcher.start()
-        caller = Caller(Endpoint("10.0.0.1", 1), listener_type=ListenerType.KAFKA)
-        for api, is_free in (("Produce", True), ("OffsetCommit", False)):
-            await channel.send(Request(api, None, _Sink(), caller, clock.now_ns))
+        caller = Caller(Endpoint("10.0.0.1", 1))
+        for api, is_large, is_free in (("Produce", True, True), ("ListGroups", False, True), ("Metadata", True, False)):
+            request = Request(api, None, _Sink(), caller, clock.now_ns)
+            request.is_large = is_large
+            await channel.send(request)
             for _ in range(3):
                 await asyncio.sleep(0)
             assert channel.long_work.is_free is is_free, api

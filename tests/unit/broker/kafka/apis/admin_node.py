@@ -19,7 +19,7 @@ from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.dynamic_keys import BROKER_CONFIGS
 from broker.kafka.apis.admin.rows import admin_rows
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked, MakePlan
+from broker.kafka.plan import PAUSE, Ask, Asked, MakePlan
 from broker.kafka_codec.codec import decode, encode
 from broker.network.client_names import ClientNames
 from broker.network.request_channel import Caller, Request
@@ -74,6 +74,9 @@ class AdminNode:
         try:
             ask = next(plan)
             while True:
+                if ask is PAUSE:
+                    ask = next(plan)
+                    continue
                 self.asks.append(ask)
                 try:
                     answer = self._answer(ask, caller)

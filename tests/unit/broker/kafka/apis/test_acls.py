@@ -3,6 +3,7 @@ authorizer."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from broker.apis.security.acls import acl_handlers
 from broker.kafka.api_row import failed_answer
 from broker.kafka.apis import acls
 from broker.kafka.apis.producer_rows import producer_rows
+from broker.kafka.plan import PAUSED_EVERY
 from broker.kafka.schemas.security import (
     AclCreation,
     CreateAclsRequest,
@@ -23,7 +25,7 @@ from metadata.image import MetadataImage
 from penstock.errors import ApiError, ClusterAuthorizationFailedError, InvalidRequestError
 from penstock.messages.security import acls as ours
 from penstock.messages.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
-from tests.support.kafka_plans import asked, ended, first_ask, parts_of, read_by_client
+from tests.support.kafka_plans import asked, ended, first_ask, parts_of, pauses, read_by_client
 from tests.support.machine import NOW_NS
 from tests.support.sinks import CALLER, Sink
 
@@ -147,3 +149,10 @@ def test_without_an_authorizer_all_of_it_is_off(version: int) -> None:
 
 def ended_with(plan: Any, errors: dict[str, ApiError]) -> Any:
     return ended(plan, errors[next(plan).api])
+
+
+def test_many_acls_are_told_with_pauses() -> None:
+    plan = acls.describe_acls(asked(3), DescribeAclsRequest(**filtered(1, None, 1, None)))
+    first_ask(plan, "DescribeAcls")
+    found = tuple(replace(READS, resource_name=f"orders-{n}") for n in range(10 * PAUSED_EVERY))
+    assert pauses(plan, ours.DescribeAclsResponse(found)) == 20, "each ACL, and each resource"

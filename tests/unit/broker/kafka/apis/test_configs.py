@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from broker.kafka.apis.admin.describe_configs import ASKED_AT_ONCE, describe_configs
 from broker.kafka.schemas.configs import (
     AlterConfigsRequest,
     AlterConfigsRequestAlterableConfig,
@@ -17,7 +18,8 @@ from broker.kafka.schemas.configs import (
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
 from penstock.errors import NotControllerError
-from penstock.messages.configs import ConfigChange
+from penstock.messages.configs import ConfigChange, DescribeConfigsResponse, DescribeConfigsResult
+from tests.support.kafka_plans import asked, first_ask, pauses
 from tests.unit.broker.kafka.apis.admin_node import AdminNode
 
 DESCRIBE, ALTER, INCREMENTAL, LIST = 32, 33, 44, 74
@@ -122,6 +124,21 @@ def test_each_resource_has_its_own_answer_in_order() -> None:
     ]  # fmt: skip
     assert len(results[4].configs) > 20 and len(results[-1].configs) == 1
     assert len(node.asks) == 1 and len(node.asks[0].body.resources) == 4
+
+
+def test_a_resource_that_is_named_often_is_described_once_for_each_list_of_keys() -> None:
+    node = a_topic()
+    body = describing(*[(TOPIC, "t", None), (TOPIC, "t", ["segment.ms"])] * 1_000)
+    results = node.call(DESCRIBE, body, 4).results
+    assert [len(result.configs) > 1 for result in results] == [True, False] and len(node.asks) == 1
+
+
+def test_many_resources_are_asked_for_a_few_at_a_time_and_told_with_a_pause_after_each() -> None:
+    plan = describe_configs(asked(4), describing(*((TOPIC, f"t{n}", None) for n in range(2 * ASKED_AT_ONCE))))
+    wanted = first_ask(plan, "DescribeConfigs").resources
+    assert [one.resource_name for one in wanted] == [f"t{n}" for n in range(ASKED_AT_ONCE)]
+    told = tuple(DescribeConfigsResult(one.resource_type, one.resource_name) for one in wanted)
+    assert pauses(plan, DescribeConfigsResponse(told, 1)) == ASKED_AT_ONCE + 1
 
 
 def test_a_description_of_nothing_asks_for_nothing() -> None:

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from broker.kafka.apis.metadata import MetadataPlans, controller_for, metadata_failed
-from broker.kafka.plan import Asked
+from broker.kafka.plan import PAUSED_EVERY, Ask, Asked
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from penstock.errors import InvalidRequestError, NotControllerError, PolicyViolationError, RequestTimedOutError
 from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.topics import NewTopic
 from penstock.types import Endpoint, ListenerEndpoint
+from tests.support.kafka_plans import ended, next_ask, pauses
 from tests.support.sinks import CALLER
 from tests.unit.broker.kafka.apis.admin_node import AdminNode, received
 
@@ -71,6 +72,15 @@ def test_topics_are_told_in_the_order_of_the_request_and_each_once() -> None:
     for name in ("a", "b"):
         node.cluster.create(name)
     assert told(metadata(node, named("b", "gone", "a", "b"))) == [("b", 0), ("gone", 3), ("a", 0)]
+
+
+def test_topics_with_many_partitions_are_told_with_pauses() -> None:
+    node = AdminNode()
+    for n in range(10):
+        node.cluster.create(f"t{n}", partitions=PAUSED_EVERY)
+    plan = MetadataPlans(node.parts)(Asked(12, CALLER), MetadataRequest(topics=None))
+    ask = next(plan)
+    assert pauses(plan, node._answer(ask, CALLER)) == 9
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "../x", "a\0b", "ü", "__cluster_metadata"])
@@ -192,12 +202,11 @@ def test_all_of_many_topics_are_asked_for_in_turns_and_those_that_go_meanwhile_a
     node.cluster.create_all(*(NewTopic(name, 1, 1) for name in names[NAMES_MAX:]))
     plan = MetadataPlans(node.parts)(Asked(12, CALLER), MetadataRequest(topics=None))
     first = next(plan)
-    second = plan.send(node._answer(first, CALLER))
-    assert (len(first.body.topics), second.body.topics) == (NAMES_MAX, tuple(names[NAMES_MAX:]))
+    second = next_ask(plan, node._answer(first, CALLER))
+    assert (len(first.body.topics), second.topics) == (NAMES_MAX, tuple(names[NAMES_MAX:]))
     node.cluster.delete(names[-1])
-    with pytest.raises(StopIteration) as end:
-        plan.send(node._answer(second, CALLER))
-    assert told(received(end.value.value, 12)) == [(name, 0) for name in names[:-1]]
+    answer = ended(plan, node._answer(Ask("Metadata", second), CALLER))
+    assert told(received(answer, 12)) == [(name, 0) for name in names[:-1]]
 
 
 def test_nobody_is_told_a_topics_old_state_because_its_bytes_are_kept() -> None:

@@ -12,6 +12,7 @@ from broker.kafka.apis.groups.offset_commit import offset_commit
 from broker.kafka.apis.groups.offset_delete import offset_delete
 from broker.kafka.apis.groups.offset_fetch import offset_fetch
 from broker.kafka.apis.groups.rows import group_rows
+from broker.kafka.plan import PAUSED_EVERY
 from broker.kafka.schemas.groups import offsets as schemas
 from penstock.errors import (
     ApiError,
@@ -28,7 +29,7 @@ from penstock.errors import (
 from penstock.messages.client_apis import ASKED_MAX, NAMES_MAX, PARTITIONS_MAX
 from penstock.messages.groups import offsets as messages
 from penstock.types import TopicPartition
-from tests.support.kafka_plans import ME, asked, ended, first_ask, parts_of, read_by_client, topic_of
+from tests.support.kafka_plans import ME, asked, ended, first_ask, next_ask, parts_of, pauses, read_by_client, topic_of
 
 T, U, NONE = "T" * 21 + "A", "U" * 21 + "A", "N" * 21 + "A"
 PARTS = parts_of(topic_of("t", T, ME, ME), topic_of("u", U, ME))
@@ -285,7 +286,7 @@ def test_many_partitions_and_groups_are_asked_for_in_turns() -> None:
     first = first_ask(plan, "OffsetFetch")
     assert [len(one.partitions) for one in first.groups] == [ASKED_MAX]
     results = tuple(found("t", n, n) for n in range(ASKED_MAX))
-    second = plan.send(messages.OffsetFetchResponse((messages.GroupOffsets("g", None, results),))).body
+    second = next_ask(plan, messages.OffsetFetchResponse((messages.GroupOffsets("g", None, results),)))
     assert [(one.group_id, len(one.partitions)) for one in second.groups] == [("g", 1), ("h", 1)]
     told = (messages.GroupOffsets("g", None, (found("t", ASKED_MAX, 8),)), messages.GroupOffsets("h"))
     g, h = ended(plan, messages.OffsetFetchResponse(told)).groups
@@ -293,6 +294,27 @@ def test_many_partitions_and_groups_are_asked_for_in_turns() -> None:
     assert [part.committed_offset for part in h.topics[0].partitions] == [-1]
     many = fetch(asked(9), asked_offsets(9, **{f"g{n}": None for n in range(NAMES_MAX + 1)}))
     assert len(first_ask(many, "OffsetFetch").groups) == NAMES_MAX
+
+
+@pytest.mark.parametrize("version", [2, 8, 10])
+def test_an_answer_with_many_offsets_is_made_with_pauses_also_where_a_groups_name_is_all_that_was_asked(
+    version: int,
+) -> None:
+    fields = {"groups": [schemas.OffsetFetchRequestGroup(group_id="g", topics=None)]}
+    plan = fetch(
+        asked(version), schemas.OffsetFetchRequest(**(fields if version >= 8 else {"group_id": "g", "topics": None}))
+    )
+    first_ask(plan, "OffsetFetch")
+    results = tuple(found("t", n, n) for n in range(20 * PAUSED_EVERY))
+    told = messages.OffsetFetchResponse((messages.GroupOffsets("g", None, results),))
+    assert pauses(plan, told) >= 3 * 20, "each is looked at three times"
+
+
+def test_many_groups_are_told_with_pauses() -> None:
+    plan = fetch(asked(9), asked_offsets(9, **{f"g{n}": None for n in range(10 * PAUSED_EVERY)}))
+    body = first_ask(plan, "OffsetFetch")
+    told = tuple(messages.GroupOffsets(one.group_id) for one in body.groups)
+    assert pauses(plan, messages.OffsetFetchResponse(told)) >= 9
 
 
 # -- deletions ---------------------------------------------------------------------------------------------------------
