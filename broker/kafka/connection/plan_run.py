@@ -17,11 +17,12 @@ from functools import partial
 from typing import Any, cast
 
 from broker.kafka.api_row import ApiRow
-from broker.kafka.connection.element_room import LONG, ElementRoom
+from broker.kafka.connection.element_room import ElementRoom
 from broker.kafka.errors import is_known
 from broker.kafka.plan import PAUSE, Ask, Asked, ConnectionEnds, MakePlan, Plan
 from broker.network.answer_turns import AnswerTurns, needs_room
 from broker.network.connection_loop import Prepare
+from broker.network.decoding_turns import LONG
 from broker.network.failed_requests import FailRequest
 from broker.network.memory_budget import Lease
 from broker.network.parties import party_of

@@ -155,6 +155,28 @@ def test_a_handler_that_takes_long_is_owed_unless_it_is_for_records() -> None:
     run(test)
 
 
+def test_what_clients_ask_for_is_owed_whatever_protocol_they_speak_and_what_nodes_ask_for_is_not() -> None:
+    async def test() -> None:
+        clock = ManualClock(1)
+        channel = RequestChannel(10, BusyTimes(clock.now_ns), clock.now_ns)
+
+        def handle(request: Request) -> None:
+            clock.advance((CREDIT_NS + PIECE_NS) // MS)
+            request.complete(None)
+
+        dispatcher = Dispatcher(channel, handle, lambda request, error: None, nodes_listener="INTERNAL")
+        dispatcher.start()
+        for listener, is_free in (("INTERNAL", True), ("BROKER", False)):
+            caller = Caller(Endpoint("10.0.0.1", 1), listener)
+            await channel.send(Request("OffsetCommit", None, _Sink(), caller, clock.now_ns))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert channel.long_work.is_free is is_free, listener
+        await dispatcher.stop()
+
+    run(test)
+
+
 class _Sink:
     def response_ready(self, request: Request) -> None:
         """Nobody waits for it."""
