@@ -63,6 +63,11 @@ def _is_always_open(self: Any, party: str) -> bool:
     return True
 
 
+def _has_always_room(self: Any, api: str, party: str, elements: int = 0) -> bool:
+    """Messages that are decoded whether their answers have room or not."""
+    return True
+
+
 def _holds_nothing(self: Any, request: Any) -> None:
     """Answers that stay as objects, and are not counted, until those before them are read."""
 
@@ -167,6 +172,12 @@ MUTANTS: Final = (
         "slowly-read-metadata/mallory/1",
         "broker.network.answer_turns.AnswerTurns.is_open",
         _is_always_open,
+    ),
+    Mutant(
+        "messages-that-wait",
+        "calls-begun-together-by-grpc/mallory/1",
+        "broker.network.decoding_turns.DecodingTurns.has_room",
+        _has_always_room,
     ),
     Mutant("long-work", "slowly-read-produces/mallory/1", "broker.load.long_work.LongWork._rest", _rests_never),
     Mutant(
