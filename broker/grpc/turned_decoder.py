@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker.grpc.request_decoder import RequestDecoder
-from broker.network.answer_turns import SMALL_ELEMENTS
+from broker.network.answer_turns import SMALL_ELEMENTS, needs_room
 from broker.network.decoding_turns import LONG, DecodingTurns
 
 COUNTED_MAX = SMALL_ELEMENTS + 1
@@ -25,6 +25,7 @@ class TurnedDecoder:
 
     def __init__(self, decoder: RequestDecoder, turns: DecodingTurns) -> None:
         self._decoder, self._turns, self._api = decoder, turns, decoder.api
+        self._has_small_answers = not needs_room(decoder.api)
 
     def has_room(self, party: str) -> bool:
         """False while a message of the party would wait, however few elements it has."""
@@ -38,7 +39,7 @@ class TurnedDecoder:
         """True if it need not wait."""
         turns, decoder = self._turns, self._decoder
         if len(raw) < decoder.walk_from_bytes:
-            return turns.has_room(self._api, party)
+            return self._has_small_answers or turns.has_room(self._api, party)
         if turns.is_free and turns.has_room(self._api, party, COUNTED_MAX):  # however many it has
             return True
         elements = decoder.elements(raw, COUNTED_MAX)
