@@ -137,6 +137,9 @@ HUNDRED: Final = Bounds(memory_mib=224)
 UNDER_WAY: Final = Bounds(memory_mib=256)
 """Thirty connections with TLS, half of queued.max.request.bytes of messages that gRPC's library has and the node has
 not (64 MiB), and a share of answers."""
+PIECES: Final = Bounds(rate=0.35)
+"""A quarter of the loop goes in pieces of 50 ms, because protobuf decodes a message in one; each holds up a client that
+waits for every answer."""
 SLOWLY_S: Final = 20
 """So long that a node which builds an answer a second, and has no room for it, would be far above its memory."""
 SEEN_LATER: Final = Bounds(descriptors=5_000)
@@ -222,6 +225,7 @@ SECURED: Final = (
     Row("streams-without-end", MALLORY),
     Row("messages-without-end", MALLORY),
     Row("huge-arrays-by-grpc", MALLORY),
+    Row("large-calls-by-grpc", MALLORY, bounds=PIECES),
     Row("unread-metadata-by-grpc", MALLORY, bounds=CUT, seconds=CUT_S),
     Row("calls-begun-together-by-grpc", MALLORY, bounds=UNDER_WAY, seconds=SLOWLY_S, config=PATIENT),
     Row("unread-fetches-by-grpc", TENANT, bounds=CUT, seconds=CUT_IN_TURN_S),
