@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import grpc
 import grpc.aio
+import pytest
 
 from broker.grpc.handlers import add_calls
 from broker.grpc.read_turns import READS_MAX
@@ -57,6 +58,14 @@ class Call:
         raise Aborted(code)
 
 
+async def until(condition: Callable[[], object]) -> None:
+    for _ in range(6_000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise TimeoutError
+
+
 class Node:
     """The door of one node, without a network; its answers to Metadata are done at once."""
 
@@ -64,11 +73,16 @@ class Node:
         self.memory, self.work = RequestMemory(8 * MIB), LongWork(NOW_NS)
         self.decoders, self.handlers = RequestDecoders(MIB), dict[str, Any]()
         self.handled: list[object] = []
+        self.asked = 0
         calls = {APIS[name]: self._call for name in ("Metadata", "OffsetCommit")}
         add_calls(
-            self, "any", calls, {}, self.decoders, self.memory, BusyTime(NOW_NS), lambda *_: ANNA,
+            self, "any", calls, {}, self.decoders, self.memory, BusyTime(NOW_NS), self._caller,
             work=self.work if is_of_clients else None,
         )  # fmt: skip
+
+    def _caller(self, context: object, api: object) -> Caller:
+        self.asked += 1
+        return ANNA
 
     async def _call(self, request: Any, context: Any, caller: Caller) -> bytes:
         self.handled.append(request)
@@ -221,6 +235,32 @@ def test_a_call_that_ends_while_its_message_waits_gives_everything_back() -> Non
             await node.settle()
 
     run(scenario)
+
+
+@pytest.mark.parametrize("deadline_s", [None, 1.0])
+def test_a_call_whose_client_has_left_or_waits_no_more_holds_nothing(deadline_s: float | None) -> None:
+    """By gRPC itself, which cancels a call for both."""
+
+    async def main() -> None:
+        node, server = Node(), grpc.aio.server()
+        server.add_registered_method_handlers("any", node.handlers)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            call = channel.stream_unary("/any/Metadata")(timeout=deadline_s)
+            await until(lambda: node.asked)
+            full = node.fill()
+            await call.write(LARGE)
+            await until(lambda: node.memory.statistics().used_bytes)
+            if deadline_s is None:
+                call.cancel()
+            await until(lambda: not node.memory.statistics().used_bytes)
+            full.release()
+            assert await channel.unary_unary("/any/Metadata")(LARGE, timeout=60) == b"done"
+        assert len(node.handled) == 1 and not node.memory.turns._lines
+        await server.stop(None)
+
+    asyncio.run(main())
 
 
 def test_a_call_with_small_answers_waits_for_room_only_where_it_has_many_elements() -> None:
