@@ -141,7 +141,7 @@ def test_a_large_message_of_a_stream_waits_for_its_turn_and_those_behind_it_keep
         for stream in (small, others):
             stream.may_read.set()
         await bench.handle_one()
-        await served[1]
+        await asyncio.wait((served[1],), timeout=60)
         assert [answer.correlation_id for answer in small.answers] == [1], "a small one waits for nobody"
         assert not others.answers and bench.memory.statistics().used_bytes > 50 * LONG, "its bytes count meanwhile"
         work.done("another")
