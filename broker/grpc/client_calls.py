@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import grpc.aio
@@ -19,6 +20,7 @@ from broker.grpc.errors import NOT_THROTTLED, abort
 from broker.grpc.gate import Gate
 from broker.grpc.handlers import Call
 from broker.grpc.unread_answers import FREE_BYTES
+from broker.load.long_work import PIECE_NS
 from broker.network.answer_turns import needs_room
 from broker.network.connection_loop import Prepare, Quotas
 from broker.network.parties import party_of
@@ -91,6 +93,14 @@ def _call(
     encode = response_codec(api).encode
     turns = memory.turns if memory is not None and needs_room(api.name) else None
 
+    def charged(party: str, answer: Any) -> bytes:
+        """The bytes of an answer; if they took long, the party owes their time."""
+        began_ns = channel.now_ns()
+        made = encode(answer)
+        if (spent_ns := channel.now_ns() - began_ns) >= PIECE_NS:
+            channel.long_work.charge(party, spent_ns)
+        return made
+
     async def call(body: Any, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
         try:
             gate.must_be_open()
@@ -120,7 +130,7 @@ def _call(
             await abort(context, request.error, throttled)
         if any(throttled):
             context.set_trailing_metadata(throttle_trailer(throttled))
-        return await _encoded(request, encode, memory)
+        return await _encoded(request, partial(charged, party_of(caller)) if is_clients else encode, memory)
 
     return call
 

@@ -6,7 +6,7 @@ Calls are client_calls.py's. The door decodes and encodes and decides nothing. I
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,9 +18,11 @@ from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.errors import abort
 from broker.grpc.gate import Gate
 from broker.grpc.handlers import Stream
-from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
+from broker.grpc.request_decoder import RequestDecoders
+from broker.grpc.turned_decoder import TurnedDecoder
 from broker.network.client_names import ClientNames
 from broker.network.connection_loop import ConnectionLoop, Incoming, Prepare, Quotas
+from broker.network.decoding_turns import DecodingTurns
 from broker.network.fetcher_session import Session
 from broker.network.memory_budget import Lease
 from broker.network.parties import party_of
@@ -74,13 +76,21 @@ _REPLICA_FETCH = _FETCH._replace(name="FetchFollower", is_clients=False)
 class _StreamWire:
     """The language of one stream at one listener (`broker.network.connection_loop.Wire`)."""
 
-    def __init__(self, kind: _StreamKind, decoder: RequestDecoder, gate: Gate, caller: Caller) -> None:
+    def __init__(self, kind: _StreamKind, decoder: TurnedDecoder, gate: Gate, caller: Caller) -> None:
         self._kind, self._decoder, self._gate, self._caller = kind, decoder, gate, caller
+        self._party = party_of(caller)
 
-    def decode(self, raw: bytes) -> Incoming:
-        kind = self._kind
+    def decode(self, raw: bytes) -> Incoming | Awaitable[Incoming]:
         self._gate.check_still(self._caller)
-        (correlation_id, client_id), body = self._decoder.decode(raw)
+        if not self._decoder.may_decode(raw, self._party):
+            return self._in_turn(raw)
+        return self._incoming(*self._decoder.decode(raw, self._party))
+
+    async def _in_turn(self, raw: bytes) -> Incoming:
+        return self._incoming(*await self._decoder.decode_in_turn(raw, self._party))
+
+    def _incoming(self, header: streams.Header, body: Any) -> Incoming:
+        kind, (correlation_id, client_id) = self._kind, header
         self._gate.check_asker(kind.api, body, self._caller, kind.is_clients)
         return Incoming(kind.name, correlation_id, client_id, body)
 
@@ -198,12 +208,14 @@ class BrokerDoor:
             await abort(context, error)
             return
         session = self._new_session(party_of(caller)) if kind.api is FETCH else None
+        memory = limits.requests if kind.is_clients else limits.node_requests
+        turns = DecodingTurns(memory.turns, self._channel.long_work if kind.is_clients else None)
         loop = ConnectionLoop(
             self._channel,
             caller,
             _StreamBytes(context, partial(self._gate.heard.delivered, caller)),
-            _StreamWire(kind, limits.decoders.of(kind.api), self._gate, caller),
-            limits.requests if kind.is_clients else limits.node_requests,
+            _StreamWire(kind, TurnedDecoder(limits.decoders.of(kind.api), turns), self._gate, caller),
+            memory,
             kind.pipelined_max,
             self.prepare,
             session,

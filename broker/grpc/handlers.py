@@ -1,11 +1,12 @@
 """Registers calls with a gRPC server so that their requests arrive as bytes and pass their limits first. An edge.
 
 Who makes a call is judged BEFORE its message is read: gRPC reads one whole, so whoever may not ask would take memory
-by asking; and few calls of a connection are read at once (read_turns.py), each for MESSAGE_MS. To gRPC a call is
+by asking; and few calls of a connection are read at once (read_turns.py), each for MESSAGE_MS. None is read while its
+answer has no room, and one that has come meanwhile is not decoded before (turned_decoder.py). To gRPC a call is
 therefore a stream that sends one message, and has one answer; on the wire that is the same. Its bytes go through the
 decoder of its API (request_decoder.py) and count in memory until the call is answered; a refusal is a typed error. The
 loop's time that a call takes is counted: decoding, encoding and the work between them. A stream's behaviour reads,
-decodes (`RequestDecoder.decode`), writes and counts by itself.
+decodes, writes and counts by itself.
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ from broker.grpc.lobby import read_at_once
 from broker.grpc.open_services import ReadUnproven
 from broker.grpc.read_turns import ReadTurns
 from broker.grpc.refused_calls import NOT_COUNTED, EndsConnection, Refuses, refuse
-from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
+from broker.grpc.request_decoder import RequestDecoders
+from broker.grpc.turned_decoder import TurnedDecoder
 from broker.grpc.unread_answers import UnreadAnswers
 from broker.load.busy_time import BusyTime
+from broker.load.long_work import LongWork
+from broker.network.decoding_turns import DecodingTurns
 from broker.network.memory_budget import Lease
 from broker.network.parties import party_of
 from broker.network.request_channel import Caller
 from broker.network.request_memory import RequestMemory
-from broker.network.small_answers import SMALL_ANSWERS
 from penstock.errors import ApiError, InvalidRequestError, RequestTimedOutError
 from penstock.messages.api import Api
 from penstock.types import Endpoint
@@ -57,18 +60,23 @@ def add_calls(
     refuses: Refuses = NOT_COUNTED,
     delivered: Delivered = lambda caller, size: None,
     unread: UnreadAnswers | None = None,
+    work: LongWork | None = None,
 ) -> None:
     """Serve these APIs under the full name of a service; `busy` counts the time of its calls. `caller_of` tells who
     makes one, or refuses it, of which `refuses` hears; `read_unproven` reads what may come before that is known, and
-    `log_ins` is the memory for it."""
+    `log_ins` is the memory for it. `work`: the turns at large messages of clients; None where nodes call."""
     turns = ReadTurns()
+
+    def memory_of(api: Api[Any, Any]) -> RequestMemory:
+        return memory if log_ins is None or not api.before_authentication else log_ins
+
     handlers = {
         api.name: grpc.stream_unary_rpc_method_handler(
             _bounded(
                 api,
                 call,
-                decoders.of(api),
-                memory if log_ins is None or not api.before_authentication else log_ins,
+                TurnedDecoder(decoders.of(api), DecodingTurns(memory_of(api).turns, work)),
+                memory_of(api),
                 busy,
                 caller_of,
                 turns,
@@ -102,10 +110,26 @@ def _of_known(stream: Stream, refuses: Refuses) -> Stream:
     return served
 
 
+async def _read_with_room(
+    decoder: TurnedDecoder, party: str, turns: ReadTurns, peer: Endpoint, read: Callable[[], Awaitable[Any]]
+) -> Any:
+    """The message of a call, or EOF. It may wait long for its turn, so its answer must have room then, too."""
+
+    async def read_now() -> Any:
+        return await read() if decoder.has_room(party) else None
+
+    raw = None
+    while raw is None:
+        if not decoder.has_room(party):
+            await decoder.room(party)
+        raw = await turns.read(peer, read_now)
+    return raw
+
+
 def _bounded(
     api: Api[Any, Any],
     call: Call,
-    decoder: RequestDecoder,
+    decoder: TurnedDecoder,
     memory: RequestMemory,
     busy: BusyTime,
     caller_of: CallerOf,
@@ -128,14 +152,19 @@ def _bounded(
 
     async def received(context: grpc.aio.ServicerContext, caller: Caller) -> tuple[Any, Lease]:
         """The request. Its bytes are in no other frame: a large message would be kept until the call is answered."""
-        peer = caller.peer
-        if api.name not in SMALL_ANSWERS:
-            await memory.turns.wait(party_of(caller))
-        raw: Any = await turns.read(peer, lambda: read_in_time(context, peer))
+        peer, party = caller.peer, party_of(caller)
+        raw = await _read_with_room(decoder, party, turns, peer, lambda: read_in_time(context, peer))
         if raw is grpc.aio.EOF:
             raise InvalidRequestError(f"{api.name}: the call has no message")
         delivered(caller, len(raw))
-        return decoder.decode(raw), memory.admit(party_of(caller), len(raw))
+        if decoder.may_decode(raw, party):
+            return decoder.decode(raw, party), memory.admit(party, len(raw))
+        lease = memory.admit(party, len(raw), waits=True)
+        try:
+            return await decoder.decode_in_turn(raw, party), lease
+        except BaseException:
+            lease.release()
+            raise
 
     async def answer(context: grpc.aio.ServicerContext) -> bytes:
         try:

@@ -27,6 +27,8 @@ from penstock.wire.message_codec import message_descriptor, request_codec
 
 STEPS_BESIDES = 1_000
 """Fields that a request may have besides its elements and their fields: its own, and those of a newer client."""
+STEPS_OF_ONE = 10
+"""More fields than an element has."""
 _OF_BYTES = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES, FieldDescriptor.TYPE_MESSAGE)
 
 
@@ -37,25 +39,30 @@ class RequestDecoder:
         descriptor = message_descriptor(f"{api.name}Request")
         self.refused = 0
         self.received_bytes = 0
-        self._api = api.name
+        self.api = api.name
         self._bytes_max = min(api.limits.message_bytes or message_bytes_max, message_bytes_max)
         self._limits = dict(api.limits.elements)
         self._decode = _decode(api)
         self._steps_max = STEPS_BESIDES
-        self._walk_from_bytes = self._bytes_max + 1
+        self.walk_from_bytes = self._bytes_max + 1
+        """A smaller message has no elements that are worth a count."""
         self._shape = self._shape_of(descriptor, "")
         if self._limits:
             raise InvariantViolation(f"{api.name}: the limits name fields that do not exist: {', '.join(self._limits)}")
 
     def decode(self, raw: bytes) -> Any:
         """The request; InvalidRequestError names the limit that it exceeds, or says that it is no message."""
+        return self.counted(raw)[0]
+
+    def counted(self, raw: bytes) -> tuple[Any, int]:
+        """The request, and the number of its elements; 0 for a small message."""
         self.received_bytes += len(raw)
         try:
-            self.check(raw)
-            return self._decode(raw)
+            elements = sum(self.check(raw).values())
+            return self._decode(raw), elements
         except DecodeError as error:
             self.refused += 1
-            raise InvalidRequestError(f"{self._api}: the request is not a message: {error}") from None
+            raise InvalidRequestError(f"{self.api}: the request is not a message: {error}") from None
         except InvalidRequestError:
             self.refused += 1
             raise
@@ -64,14 +71,24 @@ class RequestDecoder:
         """Check the bytes against the limits. The counts, by path; empty if the message is too small to exceed one."""
         if len(raw) > self._bytes_max:
             raise InvalidRequestError(
-                f"{self._api}: the request has {len(raw)} bytes; at most {self._bytes_max} are allowed, send several "
+                f"{self.api}: the request has {len(raw)} bytes; at most {self._bytes_max} are allowed, send several "
                 "requests"
             )
-        return self.count(raw) if len(raw) >= self._walk_from_bytes else {}
+        return self.count(raw) if len(raw) >= self.walk_from_bytes else {}
 
     def count(self, raw: bytes) -> dict[str, int]:
         """Elements of every repeated field."""
-        return WireWalk(self._api, raw, self._steps_max).run(self._shape)
+        return WireWalk(self.api, raw, self._steps_max).run(self._shape)
+
+    def elements(self, raw: bytes, most: int) -> int:
+        """How many elements a message has, up to `most`; `most` as well if it is known to be refused. Costs no more
+        than so many elements, however large the message is."""
+        if len(raw) < self.walk_from_bytes:
+            return 0
+        try:
+            return min(sum(WireWalk(self.api, raw, STEPS_OF_ONE * most).run(self._shape).values()), most)
+        except InvalidRequestError:
+            return most
 
     def _shape_of(self, descriptor: Descriptor, prefix: str) -> Shape:
         """The shape of a message; takes its fields' limits out of `_limits`. No message of ours contains itself."""
@@ -90,16 +107,16 @@ class RequestDecoder:
 
     def _take_limit(self, path: str, found: FieldDescriptor) -> int:
         if path not in self._limits:
-            raise InvariantViolation(f"{self._api}.{path} is repeated and has no limit; add it to the row of the API")
+            raise InvariantViolation(f"{self.api}.{path} is repeated and has no limit; add it to the row of the API")
         limit = self._limits.pop(path)
         message = found.message_type
         self._steps_max += limit * (1 + (len(message.fields) if message is not None else 0))
         bytes_of_one = 2 if found.type in _OF_BYTES else 1
-        self._walk_from_bytes = min(self._walk_from_bytes, bytes_of_one * limit)
+        self.walk_from_bytes = min(self.walk_from_bytes, bytes_of_one * limit)
         return limit
 
     def __repr__(self) -> str:
-        return f"RequestDecoder({self._api}, at most {self._bytes_max} bytes, {self.refused} refused)"
+        return f"RequestDecoder({self.api}, at most {self._bytes_max} bytes, {self.refused} refused)"
 
 
 def _decode(api: Api[Any, Any]) -> Callable[[bytes], Any]:

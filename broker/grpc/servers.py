@@ -31,6 +31,7 @@ from broker.grpc.refused_calls import RefusedCalls, UnknownCalls
 from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.unread_answers import UnreadAnswers, WithCalls
 from broker.load.busy_time import BusyTime
+from broker.load.long_work import LongWork
 from broker.network.doors import ControllerService
 from broker.network.request_channel import SMALL_BYTES, RequestChannel
 from broker.network.request_memory import RequestMemory
@@ -107,12 +108,14 @@ class GrpcServer:
         caller_of: CallerOf,
         log_ins: RequestMemory | None = None,
         delivered: Delivered = lambda caller, size: None,
+        work: LongWork | None = None,
     ) -> None:
         """Serve these APIs under the name of a service; their requests pass their limits before they are parsed. `busy`
-        counts the calls' time; `log_ins` is the memory for what comes before a log-in."""
+        counts the calls' time; `log_ins` is the memory for what comes before a log-in; `work` has the turns at large
+        messages of clients."""
         read = self._lobby.read
         given = calls, streams, decoders, memory, busy, caller_of, read, log_ins, self._refusals, delivered
-        add_calls(self._server, service, *given, unread=self._unread)
+        add_calls(self._server, service, *given, unread=self._unread, work=work)
         self._services.append(service)
 
     async def start(self) -> None:
@@ -200,6 +203,7 @@ class ServesCalls(Protocol):
         caller_of: CallerOf,
         log_ins: RequestMemory | None = None,
         delivered: Delivered = lambda caller, size: None,
+        work: LongWork | None = None,
     ) -> None: ...
 
 
@@ -209,7 +213,8 @@ def add_client_apis(server: ServesCalls, served: ServedListener, channel: Reques
     calls = client_calls(channel, served.gate, held.quotas, held.requests, served.door.prepare)
     busy, caller_of = served.door.busy, served.gate.caller
     parts = calls, served.door.streams, held.decoders, held.requests, busy, caller_of
-    server.add(BROKER_SERVICE, *parts, log_ins=held.log_ins, delivered=served.gate.heard.delivered)
+    delivered, work = served.gate.heard.delivered, channel.long_work
+    server.add(BROKER_SERVICE, *parts, log_ins=held.log_ins, delivered=delivered, work=work)
 
 
 def add_broker_apis(server: ServesCalls, served: ServedListener, channel: RequestChannel) -> None:

@@ -65,6 +65,16 @@ class _Aside:
         return self.requests[0] if self.requests else None
 
 
+class _Line:
+    """The messages of one party that wait. The first one alone looks for room: if all were told at once, as many would
+    be decoded for the room of one."""
+
+    __slots__ = ("first", "waiting")
+
+    def __init__(self) -> None:
+        self.first, self.waiting = asyncio.Lock(), 0
+
+
 def _is_dropped(request: Request) -> bool:
     """True if nobody waits for it; then its bytes count no more."""
     if request.is_abandoned and request.body_lease is not None:
@@ -78,6 +88,8 @@ class AnswerTurns:
     def __init__(self, answers: MemoryBudget) -> None:
         self._answers, self._empty = answers, answers.free
         self._aside: dict[str, _Aside] = {}
+        self._lines: dict[str, _Line] = {}
+        """The parties that have messages which wait to be decoded."""
 
     def is_open(self, party: str) -> bool:
         """True if a request of the party may be worked on."""
@@ -93,13 +105,24 @@ class AnswerTurns:
             account.close()
 
     async def wait(self, party: str) -> None:
-        """Returns once a request of the party may be worked on."""
-        while not self.is_open(party):  # AGAIN, because all that wait are told at once
-            aside = self._aside.get(party)
-            if aside is not None:
-                await aside.is_over.wait()
-            else:
-                await self._room(party)
+        """Returns once a request of the party may be worked on. Those that wait go on one in each turn of the loop, as
+        long as there is room."""
+        line = self._lines.get(party)
+        if line is None:
+            line = self._lines[party] = _Line()
+        line.waiting += 1
+        try:
+            async with line.first:
+                while not self.is_open(party):
+                    aside = self._aside.get(party)
+                    if aside is not None:
+                        await aside.is_over.wait()
+                    else:
+                        await self._room(party)
+        finally:
+            line.waiting -= 1
+            if not line.waiting:
+                del self._lines[party]
 
     async def _room(self, party: str) -> None:
         account, told = self._answers.open(party), asyncio.Event()

@@ -17,6 +17,7 @@ from broker.load.long_work import PIECE_NS
 from broker.network.failed_requests import FailRequest
 from broker.network.parties import party_of
 from broker.network.request_channel import Request, RequestChannel
+from penstock.types import ListenerType
 
 TURN_MS: Final = 5
 """A queue that is not empty is taken from without a turn for the loop."""
@@ -52,7 +53,10 @@ class Dispatcher:
         handle: Callable[[Request], None],
         fail: FailRequest,
         probe: RequestProbe = UNHEARD_REQUEST,
+        nodes_listener: str = "",
     ) -> None:
+        """`nodes_listener`: that between nodes, whose work is charged to nobody."""
+        self._nodes_listener = nodes_listener
         self._fail, self._probe = fail, probe
         self._channel = channel
         self._handle = handle
@@ -95,8 +99,15 @@ class Dispatcher:
         request.handled_ns = self._channel.now_ns()
         self._channel.busy.handlers.add_busy(request.dequeued_ns, request.handled_ns)
         spent_ns = request.handled_ns - request.dequeued_ns
-        if request.is_large and spent_ns >= PIECE_NS and request.api not in OF_RECORDS:
+        if spent_ns >= PIECE_NS and request.api not in OF_RECORDS and self._is_owed(request):
             self._channel.long_work.charge(party_of(request.caller), spent_ns)
+
+    def _is_owed(self, request: Request) -> bool:
+        """True of work that counts as long: Kafka's listeners say which requests are large, and a call of gRPC is as
+        large as it took. That of nodes is never owed."""
+        caller = request.caller
+        is_call = caller.listener_type is ListenerType.GRPC and caller.listener != self._nodes_listener
+        return request.is_large or is_call
 
     def __repr__(self) -> str:
         return f"Dispatcher({self._channel!r})"

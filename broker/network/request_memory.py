@@ -68,12 +68,13 @@ class RequestMemory:
         """The intake of a new stream of a party."""
         return RequestIntake(self, party)
 
-    def admit(self, party: str, size: int) -> Lease:
-        """Count a call. It has arrived whole and cannot wait: a large one is refused if there is no room."""
+    def admit(self, party: str, size: int, *, waits: bool = False) -> Lease:
+        """Count a call. It has arrived whole and cannot wait to be counted: a large one is refused if there is no room,
+        and so is one that `waits` before it is decoded."""
         budget = self.small if size <= SMALL_BYTES else self.large
         account = budget.open(party)
         try:
-            if size > SMALL_BYTES and not account.has_room(size):
+            if (waits or size > SMALL_BYTES) and not account.has_room(size):
                 raise ResourceExhaustedError(
                     f"no memory for a request of {size} bytes: this node has too many in flight, or {party} has;"
                     " send it again, or send less at once"

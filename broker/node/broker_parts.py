@@ -119,8 +119,8 @@ class BrokerParts:
         stands_on = replication, *upkeep[1:], requests, self.producer_ids, self.lifecycle, failures, disks.wall_clock
         self._apis = make_apis(config, environment, quorum, log_manager, dynamic, *stands_on)
         self.quotas, self.gatekeeper, self.arrivals = requests.quotas, requests.gatekeeper, requests.arrivals
-        fail = requests.failed_requests.fail
-        self.dispatcher = Dispatcher(self.channel, self._apis.router.handle, fail, environment.probe)
+        given = requests.failed_requests.fail, environment.probe, config.inter_broker_listener_name
+        self.dispatcher = Dispatcher(self.channel, self._apis.router.handle, *given)
 
     # -- start and stop, in order --------------------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ ACCEPT = UNIT + "connections/test_accept_guard.py::"
 BYTES = UNIT + "connections/test_byte_watch.py::"
 UNDER_WAY = UNIT + "connections/test_under_way.py::"
 REFUSED = UNIT + "grpc/test_refused_calls.py::"
+TURNED = UNIT + "grpc/test_turned_calls.py::"
+DECODING = UNIT + "network/test_decoding_turns.py::"
 LOBBY = UNIT + "grpc/test_lobby.py::"
 PAGES = UNIT + "metrics/test_page_"
 LINES = UNIT + "network/test_lines_of_strangers.py::"
@@ -143,6 +145,10 @@ HELD_BY = {
         "test_a_plan_with_much_to_do_goes_on_piece_by_piece_and_others_are_answered_meanwhile",
         UNIT + "kafka/apis/test_produce.py::"
         "test_a_request_with_many_partitions_leaves_the_event_loop_to_others_in_between",
+        TURNED + "test_a_large_message_waits_for_its_turn_and_a_small_one_does_not",
+        TURNED + "test_a_large_message_of_a_node_waits_for_no_turn_of_clients",
+        UNIT + "load/test_long_work.py::"
+        "test_what_clients_ask_for_is_owed_whatever_protocol_they_speak_and_what_nodes_ask_for_is_not",
     ),
     "answers that it does not read": (
         UNIT + "kafka/test_tls_on_sockets.py::test_an_answer_that_nobody_reads_is_counted_until_its_connection_is_cut",
@@ -153,6 +159,12 @@ HELD_BY = {
         "test_a_party_that_reads_no_small_answers_is_read_no_further_once_these_fill_its_share",
         UNIT + "kafka/connection/test_connections.py::"
         "test_members_and_producers_go_on_beside_a_client_of_their_party_that_reads_nothing",
+        DECODING + "test_a_large_message_whose_answer_has_lost_its_room_at_its_turn_gives_the_turn_back",
+        DECODING + "test_messages_of_a_party_that_wait_for_room_go_on_one_in_each_turn_of_the_loop",
+        TURNED
+        + "test_a_message_that_comes_when_its_answer_has_lost_its_room_is_not_decoded_before_there_is_room_again",
+        TURNED + "test_a_call_that_was_begun_before_the_answers_filled_up_is_not_read_at_its_turn",
+        TURNED + "test_messages_that_wait_for_room_have_a_share_of_the_memory_and_the_next_one_is_refused",
         UNIT + "grpc/test_unread_answers.py::test_a_small_answer_of_a_call_with_small_ones_waits_for_no_unread_answer",
     ),
     "**A tenant**: fetch answers that it does not read": (

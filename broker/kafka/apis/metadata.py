@@ -107,8 +107,8 @@ class MetadataPlans:
     def _topics(
         self, asked: Asked, views: Iterable[ours.TopicInfo], tells_operations: bool, alive: Sequence[int]
     ) -> Generator[Ask, Any, list[MetadataResponseTopic]]:
-        """The topics of the answer, mostly the bytes of an earlier one. Topics of version 0 depend on the brokers, too. A
-        topic whose bytes are not kept takes as long as its partitions are many."""
+        """The topics of the answer, mostly the bytes of an earlier one. Topics of version 0 depend on the brokers, too.
+        A topic whose bytes are not kept takes as long as its partitions are many."""
         partitions = 0
         topics = self._parts.image().topics_by_id
         known: dict[int, Callable[[ours.TopicInfo, Callable[[], MetadataResponseTopic]], bytes]] = {}

@@ -33,8 +33,6 @@ CONNECTION_SHARE: Final = 2
 FREE: Final = 16
 """Elements that a request has for nothing: those of most."""
 LEASE_MS: Final = 1_000
-LONG: Final = 100
-"""A request with as many is long work (load/long_work.py): to look at them takes some ms."""
 HEAVY: Final = 1_000
 """A request with fewer is no large one."""
 HOLD_SECONDS: Final = 0.5

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from broker.kafka.api_row import ApiRow, failed_answer
-from broker.kafka.connection.element_room import FREE, LONG, ElementRoom
+from broker.kafka.connection.element_room import FREE, ElementRoom
 from broker.kafka.connection.frame_connection import NO_FRAME, Frame
 from broker.kafka.connection.login import KafkaLogin
 from broker.kafka.connection.plan_run import KafkaCall, call_of
@@ -22,9 +22,10 @@ from broker.kafka.plan import Asked, ConnectionEnds, ConnectionMemory
 from broker.kafka_codec.codec import decode_counted, encode, is_flexible
 from broker.kafka_codec.headers import HeaderStart, read_header_rest, read_header_start, response_header
 from broker.kafka_codec.primitives import TooManyElementsError
-from broker.load.long_work import PIECE_NS, LongWork
-from broker.network.answer_turns import SMALL_ELEMENTS, AnswerTurns, needs_room
+from broker.load.long_work import PIECE_NS
+from broker.network.answer_turns import SMALL_ELEMENTS
 from broker.network.connection_loop import Incoming
+from broker.network.decoding_turns import LONG, DecodingTurns
 from broker.network.parties import party_of
 from broker.network.request_channel import Caller, Request
 from penstock.errors import ApiError, InvalidRequestError, UnknownServerError
@@ -59,13 +60,11 @@ class KafkaWire:
         memory: ConnectionMemory,
         counts: RequestCounts,
         room: ElementRoom,
-        work: LongWork,
+        turns: DecodingTurns,
         login: KafkaLogin | None = None,
-        turns: AnswerTurns | None = None,
     ) -> None:
-        """`work`: the turns at large requests of the whole node. `login`: that of a connection to a listener with SASL.
-        `turns`: those in which requests are worked on."""
-        self._turns, self._work = turns, work
+        """`login`: that of a connection to a listener with SASL."""
+        self._turns = turns
         self._rows, self._memory, self._counts, self._room, self._login = rows, memory, counts, room, login
         self.caller = caller
         """The caller, as it is known by now."""
@@ -83,27 +82,22 @@ class KafkaWire:
         if row.bytes_max is not None and len(raw) > row.bytes_max:
             self._counts.refused[row.name] += 1
             raise InvalidRequestError(f"{row.name} of {len(raw)} bytes; it may have {row.bytes_max} at most")
-        if not self._may_begin(row):
+        if not self._turns.has_room(row.name, party_of(self.caller)):
             return self._when_its_answer_has_room(row, start, raw)
         return self._decoded(row, start, raw)
 
-    def _may_begin(self, row: ApiRow, elements: int = 0) -> bool:
-        """False while no answer of its party has room: its objects would wait in memory, and take more than bytes."""
-        return self._turns is None or not needs_room(row.name, elements) or self._turns.is_open(party_of(self.caller))
-
     async def _when_its_answer_has_room(self, row: ApiRow, start: HeaderStart, raw: memoryview) -> Incoming:
-        if self._turns is not None:
-            await self._turns.wait(party_of(self.caller))
+        await self._turns.room(row.name, party_of(self.caller))
         decoded = self._decoded(row, start, raw)
         return decoded if isinstance(decoded, Incoming) else await decoded
 
     def _decoded(self, row: ApiRow, start: HeaderStart, raw: memoryview) -> Incoming | Awaitable[Incoming]:
-        may_have = self._room.now(row.elements_max)
-        if not self._may_begin(row, row.elements_max):
+        may_have, party = self._room.now(row.elements_max), party_of(self.caller)
+        if not self._turns.has_room(row.name, party, row.elements_max):
             may_have = min(may_have, SMALL_ELEMENTS)
-        if not self._work.is_free:
+        if not self._turns.is_free:
             may_have = min(may_have, LONG - 1)
-        began_ns = self._work.now_ns()
+        began_ns = self._turns.now_ns()
         try:
             incoming, elements = self._incoming(row, start, raw, may_have)
         except TooManyElementsError as error:
@@ -115,7 +109,7 @@ class KafkaWire:
             incoming.body.elements = self._room.take(elements, is_paced=row.is_paced)
             incoming.body.is_large = elements >= LONG
             if incoming.body.is_large:
-                self._work.charge(party_of(self.caller), self._work.now_ns() - began_ns)
+                self._turns.charge(party, began_ns)
         return incoming if row.prepare is None else self._prepared(row, incoming)
 
     async def _prepared(self, row: ApiRow, incoming: Incoming) -> Incoming:
@@ -127,15 +121,19 @@ class KafkaWire:
     async def _when_there_is_room(self, row: ApiRow, start: HeaderStart, raw: memoryview, needed: int) -> Incoming:
         """The request read again, with room for the elements that it is known to need; or its error, if it has more
         than it ever may have."""
+        turns, party = self._turns, party_of(self.caller)
         while True:
             needed = min(needed, row.elements_max)
             lease = await self._room.wait(needed, is_paced=row.is_paced)
-            if self._turns is not None and not self._may_begin(row, needed):
+            if not await turns.begins(row.name, party, needed):
                 self._room.give_back(lease)  # others must not wait for it meanwhile
-                await self._turns.wait(party_of(self.caller))
+                await turns.room(row.name, party, needed)
                 continue
             try:
-                incoming, elements = await self._incoming_in_turn(row, start, raw, needed)
+                try:
+                    incoming, elements = self._incoming(row, start, raw, needed)
+                finally:
+                    turns.done(party)
             except (ApiError, TooManyElementsError) as wrong:
                 if isinstance(wrong, TooManyElementsError) and needed < row.elements_max:
                     self._room.give_back(lease)
@@ -147,16 +145,6 @@ class KafkaWire:
             lease.resize(elements)
             incoming.body.elements, incoming.body.is_large = lease, elements >= LONG
             return incoming if row.prepare is None else await self._prepared(row, incoming)
-
-    async def _incoming_in_turn(
-        self, row: ApiRow, start: HeaderStart, raw: memoryview, elements_max: int
-    ) -> tuple[Incoming, int]:
-        party = party_of(self.caller)
-        await self._work.turn(party)
-        try:
-            return self._incoming(row, start, raw, elements_max)
-        finally:
-            self._work.done(party)
 
     def _of_another_version(self, row: ApiRow, start: HeaderStart) -> Incoming:
         if row.other_versions is None:
@@ -197,10 +185,10 @@ class KafkaWire:
         header = response_header(row.key, request.correlation_id, is_flexible(row.response, version))
         if request.throttle_ms and hasattr(answer, "throttle_time_ms"):
             answer.throttle_time_ms = request.throttle_ms
-        began_ns = self._work.now_ns() if call.is_large else 0
+        began_ns = self._turns.now_ns() if call.is_large else 0
         frame = Frame([b"", *encode(answer, version)])
-        if call.is_large and (spent_ns := self._work.now_ns() - began_ns) >= PIECE_NS:
-            self._work.charge(party_of(self.caller), spent_ns)
+        if call.is_large and self._turns.now_ns() - began_ns >= PIECE_NS:
+            self._turns.charge(party_of(self.caller), began_ns)
         frame.parts[0] = _SIZE.pack(frame.size + len(header)) + header
         frame.size += len(frame.parts[0])
         return frame

@@ -18,6 +18,7 @@ from broker.kafka.connection.named_partitions import arrivals_of
 from broker.kafka.connection.plan_run import PlanDriver
 from broker.kafka.plan import ConnectionEnds, ConnectionMemory
 from broker.network.connection_loop import ConnectionLoop
+from broker.network.decoding_turns import DecodingTurns
 from broker.network.doors import BrokerService
 from broker.network.parties import party_of
 from broker.network.request_channel import Caller
@@ -71,7 +72,8 @@ class ServedConnection:
         self._room = room = ElementRoom(elements, party_of(caller))
         self._login = self._new_login(service, caller)
         self._memory, turns = ConnectionMemory(self._login), service.client_requests.turns
-        self._wire = KafkaWire(rows, caller, self._memory, counts, room, service.channel.long_work, self._login, turns)
+        decoding = DecodingTurns(turns, service.channel.long_work)
+        self._wire = KafkaWire(rows, caller, self._memory, counts, room, decoding, self._login)
         self._driver = driver = PlanDriver(service.channel, service.prepare, service.fail, room, turns)
         self._loop: ConnectionLoop[memoryview, Frame] = ConnectionLoop(
             service.channel,

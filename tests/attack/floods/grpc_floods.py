@@ -160,6 +160,15 @@ def huge_arrays_by_grpc(target: Target) -> Steps:
     return on_links(target, lambda: H2Link(target), lambda link: link.call_unread(METADATA, message), LINKS)
 
 
+def large_calls_by_grpc(target: Target) -> Steps:
+    """Topics with 20,000 assignments each, which nobody may make: 100 kB, and 50 ms to decode. On 20 connections, which
+    read their refusals."""
+    topic = broker_pb2.NewTopic(name="t", assignment=[broker_pb2.ReplicaAssignment(replicas=[1])] * 20_000)
+    message = broker_pb2.CreateTopicsRequest(topics=[topic]).SerializeToString()
+    path = f"{SERVICE}CreateTopics"
+    return on_links(target, lambda: H2Link(target), lambda link: link.call_unread(path, message), 20)
+
+
 def unread_metadata_by_grpc(target: Target) -> Steps:
     """Answers about 1,000 names that are not there, 10 on each of 30 connections."""
     names = [f"{number:08d}" + "n" * 240 for number in range(1_000)]
@@ -218,6 +227,7 @@ GRPC_FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
         streams_without_end,
         messages_without_end,
         huge_arrays_by_grpc,
+        large_calls_by_grpc,
         unread_metadata_by_grpc,
         unread_fetches_by_grpc,
     )

@@ -122,6 +122,10 @@ class H2Link:
             at += self.more(stream, message[at:])
             if time.monotonic() > deadline:
                 raise ConnectionError("the node does not take the request")
+        self.end(stream)
+
+    def end(self, stream: int) -> None:
+        """The message of a call is whole."""
         self._h2.end_stream(stream)
         self.sock.sendall(self._h2.data_to_send())
 

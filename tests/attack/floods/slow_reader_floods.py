@@ -10,8 +10,10 @@ from __future__ import annotations
 import ssl
 import struct
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
+from penstock.pb import broker_pb2
+from tests.attack.floods.h2_link import SERVICE, H2Link
 from tests.attack.floods.herd import Herd, Link, Steps
 from tests.attack.floods.kafka_floods import LIST_OFFSETS, METADATA, NAMES, SMALL_BUFFER
 from tests.attack.floods.links import PRODUCE, Target, data, text
@@ -20,6 +22,7 @@ READERS, READ_BYTES, SENDING_S = 40, 32 << 10, 0.5
 WRITERS, FRAMES, NAMES_EACH, LONGEST = 100, 50, 2, 30_000
 FILLING: Final = 200
 PRODUCED, LOOKED_UP = 10_000, 9_000
+CALLERS, CALLS_EACH = 30, 100
 NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -110,6 +113,37 @@ def _refused(topic: str) -> bytes:
     return text(None) + struct.pack(">hii", 1, 10_000, 1) + text(topic) + struct.pack(">iii", 1, 0, 0)
 
 
+def calls_begun_together_by_grpc(target: Target) -> Steps:
+    """Calls that are all begun before any of them has a message, and whose answers nobody reads. Each message is just
+    small enough to count as small, and takes four times its bytes as objects."""
+    names = [f"{number}\U0001f600" + "n" * LONGEST for number in range(NAMES_EACH)]
+    message = broker_pb2.MetadataRequest(topics=names).SerializeToString()
+    left: dict[Link, list[tuple[int, int]]] = {}
+
+    def make() -> Link:
+        link = H2Link(target)
+        left[link] = [(link.begin_message(f"{SERVICE}Metadata", len(message)), 0) for _ in range(CALLS_EACH)]
+        return link
+
+    def send(link: Any) -> None:
+        """As much of its messages as the node takes."""
+        if len(herd.links) < CALLERS:
+            return
+        unsent, size = left[link], 1
+        while unsent and size:
+            stream, at = unsent[0]
+            size = link.more(stream, message[at:])
+            target.add("bytes", size)
+            unsent[0] = stream, at + size
+            if at + size == len(message):
+                link.end(stream)
+                del unsent[0]
+                target.add("calls")
+
+    herd = Herd(target, CALLERS, make, is_replaced=False)
+    return herd.kept(send)
+
+
 def _read(target: Target, link: Link, size: int) -> None:
     with suppress(*NOT_NOW):
         target.add("bytes", len(link.sock.recv(size)))
@@ -123,5 +157,6 @@ SLOW_READER_FLOODS: Final = {
         slowly_read_look_ups,
         unread_produces,
         unread_tiny_produces,
+        calls_begun_together_by_grpc,
     )
 }

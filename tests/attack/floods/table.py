@@ -143,6 +143,12 @@ SHARES: Final = Bounds(memory_mib=160)
 """A party's share of requests (56 MiB) and of answers (8 MiB and one answer) is full, and one request is worked on."""
 HUNDRED: Final = Bounds(memory_mib=224)
 """A hundred connections with TLS, each with a small answer that is written and one that is ready, and a share."""
+UNDER_WAY: Final = Bounds(memory_mib=256)
+"""Thirty connections with TLS, half of queued.max.request.bytes of messages that gRPC's library has and the node has
+not (64 MiB), and a share of answers."""
+PIECES: Final = Bounds(rate=0.35)
+"""A quarter of the loop goes in pieces of 50 ms, because protobuf decodes a message in one; each holds up a client that
+waits for every answer."""
 SLOWLY_S: Final = 20
 """So long that a node which builds an answer a second, and has no room for it, would be far above its memory."""
 OPEN_REQUESTS: Final = Bounds(memory_mib=32)
@@ -237,7 +243,9 @@ SECURED: Final = (
     Row("streams-without-end", MALLORY),
     Row("messages-without-end", MALLORY),
     Row("huge-arrays-by-grpc", MALLORY),
+    Row("large-calls-by-grpc", MALLORY, bounds=PIECES),
     Row("unread-metadata-by-grpc", MALLORY, bounds=CUT, seconds=CUT_S),
+    Row("calls-begun-together-by-grpc", MALLORY, bounds=UNDER_WAY, seconds=SLOWLY_S, config=PATIENT),
     Row("unread-fetches-by-grpc", TENANT, bounds=CUT, seconds=CUT_IN_TURN_S),
     # By IPv6
     Row("announced-frames", STRANGER, host=SIX),

@@ -20,6 +20,7 @@ from broker.grpc.callers import URIS, node_callers
 from broker.grpc.handlers import add_calls
 from broker.grpc.outgoing_calls import Peers
 from broker.grpc.servers import STOP_GRACE_SECONDS, add_broker_apis, add_client_apis, add_controller_apis
+from broker.load.long_work import LongWork
 from broker.network.doors import BrokerService, ControllerService
 from broker.network.request_memory import RequestMemory
 from penstock.client.wire.channel import GrpcChannel
@@ -106,8 +107,10 @@ class SimulatedServer:
         self._listener: Listener | None = None
         self.is_serving = False
 
-    def add(self, *served: Any, log_ins: RequestMemory | None = None, delivered: Any = None) -> None:
-        add_calls(self, *served, log_ins=log_ins)
+    def add(
+        self, *served: Any, log_ins: RequestMemory | None = None, delivered: Any = None, work: LongWork | None = None
+    ) -> None:
+        add_calls(self, *served, log_ins=log_ins, work=work)
 
     def add_generic_rpc_handlers(self, handlers: Any) -> None:
         """Each method is registered by its name."""

@@ -18,6 +18,7 @@ from broker.grpc.gate import Gate
 from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTimes
 from broker.network.connection_loop import Quotas
+from broker.network.decoding_turns import LONG
 from broker.network.memory_budget import Lease
 from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import ANSWER_COPIES, RequestMemory
@@ -123,6 +124,31 @@ def test_a_request_over_a_limit_ends_its_stream_after_the_answers_to_those_befor
         assert [answer.correlation_id for answer in stream.answers] == [1]
         assert stream.status is not None and stream.status[0] is grpc.StatusCode.INVALID_ARGUMENT
         assert "partitions has 2001 elements or more" in stream.status[1]
+
+    run(scenario)
+
+
+def test_a_large_message_of_a_stream_waits_for_its_turn_and_those_behind_it_keep_their_order() -> None:
+    async def scenario(bench: Bench) -> None:
+        work = bench.channel.long_work
+        await work.turn("another")
+        parts = [pb.PartitionRecords(topic="t" * 50)] * LONG
+        small, others = (
+            Stream(pb.ProduceRequest(correlation_id=1)),
+            Stream(pb.ProduceRequest(correlation_id=2, partitions=parts), pb.ProduceRequest(correlation_id=3)),
+        )
+        served = [bench.serve(stream) for stream in (others, small)]
+        for stream in (small, others):
+            stream.may_read.set()
+        await bench.handle_one()
+        await asyncio.wait((served[1],), timeout=60)
+        assert [answer.correlation_id for answer in small.answers] == [1], "a small one waits for nobody"
+        assert not others.answers and bench.memory.statistics().used_bytes > 50 * LONG, "its bytes count meanwhile"
+        work.done("another")
+        await bench.handle_one()
+        await bench.handle_one()
+        await served[0]
+        assert [answer.correlation_id for answer in others.answers] == [2, 3]
 
     run(scenario)
 

@@ -11,7 +11,7 @@ from broker.load.long_work import CREDIT_NS, EXCESS_NS_MAX, LISTENING, PIECE_NS,
 from broker.network.dispatcher import Dispatcher
 from broker.network.request_channel import Caller, Request, RequestChannel
 from penstock.clock import ManualClock
-from penstock.types import Endpoint
+from penstock.types import Endpoint, ListenerType
 from tests.support.virtual_time import run_virtual
 
 CREDIT_S, MS = CREDIT_NS / 1e9, 1_000_000
@@ -246,7 +246,7 @@ def test_a_handler_of_a_large_request_that_takes_long_is_owed_unless_it_is_for_r
 
         dispatcher = Dispatcher(channel, handle, lambda request, error: None)
         dispatcher.start()
-        caller = Caller(Endpoint("10.0.0.1", 1))
+        caller = Caller(Endpoint("10.0.0.1", 1), listener_type=ListenerType.KAFKA)
         for api, is_large, is_free in (("Produce", True, True), ("ListGroups", False, True), ("Metadata", True, False)):
             request = Request(api, None, _Sink(), caller, clock.now_ns)
             request.is_large = is_large
@@ -254,6 +254,28 @@ def test_a_handler_of_a_large_request_that_takes_long_is_owed_unless_it_is_for_r
             for _ in range(3):
                 await asyncio.sleep(0)
             assert channel.long_work.is_free is is_free, api
+        await dispatcher.stop()
+
+    run(test)
+
+
+def test_what_clients_ask_for_is_owed_whatever_protocol_they_speak_and_what_nodes_ask_for_is_not() -> None:
+    async def test() -> None:
+        clock = ManualClock(1)
+        channel = RequestChannel(10, BusyTimes(clock.now_ns), clock.now_ns)
+
+        def handle(request: Request) -> None:
+            clock.advance(2 * CREDIT_NS // MS)
+            request.complete(None)
+
+        dispatcher = Dispatcher(channel, handle, lambda request, error: None, nodes_listener="INTERNAL")
+        dispatcher.start()
+        for listener, is_free in (("INTERNAL", True), ("BROKER", False)):
+            caller = Caller(Endpoint("10.0.0.1", 1), listener)
+            await channel.send(Request("OffsetCommit", None, _Sink(), caller, clock.now_ns))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert channel.long_work.is_free is is_free, listener
         await dispatcher.stop()
 
     run(test)

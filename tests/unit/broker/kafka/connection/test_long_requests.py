@@ -6,10 +6,11 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from broker.kafka.connection.element_room import LEASE_MS, LONG
+from broker.kafka.connection.element_room import LEASE_MS
 from broker.kafka.plan import PAUSE, Ask, Asked, Plan
 from broker.kafka.schemas.metadata import MetadataResponse
 from broker.load.long_work import CREDIT_NS, PIECE_NS
+from broker.network.decoding_turns import LONG
 from tests.support.kafka_door import METADATA, DoorBench, answers, bench_of, metadata, run_to_the_end
 from tests.support.virtual_time import run_virtual
 
