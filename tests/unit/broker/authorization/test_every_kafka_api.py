@@ -21,7 +21,7 @@ from broker.authorization.gatekeeper import Gatekeeper
 from broker.kafka.api_row import ApiRow, failed_answer
 from broker.kafka.api_rows import api_rows
 from broker.kafka.parts import DoorParts
-from broker.kafka.plan import Ask, Asked
+from broker.kafka.plan import PAUSE, Ask, Asked
 from broker.kafka_codec.codec import decode, encode
 from broker.kafka_codec.structs import facts_of
 from broker.network.client_names import ClientNames
@@ -171,6 +171,8 @@ class Node:
             return end.value
 
     def _told(self, ask: Ask) -> Any:
+        if ask is PAUSE:
+            return None
         request = Request(ask.api, ask.body, Sink(), NOBODY, NOW_NS)
         if self.gatekeeper.passes(request):
             self._handle(request)
