@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
 from typing import Final
 
-from broker.apis.describe_log_dirs import DescribeLogDirsApi
-from broker.apis.router import Handle
+from broker.apis.served import Served
+from broker.authorization.rules.ruling import of_cluster
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.network.failed_requests import FailRequest
 from broker.network.request_channel import Request
 from penstock.errors import ApiError, InvalidRequestError, ResourceExhaustedError
+from penstock.messages.admin_apis import ALTER_REPLICA_LOG_DIRS
 from penstock.messages.log_dirs import AlterReplicaLogDirResult, AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
+from penstock.messages.security.acls import Operation
 from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
-from storage.disk.file_system import DiskRoom
-from storage.log_dirs.log_manager import LogManager
 
 OPEN_REQUESTS_MAX: Final = 16
 """Each has a task, and up to 1,000 replicas."""
@@ -64,15 +63,10 @@ class AlterReplicaLogDirsApi:
         return f"AlterReplicaLogDirsApi({len(self._tasks)} requests open)"
 
 
-def log_dir_apis(
-    node_id: int,
-    log_manager: LogManager,
-    rooms: Callable[[], Mapping[str, DiskRoom]],
-    moves: LogDirMoves,
-    fail: FailRequest,
-) -> dict[str, Handle]:
-    """The handlers of both requests about log dirs."""
-    return {
-        "DescribeLogDirs": DescribeLogDirsApi(node_id, log_manager, rooms, moves.views).handle,
-        "AlterReplicaLogDirs": AlterReplicaLogDirsApi(node_id, moves, fail).handle,
-    }
+SERVED: Final = (
+    Served(
+        api=ALTER_REPLICA_LOG_DIRS,
+        rule=of_cluster(Operation.ALTER),
+        make=lambda parts: AlterReplicaLogDirsApi(parts.node_id, parts.log_dir_moves, parts.fail).handle,
+    ),
+)

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from broker.apis.served import Served
+from broker.authorization.rules.ruling import in_parts, of_partition
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.purgatory import DelayedOperation, Waiter
@@ -32,6 +34,7 @@ from penstock.messages.offsets import (
     DeleteRecordsResponse,
     DeleteRecordsResult,
 )
+from penstock.messages.security.acls import Operation
 from penstock.tracebacks import without_frames
 from penstock.types import TopicPartition
 
@@ -162,3 +165,17 @@ def _durable(
         durable_here()
 
     return durable
+
+
+SERVED: Final = (
+    Served(
+        api=DELETE_RECORDS,
+        rule=in_parts(
+            "partitions",
+            DeleteRecordsResponse(),
+            of_partition(Operation.DELETE),
+            lambda part, error: DeleteRecordsResult(part.partition, error),
+        ),
+        make=lambda parts: DeleteRecordsApi(parts.hosted, parts.durability.make_log_start_durable).handle,
+    ),
+)

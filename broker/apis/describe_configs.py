@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from broker.apis.served import Served
+from broker.authorization.rules.administration import describe_configs_rule
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.keys.config_table import KEYS
 from broker.config.listener_keys import listener_keys
@@ -145,3 +147,12 @@ def _broker_key(known: Mapping[str, ConfigKey], name: str) -> ConfigKey:
     if name not in known:
         raise InvalidConfigError(f"{name[:_SHOWN_CHARACTERS]!r} is not a key of a broker")
     return known[name]
+
+
+SERVED: Final = (
+    Served(
+        api=DESCRIBE_CONFIGS,
+        rule=describe_configs_rule,
+        make=lambda parts: DescribeConfigsApi(parts.dynamic, parts.image).handle,
+    ),
+)

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from typing import Final
 
+from broker.apis.served import Served
+from broker.authorization.rules.ruling import of_cluster
 from broker.jobs.log_dir_moves.moves import MoveView
 from broker.network.request_channel import Request
 from penstock.errors import KafkaStorageError, PenstockError
+from penstock.messages.admin_apis import DESCRIBE_LOG_DIRS
 from penstock.messages.log_dirs import (
     NOT_KNOWN,
     DescribeLogDirsRequest,
@@ -20,6 +24,7 @@ from penstock.messages.log_dirs import (
     LogDirReplica,
     LogDirTopic,
 )
+from penstock.messages.security.acls import Operation
 from penstock.types import METADATA_TOPIC, TopicPartition
 from storage.disk.file_system import DiskRoom
 from storage.log.log import Log
@@ -99,3 +104,14 @@ def _by_topic(logs: list[Log]) -> tuple[LogDirTopic, ...]:
         replica = LogDirReplica(partition, log.size_bytes, log.log_start_offset, log.log_end_offset)
         topics[name, log.topic_id].append(replica)
     return tuple(LogDirTopic(name, topic_id, tuple(replicas)) for (name, topic_id), replicas in topics.items())
+
+
+SERVED: Final = (
+    Served(
+        api=DESCRIBE_LOG_DIRS,
+        rule=of_cluster(Operation.DESCRIBE),
+        make=lambda parts: (
+            DescribeLogDirsApi(parts.node_id, parts.log_manager, parts.disk_rooms, parts.log_dir_moves.views).handle
+        ),
+    ),
+)

@@ -14,9 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from broker.apis.served import Served
+from broker.authorization.rules.ruling import in_parts, of_partition
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from penstock.errors import ApiError, ResourceExhaustedError
+from penstock.messages.admin_apis import DESCRIBE_PRODUCERS
 from penstock.messages.produce import (
     DescribeProducersPartition,
     DescribeProducersRequest,
@@ -24,6 +27,7 @@ from penstock.messages.produce import (
     PartitionProducers,
     ProducerState,
 )
+from penstock.messages.security.acls import Operation
 from penstock.record.batch import NO_SEQUENCE
 from penstock.tracebacks import without_frames
 from penstock.types import NO_EPOCH, NO_OFFSET
@@ -78,3 +82,17 @@ def _states(known: KnownProducers) -> Iterator[ProducerState]:
             transaction.coordinator_epoch if transaction.coordinator_epoch != NO_EPOCH else None,
             transaction.first_offset if transaction.first_offset != NO_OFFSET else None,
         )
+
+
+SERVED: Final = (
+    Served(
+        api=DESCRIBE_PRODUCERS,
+        rule=in_parts(
+            "partitions",
+            DescribeProducersResponse(),
+            of_partition(Operation.READ),
+            lambda part, error: PartitionProducers(part.partition, error),
+        ),
+        make=lambda parts: DescribeProducersApi(parts.hosted).handle,
+    ),
+)

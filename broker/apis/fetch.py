@@ -8,11 +8,17 @@ counts as an acknowledgement. `leader/follower_fetch.py` checks that it is a rep
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
+from broker.apis.api_parts import ApiParts
 from broker.apis.fetch_sessions.fetch_session import FetchSession
+from broker.apis.router import Handle
+from broker.apis.served import NODES_ALONE, Served
+from broker.authorization.rules.ruling import free
 from broker.network.request_channel import Request
 from broker.replication.leader.isr_upkeep import check_fetcher_epoch
 from penstock.errors import InconsistentClusterIdError, InvalidRequestError
+from penstock.messages.client_apis import FETCH
 from penstock.messages.fetch import FetchRequest
 from penstock.types import CONSUMER_REPLICA_ID
 
@@ -47,3 +53,13 @@ class FetchApi:
                 f"replica {body.replica_id} is of cluster {body.cluster_id!r}; this is cluster {self._cluster_id}"
             )
         check_fetcher_epoch(self._registered_epochs(), body.replica_id, body.broker_epoch)
+
+
+def _handler(parts: ApiParts) -> Handle:
+    return FetchApi(parts.registered_epochs, parts.cluster_id, parts.fetched).handle
+
+
+SERVED: Final = (
+    Served(api=FETCH, called="FetchConsumer", rule=free, make=_handler, judged_in_parts=True),
+    Served(api=FETCH, called="FetchFollower", rule=NODES_ALONE, make=_handler),
+)

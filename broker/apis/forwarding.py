@@ -17,8 +17,7 @@ from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from penstock.errors import InvalidRequestError, RequestTimedOutError, ResourceExhaustedError
 from penstock.messages.admin_apis import DESCRIBE_QUORUM
-from penstock.messages.api import Api, ApiKind
-from penstock.messages.apis import APIS
+from penstock.messages.api import Api
 
 FORWARDED_MAX = 1_000
 """The most administrative requests that wait for the controller; each holds a task and its request."""
@@ -38,11 +37,9 @@ class ForwardedRequests:
         """Answer `request` with the controller's answer, or with that of `otherwise` when none comes in time."""
         self._start(request, self._asked(asked, timeout_ms, otherwise), DESCRIBE_QUORUM)
 
-    def handlers(self) -> dict[str, Handle]:
-        """The handlers of the APIs that change the cluster's metadata, by name."""
-        return {api.name: self._handler(api) for api in APIS.values() if api.kind is ApiKind.FORWARDED}
+    def handler(self, api: Api[Any, Any]) -> Handle:
+        """The handler of an API that changes the cluster's metadata."""
 
-    def _handler(self, api: Api[Any, Any]) -> Handle:
         def handle(request: Request, body: Any) -> None:
             if body.timeout_ms < 0:
                 raise InvalidRequestError(f"timeout_ms is {body.timeout_ms}; it must not be negative")

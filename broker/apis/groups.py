@@ -1,70 +1,85 @@
 """The APIs of consumer groups: each request goes to the coordinator, which answers it now or later.
 
-A request that waits (a join for the other members, a sync for the leader, everything for its commit) holds no handler.
-Not here: the coordinator (broker/groups/).
+FindCoordinator is of both kinds, for groups and for transactional ids. A request that waits (a join for the other
+members, a sync for the leader, everything for its commit) holds no handler. Not here: the coordinator (broker/groups/).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final
 
+from broker.apis.api_parts import ApiParts
 from broker.apis.router import Handle
+from broker.apis.served import Served
+from broker.authorization.rules import groups as rules
+from broker.authorization.rules.ruling import group, in_parts, whole, whole_until_answered
 from broker.network.request_channel import Request
 from penstock.messages.groups import group_apis as rows
-from penstock.messages.groups.coordinators import FindCoordinatorRequest
+from penstock.messages.groups import listing
+from penstock.messages.groups.coordinators import CoordinatorType, FindCoordinatorRequest
+from penstock.messages.security.acls import Operation
 
-OF_ONE_GROUP = (
-    rows.CONSUMER_GROUP_HEARTBEAT,
-    rows.JOIN_GROUP,
-    rows.SYNC_GROUP,
-    rows.HEARTBEAT,
-    rows.LEAVE_GROUP,
-    rows.OFFSET_COMMIT,
-    rows.OFFSET_DELETE,
+
+def _find(parts: ApiParts) -> Handle:
+    groups, transactions = parts.groups, parts.transactions
+
+    def handle(request: Request, body: FindCoordinatorRequest) -> None:
+        (transactions if body.key_type is CoordinatorType.TRANSACTION else groups).find(request, body)
+
+    return handle
+
+
+def _of_one_group(parts: ApiParts) -> Handle:
+    groups = parts.groups
+
+    def handle(request: Request, body: Any) -> None:
+        groups.submit(request, body.group_id, body)
+
+    return handle
+
+
+def _may_remove(parts: ApiParts) -> Handle:
+    """A request that may take a member out of its group, or its place in it: an act where the member is another's."""
+    groups, audit_act = parts.groups, parts.audit_act
+
+    def handle(request: Request, body: Any) -> None:
+        if groups.removes_another(request, body.group_id, body):
+            audit_act(request)
+        groups.submit(request, body.group_id, body)
+
+    return handle
+
+
+def _of_many_groups(parts: ApiParts) -> Handle:
+    return parts.groups.submit_each
+
+
+_READS: Final = whole(rules.reads_group)
+_READS_UNTIL_ANSWERED: Final = whole_until_answered(rules.reads_group)
+
+SERVED: Final = (
+    Served(api=rows.FIND_COORDINATOR, rule=rules.find_coordinator_rule, make=_find),
+    Served(
+        api=rows.CONSUMER_GROUP_HEARTBEAT, rule=rules.consumer_heartbeat_rule, make=_may_remove, judged_in_parts=True
+    ),
+    Served(api=rows.JOIN_GROUP, rule=_READS_UNTIL_ANSWERED, make=_may_remove, judged_in_parts=True),
+    Served(api=rows.SYNC_GROUP, rule=_READS_UNTIL_ANSWERED, make=_of_one_group, judged_in_parts=True),
+    Served(api=rows.HEARTBEAT, rule=_READS, make=_of_one_group),
+    Served(api=rows.LEAVE_GROUP, rule=_READS, make=_may_remove, audited_often=True),
+    Served(api=rows.OFFSET_COMMIT, rule=rules.offset_commit_rule, make=_of_one_group, audited_often=True),
+    Served(api=rows.OFFSET_DELETE, rule=rules.offset_delete_rule, make=_of_one_group),
+    Served(api=rows.OFFSET_FETCH, rule=rules.offset_fetch_rule, make=_of_many_groups),
+    Served(api=rows.LIST_GROUPS, rule=rules.list_groups_rule, make=_of_many_groups),
+    Served(api=rows.DESCRIBE_GROUPS, rule=rules.describe_groups_rule, make=_of_many_groups),
+    Served(
+        api=rows.DELETE_GROUPS,
+        rule=in_parts(
+            "group_ids",
+            listing.DeleteGroupsResponse(),
+            lambda name: group(Operation.DELETE, name),
+            listing.DeletedGroup,
+            "groups",
+        ),
+        make=_of_many_groups,
+    ),
 )
-MAY_REMOVE = (rows.CONSUMER_GROUP_HEARTBEAT, rows.JOIN_GROUP, rows.LEAVE_GROUP)
-"""APIs that may take a member out of a group, or its place in it."""
-OF_MANY_GROUPS = (rows.OFFSET_FETCH, rows.LIST_GROUPS, rows.DESCRIBE_GROUPS, rows.DELETE_GROUPS)
-
-
-class Coordinator(Protocol):
-    """The coordinator of the groups, or of the transactional ids, of this broker. It answers every request once; an
-    ApiError that it raises is the answer, too."""
-
-    def find(self, request: Request, body: FindCoordinatorRequest) -> None: ...
-
-    def submit(self, request: Request, key: str, body: Any, /) -> None:
-        """A request about one group or transactional id."""
-        ...
-
-    def submit_each(self, request: Request, body: Any) -> None:
-        """A request about several, each of which has its own part of the answer, or about all of them."""
-        ...
-
-
-class GroupsCoordinator(Coordinator, Protocol):
-    """The coordinator of groups."""
-
-    def removes_another(self, request: Request, group_id: str, body: Any, /) -> bool:
-        """True if the request, should it succeed, removes a member of somebody else."""
-        ...
-
-
-def group_handlers(coordinator: GroupsCoordinator, audit: Callable[[Request], None]) -> dict[str, Handle]:
-    """The handlers of all APIs of groups, by name. `audit` is shown the requests that the groups make acts."""
-
-    def of_one_group(request: Request, body: Any) -> None:
-        coordinator.submit(request, body.group_id, body)
-
-    def of_members(request: Request, body: Any) -> None:
-        if coordinator.removes_another(request, body.group_id, body):
-            audit(request)
-        of_one_group(request, body)
-
-    return {
-        rows.FIND_COORDINATOR.name: coordinator.find,
-        **dict.fromkeys((api.name for api in OF_ONE_GROUP), of_one_group),
-        **dict.fromkeys((api.name for api in MAY_REMOVE), of_members),
-        **dict.fromkeys((api.name for api in OF_MANY_GROUPS), coordinator.submit_each),
-    }

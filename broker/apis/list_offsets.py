@@ -19,7 +19,10 @@ import asyncio
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable
+from typing import Final
 
+from broker.apis.served import Served
+from broker.authorization.rules.records import list_offsets_rule
 from broker.load.party_turns import PartyTurns
 from broker.network.failed_requests import FailRequest
 from broker.network.io_threads import IoPort, IoWork
@@ -37,6 +40,7 @@ from penstock.errors import (
     RequestTimedOutError,
     ResourceExhaustedError,
 )
+from penstock.messages.client_apis import LIST_OFFSETS
 from penstock.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsResult
 from penstock.tracebacks import without_frames
 from penstock.types import (
@@ -232,3 +236,12 @@ def _find(partition: Partition, asked: ListOffsetsPartition, cold: ColdLookUp | 
     if isinstance(found, TimestampAndOffset) and found.offset >= end:
         return None
     return found
+
+
+SERVED: Final = (
+    Served(
+        api=LIST_OFFSETS,
+        rule=list_offsets_rule,
+        make=lambda parts: ListOffsetsApi(parts.hosted, parts.io_threads, parts.fail, parts.clock.now_ms).handle,
+    ),
+)

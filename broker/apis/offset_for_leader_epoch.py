@@ -6,17 +6,23 @@ replica, and by the high watermark for a consumer, because records above it may 
 
 from __future__ import annotations
 
+from typing import Final
+
+from broker.apis.served import Served
+from broker.authorization.rules.ruling import in_parts, of_partition
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.unknown_high_watermark import unknown_high_watermark
 from broker.replication.partition import Partition
 from penstock.errors import ApiError
+from penstock.messages.client_apis import OFFSET_FOR_LEADER_EPOCH
 from penstock.messages.offsets import (
     EpochPartition,
     EpochPartitionResult,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
+from penstock.messages.security.acls import Operation
 from penstock.tracebacks import without_frames
 from penstock.types import EpochEndOffset
 
@@ -47,3 +53,17 @@ def _end_of_epoch(partition: Partition, asked: EpochPartition, is_replica: bool)
     if high_watermark < leading.epoch_start_offset:  # an answer bounded by it would look like a truncation (KIP-207)
         raise unknown_high_watermark(partition.topic_partition, high_watermark, leading.epoch_start_offset)
     return EpochEndOffset(found.epoch, high_watermark)
+
+
+SERVED: Final = (
+    Served(
+        api=OFFSET_FOR_LEADER_EPOCH,
+        rule=in_parts(
+            "partitions",
+            OffsetForLeaderEpochResponse(),
+            of_partition(Operation.DESCRIBE),
+            lambda part, error: EpochPartitionResult(part.partition, error),
+        ),
+        make=lambda parts: OffsetForLeaderEpochApi(parts.hosted).handle,
+    ),
+)

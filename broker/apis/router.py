@@ -1,5 +1,5 @@
 """Gives each request to its API, by its name, once its caller may ask: the one place where that is checked, for every
-door, and where administrative acts begin to be audited. Not here: the list of the APIs (node/rooms/apis.py), who may do
+door, and where administrative acts begin to be audited. Not here: the list of the APIs (served_apis.py), who may do
 what (authorization/), and what is told of an act (audit/).
 """
 

@@ -13,7 +13,7 @@ so anybody may send it: its line is bounded. A node that dies in an act leaves n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 from broker.audit.audit_log import AuditKind, AuditLog
@@ -23,16 +23,15 @@ from penstock.errors import ApiError, AuthorizationFailedError, RequestTimedOutE
 from penstock.messages.apis import APIS
 from penstock.types import ListenerType
 
-FREQUENT: Final = frozenset(("OffsetCommit", "LeaveGroup"))
-"""Programs do these, too, some of them every second: one line for each group of a principal in a time."""
 MAYBE_DONE: Final = (RequestTimedOutError, UnknownServerError)
 
 
 class Acts:
     """The acts that clients of one node ask for."""
 
-    def __init__(self, log: AuditLog) -> None:
-        self._log = log
+    def __init__(self, log: AuditLog, often: Collection[str] = ()) -> None:
+        """Programs do `often`, too, some of them every second: one line for each group of a principal in a time."""
+        self._log, self._often = log, often
         self._administrative = {api.name: api.administers for api in APIS.values() if api.administers is not None}
 
     def watch(self, request: Request) -> None:
@@ -80,7 +79,7 @@ class Acts:
             self._log.bounded(AuditKind.FAILURE, outcome, (*subject, *names), facts)
         elif outcome == "checked":
             self._log.bounded(AuditKind.CHECKED, outcome, subject, facts)
-        elif is_frequent and request.api in FREQUENT:
+        elif is_frequent and request.api in self._often:
             self._log.bounded(AuditKind.FREQUENT, outcome, (*subject, getattr(body, "group_id", "")), facts)
         elif _names_nothing(body):
             self._log.bounded(AuditKind.FREQUENT, outcome, subject, facts)

@@ -6,14 +6,14 @@ what this broker asks of itself, passes. Not here: rights (authorizer.py), and w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from broker.audit.audit_log import AuditLog
 from broker.authorization.authorizer import Authorizer, Rights
 from broker.authorization.judge import Judge
 from broker.authorization.refusals import AuthorizationStatistics, Refusals
-from broker.authorization.rules.table import RULES
+from broker.authorization.rules.ruling import Rule
 from broker.network.broker_calls import THIS_BROKER
 from broker.network.request_channel import Caller, Request
 from broker.network.request_ports import Sight
@@ -24,11 +24,6 @@ from penstock.topic_names import validate_topic_name
 from penstock.types import ListenerType
 
 NOT_FOR_CLIENTS: Final = "is not for clients; nodes ask it at their own listener, with their certificates"
-
-
-JUDGED_IN_PARTS: Final = ("Produce", "FetchConsumer", "ConsumerGroupHeartbeat", "JoinGroup", "SyncGroup")
-"""Their handlers judge each partition when they come to it (rules/records.py), and the topics of a group whose
-coordinator assigns (`broker/groups/consumer/sights.py`)."""
 
 
 class _PartRights:
@@ -91,9 +86,15 @@ class Gatekeeper:
         image: Callable[[], MetadataImage],
         inter_broker_listener: str,
         audit: AuditLog,
+        rules: Mapping[str, Rule],
+        judged_in_parts: Collection[str],
     ) -> None:
+        """`rules` are by the names of requests; one without is not for clients. The handlers of `judged_in_parts` judge
+        each partition when they come to it (rules/records.py), and the topics of a group whose coordinator assigns
+        (`broker/groups/consumer/sights.py`)."""
         self._authorizer, self._image, self._inter_broker_listener = authorizer, image, inter_broker_listener
         self._refusals = Refusals(audit)
+        self._rules, self._judged_in_parts = rules, judged_in_parts
 
     def passes(self, request: Request) -> bool:
         """The request goes on to its handler, with what is left of it; otherwise it was answered. Raises the error of
@@ -101,7 +102,7 @@ class Gatekeeper:
         caller = request.caller
         if self._is_of_nodes(caller):
             return True
-        rule = RULES.get(request.api)
+        rule = self._rules.get(request.api)
         if rule is None:
             raise ClusterAuthorizationFailedError(f"{request.api} {NOT_FOR_CLIENTS}")
         is_grpc = caller.listener_type is ListenerType.GRPC
@@ -111,7 +112,7 @@ class Gatekeeper:
         finally:
             if judge.refused:
                 self._refusals.note(caller, request.api, judge.refused, judge.untold, request)
-        if request.api in JUDGED_IN_PARTS:
+        if request.api in self._judged_in_parts:
             request.rights = _PartRights(self._authorizer, judge.rights, caller, request.api, self._refusals)
         if ruling.amend is not None:
             request.amend = self._amends(request, judge, ruling.amend)

@@ -12,10 +12,10 @@ from typing import Final
 
 from broker.network.request_channel import Request
 from broker.quotas.client_quotas import ClientQuotas
-from broker.quotas.partition_changes import COUNTS
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from penstock.errors import ResourceExhaustedError
+from penstock.messages.apis import APIS
 from penstock.messages.security.quotas import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -26,6 +26,7 @@ from penstock.types import ListenerType
 
 _FETCHES: Final = frozenset(("FetchConsumer", "Fetch"))
 """The name at gRPC's door, and at that of Kafka's protocol."""
+_CHANGES: Final = frozenset(api.name for api in APIS.values() if api.changes_partitions)
 _PERCENT_OF_NS: Final = 100 / 1_000_000_000
 
 
@@ -57,7 +58,7 @@ class RequestQuotas:
         """A quota of changes holds up changes alone: what else the client does goes on."""
         user, now_ms = _user(request), now_ns // 1_000_000
         owed_ms = self.clients.owed(REQUEST_PERCENTAGE, user, request.client_id, now_ms)
-        if request.api in COUNTS:
+        if request.api in _CHANGES:
             owed_ms = max(owed_ms, self.clients.owed(CONTROLLER_MUTATION_RATE, user, request.client_id, now_ms))
         return owed_ms
 

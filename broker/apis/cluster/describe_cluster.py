@@ -14,26 +14,26 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from broker.apis.api_parts import Standing
 from broker.apis.cluster.metadata import node_view
+from broker.apis.served import Served
+from broker.authorization.rules.administration import describe_cluster_rule
 from broker.network.request_channel import Request
 from broker.replication.replica_troubles import NAMED_MAX
 from metadata.image import MetadataImage, TopicImage
 from metadata.offline import offline_reason, offline_text
 from metadata.registrations import BrokerRegistration
+from penstock.messages.admin_apis import DESCRIBE_CLUSTER
 from penstock.messages.cluster import (
     ClusterInfo,
     DescribeClusterRequest,
-    NodeStanding,
     PartitionTrouble,
     PartitionTroubleKind,
 )
 from penstock.messages.metadata import BrokerInfo, ClientListener
 from penstock.types import CLIENT_LISTENER, NO_LEADER, ListenerEndpoint
-
-Standing = tuple[NodeStanding, tuple[PartitionTrouble, ...]]
-"""The broker's knowledge of itself, and the worst of the partitions that it should lead."""
 
 
 class _LeaderCounts(NamedTuple):
@@ -113,3 +113,12 @@ def _every_offline(image: MetadataImage) -> Iterator[PartitionTrouble]:
                     partition.isr,
                     reason=offline_text(partition, reason, image),
                 )
+
+
+SERVED: Final = (
+    Served(
+        api=DESCRIBE_CLUSTER,
+        rule=describe_cluster_rule,
+        make=lambda parts: DescribeClusterApi(parts.cluster_id, parts.image, parts.leader_id, parts.standing).handle,
+    ),
+)

@@ -12,12 +12,16 @@ of one topic (topic_views.py).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from broker.apis.cluster.topic_views import TopicViews
+from broker.apis.served import Served
+from broker.authorization.rules.records import metadata_rule
 from broker.network.request_channel import Request
 from metadata.image import MetadataImage
 from metadata.registrations import BrokerRegistration
 from penstock.errors import ApiError, InvalidTopicError, UnknownTopicOrPartitionError
+from penstock.messages.client_apis import METADATA
 from penstock.messages.metadata import BrokerInfo, MetadataRequest, MetadataResponse, TopicInfo
 
 
@@ -72,3 +76,14 @@ def node_view(broker: BrokerRegistration, listener: str) -> BrokerInfo:
     """The broker as a client of that listener reaches it; without an address if it has no such listener."""
     host, port = broker.endpoint_at(listener) or ("", 0)
     return BrokerInfo(broker.broker_id, host, port, broker.rack, broker.fenced)
+
+
+SERVED: Final = (
+    Served(
+        api=METADATA,
+        rule=metadata_rule,
+        make=lambda parts: (
+            MetadataApi(parts.cluster_id, parts.image, parts.leader_id, parts.views, parts.metadata_age_ms).handle
+        ),
+    ),
+)

@@ -19,6 +19,7 @@ had just been appended: it waits for the same acks. Not here: appending, and ack
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from broker.apis.producing.delayed_produce import DelayedProduce
 from broker.apis.producing.transactional_produce import (
@@ -27,6 +28,8 @@ from broker.apis.producing.transactional_produce import (
     is_transactional,
     note_append,
 )
+from broker.apis.served import Served
+from broker.authorization.rules.records import produce_rule
 from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.leader_appends import ACKS_ALL, Flushes, LeaderAppends, waiters_of
@@ -42,6 +45,7 @@ from penstock.errors import (
     NetworkError,
     RequestTimedOutError,
 )
+from penstock.messages.client_apis import PRODUCE
 from penstock.messages.produce import ProduceRequest
 from penstock.messages.security.acls import Operation
 from penstock.record.batch import Buffer
@@ -118,3 +122,13 @@ def _check_is_wanted(request: Request, body: ProduceRequest) -> float:
             f"the request was queued for {waited_ms:.0f} ms, its timeout_ms is {body.timeout_ms}; it was not appended"
         )
     return max(body.timeout_ms - waited_ms, 0)
+
+
+SERVED: Final = (
+    Served(
+        api=PRODUCE,
+        rule=produce_rule,
+        make=lambda parts: ProduceApi(parts.hosted, parts.durability, parts.traffic, parts.stamps, parts.held).handle,
+        judged_in_parts=True,
+    ),
+)

@@ -6,15 +6,22 @@ changes, which the controller decides (apis/forwarding.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+from broker.apis.api_parts import ApiParts
 from broker.apis.router import Handle
+from broker.apis.served import Served
+from broker.authorization.rules.ruling import of_cluster
 from broker.network.request_channel import Request
-from metadata.image import MetadataImage
 from penstock.errors import SecurityDisabledError
 from penstock.messages.security.acl_apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
-from penstock.messages.security.acls import AclBinding, AclFilter, DescribeAclsRequest, DescribeAclsResponse
+from penstock.messages.security.acls import (
+    AclBinding,
+    AclFilter,
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+    Operation,
+)
 
 NO_AUTHORIZER = (
     "No Authorizer is configured on the broker: set authorizer.class.name = StandardAuthorizer on every node"
@@ -22,21 +29,28 @@ NO_AUTHORIZER = (
 """Begins with Kafka's words, for which scripts may look. Kafka leaves out "on the broker" where ACLs are changed."""
 
 
-def acl_handlers(image: Callable[[], MetadataImage], *, is_enabled: bool) -> dict[str, Handle]:
-    """The handlers by name; with an authorizer the changes have the handlers of every forwarded request."""
+def _describe(parts: ApiParts) -> Handle:
+    image = parts.image
 
-    def describe(request: Request, body: DescribeAclsRequest) -> None:
+    def handle(request: Request, body: DescribeAclsRequest) -> None:
         now = image()
         wanted = body.filter or AclFilter()
         found = sorted(filter(wanted.finds, now.acls.values()), key=_place)
         request.complete(DescribeAclsResponse(tuple(found), now.offset))
 
-    def refuse(request: Request, body: Any) -> None:
-        raise SecurityDisabledError(NO_AUTHORIZER)
+    return handle if parts.has_authorizer else _refuse
 
-    if is_enabled:
-        return {DESCRIBE_ACLS.name: describe}
-    return dict.fromkeys((CREATE_ACLS.name, DELETE_ACLS.name, DESCRIBE_ACLS.name), refuse)
+
+def _refuse(request: Request, body: Any) -> None:
+    raise SecurityDisabledError(NO_AUTHORIZER)
+
+
+def _create(parts: ApiParts) -> Handle:
+    return parts.forwarded.handler(CREATE_ACLS) if parts.has_authorizer else _refuse
+
+
+def _delete(parts: ApiParts) -> Handle:
+    return parts.forwarded.handler(DELETE_ACLS) if parts.has_authorizer else _refuse
 
 
 def _place(acl: AclBinding) -> tuple[str, ...]:
@@ -49,3 +63,10 @@ def _place(acl: AclBinding) -> tuple[str, ...]:
         acl.operation.value,
         acl.host,
     )
+
+
+SERVED: Final = (
+    Served(api=DESCRIBE_ACLS, rule=of_cluster(Operation.DESCRIBE), make=_describe),
+    Served(api=CREATE_ACLS, rule=of_cluster(Operation.ALTER), make=_create),
+    Served(api=DELETE_ACLS, rule=of_cluster(Operation.ALTER), make=_delete),
+)

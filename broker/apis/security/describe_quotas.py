@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
+from broker.apis.served import Served
+from broker.authorization.rules.ruling import of_cluster
 from broker.network.request_channel import Request
 from metadata.image import MetadataImage
 from metadata.quotas import in_order
 from penstock.errors import InvalidRequestError
+from penstock.messages.security.acls import Operation
+from penstock.messages.security.quota_apis import DESCRIBE_CLIENT_QUOTAS
 from penstock.messages.security.quotas import (
     ENTITY_TYPES,
     ClientQuota,
@@ -53,3 +58,12 @@ def _check(parts: tuple[QuotaFilterPart, ...]) -> None:
             raise InvalidRequestError(
                 "the filter has a word that this node does not know: the client may be newer than the cluster"
             )
+
+
+SERVED: Final = (
+    Served(
+        api=DESCRIBE_CLIENT_QUOTAS,
+        rule=of_cluster(Operation.DESCRIBE_CONFIGS),
+        make=lambda parts: DescribeQuotasApi(parts.image).handle,
+    ),
+)

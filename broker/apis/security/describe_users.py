@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Final
 
+from broker.apis.served import Served
+from broker.authorization.rules.ruling import of_cluster
 from broker.network.request_channel import Request
 from metadata.image import MetadataImage
 from metadata.scram import ScramImage
 from penstock.errors import ApiError, DuplicateResourceError, InvalidRequestError, ResourceNotFoundError
+from penstock.messages.security.acls import Operation
 from penstock.messages.security.user_apis import DESCRIBE_USER_SCRAM_CREDENTIALS
 from penstock.messages.security.users import (
     DescribedUser,
@@ -52,3 +56,12 @@ def _described(scram: ScramImage, user: str, times: int) -> DescribedUser:
     elif not found:
         error = ResourceNotFoundError(f"there is no user {user[:_SHOWN_CHARACTERS]!r} with SCRAM credentials")
     return DescribedUser(user, found, error)
+
+
+SERVED: Final = (
+    Served(
+        api=DESCRIBE_USER_SCRAM_CREDENTIALS,
+        rule=of_cluster(Operation.DESCRIBE),
+        make=lambda parts: DescribeUsersApi(parts.image).handle,
+    ),
+)

@@ -9,14 +9,18 @@ of tokens (`broker/grpc/callers.py`), and Kafka's door, where a connection itsel
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
+from broker.apis.served import Served
 from broker.authentication.authentication import Authentication
 from broker.authentication.logins import Dialogue
 from broker.authentication.sessions import CallerPlace, Dialogues, LoginSession
+from broker.authorization.rules.ruling import free
 from broker.network.failed_requests import FailRequest
 from broker.network.request_channel import ANONYMOUS, Caller, Request
 from penstock.clock import Clock
 from penstock.errors import IllegalSaslStateError, SaslAuthenticationFailedError
+from penstock.messages.client_apis import SASL_AUTHENTICATE
 from penstock.messages.security.authentication import SaslAuthenticateRequest, SaslAuthenticateResponse
 
 
@@ -79,3 +83,12 @@ class SaslAuthenticateApi:
 
     def __repr__(self) -> str:
         return f"SaslAuthenticateApi({len(self._by.listeners)} listeners, {len(self._dialogues)} dialogues)"
+
+
+SERVED: Final = (
+    Served(
+        api=SASL_AUTHENTICATE,
+        rule=free,
+        make=lambda parts: SaslAuthenticateApi(parts.authentication, parts.clock, parts.fail).handle,
+    ),
+)

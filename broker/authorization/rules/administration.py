@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from broker.authorization.judge import Judge
-from broker.authorization.rules.ruling import Rule, Ruling, free, in_parts, of_cluster, topic, without_refused
+from broker.authorization.rules.ruling import Ruling, in_parts, topic, without_refused
 from metadata.records import TOPIC_RESOURCE
 from penstock.errors import ApiError, UnknownTopicIdError
 from penstock.messages import configs, topics
@@ -17,7 +16,7 @@ from penstock.messages.security.acls import CLUSTER_NAME, Need, Operation, Resou
 _TOPIC, _GROUP, _CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 
 
-def _create_topics(judge: Judge, body: topics.CreateTopicsRequest) -> Ruling:
+def create_topics_rule(judge: Judge, body: topics.CreateTopicsRequest) -> Ruling:
     """Judges by the right to create in the cluster, or to create topics of this name."""
     if judge.may(Operation.CREATE, _CLUSTER):
         return Ruling(body)
@@ -29,7 +28,7 @@ def _refused_topic(one: Any, error: ApiError) -> topics.TopicResult:
     return topics.TopicResult(one.name, error=error)
 
 
-def _delete_topics(judge: Judge, body: topics.DeleteTopicsRequest) -> Ruling:
+def delete_topics_rule(judge: Judge, body: topics.DeleteTopicsRequest) -> Ruling:
     """Topics are named by their ids, which are no secret. The name of one that is refused is told only to who may
     describe it. A topic that this broker does not know yet cannot be judged, and the controller does not judge: so it
     is not asked."""
@@ -53,7 +52,7 @@ def _delete_topics(judge: Judge, body: topics.DeleteTopicsRequest) -> Ruling:
     return without_refused(body, "topic_ids", errors, answer, "topics", refused)
 
 
-def _of_resource(operation: Operation) -> Any:
+def of_resource(operation: Operation) -> Any:
     def need(one: Any) -> Need:
         if one.resource_type == TOPIC_RESOURCE:
             return topic(operation, one.resource_name)
@@ -62,17 +61,17 @@ def _of_resource(operation: Operation) -> Any:
     return need
 
 
-def _describe_configs(judge: Judge, body: configs.DescribeConfigsRequest) -> Ruling:
+def describe_configs_rule(judge: Judge, body: configs.DescribeConfigsRequest) -> Ruling:
     """A refusal is of the metadata by which it was judged: its offset says so, as that of any other answer."""
     return in_parts(
         "resources",
         configs.DescribeConfigsResponse((), judge.image.offset),
-        _of_resource(Operation.DESCRIBE_CONFIGS),
+        of_resource(Operation.DESCRIBE_CONFIGS),
         lambda one, error: configs.DescribeConfigsResult(one.resource_type, one.resource_name, error),
     )(judge, body)
 
 
-def _describe_cluster(judge: Judge, body: Any) -> Ruling:
+def describe_cluster_rule(judge: Judge, body: Any) -> Ruling:
     """Everybody learns the brokers, as in Kafka. What the answering broker tells of itself, which Kafka's does not, is
     for those who may describe the cluster: its log dirs, listeners for nodes, certificates, settings, partitions and
     groups that are ill. Others learn of the topics and groups that they may describe."""
@@ -97,35 +96,3 @@ def _describe_cluster(judge: Judge, body: Any) -> Ruling:
         return replace(told, troubles=seen, standing=standing)
 
     return Ruling(body, amend)
-
-
-RULES: Final[Mapping[str, Rule]] = {
-    "CreateTopics": _create_topics,
-    "DeleteTopics": _delete_topics,
-    "CreatePartitions": in_parts(
-        "topics", topics.CreatePartitionsResponse(), lambda one: topic(Operation.ALTER, one.name), _refused_topic
-    ),
-    "AlterConfigs": in_parts(
-        "resources",
-        configs.AlterConfigsResponse(),
-        _of_resource(Operation.ALTER_CONFIGS),
-        lambda one, error: configs.AlterConfigsResult(one.resource_type, one.resource_name, error),
-    ),
-    "DescribeConfigs": _describe_configs,
-    "ElectLeaders": of_cluster(Operation.ALTER),
-    "AlterPartitionReassignments": of_cluster(Operation.ALTER),
-    "UnregisterBroker": of_cluster(Operation.ALTER),
-    "DescribeCluster": _describe_cluster,
-    "DescribeQuorum": of_cluster(Operation.DESCRIBE),
-    "DescribeMetadata": of_cluster(Operation.DESCRIBE),
-    "DescribeLogDirs": of_cluster(Operation.DESCRIBE),
-    "AlterReplicaLogDirs": of_cluster(Operation.ALTER),
-    "SaslAuthenticate": free,
-    "AlterUserScramCredentials": of_cluster(Operation.ALTER),
-    "DescribeUserScramCredentials": of_cluster(Operation.DESCRIBE),
-    "CreateAcls": of_cluster(Operation.ALTER),
-    "DeleteAcls": of_cluster(Operation.ALTER),
-    "DescribeAcls": of_cluster(Operation.DESCRIBE),
-    "AlterClientQuotas": of_cluster(Operation.ALTER_CONFIGS),
-    "DescribeClientQuotas": of_cluster(Operation.DESCRIBE_CONFIGS),
-}

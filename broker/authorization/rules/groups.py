@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from broker.authorization.judge import NAME_SHOWN, Judge
-from broker.authorization.rules.ruling import (
-    Rule,
-    Ruling,
-    group,
-    in_parts,
-    whole,
-    whole_until_answered,
-    without_refused,
-)
+from broker.authorization.rules.ruling import Ruling, group, without_refused
 from penstock.errors import ApiError
 from penstock.messages.groups import coordinators, listing, offsets
 from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest
@@ -24,7 +16,7 @@ from penstock.messages.security.acls import Need, Operation, ResourceType
 _TOPIC, _GROUP = ResourceType.TOPIC, ResourceType.GROUP
 
 
-def _find_coordinator(judge: Judge, body: coordinators.FindCoordinatorRequest) -> Ruling:
+def find_coordinator_rule(judge: Judge, body: coordinators.FindCoordinatorRequest) -> Ruling:
     is_of_groups = body.key_type is coordinators.CoordinatorType.GROUP
     resource = _GROUP if is_of_groups else ResourceType.TRANSACTIONAL_ID
     errors = [judge.refusal(Operation.DESCRIBE, resource, key) for key in body.keys]
@@ -35,7 +27,7 @@ def _find_coordinator(judge: Judge, body: coordinators.FindCoordinatorRequest) -
     return without_refused(body, "keys", errors, coordinators.FindCoordinatorResponse(), "coordinators", refused)
 
 
-def _heartbeat(judge: Judge, body: ConsumerGroupHeartbeatRequest) -> Ruling:
+def consumer_heartbeat_rule(judge: Judge, body: ConsumerGroupHeartbeatRequest) -> Ruling:
     """A member names its topics: one that it may not describe refuses the whole heartbeat, as in Kafka."""
     judge.require(Operation.READ, _GROUP, body.group_id)
     for name in body.subscribed_topic_names or ():
@@ -43,11 +35,11 @@ def _heartbeat(judge: Judge, body: ConsumerGroupHeartbeatRequest) -> Ruling:
     return Ruling(body)
 
 
-def _reads_group(body: Any) -> Iterator[Need]:
+def reads_group(body: Any) -> Iterator[Need]:
     yield group(Operation.READ, body.group_id)
 
 
-def _offset_commit(judge: Judge, body: offsets.OffsetCommitRequest) -> Ruling:
+def offset_commit_rule(judge: Judge, body: offsets.OffsetCommitRequest) -> Ruling:
     judge.require(Operation.READ, _GROUP, body.group_id)
     errors = [judge.refusal(Operation.READ, _TOPIC, part.partition.topic) for part in body.partitions]
     answer = offsets.OffsetCommitResponse()
@@ -58,14 +50,14 @@ def refused_commit(part: offsets.OffsetCommitPartition, error: ApiError) -> offs
     return offsets.OffsetCommitResult(part.partition, error)
 
 
-def _offset_delete(judge: Judge, body: offsets.OffsetDeleteRequest) -> Ruling:
+def offset_delete_rule(judge: Judge, body: offsets.OffsetDeleteRequest) -> Ruling:
     judge.require(Operation.DELETE, _GROUP, body.group_id)
     errors = [judge.refusal(Operation.READ, _TOPIC, partition.topic) for partition in body.partitions]
     answer = offsets.OffsetDeleteResponse()
     return without_refused(body, "partitions", errors, answer, "partitions", offsets.OffsetDeleteResult)
 
 
-def _offset_fetch(judge: Judge, body: offsets.OffsetFetchRequest) -> Ruling:
+def offset_fetch_rule(judge: Judge, body: offsets.OffsetFetchRequest) -> Ruling:
     """A partition that was named is refused; of all that a group has, those are told that the caller may describe."""
     errors = [judge.refusal(Operation.DESCRIBE, _GROUP, one.group_id) for one in body.groups]
     judged = [one if error is not None else _judged(judge, one) for one, error in zip(body.groups, errors, strict=True)]
@@ -105,7 +97,7 @@ def _refused_group(one: offsets.OffsetFetchGroup, error: ApiError) -> offsets.Gr
     return offsets.GroupOffsets(one.group_id, error)
 
 
-def _list_groups(judge: Judge, body: listing.ListGroupsRequest) -> Ruling:
+def list_groups_rule(judge: Judge, body: listing.ListGroupsRequest) -> Ruling:
     """A caller that may describe the cluster sees every group."""
     if judge.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return Ruling(body)
@@ -118,7 +110,7 @@ def _list_groups(judge: Judge, body: listing.ListGroupsRequest) -> Ruling:
     return Ruling(body, amend)
 
 
-def _describe_groups(judge: Judge, body: listing.DescribeGroupsRequest) -> Ruling:
+def describe_groups_rule(judge: Judge, body: listing.DescribeGroupsRequest) -> Ruling:
     """The members of a group tell its topics: who may not describe all of those is refused the group, as in Kafka. The
     refusal names no topic: the caller has named none."""
     errors = [judge.refusal(Operation.DESCRIBE, _GROUP, name) for name in body.group_ids]
@@ -151,25 +143,3 @@ def _topics_of(judge: Judge, one: listing.DescribedGroup) -> Iterator[str]:
             name = part.topic or judge.image.topic_name(part.topic_id)
             if name is not None:
                 yield name
-
-
-RULES: Final[Mapping[str, Rule]] = {
-    "FindCoordinator": _find_coordinator,
-    "ConsumerGroupHeartbeat": _heartbeat,
-    "JoinGroup": whole_until_answered(_reads_group),
-    "SyncGroup": whole_until_answered(_reads_group),
-    "Heartbeat": whole(_reads_group),
-    "LeaveGroup": whole(_reads_group),
-    "OffsetCommit": _offset_commit,
-    "OffsetFetch": _offset_fetch,
-    "OffsetDelete": _offset_delete,
-    "ListGroups": _list_groups,
-    "DescribeGroups": _describe_groups,
-    "DeleteGroups": in_parts(
-        "group_ids",
-        listing.DeleteGroupsResponse(),
-        lambda name: group(Operation.DELETE, name),
-        listing.DeletedGroup,
-        "groups",
-    ),
-}

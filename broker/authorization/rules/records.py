@@ -6,33 +6,24 @@ have their place in the request, and a fetch session remembers partitions of ear
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from broker.authorization.judge import Judge
-from broker.authorization.rules.ruling import Rule, Ruling, in_parts, topic
+from broker.authorization.rules.ruling import Ruling, in_parts, of_partition
 from penstock.errors import ApiError, ClusterAuthorizationFailedError
 from penstock.messages import offsets, produce
 from penstock.messages.metadata import MetadataRequest, MetadataResponse, TopicInfo
 from penstock.messages.security.acls import Operation, ResourceType
 
 
-def _of_partition(operation: Operation) -> Any:
-    return lambda part: topic(operation, part.partition.topic)
-
-
-def _produce(judge: Judge, body: produce.ProduceRequest) -> Ruling:
+def produce_rule(judge: Judge, body: produce.ProduceRequest) -> Ruling:
     if body.transactional_id:
         judge.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, body.transactional_id)
     return Ruling(body)
 
 
-def _fetch(judge: Judge, body: Any) -> Ruling:
-    return Ruling(body)
-
-
-def _init_producer_id(judge: Judge, body: produce.InitProducerIdRequest) -> Ruling:
+def init_producer_id_rule(judge: Judge, body: produce.InitProducerIdRequest) -> Ruling:
     """A caller that may write to any topic may have a producer id (KIP-679)."""
     if body.transactional_id:
         judge.require(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, body.transactional_id)
@@ -47,7 +38,7 @@ def _init_producer_id(judge: Judge, body: produce.InitProducerIdRequest) -> Ruli
     return Ruling(body)
 
 
-def _metadata(judge: Judge, body: MetadataRequest) -> Ruling:
+def metadata_rule(judge: Judge, body: MetadataRequest) -> Ruling:
     """A topic that was asked for by its name is refused, whether there is one or not; of all topics, those are told
     that the caller may describe."""
     refused: dict[str, ApiError] = {}
@@ -83,12 +74,12 @@ def _without_config(judge: Judge, one: TopicInfo) -> TopicInfo:
 _LIST_OFFSETS: Final = in_parts(
     "partitions",
     offsets.ListOffsetsResponse(),
-    _of_partition(Operation.DESCRIBE),
+    of_partition(Operation.DESCRIBE),
     lambda part, error: offsets.ListOffsetsResult(part.partition, error),
 )
 
 
-def _list_offsets(judge: Judge, body: offsets.ListOffsetsRequest) -> Ruling:
+def list_offsets_rule(judge: Judge, body: offsets.ListOffsetsRequest) -> Ruling:
     """A look-up by time waits for a disk: its result is judged once more when it is told."""
     ruling = _LIST_OFFSETS(judge, body)
 
@@ -101,30 +92,3 @@ def _list_offsets(judge: Judge, body: offsets.ListOffsetsRequest) -> Ruling:
         return replace(told, partitions=tuple(map(still, told.partitions)))
 
     return ruling._replace(amend=amend)
-
-
-RULES: Final[Mapping[str, Rule]] = {
-    "Produce": _produce,
-    "FetchConsumer": _fetch,
-    "Metadata": _metadata,
-    "InitProducerId": _init_producer_id,
-    "ListOffsets": _list_offsets,
-    "OffsetForLeaderEpoch": in_parts(
-        "partitions",
-        offsets.OffsetForLeaderEpochResponse(),
-        _of_partition(Operation.DESCRIBE),
-        lambda part, error: offsets.EpochPartitionResult(part.partition, error),
-    ),
-    "DeleteRecords": in_parts(
-        "partitions",
-        offsets.DeleteRecordsResponse(),
-        _of_partition(Operation.DELETE),
-        lambda part, error: offsets.DeleteRecordsResult(part.partition, error),
-    ),
-    "DescribeProducers": in_parts(
-        "partitions",
-        produce.DescribeProducersResponse(),
-        _of_partition(Operation.READ),
-        lambda part, error: produce.PartitionProducers(part.partition, error),
-    ),
-}

@@ -124,6 +124,11 @@ def seen(field: str, is_seen: Callable[[Judge, Any], bool]) -> Rule:
     return rule
 
 
+def of_partition(operation: Operation) -> Callable[[Any], Need]:
+    """An element of `partitions` needs this right to its topic."""
+    return lambda part: topic(operation, part.partition.topic)
+
+
 def topic(operation: Operation, name: str) -> Need:
     return Need(operation, ResourceType.TOPIC, name)
 

@@ -6,13 +6,13 @@ OPERATION_NOT_ATTEMPTED, as in Kafka. A call that a broker makes for a producer 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from broker.authorization.judge import Judge
 from broker.authorization.rules.groups import refused_commit
-from broker.authorization.rules.ruling import Rule, Ruling, of_cluster, seen, transactional_id, whole, without_refused
+from broker.authorization.rules.ruling import Ruling, transactional_id, without_refused
 from penstock.errors import ApiError, OperationNotAttemptedError
 from penstock.messages.security.acls import Need, Operation, ResourceType
 from penstock.messages.transactions import listing, producers
@@ -20,16 +20,16 @@ from penstock.messages.transactions import listing, producers
 _ID, _TOPIC = ResourceType.TRANSACTIONAL_ID, ResourceType.TOPIC
 
 
-def _writes_id(body: Any) -> Iterator[Need]:
+def writes_id(body: Any) -> Iterator[Need]:
     yield transactional_id(Operation.WRITE, body.transactional_id)
 
 
-def _add_offsets(body: producers.AddOffsetsToTxnRequest) -> Iterator[Need]:
+def adds_offsets(body: producers.AddOffsetsToTxnRequest) -> Iterator[Need]:
     yield transactional_id(Operation.WRITE, body.transactional_id)
     yield Need(Operation.READ, ResourceType.GROUP, body.group_id)
 
 
-def _add_partitions(judge: Judge, body: producers.AddPartitionsToTxnRequest) -> Ruling:
+def add_partitions_rule(judge: Judge, body: producers.AddPartitionsToTxnRequest) -> Ruling:
     refusals = [_refused_partitions(judge, one) for one in body.transactions]
     if not any(refusals):
         return Ruling(body)
@@ -65,7 +65,7 @@ def _refused_partitions(
     )
 
 
-def _offset_commit(judge: Judge, body: producers.TxnOffsetCommitRequest) -> Ruling:
+def txn_offset_commit_rule(judge: Judge, body: producers.TxnOffsetCommitRequest) -> Ruling:
     judge.require(Operation.WRITE, _ID, body.transactional_id)
     judge.require(Operation.READ, ResourceType.GROUP, body.group_id)
     errors = [judge.refusal(Operation.READ, _TOPIC, part.partition.topic) for part in body.partitions]
@@ -73,7 +73,7 @@ def _offset_commit(judge: Judge, body: producers.TxnOffsetCommitRequest) -> Ruli
     return without_refused(body, "partitions", errors, answer, "partitions", refused_commit)
 
 
-def _describe(judge: Judge, body: listing.DescribeTransactionsRequest) -> Ruling:
+def describe_transactions_rule(judge: Judge, body: listing.DescribeTransactionsRequest) -> Ruling:
     """The partitions are told of topics that the caller may describe."""
     errors = [judge.refusal(Operation.DESCRIBE, _ID, one) for one in body.transactional_ids]
     answer = listing.DescribeTransactionsResponse()
@@ -93,19 +93,3 @@ def _not_described(name: str, error: ApiError) -> listing.TransactionDescription
 def _described(judge: Judge, one: listing.TransactionDescription) -> listing.TransactionDescription:
     told = tuple(part for part in one.partitions if judge.may(Operation.DESCRIBE, _TOPIC, part.topic))
     return replace(one, partitions=told)
-
-
-RULES: Final[Mapping[str, Rule]] = {
-    "AddPartitionsToTxn": _add_partitions,
-    "AddOffsetsToTxn": whole(_add_offsets),
-    "TxnOffsetCommit": _offset_commit,
-    "EndTxn": whole(_writes_id),
-    "BeginAtomicBatch": whole(_writes_id),
-    "CommitAtomicBatch": whole(_writes_id),
-    "AbortAtomicBatch": whole(_writes_id),
-    "DescribeTransactions": _describe,
-    "ListTransactions": seen(
-        "transactions", lambda judge, one: judge.may(Operation.DESCRIBE, _ID, one.transactional_id)
-    ),
-    "EndHangingTransaction": of_cluster(Operation.ALTER),
-}

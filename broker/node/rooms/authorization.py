@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from broker.apis.served_apis import JUDGED_IN_PARTS, RULES
 from broker.audit.audit_log import AuditLog
 from broker.authorization.authorizer import Authorizer
 from broker.authorization.gatekeeper import Gatekeeper
@@ -20,4 +21,6 @@ def make_gatekeeper(config: NodeConfig, image: Callable[[], MetadataImage], audi
         config.super_user_principals,
         allows_without_acls=config.allow_everyone_if_no_acl_found,
     )
-    return Gatekeeper(authorizer, image, config.inter_broker_listener_name, audit)
+    return Gatekeeper(
+        authorizer, image, config.inter_broker_listener_name, audit, rules=RULES, judged_in_parts=JUDGED_IN_PARTS
+    )

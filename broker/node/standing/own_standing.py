@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from broker.apis.cluster.describe_cluster import Standing
+from broker.apis.api_parts import Standing
 from broker.config.exposed_listeners import node_listeners
 from broker.config.node_config import NodeConfig
 from broker.node.standing.broker_lifecycle import BrokerLifecycle

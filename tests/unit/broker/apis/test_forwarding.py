@@ -13,6 +13,7 @@ from broker.network.request_channel import Request
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from penstock.errors import ApiError, InvariantViolation, RequestTimedOutError, UnknownServerError
+from penstock.messages.client_apis import CREATE_TOPICS
 from penstock.messages.quorum import DescribeQuorumRequest
 from penstock.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 from tests.support.sinks import CALLER
@@ -64,7 +65,7 @@ def test_an_error_in_the_task_is_the_answer_and_a_violated_invariant_ends_the_no
         forwarded = ForwardedRequests(channel, MetadataLoader(), FailedRequests(fatal.append).fail)
         sink = Answered()
         request = Request("CreateTopics", None, sink, CALLER, lambda: 1)
-        forwarded.handlers()["CreateTopics"](request, CreateTopicsRequest(timeout_ms=100))
+        forwarded.handler(CREATE_TOPICS)(request, CreateTopicsRequest(timeout_ms=100))
         await asyncio.wait_for(sink.done.wait(), 10)
         assert isinstance(request.error, answer) and fatal == ([raised] if is_fatal else [])
 
@@ -91,7 +92,7 @@ def test_a_change_that_this_node_does_not_see_is_answered_within_the_time_out_of
         sink = Answered()
         request = Request("CreateTopics", None, sink, CALLER, lambda: 1)
         began_s = asyncio.get_running_loop().time()
-        forwarded.handlers()["CreateTopics"](request, CreateTopicsRequest(timeout_ms=1_000))
+        forwarded.handler(CREATE_TOPICS)(request, CreateTopicsRequest(timeout_ms=1_000))
         await asyncio.wait_for(sink.done.wait(), 10)
         assert isinstance(request.error, RequestTimedOutError) and "offset 5" in str(request.error)
         assert asyncio.get_running_loop().time() - began_s == pytest.approx(1)

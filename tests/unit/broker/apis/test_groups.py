@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from broker.apis.groups import OF_MANY_GROUPS, OF_ONE_GROUP, group_handlers
+from broker.apis.api_parts import ApiParts
+from broker.apis.groups import SERVED
+from broker.apis.router import Handle
 from broker.network.request_channel import Request
 from penstock.messages.api import Api
 from penstock.messages.groups import group_apis
@@ -41,14 +45,14 @@ class FakeCoordinator:
         self.heard.append(("each", request, body))
 
 
+def handlers(coordinator: FakeCoordinator, audit: Callable[[Request], None] = nobody) -> dict[str, Handle]:
+    parts = cast(ApiParts, SimpleNamespace(groups=coordinator, transactions=None, audit_act=audit))
+    return {row.name: row.handler(parts) for row in SERVED}
+
+
 def test_every_api_of_groups_has_a_handler() -> None:
-    assert set(group_handlers(FakeCoordinator(), nobody)) == {row.name for row in ROWS}
-    assert {*OF_ONE_GROUP, *OF_MANY_GROUPS, group_apis.FIND_COORDINATOR} == set(ROWS)
-
-
-def test_a_request_of_one_group_names_it() -> None:
-    fields = {row.name: row.request.__annotations__ for row in OF_ONE_GROUP}
-    assert [name for name, found in fields.items() if "group_id" not in found] == []
+    assert [row.name for row in SERVED if row.api not in ROWS] == []
+    assert set(handlers(FakeCoordinator())) == {row.name for row in ROWS}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +66,7 @@ def test_a_request_of_one_group_names_it() -> None:
 def test_the_coordinator_gets_the_request(api: str, body: Any, way: str) -> None:
     coordinator = FakeCoordinator()
     request = Request(api, body, Sink(), CALLER, NOW_NS)
-    group_handlers(coordinator, nobody)[api](request, body)
+    handlers(coordinator)[api](request, body)
     assert coordinator.heard == [(way, request, body)]
 
 
@@ -72,5 +76,5 @@ def test_a_request_that_removes_another_ones_member_is_audited_before_it_is_deci
     coordinator.is_act = is_act
     body = LeaveGroupRequest("g", (LeavingMember("m"),))
     request = Request("LeaveGroup", body, Sink(), CALLER, NOW_NS)
-    group_handlers(coordinator, audited.append)["LeaveGroup"](request, body)
+    handlers(coordinator, audited.append)["LeaveGroup"](request, body)
     assert audited == [request] * is_act and coordinator.heard == [("g", request, body)]

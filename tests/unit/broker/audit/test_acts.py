@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from broker.apis.served_apis import AUDITED_OFTEN
 from broker.audit.acts import Acts
 from broker.audit.audit_log import LINES_MAX, AuditLog
 from broker.network.request_channel import Caller, Request
@@ -74,7 +75,7 @@ def heard(caplog: pytest.LogCaptureFixture) -> None:
 class Bench:
     def __init__(self) -> None:
         self.log = AuditLog(lambda: 0)
-        self.acts = Acts(self.log)
+        self.acts = Acts(self.log, AUDITED_OFTEN)
 
     def ask(self, api: str, body: Any, caller: Caller = ADMIN, **more: Any) -> Request:
         request = Request(api, body, Sink(), caller, NOW_NS, **more)

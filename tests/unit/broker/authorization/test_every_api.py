@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from broker.apis.served_apis import JUDGED_IN_PARTS, RULES
 from broker.audit.audit_log import AuditLog
 from broker.authorization.authorizer import Authorizer
-from broker.authorization.gatekeeper import JUDGED_IN_PARTS, Gatekeeper
-from broker.authorization.rules.table import RULES
+from broker.authorization.gatekeeper import Gatekeeper
 from broker.coordination.joined_answers import client_of
 from broker.network.broker_calls import THIS_BROKER
 from broker.network.request_channel import Caller, Request
@@ -253,7 +253,9 @@ def gatekeeper(*needs: Need, super_users: tuple[str, ...] = (), image: MetadataI
         str(n): AclBinding(kind, name, ANNA, operation, Permission.ALLOW, HOST)
         for n, (operation, kind, name) in enumerate(needs)
     }
-    return Gatekeeper(Authorizer(lambda: found, super_users), lambda: image, "INTERNAL", AuditLog(lambda: 0))
+    return Gatekeeper(
+        Authorizer(lambda: found, super_users), lambda: image, "INTERNAL", AuditLog(lambda: 0), RULES, JUDGED_IN_PARTS
+    )
 
 
 def asked(api: str, body: Any, principal: str = ANNA, listener: str = "BROKER") -> Request:

@@ -15,6 +15,7 @@ import pytest
 from broker.apis.cluster.describe_cluster import DescribeClusterApi
 from broker.apis.cluster.metadata import MetadataApi
 from broker.apis.cluster.topic_views import TopicViews
+from broker.apis.served_apis import JUDGED_IN_PARTS, RULES
 from broker.audit.audit_log import AuditLog
 from broker.authorization.authorizer import Authorizer
 from broker.authorization.gatekeeper import Gatekeeper
@@ -118,7 +119,9 @@ GIVEN: dict[int, dict[str, Any]] = {
 
 
 def guard(principals: tuple[str, ...] = (), acls: Mapping[str, AclBinding] = NO_ACLS) -> Gatekeeper:
-    return Gatekeeper(Authorizer(lambda: acls, principals), lambda: IMAGE, "INTERNAL", AuditLog(lambda: 0))
+    return Gatekeeper(
+        Authorizer(lambda: acls, principals), lambda: IMAGE, "INTERNAL", AuditLog(lambda: 0), RULES, JUDGED_IN_PARTS
+    )
 
 
 class Session(SimpleNamespace):

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from broker.authorization.gatekeeper import JUDGED_IN_PARTS
+from broker.apis.served_apis import JUDGED_IN_PARTS
 from broker.kafka.apis.reading.fetch import _found_again
 from broker.kafka_codec.structs import facts_of
 from broker.network.request_channel import Request

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from broker.apis.served_apis import JUDGED_IN_PARTS, RULES
 from broker.audit.audit_log import AuditLog
 from broker.authorization.authorizer import Authorizer
-from broker.authorization.gatekeeper import JUDGED_IN_PARTS, Gatekeeper
+from broker.authorization.gatekeeper import Gatekeeper
 from broker.network.request_channel import Request
 from penstock.errors import GroupAuthorizationFailedError, TopicAuthorizationFailedError
 from penstock.messages import offsets
@@ -27,7 +28,9 @@ class Acls:
     def __init__(self, *needs: Need) -> None:
         self.now: dict[str, AclBinding] = {}
         self.set(*needs)
-        self.guard = Gatekeeper(Authorizer(lambda: self.now), lambda: IMAGE, "INTERNAL", AuditLog(lambda: 0))
+        self.guard = Gatekeeper(
+            Authorizer(lambda: self.now), lambda: IMAGE, "INTERNAL", AuditLog(lambda: 0), RULES, JUDGED_IN_PARTS
+        )
 
     def set(self, *needs: Need) -> None:
         self.now = {
@@ -84,7 +87,7 @@ def test_what_is_left_out_of_an_answer_is_decided_when_it_is_made() -> None:
     assert request.response == listing.ListGroupsResponse() and not acls.refusals
 
 
-@pytest.mark.parametrize("api", JUDGED_IN_PARTS)
+@pytest.mark.parametrize("api", sorted(JUDGED_IN_PARTS))
 def test_the_rights_that_a_handler_asks_for_are_those_of_now(api: str) -> None:
     acls = Acls(READS_TOPIC, *TABLE[api].needs)
     rights = acls.passed(api, TABLE[api].body).rights

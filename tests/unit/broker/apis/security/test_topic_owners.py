@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from broker.apis.security.topic_owners import with_owners
+from broker.apis.api_parts import ApiParts
+from broker.apis.forwarded_apis import SERVED
 from broker.audit.audit_log import AuditLog
 from broker.authorization.authorizer import Authorizer
 from broker.authorization.gatekeeper import Gatekeeper
@@ -22,15 +24,21 @@ from tests.support.sinks import Sink
 
 ANNA, ADMIN = "User:anna", "User:admin"
 HOST = Endpoint("10.0.0.7", 4711)
-GUARD = Gatekeeper(Authorizer(dict, (ADMIN,)), lambda: EMPTY_IMAGE, "INTERNAL", AuditLog(lambda: 0))
+GUARD = Gatekeeper(Authorizer(dict, (ADMIN,)), lambda: EMPTY_IMAGE, "INTERNAL", AuditLog(lambda: 0), {}, ())
 
 
 def forwarded(api: str, body: Any, caller: Caller, guard: Gatekeeper | None = GUARD) -> Any:
     """The request as the controller gets it."""
     bodies: list[Any] = []
-    names = ("CreateTopics", "CreatePartitions", "DeleteTopics")
-    handlers = dict.fromkeys(names, lambda request, body: bodies.append(body))
-    handle = with_owners(handlers, None if guard is None else guard.share_holder)[api]
+    controller = SimpleNamespace(handler=lambda api: lambda request, body: bodies.append(body))
+    parts = SimpleNamespace(
+        forwarded=controller,
+        share_holder=None if guard is None else guard.share_holder,
+        quotas=SimpleNamespace(is_active=False),
+        image=lambda: EMPTY_IMAGE,
+    )
+    (row,) = (row for row in SERVED if row.name == api)
+    handle = row.handler(cast(ApiParts, parts))
     handle(Request(api, body, Sink(), caller, NOW_NS), body)
     return bodies[0]
 

@@ -4,11 +4,13 @@ authorizer."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from broker.apis.security.acls import acl_handlers
+from broker.apis.api_parts import ApiParts
+from broker.apis.security.acls import SERVED
 from broker.kafka.api_row import failed_answer
 from broker.kafka.apis import acls
 from broker.kafka.apis.producer_rows import producer_rows
@@ -129,7 +131,8 @@ def test_more_than_one_request_of_the_node_has_are_asked_in_turns() -> None:
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_without_an_authorizer_all_of_it_is_off(version: int) -> None:
     off = {}
-    for api, handle in acl_handlers(MetadataImage, is_enabled=False).items():
+    parts = cast(ApiParts, SimpleNamespace(has_authorizer=False, image=MetadataImage))
+    for api, handle in ((row.name, row.handler(parts)) for row in SERVED):
         request = Request(api, None, Sink(), CALLER, NOW_NS)
         with pytest.raises(ApiError) as caught:
             handle(request, None)

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from broker.apis.security.charged_changes import charged
 from broker.kafka.apis.admin.rows import admin_rows
 from broker.kafka.errors import is_known
 from broker.kafka.schemas.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from broker.network.request_channel import Request
 from broker.quotas.client_quotas import ClientQuotas
-from broker.quotas.partition_changes import COUNTS
 from broker.quotas.request_quotas import RequestQuotas
 from broker.quotas.sampled_rate import QuotaWindows
 from metadata.delta import MetadataDelta
@@ -26,6 +24,7 @@ from penstock.messages.configs import DescribeConfigsResponse, DescribeConfigsRe
 from penstock.messages.topics import CreateTopicsResponse as TopicsMade
 from penstock.messages.topics import TopicResult
 from tests.support.kafka_door import DoorBench, FarSide, bench_of, frame, run_to_the_end
+from tests.unit.broker.apis.test_served import charged
 from tests.unit.broker.kafka.apis.admin_node import AdminNode
 
 LAST_WITHOUT_CONFIGS, LAST_WAITING, FIRST_STRICT = 4, 5, 6
@@ -43,7 +42,7 @@ class Broker:
         delta.replay(ClientQuotaRecord("controller_mutation_rate", user="ANONYMOUS", value=1.0))
         image = delta.apply(0, 0)
         self.quotas.published(delta, image)
-        self._handlers = charged(dict.fromkeys(COUNTS, self._make), self.quotas, lambda: image)
+        self._handlers = charged(self._make, self.quotas, image)
 
     def handle(self, request: Request) -> None:
         if request.api == "DescribeConfigs":

@@ -1,21 +1,26 @@
-"""Changes of topics count by their partitions, and whoever made too many waits: only where somebody has a quota."""
+"""Every API is served by one row; changes of topics count by their partitions, and too many are waited for."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from broker.apis.security.charged_changes import charged
+from broker.apis.api_parts import ApiParts
+from broker.apis.router import Handle
+from broker.apis.served import Served
+from broker.apis.served_apis import SERVED
 from broker.network.request_channel import Caller, Request
 from broker.quotas.client_quotas import ClientQuotas
-from broker.quotas.partition_changes import COUNTS
 from broker.quotas.request_quotas import RequestQuotas
 from broker.quotas.sampled_rate import QuotaWindows
 from metadata.delta import MetadataDelta
-from metadata.image import EMPTY_IMAGE
+from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import ClientQuotaRecord, PartitionRecord, TopicRecord
 from penstock.errors import ResourceExhaustedError
+from penstock.messages.api import ApiKind
 from penstock.messages.apis import APIS
 from penstock.messages.topics import (
     CreatePartitionsRequest,
@@ -45,7 +50,15 @@ IMAGE = DELTA.apply(3, 0)
     ],
 )
 def test_partitions_are_counted(api: str, body: Any, count: int) -> None:
-    assert COUNTS[api](body, IMAGE) == count
+    counts = {row.name: row.counts for row in SERVED}[api]
+    assert counts is not None and counts(body, IMAGE) == count
+
+
+def charged(handle: Handle, quotas: RequestQuotas, image: MetadataImage) -> dict[str, Handle]:
+    """The handlers of all APIs that change partitions, with this one in their place."""
+    parts = cast(ApiParts, SimpleNamespace(quotas=quotas, image=lambda: image))
+    changing = [replace(row, make=lambda parts: handle) for row in SERVED if row.counts is not None]
+    return {row.name: row.handler(parts) for row in changing}
 
 
 class Charged:
@@ -54,8 +67,7 @@ class Charged:
     def __init__(self) -> None:
         self.handled: list[Any] = []
         self.quotas = RequestQuotas(ClientQuotas(QuotaWindows()))
-        handlers = dict.fromkeys(COUNTS, lambda request, body: self.handled.append(body))
-        self._handlers = charged(handlers, self.quotas, lambda: IMAGE)
+        self._handlers = charged(lambda request, body: self.handled.append(body), self.quotas, IMAGE)
 
     def begin(self) -> None:
         delta = MetadataDelta(IMAGE)
@@ -96,5 +108,17 @@ def test_a_call_that_does_not_wait_changes_nothing_and_is_told_how_long() -> Non
     assert of_kafkas.throttle_ms == 3_000 and len(broker.handled) == 3, "its connection is left unread instead"
 
 
-def test_every_api_that_changes_partitions_is_counted() -> None:
-    assert set(COUNTS) == {api.name for api in APIS.values() if api.changes_partitions}
+def test_an_api_that_changes_partitions_is_counted_or_no_row() -> None:
+    assert {row.name for row in SERVED if row.counts is not None} == {
+        api.name for api in APIS.values() if api.changes_partitions
+    }
+    with pytest.raises(ValueError, match="CreateTopics changes partitions"):
+        Served(api=APIS["CreateTopics"], rule=None, make=lambda parts: pytest.fail("made"))
+
+
+def test_every_api_at_a_brokers_listeners_is_served_once() -> None:
+    names = [row.name for row in SERVED]
+    assert len(set(names)) == len(names)
+    assert {row.api for row in SERVED} == {
+        api for api in APIS.values() if api.kind.at_broker or api.kind is ApiKind.BROKERS
+    }
