@@ -55,7 +55,7 @@ class Leadership:
         self.epoch = shared.quorum.epoch
         self.epoch_start_offset = shared.log.log_end_offset
         self._time_ms = now_ms
-        """Told with each answer: this leader's clock, when it was looked at last."""
+        """This leader's clock, when it was looked at last. Each answer has it."""
         self.replicas = QuorumReplicas(shared.config, shared.backoff_ms, now_ms)
         """The other nodes, as this leader knows them."""
         self._parked: dict[int, ParkedFetch] = {}  # by replica id: one each

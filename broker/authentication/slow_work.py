@@ -26,7 +26,7 @@ class _Queue:
         self._of.setdefault(address, deque()).append(turn)
 
     def next(self) -> asyncio.Future[None] | None:
-        """The one whose turn it is, out of the queue; those that were given up are passed over."""
+        """The waiter whose turn it is, out of the queue; those that were given up are passed over."""
         while self._of:
             address = next(iter(self._of))
             waiting = self._of.pop(address)

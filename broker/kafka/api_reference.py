@@ -7,15 +7,12 @@ behind these APIs (docs/kafka-clients.md).
 from __future__ import annotations
 
 import sys
-from typing import Final, cast
+from typing import Final
 
-from broker.config.config import parse_config
 from broker.kafka.api_row import ApiRow
-from broker.kafka.api_rows import api_rows
-from broker.kafka.parts import DoorParts
+from broker.kafka.api_rows import SERVED
 from broker.kafka.schemas.table import REQUESTS
 from broker.kafka_codec.structs import facts_of
-from broker.network.doors import BrokerService
 
 INTRODUCTION = """# APIs of Kafka's protocol
 
@@ -46,25 +43,11 @@ Clients are not told of these, so they do without them or say that the cluster i
 NEWER_IN_4_4: Final = {18: 5, 28: 6, 42: 3}
 """The last versions of APIs that Kafka 4.4 has and our schemas, which are those of 4.3, do not."""
 ONLY_IN_4_4: Final = {93: "StreamsGroupTopologyDescriptionUpdate", 94: "UnregisterController"}
-_NODE: Final = {
-    "node.id": 0,
-    "process.roles": "broker",
-    "listeners": "BROKER://localhost:9192,INTERNAL://localhost:9194,KAFKA://localhost:9092",
-    "controller.quorum.voters": "1@localhost:9193",
-    "log.dirs": "/nowhere",
-}
-
-
-class _NoNode:
-    """Stands for the parts of a node, which the table only keeps."""
-
-    def __getattr__(self, name: str) -> _NoNode:
-        return self
 
 
 def reference() -> str:
     """The page."""
-    rows = api_rows(DoorParts(parse_config(_NODE, looks_at_dirs=False), cast(BrokerService, _NoNode())))
+    rows = {one.row.key: one.row for one in SERVED}
     left = [
         f"{request.__name__.removesuffix('Request')} ({key})" for key, request in REQUESTS.items() if key not in rows
     ]

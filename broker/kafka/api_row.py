@@ -1,13 +1,19 @@
-"""One row of the table of APIs (api_rows.py), and the answer to a request that failed as a whole."""
+"""One row of the table of APIs (api_rows.py), and the answer to a request that failed as a whole.
+
+Each file of plans exports its rows as SERVED, without a node. `serves` has the facts of a row, and `ServedRow.over`
+makes its plan for one node. Key and name of an API come from its schema.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.plan import Asked, ConnectionEnds, MakePlan
+from broker.kafka.parts import DoorParts
+from broker.kafka.plan import Asked, ConnectionEnds, MakePlan, Plan
 from broker.kafka_codec.structs import facts_of
 from penstock.errors import ApiError
 
@@ -15,7 +21,14 @@ PRODUCE_KEY: Final = 0
 BYTES_MAX: Final = 8 << 20
 """The largest request without records. Its texts may take four times their bytes in memory."""
 ELEMENTS_MAX: Final = 20_000
-"""The partitions of the largest topic twice."""
+"""The partitions of the largest topic twice, and twice what the controller decides about at once: the error that it
+gives for more tells the remedy."""
+RECORD_ELEMENTS_MAX: Final = 30_000
+"""Topics and partitions of one request of producers. A request of 1 MiB, which is the Java producer's largest, holds
+14,000 of the smallest batches. An append takes 20 µs, and the next request has its turn after all of them."""
+REPLICA_ELEMENTS_MAX: Final = 50_000
+"""Elements of a request that names every replica of up to 10,000 partitions, each with four; or of a member of a group
+that names its topics, and every partition that it holds."""
 Failed = Callable[[Asked, Any, ApiError], Any]
 
 
@@ -61,6 +74,69 @@ class ApiRow:
 
     def serves(self, version: int) -> bool:
         return self.versions[0] <= version <= self.versions[1]
+
+
+@dataclass(frozen=True, slots=True)
+class ServedRow:
+    """A row before there is a node."""
+
+    row: ApiRow
+    plan_of: Callable[[DoorParts], MakePlan]
+
+    def over(self, parts: DoorParts) -> ApiRow:
+        return replace(self.row, plan=self.plan_of(parts))
+
+
+def serves(
+    request: type[Any],
+    response: type[Any],
+    versions: tuple[int, int],
+    plan_of: Callable[[DoorParts], MakePlan],
+    *,
+    failed: Failed | None = None,
+    elements_max: int = ELEMENTS_MAX,
+    bytes_max: int | None = BYTES_MAX,
+    is_paced: bool = True,
+    is_pipelined: Callable[[Any], bool] = never_pipelined,
+    advertised: tuple[int, int] | None = None,
+    prepare: Callable[[Asked, Any], Awaitable[Any]] | None = None,
+    other_versions: MakePlan | None = None,
+) -> ServedRow:
+    """The row of an API whose plans `plan_of` makes for a node; see ApiRow."""
+    key = facts_of(request).key
+    if key is None or facts_of(response).key != key:
+        raise ValueError(f"{request.__name__} and {response.__name__} are not of one API")
+    row = ApiRow(
+        key,
+        request.__name__.removesuffix("Request"),
+        request,
+        response,
+        versions,
+        _no_node,
+        advertised=advertised,
+        failed=failed,
+        prepare=prepare,
+        other_versions=other_versions,
+        elements_max=elements_max,
+        bytes_max=bytes_max,
+        is_paced=is_paced,
+        is_pipelined=is_pipelined,
+    )
+    return ServedRow(row, plan_of)
+
+
+def _no_node(asked: Asked, body: Any) -> Plan:
+    raise TypeError("this row has no node; it is made over one")
+
+
+def over(plan: Callable[[DoorParts, Asked, Any], Plan]) -> Callable[[DoorParts], MakePlan]:
+    """A plan that looks at the parts of its node."""
+    return lambda parts: partial(plan, parts)
+
+
+def alone(plan: MakePlan) -> Callable[[DoorParts], MakePlan]:
+    """A plan that looks at nothing but its request."""
+    return lambda parts: plan
 
 
 def failed_answer(row: ApiRow, asked: Asked, body: Any, error: ApiError) -> Any:

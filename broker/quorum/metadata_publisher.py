@@ -48,7 +48,7 @@ class MetadataPublisher:
         self._log_manager = log_manager
         self._defaults = defaults
         self._image: MetadataImage | None = None
-        """The one whose roles were taken last; None before `caught_up`."""
+        """The image whose roles were taken last; None before `caught_up`."""
         self._here = frozenset(log.topic_id for log in log_manager.logs() if log.topic_id)
         self._deleted_meanwhile: set[str] = set()
         """Topics with a log here that a record has deleted, before `caught_up`."""

@@ -6,11 +6,9 @@ from __future__ import annotations
 import socket
 import ssl
 from typing import Any, Final
-from unittest.mock import MagicMock
 
 from broker.kafka.api_row import ApiRow
-from broker.kafka.api_rows import api_rows
-from broker.kafka.parts import DoorParts
+from broker.kafka.api_rows import SERVED
 from broker.kafka.schemas.metadata import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsRequestTopicRequest,
@@ -54,7 +52,7 @@ def attack(stage: Stage, table: Table, *, every_version: bool) -> None:
     for name, tls in (("nobody", secure), ("no-rights", secure), ("no-topics", secure), ("plaintext", None)):
         door = _Door(address, tls, name)
         try:
-            for row in api_rows(DoorParts(MagicMock(), MagicMock())).values():
+            for row in (one.row for one in SERVED):
                 is_every = every_version and name in USERS  # others are refused before a version counts
                 first = row.versions[0] if is_every else row.versions[1]
                 for version in range(first, row.versions[1] + 1):
@@ -115,7 +113,7 @@ def _has_topics(kind: type, version: int) -> bool:
 
 def _pages(stage: Stage, table: Table, door: _Door) -> None:
     """A page's end tells nothing of the topics on it."""
-    rows = api_rows(DoorParts(MagicMock(), MagicMock()))
+    rows = {one.row.key: one.row for one in SERVED}
     for limit in range(1, PARTITIONS + 2):
         outcomes = {}
         for variant, names in (("there", stage.names), ("missing", stage.missing)):

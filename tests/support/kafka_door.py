@@ -8,20 +8,22 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from broker.authentication.authentication import Authentication
 from broker.connections.listener_limits import ListenerLimits
 from broker.connections.shared_connections import CreationRate, SharedConnections
 from broker.connections.turns import AddressQuotas
 from broker.kafka.api_row import ApiRow, always_pipelined
-from broker.kafka.apis.api_versions import api_versions_row
+from broker.kafka.apis.api_versions import api_versions
 from broker.kafka.connection.bound_sockets import bind_on_loop
 from broker.kafka.connection.element_room import ElementBudgets
 from broker.kafka.connection.frame_connection import FrameConnection
 from broker.kafka.connection.kafka_listener import Bind, KafkaListener
 from broker.kafka.connection.kafka_wire import RequestCounts
 from broker.kafka.connection.served_connection import ServedConnection
+from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
@@ -189,7 +191,9 @@ class DoorBench:
         )
         self.dispatcher = Dispatcher(self.channel, handle, failed.fail)
         table = list({row.key: row for row in (METADATA, PRODUCE, *rows)}.values())
-        table.append(api_versions_row(table, self.service.names.software, lambda: 41))
+        software = self.service.names.software
+        parts = cast(DoorParts, SimpleNamespace(software=software, image=lambda: SimpleNamespace(offset=41)))
+        table.append(api_versions(tuple(table)).over(parts))
         self.rows = {row.key: row for row in table}
         self.counts, self.lines = RequestCounts(), ThrottledLines(self.clock.now_ms, CLIENTS_SUBJECTS_MAX)
         self.elements = ElementBudgets()

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any, Final
 
+from broker.kafka.api_row import RECORD_ELEMENTS_MAX, alone, serves
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.security import (
@@ -160,3 +161,24 @@ def _filter(one: Any) -> ours.AclFilter:
         _word(_OPERATIONS, one.operation),
         _word(_PERMISSIONS, one.permission_type),
     )
+
+
+SERVED: Final = (
+    serves(DescribeAclsRequest, DescribeAclsResponse, (1, 3), alone(describe_acls), elements_max=RECORD_ELEMENTS_MAX),
+    serves(
+        CreateAclsRequest,
+        CreateAclsResponse,
+        (1, 3),
+        alone(create_acls),
+        failed=create_acls_failed,
+        elements_max=RECORD_ELEMENTS_MAX,
+    ),
+    serves(
+        DeleteAclsRequest,
+        DeleteAclsResponse,
+        (1, 3),
+        alone(delete_acls),
+        failed=delete_acls_failed,
+        elements_max=RECORD_ELEMENTS_MAX,
+    ),
+)

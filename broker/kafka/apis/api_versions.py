@@ -8,11 +8,12 @@ told of the features (features.py), as of the metadata of this node.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from broker.kafka.api_row import ApiRow
+from broker.kafka.api_row import ApiRow, ServedRow, over, serves
 from broker.kafka.features import FEATURES
+from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Asked, Plan
 from broker.kafka.schemas.api_versions import (
     ApiVersion,
@@ -21,7 +22,6 @@ from broker.kafka.schemas.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from broker.network.client_software import ClientSoftware
 from penstock.errors import InvalidRequestError, UnsupportedVersionError
 
 SOFTWARE_FROM = 3
@@ -29,28 +29,30 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Kafka's rule for a client's name and version."""
 
 
-def api_versions_row(rows: Sequence[ApiRow], software: ClientSoftware, metadata_offset: Callable[[], int]) -> ApiRow:
-    """`rows` are all of the table, once it is complete."""
+def api_versions(rows: Sequence[ApiRow]) -> ServedRow:
+    """The row of ApiVersions; `rows` are all others."""
 
     def keys() -> list[ApiVersion]:
-        ranges = ((row.key, row.advertised or row.versions) for row in sorted(rows, key=lambda row: row.key))
+        ranges = (
+            (row.key, row.advertised or row.versions) for row in sorted([*rows, own.row], key=lambda row: row.key)
+        )
         return [ApiVersion(api_key=key, min_version=first, max_version=last) for key, (first, last) in ranges]
 
-    def plan(asked: Asked, body: ApiVersionsRequest) -> Plan:
+    def plan(parts: DoorParts, asked: Asked, body: ApiVersionsRequest) -> Plan:
         yield from ()
         if asked.version >= SOFTWARE_FROM:
             told = body.client_software_name, body.client_software_version
             if not all(map(_SOFTWARE.fullmatch, told)):
                 return ApiVersionsResponse(error_code=InvalidRequestError.code)
             if asked.connection.software is None:
-                asked.connection.software = software.joined(*told, asked.caller)
+                asked.connection.software = parts.software.joined(*told, asked.caller)
         return ApiVersionsResponse(
             api_keys=keys(),
             supported_features=[
                 SupportedFeatureKey(name=name, min_version=one.first, max_version=one.last)
                 for name, one in FEATURES.items()
             ],
-            finalized_features_epoch=max(metadata_offset(), 0),
+            finalized_features_epoch=max(parts.image().offset, 0),
             finalized_features=[
                 FinalizedFeatureKey(name=name, max_version_level=one.level, min_version_level=one.level)
                 for name, one in FEATURES.items()
@@ -61,6 +63,5 @@ def api_versions_row(rows: Sequence[ApiRow], software: ClientSoftware, metadata_
         yield from ()
         return ApiVersionsResponse(error_code=UnsupportedVersionError.code, api_keys=keys())
 
-    return ApiRow(
-        18, "ApiVersions", ApiVersionsRequest, ApiVersionsResponse, (0, 4), plan, other_versions=other_versions
-    )
+    own = serves(ApiVersionsRequest, ApiVersionsResponse, (0, 4), over(plan), other_versions=other_versions)
+    return own

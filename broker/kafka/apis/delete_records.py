@@ -6,8 +6,10 @@ Topics come by name, and -1 means the high watermark. Not here: the deletion (`b
 from __future__ import annotations
 
 from itertools import count
+from typing import Final
 
 from broker.apis.delete_records import TIMEOUT_MS_MAX
+from broker.kafka.api_row import RECORD_ELEMENTS_MAX, serves
 from broker.kafka.apis.asked_topics import no_partition, topic_named, unless_elsewhere
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
@@ -86,3 +88,15 @@ def _question(image: MetadataImage, name: str, part: DeleteRecordsPartition) -> 
     if part.partition_index not in topic.partitions:
         raise no_partition(topic, part.partition_index)
     return messages.DeleteRecordsPartition(TopicPartition(name, part.partition_index), topic.topic_id, part.offset)
+
+
+SERVED: Final = (
+    serves(
+        DeleteRecordsRequest,
+        DeleteRecordsResponse,
+        (0, 2),
+        delete_records_plan,
+        failed=delete_records_failed,
+        elements_max=RECORD_ELEMENTS_MAX,
+    ),
+)

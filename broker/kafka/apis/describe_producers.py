@@ -7,7 +7,9 @@ Not here: the look at the logs (`broker/apis/describe_producers.py`).
 from __future__ import annotations
 
 from itertools import count
+from typing import Final
 
+from broker.kafka.api_row import RECORD_ELEMENTS_MAX, serves
 from broker.kafka.apis.asked_topics import no_partition, topic_named, unless_elsewhere
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
@@ -104,3 +106,15 @@ def _state(state: messages.ProducerState) -> ProducerState:
 
 def _or_none(value: int | None) -> int:
     return NONE if value is None else value
+
+
+SERVED: Final = (
+    serves(
+        DescribeProducersRequest,
+        DescribeProducersResponse,
+        (0, 0),
+        describe_producers_plan,
+        failed=describe_producers_failed,
+        elements_max=RECORD_ELEMENTS_MAX,
+    ),
+)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from broker.kafka.api_row import over, serves
 from broker.kafka.apis.authorized_operations import topic_operations
 from broker.kafka.apis.metadata import is_unseen, topics_named
 from broker.kafka.apis.topic_structs import is_internal, leader_of_view, topic_error
@@ -111,3 +112,14 @@ def _topic(
         ],
         topic_authorized_operations=topic_operations(parts, asked, view.name),
     )
+
+
+SERVED: Final = (
+    serves(
+        DescribeTopicPartitionsRequest,
+        DescribeTopicPartitionsResponse,
+        (0, 0),
+        over(describe_topic_partitions),
+        failed=describe_topic_partitions_failed,
+    ),
+)

@@ -12,6 +12,9 @@ it answers (`broker/transactions/`).
 
 from __future__ import annotations
 
+from typing import Final
+
+from broker.kafka.api_row import RECORD_ELEMENTS_MAX, alone, serves
 from broker.kafka.errors import code_of
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.producers import InitProducerIdRequest, InitProducerIdResponse
@@ -33,3 +36,15 @@ def init_producer_id_failed(asked: Asked, body: InitProducerIdRequest, error: Ap
     return InitProducerIdResponse(
         error_code=code_of(error, INIT_PRODUCER_ID.name, asked.version), producer_epoch=NO_PRODUCER_EPOCH
     )
+
+
+SERVED: Final = (
+    serves(
+        InitProducerIdRequest,
+        InitProducerIdResponse,
+        (0, 5),
+        alone(init_producer_id_plan),
+        failed=init_producer_id_failed,
+        elements_max=RECORD_ELEMENTS_MAX,
+    ),
+)

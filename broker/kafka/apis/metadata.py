@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
+from broker.kafka.api_row import serves
 from broker.kafka.apis.authorized_operations import NOT_ASKED, cluster_operations, topic_operations
 from broker.kafka.apis.encoded_topics import EncodedTopics, Form
 from broker.kafka.apis.topic_structs import topic_struct
@@ -240,3 +241,6 @@ def _is_legal(name: str) -> bool:
     except InvalidTopicError:
         return False
     return True
+
+
+SERVED: Final = (serves(MetadataRequest, MetadataResponse, (0, 13), MetadataPlans, failed=metadata_failed),)

@@ -25,6 +25,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from broker.apis.producing.produce import TIMEOUT_MS_MAX
+from broker.kafka.api_row import RECORD_ELEMENTS_MAX, always_pipelined, serves
 from broker.kafka.apis.asked_topics import add_leader, no_partition, topic_named, topic_with_id, unless_elsewhere
 from broker.kafka.errors import Code, code_of, leader_of, message_of
 from broker.kafka.parts import DoorParts
@@ -291,3 +292,18 @@ def _refusal_of(error: ApiError, version: int) -> PartitionRefusal:
 def _refuse(answer: PartitionProduceResponse, refusal: PartitionRefusal) -> None:
     answer.error_code, answer.error_message = refusal
     answer.base_offset = NO_OFFSET
+
+
+SERVED: Final = (
+    serves(
+        ProduceRequest,
+        ProduceResponse,
+        (0, 13),
+        produce_plan,
+        failed=produce_failed,
+        elements_max=RECORD_ELEMENTS_MAX,
+        bytes_max=None,
+        is_paced=False,
+        is_pipelined=always_pipelined,
+    ),
+)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from broker.kafka.api_row import RECORD_ELEMENTS_MAX, alone, serves
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.configs import (
@@ -105,3 +106,23 @@ def _entity(parts: Sequence[EntityData]) -> QuotaEntity:
         raise InvalidRequestError("a name is empty; everybody has none at all")
     names = {part.entity_type: DEFAULT_NAME if part.entity_name is None else part.entity_name for part in parts}
     return QuotaEntity(*(names.get(kind) for kind in ENTITY_TYPES))
+
+
+SERVED: Final = (
+    serves(
+        DescribeClientQuotasRequest,
+        DescribeClientQuotasResponse,
+        (0, 1),
+        alone(describe_client_quotas),
+        failed=describe_client_quotas_failed,
+        elements_max=RECORD_ELEMENTS_MAX,
+    ),
+    serves(
+        AlterClientQuotasRequest,
+        AlterClientQuotasResponse,
+        (0, 1),
+        alone(alter_client_quotas),
+        failed=alter_client_quotas_failed,
+        elements_max=RECORD_ELEMENTS_MAX,
+    ),
+)

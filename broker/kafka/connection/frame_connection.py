@@ -362,7 +362,8 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._wake()
 
     def close(self) -> None:
-        """After what is written. With TLS it waits for no farewell: until that comes uvloop reads all that is sent."""
+        """Closes the connection after what is written. With TLS it waits for no farewell: until that comes uvloop reads
+        all that is sent."""
         if self._transport is not None:
             self._transport.close()
             if self._tls is not None:

@@ -138,7 +138,8 @@ class BrokerLifecycle:
         self._is_stopping = False
         self._registrations_anew = 0
         self._unfencings = 0
-        """Told in each of their lines: the log leaves repetitions out, and would end with a broker that is fenced."""
+        """The number of the next line about one: the log leaves repetitions out, and would end with a broker that is
+        fenced."""
         self._task: asyncio.Task[None] | None = None
 
     @property

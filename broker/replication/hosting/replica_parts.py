@@ -80,7 +80,7 @@ class ReplicaPorts:
     fetchers: Fetchers
     directories: DirectoryReports
     on_log_gone: Callable[[TopicPartition], None]
-    """Told of a partition that is served here no longer."""
+    """Hears of a partition that is served here no longer."""
     on_fatal: Callable[[BaseException], None]
     role_listeners: Sequence[RoleListener] = ()
     traffic: Traffic = field(default_factory=Traffic)

@@ -47,7 +47,7 @@ class _Added:
     records: list[Record] = field(default_factory=list)
     partitions: int = 0
     by_owner: Counter[str] = field(default_factory=Counter)
-    """With the partitions that a topic had when it got its owner."""
+    """New partitions by owner, and all of a topic that got its owner by them."""
 
 
 def create_partitions(

@@ -41,7 +41,7 @@ class ByteStream(Protocol):
 Metadata = tuple[tuple[str, str], ...]
 """Names and values that go before the first message of a call or stream."""
 OnTrailer = Callable[[Trailer | None], object]
-"""Told the trailer of each call that the peer has ended, be it with an answer or with an error."""
+"""Gets the trailer of each call that the peer has ended, be it with an answer or with an error."""
 
 
 def unheard(trailer: Trailer | None) -> None:

@@ -35,7 +35,7 @@ class OffsetCommitRequest:
     """The generation of a classic member."""
     group_instance_id: str | None = None
     retention_ms: int = field(default=-1, metadata=NOT_ON_WIRE)
-    """Told by versions 2 to 4 of Kafka's API; -1: offsets.retention.minutes."""
+    """The retention that versions 2 to 4 of Kafka's API have; -1: offsets.retention.minutes."""
     knows_stale_epoch: bool = field(default=True, metadata=NOT_ON_WIRE)
     """The client knows STALE_MEMBER_EPOCH (version 9 of Kafka's API and later)."""
 

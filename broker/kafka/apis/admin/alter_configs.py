@@ -14,6 +14,7 @@ from collections.abc import Container, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from broker.config.keys.config_table import KEYS
+from broker.kafka.api_row import over, serves
 from broker.kafka.apis.admin.broker_loggers import LOGGER_KEY, with_changes
 from broker.kafka.apis.admin.config_codes import OURS, ConfigOwner
 from broker.kafka.apis.asked_topics import each_once
@@ -201,3 +202,15 @@ def _rows(asked: Asked, api: str, resources: Sequence[Any], outcomes: Outcomes) 
             )
         )
     return rows
+
+
+SERVED: Final = (
+    serves(AlterConfigsRequest, AlterConfigsResponse, (0, 2), over(alter_configs), failed=alter_configs_failed),
+    serves(
+        IncrementalAlterConfigsRequest,
+        IncrementalAlterConfigsResponse,
+        (0, 1),
+        over(incremental_alter_configs),
+        failed=incremental_alter_configs_failed,
+    ),
+)

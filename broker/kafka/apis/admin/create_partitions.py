@@ -7,7 +7,9 @@ the metadata of this node, and the controller refuses them if there are more by 
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
+from broker.kafka.api_row import REPLICA_ELEMENTS_MAX, over, serves
 from broker.kafka.apis.asked_topics import check_number, each_once
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
@@ -67,3 +69,15 @@ def _wanted(parts: DoorParts, topic: CreatePartitionsTopic) -> topics.NewPartiti
 def _row(asked: Asked, name: str, error: ApiError | None) -> CreatePartitionsTopicResult:
     code = code_of(error, "CreatePartitions", asked.version)
     return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message_of(error))
+
+
+SERVED: Final = (
+    serves(
+        CreatePartitionsRequest,
+        CreatePartitionsResponse,
+        (0, 3),
+        over(create_partitions),
+        failed=create_partitions_failed,
+        elements_max=REPLICA_ELEMENTS_MAX,
+    ),
+)

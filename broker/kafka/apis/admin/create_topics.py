@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Generator, Mapping
 from typing import Any, Final
 
+from broker.kafka.api_row import REPLICA_ELEMENTS_MAX, over, serves
 from broker.kafka.apis.admin.config_codes import SOURCES
 from broker.kafka.apis.asked_topics import check_number, each_once
 from broker.kafka.errors import code_of, message_of
@@ -167,3 +168,15 @@ def _entry(name: str, value: str, source: ConfigSource) -> CreatableTopicConfigs
 def _failed(asked: Asked, name: str, error: ApiError) -> CreatableTopicResult:
     code = code_of(error, "CreateTopics", asked.version)
     return CreatableTopicResult(name=name, error_code=code, error_message=message_of(error))
+
+
+SERVED: Final = (
+    serves(
+        CreateTopicsRequest,
+        CreateTopicsResponse,
+        (2, 7),
+        over(create_topics),
+        failed=create_topics_failed,
+        elements_max=REPLICA_ELEMENTS_MAX,
+    ),
+)

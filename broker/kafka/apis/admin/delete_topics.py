@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from broker.kafka.api_row import over, serves
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
@@ -93,3 +94,8 @@ def _row(asked: Asked, name: str | None, topic_id: str, error: ApiError | None) 
         error_code=code_of(error, "DeleteTopics", asked.version),
         error_message=message_of(error),
     )
+
+
+SERVED: Final = (
+    serves(DeleteTopicsRequest, DeleteTopicsResponse, (1, 6), over(delete_topics), failed=delete_topics_failed),
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.kafka.api_row import alone, over, serves
 from broker.kafka.apis.authorized_operations import NOT_ASKED, cluster_operations
 from broker.kafka.apis.metadata import controller_for
 from broker.kafka.errors import code_of, message_of
@@ -78,3 +79,17 @@ def unregister_broker_failed(
     return UnregisterBrokerResponse(
         error_code=code_of(error, "UnregisterBroker", asked.version), error_message=message_of(error)
     )
+
+
+SERVED: Final = (
+    serves(
+        DescribeClusterRequest, DescribeClusterResponse, (0, 2), over(describe_cluster), failed=describe_cluster_failed
+    ),
+    serves(
+        UnregisterBrokerRequest,
+        UnregisterBrokerResponse,
+        (0, 0),
+        alone(unregister_broker),
+        failed=unregister_broker_failed,
+    ),
+)

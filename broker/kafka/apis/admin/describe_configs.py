@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
+from broker.kafka.api_row import alone, over, serves
 from broker.kafka.apis.admin.broker_loggers import LOGGER_KEY, logger_configs
 from broker.kafka.apis.admin.config_codes import OURS, SOURCES, TYPES, UNKNOWN_TYPE, ConfigOwner
 from broker.kafka.apis.asked_topics import each_once
@@ -38,7 +39,7 @@ from penstock.messages.cluster import DescribeClusterRequest
 from penstock.messages.security.acls import Operation
 
 ASKED_AT_ONCE: Final = 16
-"""To describe so many topics, with the synonyms of their keys, takes some ms."""
+"""Topics of one question. Their keys with all synonyms take some ms."""
 Found = Mapping[tuple[str, str], configs.DescribeConfigsResult]
 
 
@@ -143,3 +144,11 @@ def list_config_resources(parts: DoorParts, asked: Asked, body: ListConfigResour
             for name in names[kind]
         ]
     )
+
+
+SERVED: Final = (
+    serves(
+        DescribeConfigsRequest, DescribeConfigsResponse, (1, 4), alone(describe_configs), failed=describe_configs_failed
+    ),
+    serves(ListConfigResourcesRequest, ListConfigResourcesResponse, (0, 1), over(list_config_resources)),
+)

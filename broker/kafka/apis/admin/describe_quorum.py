@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.kafka.api_row import over, serves
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
@@ -99,3 +100,8 @@ def _nodes(parts: DoorParts, found: quorum.QuorumInfo) -> list[Node]:
         if voter.node_id in voters
         for host, port in (voters[voter.node_id],)
     ]
+
+
+SERVED: Final = (
+    serves(DescribeQuorumRequest, DescribeQuorumResponse, (0, 2), over(describe_quorum), failed=describe_quorum_failed),
+)

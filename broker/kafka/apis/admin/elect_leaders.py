@@ -7,7 +7,9 @@ none. What a partition is told is its own; a request that fails as a whole says 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
+from broker.kafka.api_row import alone, serves
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.reassignments import (
@@ -58,3 +60,8 @@ def _by_topic(asked: Asked, results: Iterable[elections.ElectLeadersResult]) -> 
             )
         )
     return [ReplicaElectionResult(topic=topic, partition_result=found) for topic, found in topics.items()]
+
+
+SERVED: Final = (
+    serves(ElectLeadersRequest, ElectLeadersResponse, (0, 2), alone(elect_leaders), failed=elect_leaders_failed),
+)

@@ -7,6 +7,9 @@ look at either. One to the level that a feature has (features.py), and an empty 
 
 from __future__ import annotations
 
+from typing import Final
+
+from broker.kafka.api_row import over, serves
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.features import FEATURES
 from broker.kafka.parts import DoorParts
@@ -49,3 +52,6 @@ def _refusal(update: FeatureUpdateKey) -> ApiError | None:
     if update.max_version_level != feature.level:
         return InvalidUpdateVersionError(f"{update.feature} is {feature.level} in this release, and cannot be changed")
     return None
+
+
+SERVED: Final = (serves(UpdateFeaturesRequest, UpdateFeaturesResponse, (0, 2), over(update_features)),)

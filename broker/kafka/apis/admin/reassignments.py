@@ -8,7 +8,9 @@ client names or for all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
+from broker.kafka.api_row import REPLICA_ELEMENTS_MAX, over, serves
 from broker.kafka.apis.metadata import topics_named
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
@@ -120,3 +122,21 @@ def list_partition_reassignments(parts: DoorParts, asked: Asked, body: ListParti
         if ongoing:
             topics.append(OngoingTopicReassignment(name=topic.name, partitions=ongoing))
     return ListPartitionReassignmentsResponse(topics=topics)
+
+
+SERVED: Final = (
+    serves(
+        AlterPartitionReassignmentsRequest,
+        AlterPartitionReassignmentsResponse,
+        (0, 1),
+        over(alter_partition_reassignments),
+        failed=alter_partition_reassignments_failed,
+        elements_max=REPLICA_ELEMENTS_MAX,
+    ),
+    serves(
+        ListPartitionReassignmentsRequest,
+        ListPartitionReassignmentsResponse,
+        (0, 0),
+        over(list_partition_reassignments),
+    ),
+)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from broker.kafka.api_row import alone, serves
 from broker.kafka.errors import code_of
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.log_dirs import (
@@ -132,3 +133,21 @@ def _answer(asked: Asked, errors: dict[TopicPartition, ApiError | None]) -> Alte
     return AlterReplicaLogDirsResponse(
         results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=rows) for name, rows in topics.items()]
     )
+
+
+SERVED: Final = (
+    serves(
+        AlterReplicaLogDirsRequest,
+        AlterReplicaLogDirsResponse,
+        (1, 2),
+        alone(alter_replica_log_dirs),
+        failed=alter_replica_log_dirs_failed,
+    ),
+    serves(
+        DescribeLogDirsRequest,
+        DescribeLogDirsResponse,
+        (1, 5),
+        alone(describe_log_dirs),
+        failed=describe_log_dirs_failed,
+    ),
+)

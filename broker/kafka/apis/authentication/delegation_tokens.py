@@ -7,11 +7,11 @@ DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, every other one DELEGATION_TOKEN_AUTH_DISA
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from broker.kafka.api_row import ApiRow
+from broker.kafka.api_row import alone, serves
 from broker.kafka.errors import Code
-from broker.kafka.plan import Asked, MakePlan, Plan, asks_nothing
+from broker.kafka.plan import Asked, Plan, asks_nothing
 from broker.kafka.schemas.delegation_tokens import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
@@ -28,28 +28,6 @@ from penstock.types import NO_TIMESTAMP
 BYTES_MAX: Final = 64 << 10
 ELEMENTS_MAX: Final = 1_000
 """Renewers or owners of one request."""
-
-
-def delegation_token_rows() -> list[ApiRow]:
-    return [
-        _row(38, "CreateDelegationToken", (1, 3), CreateDelegationTokenRequest, CreateDelegationTokenResponse, _create),
-        _row(39, "RenewDelegationToken", (1, 2), RenewDelegationTokenRequest, RenewDelegationTokenResponse, _renew),
-        _row(40, "ExpireDelegationToken", (1, 2), ExpireDelegationTokenRequest, ExpireDelegationTokenResponse, _expire),
-        _row(
-            41,
-            "DescribeDelegationToken",
-            (1, 3),
-            DescribeDelegationTokenRequest,
-            DescribeDelegationTokenResponse,
-            _describe,
-        ),
-    ]
-
-
-def _row(
-    key: int, name: str, versions: tuple[int, int], request: type[Any], response: type[Any], plan: MakePlan
-) -> ApiRow:
-    return ApiRow(key, name, request, response, versions, plan, elements_max=ELEMENTS_MAX, bytes_max=BYTES_MAX)
 
 
 def _create(asked: Asked, body: CreateDelegationTokenRequest) -> Plan:
@@ -83,3 +61,39 @@ def _describe(asked: Asked, body: DescribeDelegationTokenRequest) -> Plan:
 def _code(asked: Asked) -> Code:
     is_known = asked.caller.principal != ANONYMOUS
     return Code.DELEGATION_TOKEN_AUTH_DISABLED if is_known else Code.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+
+
+SERVED: Final = (
+    serves(
+        CreateDelegationTokenRequest,
+        CreateDelegationTokenResponse,
+        (1, 3),
+        alone(_create),
+        elements_max=ELEMENTS_MAX,
+        bytes_max=BYTES_MAX,
+    ),
+    serves(
+        RenewDelegationTokenRequest,
+        RenewDelegationTokenResponse,
+        (1, 2),
+        alone(_renew),
+        elements_max=ELEMENTS_MAX,
+        bytes_max=BYTES_MAX,
+    ),
+    serves(
+        ExpireDelegationTokenRequest,
+        ExpireDelegationTokenResponse,
+        (1, 2),
+        alone(_expire),
+        elements_max=ELEMENTS_MAX,
+        bytes_max=BYTES_MAX,
+    ),
+    serves(
+        DescribeDelegationTokenRequest,
+        DescribeDelegationTokenResponse,
+        (1, 3),
+        alone(_describe),
+        elements_max=ELEMENTS_MAX,
+        bytes_max=BYTES_MAX,
+    ),
+)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from broker.kafka.api_row import ApiRow
+from broker.kafka.api_row import alone, serves
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.plan import Asked, Plan, asks_nothing
 from broker.kafka.schemas.security import (
@@ -29,32 +29,6 @@ BEFORE_LOGIN: Final = frozenset({HANDSHAKE_KEY, API_VERSIONS_KEY, AUTHENTICATE_K
 BYTES_MAX: Final = 64 << 10
 """Many times the longest message of a mechanism."""
 _NO_SASL: Final = IllegalSaslStateError("this listener has no SASL; connect without, or to another listener")
-
-
-def sasl_rows() -> list[ApiRow]:
-    return [
-        ApiRow(
-            HANDSHAKE_KEY,
-            "SaslHandshake",
-            SaslHandshakeRequest,
-            SaslHandshakeResponse,
-            (1, 1),
-            sasl_handshake,
-            advertised=(0, 1),
-            other_versions=_other_handshake,
-            bytes_max=BYTES_MAX,
-        ),
-        ApiRow(
-            AUTHENTICATE_KEY,
-            "SaslAuthenticate",
-            SaslAuthenticateRequest,
-            SaslAuthenticateResponse,
-            (0, 2),
-            sasl_authenticate,
-            bytes_max=BYTES_MAX,
-            prepare=_authenticated,
-        ),
-    ]
 
 
 def sasl_handshake(asked: Asked, body: SaslHandshakeRequest) -> Plan:
@@ -92,3 +66,24 @@ async def _authenticated(
 
 def _other_handshake(asked: Asked, body: Any) -> Plan:
     return asks_nothing(SaslHandshakeResponse(error_code=UnsupportedVersionError.code))
+
+
+SERVED: Final = (
+    serves(
+        SaslHandshakeRequest,
+        SaslHandshakeResponse,
+        (1, 1),
+        alone(sasl_handshake),
+        advertised=(0, 1),
+        other_versions=_other_handshake,
+        bytes_max=BYTES_MAX,
+    ),
+    serves(
+        SaslAuthenticateRequest,
+        SaslAuthenticateResponse,
+        (0, 2),
+        alone(sasl_authenticate),
+        bytes_max=BYTES_MAX,
+        prepare=_authenticated,
+    ),
+)

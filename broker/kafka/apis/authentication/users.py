@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.kafka.api_row import ApiRow
+from broker.kafka.api_row import alone, serves
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.security import (
@@ -28,30 +28,6 @@ from penstock.sasl.credentials import ScramCredential, ScramMechanism
 TIMEOUT_MS: Final = 30_000
 """Kafka's request has none."""
 _LIMITS: Final = ALTER_USER_SCRAM_CREDENTIALS.limits.elements
-
-
-def user_rows() -> list[ApiRow]:
-    return [
-        ApiRow(
-            50,
-            DESCRIBE_USER_SCRAM_CREDENTIALS.name,
-            DescribeUserScramCredentialsRequest,
-            DescribeUserScramCredentialsResponse,
-            (0, 0),
-            describe_user_scram_credentials,
-            elements_max=DESCRIBE_USER_SCRAM_CREDENTIALS.limits.elements["users"],
-        ),
-        ApiRow(
-            51,
-            ALTER_USER_SCRAM_CREDENTIALS.name,
-            AlterUserScramCredentialsRequest,
-            AlterUserScramCredentialsResponse,
-            (0, 0),
-            alter_user_scram_credentials,
-            failed=_alteration_failed,
-            elements_max=min(_LIMITS.values()),
-        ),
-    ]
 
 
 def describe_user_scram_credentials(asked: Asked, body: DescribeUserScramCredentialsRequest) -> Plan:
@@ -105,3 +81,22 @@ def _alteration_failed(
 ) -> AlterUserScramCredentialsResponse:
     names = [one.name for one in body.deletions] + [one.name for one in body.upsertions]
     return AlterUserScramCredentialsResponse(results=[_altered(user, error) for user in dict.fromkeys(names)])
+
+
+SERVED: Final = (
+    serves(
+        DescribeUserScramCredentialsRequest,
+        DescribeUserScramCredentialsResponse,
+        (0, 0),
+        alone(describe_user_scram_credentials),
+        elements_max=DESCRIBE_USER_SCRAM_CREDENTIALS.limits.elements["users"],
+    ),
+    serves(
+        AlterUserScramCredentialsRequest,
+        AlterUserScramCredentialsResponse,
+        (0, 0),
+        alone(alter_user_scram_credentials),
+        failed=_alteration_failed,
+        elements_max=min(_LIMITS.values()),
+    ),
+)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.kafka.api_row import alone, serves
 from broker.kafka.errors import code_of
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.groups.classic import (
@@ -138,3 +139,18 @@ def leave_group(asked: Asked, body: LeaveGroupRequest) -> Plan:
     if asked.version < LEAVE_FIRST_WITH_MANY:
         return LeaveGroupResponse(error_code=told[0].error_code)
     return LeaveGroupResponse(members=told)
+
+
+SERVED: Final = (
+    serves(
+        JoinGroupRequest,
+        JoinGroupResponse,
+        (0, 9),
+        alone(join_group),
+        failed=join_group_failed,
+        bytes_max=JOIN_GROUP.limits.message_bytes,
+    ),
+    serves(HeartbeatRequest, HeartbeatResponse, (0, 4), alone(heartbeat)),
+    serves(LeaveGroupRequest, LeaveGroupResponse, (0, 5), alone(leave_group)),
+    serves(SyncGroupRequest, SyncGroupResponse, (0, 5), alone(sync_group)),
+)

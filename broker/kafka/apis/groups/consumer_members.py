@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from broker.kafka.api_row import REPLICA_ELEMENTS_MAX, alone, serves
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.groups.consumer import (
     ConsumerGroupHeartbeatRequest,
@@ -55,3 +56,14 @@ def _assignment(topics: Iterable[messages.TopicIdPartitions]) -> ConsumerGroupHe
             for one in topics
         ]
     )
+
+
+SERVED: Final = (
+    serves(
+        ConsumerGroupHeartbeatRequest,
+        ConsumerGroupHeartbeatResponse,
+        (0, 1),
+        alone(consumer_group_heartbeat),
+        elements_max=REPLICA_ELEMENTS_MAX,
+    ),
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from broker.kafka.api_row import over, serves
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
@@ -75,3 +76,10 @@ def _answer(asked: Asked, coordinators: Iterable[Coordinator]) -> FindCoordinato
     return FindCoordinatorResponse(
         error_code=one.error_code, error_message=one.error_message, node_id=one.node_id, host=one.host, port=one.port
     )
+
+
+SERVED: Final = (
+    serves(
+        FindCoordinatorRequest, FindCoordinatorResponse, (0, 6), over(find_coordinator), failed=find_coordinator_failed
+    ),
+)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final
 
+from broker.kafka.api_row import alone, over, serves
 from broker.kafka.apis.authorized_operations import NOT_ASKED, group_operations
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.parts import DoorParts
@@ -216,3 +217,29 @@ def _assignment(topics: Iterable[TopicIdPartitions]) -> consumer.ConsumerGroupDe
             for one in topics
         ]
     )
+
+
+SERVED: Final = (
+    serves(
+        classic.DescribeGroupsRequest,
+        classic.DescribeGroupsResponse,
+        (0, 6),
+        over(describe_groups),
+        failed=describe_groups_failed,
+    ),
+    serves(classic.ListGroupsRequest, classic.ListGroupsResponse, (0, 5), alone(list_groups)),
+    serves(
+        classic.DeleteGroupsRequest,
+        classic.DeleteGroupsResponse,
+        (0, 2),
+        alone(delete_groups),
+        failed=delete_groups_failed,
+    ),
+    serves(
+        consumer.ConsumerGroupDescribeRequest,
+        consumer.ConsumerGroupDescribeResponse,
+        (0, 1),
+        over(consumer_group_describe),
+        failed=consumer_group_describe_failed,
+    ),
+)

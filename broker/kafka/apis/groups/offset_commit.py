@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.kafka.api_row import over, serves
 from broker.kafka.apis.asked_topics import no_partition, topic_named, topic_with_id
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
@@ -130,3 +131,15 @@ def _request(
         body.retention_time_ms,
         knows_stale_epoch=asked.version >= FIRST_WITH_STALE_EPOCH,
     )
+
+
+SERVED: Final = (
+    serves(
+        OffsetCommitRequest,
+        OffsetCommitResponse,
+        (2, 10),
+        over(offset_commit),
+        failed=offset_commit_failed,
+        is_pipelined=is_pipelined,
+    ),
+)

@@ -7,7 +7,9 @@ as GROUP_ID_NOT_FOUND, is the answer's own.
 from __future__ import annotations
 
 from itertools import count
+from typing import Final
 
+from broker.kafka.api_row import over, serves
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
@@ -53,3 +55,6 @@ def offset_delete(parts: DoorParts, asked: Asked, body: OffsetDeleteRequest) -> 
         for (_, answer), result in zip(some, made.partitions, strict=True):
             answer.error_code = code_of(result.error, OFFSET_DELETE.name, asked.version)
     return OffsetDeleteResponse(topics=list(topics.values()))
+
+
+SERVED: Final = (serves(OffsetDeleteRequest, OffsetDeleteResponse, (0, 0), over(offset_delete)),)

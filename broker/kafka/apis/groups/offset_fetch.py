@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, TypeVar
 
+from broker.kafka.api_row import over, serves
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
@@ -274,3 +275,8 @@ def _values(asked: Asked, group: _Group, topic: _Topic, index: int) -> tuple[int
         offset = ASK_AGAIN if isinstance(error, UnstableOffsetCommitError) else NO_OFFSET
         return offset, NO_EPOCH, "", code_of(error, OFFSET_FETCH.name, asked.version)
     return found.offset, found.leader_epoch, found.metadata, 0
+
+
+SERVED: Final = (
+    serves(OffsetFetchRequest, OffsetFetchResponse, (1, 10), over(offset_fetch), failed=offset_fetch_failed),
+)

@@ -18,7 +18,8 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, Final
 
-from broker.kafka.apis.reading.fetch_answer import IDS_FROM, NO_TOPIC, answer_to, refusal
+from broker.kafka.api_row import serves
+from broker.kafka.apis.reading.fetch_answer import IDS_FROM, NO_TOPIC, answer_to, failed, refusal
 from broker.kafka.apis.reading.isolation import reads_committed
 from broker.kafka.errors import Code
 from broker.kafka.parts import DoorParts
@@ -210,3 +211,6 @@ def _found_again(
             if known is not None and known.topic_id != topic_id and may_read(key.topic):
                 again.append(wanted._replace(topic_id=known.topic_id))
     return again
+
+
+SERVED: Final = (serves(FetchRequest, FetchResponse, (4, 18), FetchPlans, failed=failed, is_paced=False),)

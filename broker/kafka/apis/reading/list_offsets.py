@@ -17,6 +17,7 @@ from collections import Counter
 from itertools import count
 from typing import Final
 
+from broker.kafka.api_row import serves
 from broker.kafka.apis.asked_topics import topic_named, unless_elsewhere
 from broker.kafka.apis.reading.isolation import reads_committed
 from broker.kafka.errors import code_of
@@ -143,3 +144,6 @@ def refusal(body: ListOffsetsRequest, code: int) -> ListOffsetsResponse:
             for topic in body.topics
         ]
     )
+
+
+SERVED: Final = (serves(ListOffsetsRequest, ListOffsetsResponse, (1, 11), ListOffsetsPlans, failed=failed),)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.kafka.api_row import serves
 from broker.kafka.apis.asked_topics import topic_named, unless_elsewhere
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
@@ -101,3 +102,8 @@ def refusal(body: OffsetForLeaderEpochRequest, code: int) -> OffsetForLeaderEpoc
             for topic in body.topics
         ]
     )
+
+
+SERVED: Final = (
+    serves(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, (2, 4), OffsetForLeaderEpochPlans, failed=failed),
+)

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from broker.kafka.api_row import over, serves
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import Ask, Asked, Plan
@@ -145,3 +146,14 @@ def _answer(asked: Asked, named: list[_Named]) -> AddPartitionsToTxnResponse:
             for one in named
         ]
     )
+
+
+SERVED: Final = (
+    serves(
+        AddPartitionsToTxnRequest,
+        AddPartitionsToTxnResponse,
+        (0, 5),
+        over(add_partitions_to_txn),
+        failed=add_partitions_to_txn_failed,
+    ),
+)

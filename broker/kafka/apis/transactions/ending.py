@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.kafka.api_row import alone, serves
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.transactions import (
     AddOffsetsToTxnRequest,
@@ -42,3 +43,9 @@ def end_txn(asked: Asked, body: EndTxnRequest) -> Plan:
     )
     made: messages.EndTxnResponse = yield Ask(END_TXN.name, request)
     return EndTxnResponse(producer_id=made.producer_id, producer_epoch=made.producer_epoch)
+
+
+SERVED: Final = (
+    serves(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, (0, 4), alone(add_offsets_to_txn)),
+    serves(EndTxnRequest, EndTxnResponse, (0, 5), alone(end_txn)),
+)

@@ -7,6 +7,9 @@ that there is not is told back, and lets nothing through.
 
 from __future__ import annotations
 
+from typing import Final
+
+from broker.kafka.api_row import alone, serves
 from broker.kafka.errors import code_of
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.transactions import (
@@ -81,3 +84,15 @@ def _failed(asked: Asked, transactional_id: str, error: ApiError) -> DescribeTra
     return DescribeTransactionsResponseTransactionState(
         error_code=code_of(error, DESCRIBE_TRANSACTIONS.name, asked.version), transactional_id=transactional_id
     )
+
+
+SERVED: Final = (
+    serves(
+        DescribeTransactionsRequest,
+        DescribeTransactionsResponse,
+        (0, 0),
+        alone(describe_transactions),
+        failed=describe_transactions_failed,
+    ),
+    serves(ListTransactionsRequest, ListTransactionsResponse, (0, 2), alone(list_transactions)),
+)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker.kafka.api_row import over, serves
 from broker.kafka.apis.asked_topics import no_partition, topic_named
 from broker.kafka.errors import code_of
 from broker.kafka.parts import DoorParts
@@ -122,3 +123,14 @@ def _fail(asked: Asked, places: list[TxnOffsetCommitResponsePartition], error: A
     code = code_of(error, TXN_OFFSET_COMMIT.name, asked.version)
     for place in places:
         place.error_code = code
+
+
+SERVED: Final = (
+    serves(
+        TxnOffsetCommitRequest,
+        TxnOffsetCommitResponse,
+        (0, 5),
+        over(txn_offset_commit),
+        failed=txn_offset_commit_failed,
+    ),
+)

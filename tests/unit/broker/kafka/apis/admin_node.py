@@ -17,7 +17,6 @@ from broker.apis.describe_configs import DescribeConfigsApi
 from broker.config.config import parse_config
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.dynamic_keys import BROKER_CONFIGS
-from broker.kafka.apis.admin.rows import admin_rows
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import PAUSE, Ask, Asked, MakePlan
 from broker.kafka_codec.codec import decode, encode
@@ -30,6 +29,7 @@ from penstock.errors import ApiError
 from penstock.messages.api import ApiKind
 from penstock.messages.apis import APIS
 from penstock.messages.cluster import NodeStanding
+from tests.support.kafka_rows import ADMIN, rows_over
 from tests.support.machine import NOW_NS
 from tests.support.received import as_received
 from tests.support.sinks import CALLER, Sink
@@ -65,7 +65,7 @@ class AdminNode:
         self.answers: dict[str, Callable[[Any], Any]] = {}
         """By API, in place of the handler; one that raises an ApiError refuses the request as a whole."""
         self._views = TopicViews(1, lambda *_: "")
-        self._rows = admin_rows(self.parts)
+        self._rows = rows_over(self.parts, *ADMIN)
 
     def does(self, make: MakePlan, body: Any, version: int, listener: str = CALLER.listener) -> Any:
         """The answer to a client, or None; a request that fails as a whole raises its ApiError."""

@@ -13,7 +13,6 @@ from broker.apis.api_parts import ApiParts
 from broker.apis.security.acls import SERVED
 from broker.kafka.api_row import failed_answer
 from broker.kafka.apis import acls
-from broker.kafka.apis.producer_rows import producer_rows
 from broker.kafka.plan import PAUSED_EVERY
 from broker.kafka.schemas.security import (
     AclCreation,
@@ -28,6 +27,7 @@ from penstock.errors import ApiError, ClusterAuthorizationFailedError, InvalidRe
 from penstock.messages.security import acls as ours
 from penstock.messages.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
 from tests.support.kafka_plans import asked, ended, first_ask, parts_of, pauses, read_by_client
+from tests.support.kafka_rows import ACLS, rows_over
 from tests.support.machine import NOW_NS
 from tests.support.sinks import CALLER, Sink
 
@@ -37,7 +37,7 @@ WRITES = AclBinding(
     ResourceType.TOPIC, "orders", "User:b", Operation.WRITE, Permission.DENY, "10.0.0.1", PatternType.PREFIXED
 )
 CLUSTER = AclBinding(ResourceType.CLUSTER, "kafka-cluster", "User:a", Operation.ALL)
-ROWS = {row.key: row for row in producer_rows(parts_of())}
+ROWS = {row.key: row for row in rows_over(parts_of(), *ACLS)}
 
 
 def creation(acl: AclBinding, **changes: int) -> AclCreation:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from broker.kafka.apis.authentication.rows import authentication_rows
 from broker.kafka.schemas import delegation_tokens as schemas
-from tests.support.kafka_plans import KAFKA_CALLER, asked, read_by_client
+from tests.support.kafka_plans import KAFKA_CALLER, asked, parts_of, read_by_client
+from tests.support.kafka_rows import AUTHENTICATION, rows_over
 
-ROWS = {row.key: row for row in authentication_rows()}
+ROWS = {row.key: row for row in rows_over(parts_of(), *AUTHENTICATION)}
 REQUESTS: dict[int, Any] = {
     38: schemas.CreateDelegationTokenRequest(
         renewers=[schemas.CreatableRenewers(principal_type="User", principal_name="ben")], max_lifetime_ms=1

@@ -7,8 +7,7 @@ from typing import Any, cast
 import pytest
 
 from broker.apis.producing.produce import TIMEOUT_MS_MAX
-from broker.kafka.apis.produce import produce_failed, produce_plan
-from broker.kafka.apis.producer_rows import producer_rows
+from broker.kafka.apis.produce import SERVED, produce_failed, produce_plan
 from broker.kafka.plan import PAUSE, PAUSED_EVERY, ConnectionEnds, Plan
 from broker.kafka.schemas.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from broker.kafka_codec.codec import decode, encode
@@ -305,7 +304,7 @@ def test_the_records_that_are_to_blame_are_named(version: int) -> None:
 
 
 def test_more_partitions_than_a_request_may_have_are_refused_before_they_are_read() -> None:
-    row = producer_rows(PARTS)[0]
+    row = SERVED[0].over(PARTS)
     assert row.name == "Produce"
     many = [PartitionProduceData(index=0, records=b"")] * row.elements_max
     for count, fits in ((len(many) - 1, True), (len(many), False)):

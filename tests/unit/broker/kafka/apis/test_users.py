@@ -106,7 +106,7 @@ def test_a_request_that_fails_as_a_whole_tells_each_user() -> None:
         deletions=[ScramCredentialDeletion(name="a", mechanism=1), ScramCredentialDeletion(name="a", mechanism=2)],
         upsertions=[ScramCredentialUpsertion(name="b", mechanism=1)],
     )
-    (row,) = (row for row in users.user_rows() if row.name == ALTER)
+    (row,) = (one.row for one in users.SERVED if one.row.name == ALTER)
     assert row.failed is not None
     answer = read_by_client(row.failed(asked(0), body, NotControllerError("another one")), 0)
     assert [(one.user, one.error_code) for one in answer.results] == [("a", 41), ("b", 41)]

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from broker.kafka.apis.admin.rows import admin_rows
 from broker.kafka.errors import is_known
 from broker.kafka.schemas.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from broker.network.request_channel import Request
@@ -24,6 +23,7 @@ from penstock.messages.configs import DescribeConfigsResponse, DescribeConfigsRe
 from penstock.messages.topics import CreateTopicsResponse as TopicsMade
 from penstock.messages.topics import TopicResult
 from tests.support.kafka_door import DoorBench, FarSide, bench_of, frame, run_to_the_end
+from tests.support.kafka_rows import ADMIN, rows_over
 from tests.unit.broker.apis.test_served import charged
 from tests.unit.broker.kafka.apis.admin_node import AdminNode
 
@@ -79,7 +79,7 @@ class Door:
 
 
 async def door_of(broker: Broker) -> Door:
-    return Door(await bench_of(broker.handle, rows=admin_rows(AdminNode().parts)), broker)
+    return Door(await bench_of(broker.handle, rows=rows_over(AdminNode().parts, *ADMIN)), broker)
 
 
 def test_many_connections_of_a_strict_version_make_what_one_makes() -> None:

@@ -16,7 +16,8 @@ from broker.authentication.authentication_counts import AuthenticationCounts
 from broker.authentication.logins import LoginListener, Logins
 from broker.authentication.sessions import Sessions
 from broker.connections.listener_limits import ListenerLimits
-from broker.kafka.apis.authentication.sasl import BYTES_MAX, sasl_rows
+from broker.kafka.apis.authentication import sasl
+from broker.kafka.apis.authentication.sasl import BYTES_MAX
 from broker.kafka.connection import served_connection
 from broker.kafka.connection.login import FRAME_MS_MAX, LOGIN_MS_MAX
 from broker.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -46,6 +47,8 @@ from tests.support.kafka_door import (
     metadata,
     run_to_the_end,
 )
+from tests.support.kafka_plans import parts_of
+from tests.support.kafka_rows import rows_over
 from tests.support.tokens import NamedTokens
 
 SHA_256, SHA_512, PLAIN, OAUTHBEARER = MECHANISMS
@@ -137,7 +140,9 @@ def scenario(
     made: list[DoorBench] = []
 
     async def main() -> DoorBench:
-        bench = await bench_of(handle, rows=sasl_rows(), authentication=given or authentication(), limits=limits)
+        bench = await bench_of(
+            handle, rows=rows_over(parts_of(), sasl), authentication=given or authentication(), limits=limits
+        )
         made.append(bench)
         far = bench.connect()
         await work(Client(bench, far))
@@ -181,7 +186,7 @@ def test_a_listener_without_sasl_says_so_and_serves_on() -> None:
         await bench.settle()
 
     async def main() -> DoorBench:
-        bench = await bench_of(rows=sasl_rows())
+        bench = await bench_of(rows=rows_over(parts_of(), sasl))
         await work(bench)
         return bench
 

@@ -8,7 +8,6 @@ import pytest
 
 from broker.kafka.api_row import failed_answer
 from broker.kafka.apis.groups.classic_members import heartbeat, join_group, leave_group, sync_group
-from broker.kafka.apis.groups.rows import group_rows
 from broker.kafka.schemas.groups.classic import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -31,8 +30,9 @@ from penstock.errors import (
 from penstock.messages.client_apis import NAMES_MAX
 from penstock.messages.groups import classic_protocol as messages
 from tests.support.kafka_plans import asked, ended, first_ask, parts_of, read_by_client
+from tests.support.kafka_rows import GROUPS, rows_over
 
-ROWS = {row.name: row for row in group_rows(parts_of())}
+ROWS = {row.name: row for row in rows_over(parts_of(), *GROUPS)}
 
 
 def join(version: int, **fields: Any) -> JoinGroupRequest:

@@ -8,7 +8,6 @@ import pytest
 
 from broker.kafka.api_row import failed_answer
 from broker.kafka.apis.groups.consumer_members import consumer_group_heartbeat
-from broker.kafka.apis.groups.rows import group_rows
 from broker.kafka.schemas.groups.consumer import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
@@ -16,9 +15,10 @@ from broker.kafka.schemas.groups.consumer import (
 from penstock.errors import ApiError, FencedMemberEpochError, NetworkError
 from penstock.messages.groups import consumer_protocol as messages
 from tests.support.kafka_plans import asked, ended, first_ask, parts_of, read_by_client
+from tests.support.kafka_rows import GROUPS, rows_over
 
 TOPIC = "T" * 21 + "A"
-ROW = next(row for row in group_rows(parts_of()) if row.name == "ConsumerGroupHeartbeat")
+ROW = next(row for row in rows_over(parts_of(), *GROUPS) if row.name == "ConsumerGroupHeartbeat")
 
 
 def request(**fields: Any) -> ConsumerGroupHeartbeatRequest:

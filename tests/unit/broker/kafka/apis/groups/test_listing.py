@@ -8,7 +8,6 @@ import pytest
 
 from broker.kafka.api_row import failed_answer
 from broker.kafka.apis.groups import listing
-from broker.kafka.apis.groups.rows import group_rows
 from broker.kafka.schemas.groups.classic import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from broker.kafka.schemas.groups.consumer import ConsumerGroupDescribeRequest
 from penstock.errors import (
@@ -22,10 +21,11 @@ from penstock.messages.groups.consumer_protocol import TopicIdPartitions
 from penstock.messages.groups.group_apis import DESCRIBED_MAX
 from penstock.messages.groups.listing import GroupType
 from tests.support.kafka_plans import asked, ended, first_ask, parts_of, read_by_client
+from tests.support.kafka_rows import GROUPS, rows_over
 
 TOPIC = "T" * 21 + "A"
 PARTS = parts_of()
-ROWS = {row.name: row for row in group_rows(PARTS)}
+ROWS = {row.name: row for row in rows_over(PARTS, *GROUPS)}
 OPERATIONS, NOT_ASKED = 3400, -0x80000000
 CLASSIC = messages.DescribedGroup(
     "old",

@@ -11,7 +11,6 @@ from broker.kafka.api_row import failed_answer
 from broker.kafka.apis.groups.offset_commit import offset_commit
 from broker.kafka.apis.groups.offset_delete import offset_delete
 from broker.kafka.apis.groups.offset_fetch import offset_fetch
-from broker.kafka.apis.groups.rows import group_rows
 from broker.kafka.plan import PAUSED_EVERY
 from broker.kafka.schemas.groups import offsets as schemas
 from penstock.errors import (
@@ -30,10 +29,11 @@ from penstock.messages.client_apis import ASKED_MAX, NAMES_MAX, PARTITIONS_MAX
 from penstock.messages.groups import offsets as messages
 from penstock.types import TopicPartition
 from tests.support.kafka_plans import ME, asked, ended, first_ask, next_ask, parts_of, pauses, read_by_client, topic_of
+from tests.support.kafka_rows import GROUPS, rows_over
 
 T, U, NONE = "T" * 21 + "A", "U" * 21 + "A", "N" * 21 + "A"
 PARTS = parts_of(topic_of("t", T, ME, ME), topic_of("u", U, ME))
-ROWS = {row.name: row for row in group_rows(PARTS)}
+ROWS = {row.name: row for row in rows_over(PARTS, *GROUPS)}
 commit, fetch, delete = (partial(one, PARTS) for one in (offset_commit, offset_fetch, offset_delete))
 IDS = {"t": T, "u": U, "gone": NONE}
 

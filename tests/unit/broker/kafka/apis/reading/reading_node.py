@@ -21,7 +21,6 @@ from broker.apis.fetch_sessions.fetch_session import FetchSession
 from broker.apis.list_offsets import ListOffsetsApi
 from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.kafka.api_row import ApiRow
-from broker.kafka.apis.reading.rows import reading_rows
 from broker.kafka.parts import DoorParts
 from broker.kafka.plan import PAUSE, Ask, Asked, ConnectionMemory, Plan
 from broker.network.client_names import ClientNames
@@ -37,6 +36,7 @@ from penstock.clock import ManualClock
 from penstock.errors import ApiError
 from penstock.ids import RandomIds
 from penstock.types import Endpoint, LeaderHint, ListenerEndpoint, TopicPartition
+from tests.support.kafka_rows import READING, rows_over
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import batch, flush, make_log
@@ -73,7 +73,7 @@ class ReadingNode:
             ),
             channel=SimpleNamespace(now_ns=lambda: self.clock.now_ms() * 1_000_000),
         )
-        self.rows = {row.name: row for row in reading_rows(DoorParts(cast(Any, config), cast(Any, service)))}
+        self.rows = {row.name: row for row in rows_over(DoorParts(cast(Any, config), cast(Any, service)), *READING)}
 
     def _new_session(self, host: str, *, is_stream: bool = True) -> FetchSession:
         memory, io, throttle = self.memory(host), SteppedIo(), MoveThrottle()

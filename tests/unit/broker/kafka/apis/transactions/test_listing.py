@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from broker.kafka.api_row import failed_answer
-from broker.kafka.apis.transactions.rows import transaction_rows
 from broker.kafka.plan import Ask
 from broker.kafka.schemas import transactions as schemas
 from penstock.errors import (
@@ -22,8 +21,9 @@ from penstock.messages.transactions import listing as messages
 from penstock.messages.transactions.transaction_apis import DESCRIBED_MAX
 from penstock.types import TopicPartition
 from tests.support.kafka_plans import asked, ended, first_ask, parts_of, read_by_client
+from tests.support.kafka_rows import TRANSACTIONS, rows_over
 
-ROWS = {row.name: row for row in transaction_rows(parts_of())}
+ROWS = {row.name: row for row in rows_over(parts_of(), *TRANSACTIONS)}
 ONGOING = messages.TransactionDescription(
     "x",
     None,

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from broker.kafka.api_row import failed_answer
-from broker.kafka.apis.transactions.rows import transaction_rows
 from broker.kafka.plan import Ask, Plan
 from broker.kafka.schemas import transactions as schemas
 from penstock.errors import (
@@ -31,10 +30,11 @@ from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommit
 from penstock.messages.transactions import producers as messages
 from penstock.types import TopicPartition
 from tests.support.kafka_plans import ME, asked, ended, first_ask, parts_of, read_by_client, topic_of
+from tests.support.kafka_rows import TRANSACTIONS, rows_over
 
 T, U = "T" * 21 + "A", "U" * 21 + "A"
 PARTS = parts_of(topic_of("t", T, ME, ME), topic_of("u", U, ME))
-ROWS = {row.name: row for row in transaction_rows(PARTS)}
+ROWS = {row.name: row for row in rows_over(PARTS, *TRANSACTIONS)}
 OK, UNKNOWN_TOPIC, NOT_ATTEMPTED = 0, 3, 55
 Named = tuple[str, list[int]]
 
