@@ -128,8 +128,9 @@ REFUSED: Final = Bounds(figures={"of_link": 250})
 """Fifty calls each. The flooder hears of the end of a connection some time after the two that it may have."""
 ALL_PLACES: Final = Bounds(rate=0.25, descriptors=250)
 """Nobody has a place while 120 networks have one each, which is half of the time."""
-PARTITIONS: Final = Bounds(descriptors=2_000, figures={"partitions": 1_500})
-"""Eleven seconds' worth of the quota at once, then 50 a second. New logs are open, up to the node's limit of files."""
+PARTITIONS: Final = Bounds(descriptors=2_000, log_kib=384, figures={"partitions": 1_500})
+"""Eleven seconds' worth of the quota at once, then 50 a second. New logs are open, up to the node's limit of files; and
+each topic has a line of the log, of some 150 bytes."""
 CUT: Final = Bounds(figures={"left": 25})
 """Connections that do not read are cut after connections.max.write.stall.ms, which is 1 s here. Beside those of honest
 clients that come and go, none is left."""
