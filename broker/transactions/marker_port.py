@@ -22,7 +22,8 @@ from penstock.types import TopicPartition
 @dataclass(frozen=True, slots=True)
 class TransactionEnd:
     """A decision, and the partitions that hear of it. One transactional id has one at a time. The producer's id and
-    epoch are those of the markers; `decided_ms` tells it from others of the same epoch (version 1): it rises."""
+    epoch are those of the markers; `decided_ms` tells it from the one before, which may have the same epoch (version
+    1). It is the calendar's, so it may fall."""
 
     transactional_id: str
     producer_id: int

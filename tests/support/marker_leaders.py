@@ -100,7 +100,7 @@ class Leaders:
 
     def sent(self, name: str, *numbers: int, producer_id: int = 7, is_committed: bool = True) -> SentEnd:
         end = TransactionEnd(name, producer_id, 1, is_committed, tuple(T[one] for one in numbers), 2, 1)
-        return SentEnd(end, 5, virtual_clock().now_ms(), lambda: self.ended.append(name))
+        return SentEnd(end, 5, self.sender.stamp_ms(1), virtual_clock().now_ms(), lambda: self.ended.append(name))
 
     def send(self, name: str, *numbers: int, producer_id: int = 7, is_committed: bool = True) -> SentEnd:
         sent = self.sent(name, *numbers, producer_id=producer_id, is_committed=is_committed)

@@ -6,15 +6,16 @@ over, and it would begin one here that nobody ever ends. With transaction versio
 own, and its marker the one above: a marker of the guard's own epoch is that of the transaction before, and leaves it.
 
 With version 1 a call that writes a marker, and comes late, could end the producer's next transaction, which has the
-same epoch. So the time of each decision that was told here is kept, of the newest ENDS_MAX producers, as long as the
-lead lasts; a call of another lead names another leader epoch.
+same epoch. So the newest end that was told here is kept, of the newest ENDS_MAX producers, as long as the lead lasts; a
+call of another lead names another leader epoch. The stamps of two ends are compared only if one lead of the coordinator
+made both: the next coordinator's calendar may be behind.
 
 Costs nothing while no question is open. Not here: the questions (`broker/transactions/verification/`).
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from penstock.record.batch import Buffer, iter_headers
 
@@ -38,6 +39,14 @@ class TransactionGuard:
         return f"TransactionGuard({self.producer_id}, {'stands' if self.stands else 'ended'})"
 
 
+class ToldEnd(NamedTuple):
+    """A decision of a coordinator. Its stamps rise while its leader epoch lasts, and not from one epoch to the next."""
+
+    coordinator_epoch: int
+    decided_ms: int
+    """0: it is not known."""
+
+
 class TransactionGuards:
     """The guards of one partition. On the event loop."""
 
@@ -45,9 +54,8 @@ class TransactionGuards:
 
     def __init__(self) -> None:
         self._guards: dict[int, list[TransactionGuard]] = {}
-        self._ends: dict[int, int] = {}
-        """The time at which the newest transaction of version 1 whose end was reported here was decided, by the
-        producer's id."""
+        self._ends: dict[int, ToldEnd] = {}
+        """The newest end of a transaction of version 1 that was told here, by the producer's id."""
 
     def set(self, producer_id: int, epoch: int | None = None) -> TransactionGuard:
         """A new one; with `epoch`, of a transaction of version 2. One producer may have several: each group whose
@@ -85,16 +93,21 @@ class TransactionGuards:
         for guard in guards:
             guard.has_marker = guard not in left
 
-    def is_late(self, producer_id: int, decided_ms: int) -> bool:
-        """True for the end of a transaction of version 1 that was told here before, or of an earlier one. 0: nobody
-        knows when it was decided."""
-        return 0 < decided_ms <= self._ends.get(producer_id, 0)
+    def is_late(self, producer_id: int, end: ToldEnd) -> bool:
+        """True for the end of a transaction of version 1 that was told here before, or of an earlier one. A newer
+        coordinator's is not: the log is to know its epoch."""
+        told = self._ends.get(producer_id)
+        return (
+            told is not None
+            and told.coordinator_epoch == end.coordinator_epoch
+            and 0 < end.decided_ms <= told.decided_ms
+        )
 
-    def told_end(self, producer_id: int, decided_ms: int) -> None:
+    def told_end(self, producer_id: int, end: ToldEnd) -> None:
         """The end of a transaction of version 1 is committed here."""
-        if decided_ms > 0:
-            self._ends.pop(producer_id, None)
-            self._ends[producer_id] = decided_ms
+        if end.decided_ms > 0:
+            before = self._ends.pop(producer_id, end)
+            self._ends[producer_id] = max(before, end)
             if len(self._ends) > ENDS_MAX:
                 del self._ends[next(iter(self._ends))]
 

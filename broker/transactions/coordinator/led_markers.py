@@ -41,8 +41,10 @@ class LedMarkers:
         key = _key(end)
         if key not in self._sent and not self._is_closed:
             request = MarkersWritten(*key)
-            sent = SentEnd(end, self._epoch, self._now_ms(), lambda: self._tell(request, lambda: self._ended(key)))
-            self._sent[key] = sent
+            stamp_ms = self._sender.stamp_ms(end.decided_ms)
+            sent = self._sent[key] = SentEnd(
+                end, self._epoch, stamp_ms, self._now_ms(), lambda: self._tell(request, lambda: self._ended(key))
+            )
             self._sender.send(sent)
 
     def ask_again(self, end: TransactionEnd) -> None:

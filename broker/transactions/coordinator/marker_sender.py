@@ -60,9 +60,17 @@ class MarkerSender:
         self._resting: Timers[None] = Timers()
         self._wake = WakeUp(clock.now_ms, self._woken)
         self._failing: set[tuple[SentEnd, TopicPartition]] = set()
+        self._newest_ms = 0
         self.open_partitions = 0
         self.written = 0
         self.failures = 0
+
+    def stamp_ms(self, decided_ms: int) -> int:
+        """The stamp of the decision that is sent next: its time by the calendar. Invariant: it rises with each decision
+        of this process, also where the calendar is set back. With version 1 a leader takes an end whose stamp is not
+        above that of the last one for a call that comes late, and does not write it."""
+        self._newest_ms = max(decided_ms, self._newest_ms + 1)
+        return self._newest_ms
 
     def send(self, sent: SentEnd) -> None:
         """Sends a marker until every partition has it or it is withdrawn."""

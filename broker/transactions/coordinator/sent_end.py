@@ -36,13 +36,19 @@ class OpenPartition:
 class SentEnd:
     """One decided transaction while its markers are being written. Compared by identity."""
 
-    __slots__ = ("began_ms", "coordinator_epoch", "end", "is_withdrawn", "open", "when_written")
+    __slots__ = ("began_ms", "coordinator_epoch", "end", "is_withdrawn", "open", "stamp_ms", "when_written")
 
     def __init__(
-        self, end: TransactionEnd, coordinator_epoch: int, began_ms: int, when_written: Callable[[], None]
+        self,
+        end: TransactionEnd,
+        coordinator_epoch: int,
+        stamp_ms: int,
+        began_ms: int,
+        when_written: Callable[[], None],
     ) -> None:
-        """`when_written` is called once, in a turn of the loop of its own, when no partition is open."""
-        self.end, self.coordinator_epoch, self.began_ms = end, coordinator_epoch, began_ms
+        """`stamp_ms` is the sender's (`MarkerSender.stamp_ms`). `when_written` is called once, in a turn of the loop of
+        its own, when no partition is open."""
+        self.end, self.coordinator_epoch, self.stamp_ms, self.began_ms = end, coordinator_epoch, stamp_ms, began_ms
         self.when_written = when_written
         self.open = {partition: OpenPartition() for partition in end.partitions}
         self.is_withdrawn = False
@@ -57,7 +63,7 @@ class SentEnd:
             self.coordinator_epoch,
             partitions,
             end.transaction_version,
-            end.decided_ms,
+            self.stamp_ms,
         )
 
     def __repr__(self) -> str:

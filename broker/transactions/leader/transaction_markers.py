@@ -24,6 +24,7 @@ from broker.network.request_channel import Request
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.leader.leader_appends import ACKS_ALL, LeaderAppends
 from broker.replication.leader.purgatory import OffsetWaiters, Waiter
+from broker.replication.leader.transaction_guards import ToldEnd
 from broker.replication.partition import Partition
 from metadata.internal_topics import CONSUMER_OFFSETS
 from penstock.clock import Clock
@@ -79,10 +80,11 @@ class TransactionMarkersApi:
                 f"{asked.partition} is led in epoch {leader_epoch}, and the marker is for epoch {asked.leader_epoch}"
             )
         if marker.transaction_version < BUMPING_VERSION:
-            if _is_late(partition, marker):
+            end = ToldEnd(marker.coordinator_epoch, marker.decided_ms)
+            if partition.guards.is_late(marker.producer_id, end):
                 result.told(None)
                 return
-            result.when_written = partial(partition.guards.told_end, marker.producer_id, marker.decided_ms)
+            result.when_written = partial(partition.guards.told_end, marker.producer_id, end)
         if asked.partition.topic != CONSUMER_OFFSETS:
             result.waits_at = partition.acks_all
         self._write_to(partition, marker, result.told)
@@ -112,12 +114,6 @@ class TransactionMarkersApi:
             self._write_to(partition, marker, answer.told)
         except ApiError as error:
             answer.told(without_frames(error))
-
-
-def _is_late(partition: Partition, marker: TxnMarker) -> bool:
-    """True for an end that was told here before. A newer coordinator's is not: the log is to know its epoch."""
-    known = partition.log.transactions.coordinator_epoch_of(marker.producer_id)
-    return marker.coordinator_epoch == known and partition.guards.is_late(marker.producer_id, marker.decided_ms)
 
 
 def append_marker(logs: LeaderAppends, partition: Partition, marker: TxnMarker, wall_ms: int, told: Waiter) -> None:

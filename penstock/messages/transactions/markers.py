@@ -23,7 +23,8 @@ class TxnMarker:
     """The end of one transaction, for partitions that one broker leads. `coordinator_epoch` is the leader epoch of the
     coordinator's partition; one from a lower epoch is refused. With transaction version 2, `producer_epoch` is above
     that of the transaction's batches; with version 1 it may be that of the next transaction's, too: `decided_ms` tells
-    them apart, and rises with every transaction of a producer id. 0: it is not known."""
+    them apart. It rises with every transaction of a producer id for as long as `coordinator_epoch` is the same, also
+    where the calendar is set back. 0: it is not known."""
 
     producer_id: int
     producer_epoch: int

@@ -18,9 +18,12 @@ from tests.simulation.cluster.plan import (
     Plan,
     ReaderKind,
     ReaderPlan,
+    StableReaderPlan,
     Task,
     TopicKind,
     TopicPlan,
+    TransactorKind,
+    TransactorPlan,
     WriterPlan,
 )
 
@@ -32,6 +35,34 @@ class Regression:
     name: str
     why: str
     plan: Plan
+
+
+def calendar_jumps(seed: int, *jumps: Fault) -> Plan:
+    """One node, and a writer of transactions of version 1, while the calendar jumps."""
+    return Plan(
+        seed=seed,
+        seconds=5.0,
+        nodes=(NodePlan(is_broker=True, is_voter=True, log_dirs=1, clock_rate=1.0),),
+        config={
+            "transaction.state.log.num.partitions": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "controller.quorum.election.timeout.ms": 500,
+            "controller.quorum.fetch.timeout.ms": 1500,
+            "broker.heartbeat.interval.ms": 200,
+            "broker.session.timeout.ms": 3000,
+            "default.replication.factor": 1,
+            "min.insync.replicas": 1,
+        },
+        topics=(TopicPlan("transacted-0", 1, 1, {}, TopicKind.TRANSACTED),),
+        writers=(),
+        readers=(),
+        faults=jumps,
+        weather=Weather(),
+        cold_share=0.0,
+        transactors=(TransactorPlan(TransactorKind.KAFKA, ("transacted-0",), 0.1, 3, 2500),),
+        stable_readers=(StableReaderPlan("transacted-0", 0.1),),
+    )
 
 
 REGRESSIONS = (
@@ -265,5 +296,18 @@ REGRESSIONS = (
             cold_share=0.0,
             delivery_timeout_ms=5_000,
         ),
+    ),
+    Regression(
+        "transactions of version 1 after a calendar was set back",
+        "A leader took the ends of a producer's transactions for calls that come late, because they were decided before"
+        " the last one by the calendar. It answered that they were written, and readers of committed records waited for"
+        " ever.",
+        calendar_jumps(1000036, Fault(1.0, Kind.WALL_JUMP, 0, 0, 0.8, 0.22)),
+    ),
+    Regression(
+        "transactions of version 1 after a calendar was set back and right again",
+        "After such ends had been passed over, the next one that was written decided their transactions with its own:"
+        " what was committed could be read as aborted.",
+        calendar_jumps(1, *(Fault(1.0 + 0.8 * n, Kind.WALL_JUMP, 0, 0, 0.1, 0.8 if n % 2 else 0.2) for n in range(4))),
     ),
 )

@@ -65,6 +65,8 @@ BETWEEN = tuple(
     )
 )
 """Brokers cannot tell each other how transactions end; then each is killed."""
+SET_BACK = tuple(Fault(2.0, Kind.WALL_JUMP, n + 1, 0, 0.1, 0.2) for n in range(3))
+"""The calendars of all brokers are set back by six minutes."""
 LATE_MARKERS = tuple(Fault(1.0 + 2.2 * n, Kind.HALF_TURN, 1, 0, 2.0, MARKERS) for n in range(3))
 CUTS = tuple(
     Fault(1.0 + 1.0 * n, Kind.CUT, 1 + n % 3, other, 1.0, 0.5)
@@ -340,6 +342,12 @@ TRANSACTIONS = (
         "KIP-98",
         (Edit(MarkerSender._failed, "self._rest(sent, partition, error)", "pass"),),
         stories=transacted(*AWAY, tellings=3, timeout_ms=400, min_isr=2),  # a leader refuses it meanwhile
+    ),
+    Mutant(
+        "the stamps of decisions fall with the calendar",
+        "2026: leaders took the ends of transactions for calls that come late after a calendar was set back",
+        (Edit(MarkerSender.stamp_ms, "max(decided_ms, self._newest_ms + 1)", "decided_ms"),),
+        stories=transacted(*SET_BACK, kind=TransactorKind.KAFKA),
     ),
     Mutant(
         "one partition hears of the end",

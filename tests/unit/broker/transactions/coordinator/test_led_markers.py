@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +28,10 @@ class Stage:
         self.leaders = Leaders()
         self.asked: list[Any] = []
         self.answers: list[Any] = []
+        self.lead()
+
+    def lead(self) -> None:
+        """Another lead begins. It has the epoch of the one before."""
         lead = Lead(SimpleNamespace(), 5)  # type: ignore[arg-type]
         backoff = Backoff(50, 2_000, Random(0))
         self.port = LedMarkers(lead, self.leaders.sender, self._submit, virtual_clock().now_ms, backoff)
@@ -110,5 +115,36 @@ def test_a_lead_that_ends_between_the_last_marker_and_its_news_tells_nobody() ->
         stage.port.close()
         await asyncio.sleep(1)
         assert not stage.asked
+
+    run(scenario)
+
+
+def test_the_stamps_of_decisions_rise_though_the_calendar_is_set_back() -> None:
+    """A leader takes a marker of version 1 that is stamped below the last one for a call that comes late."""
+
+    async def scenario(stage: Stage) -> None:
+        for decided_ms in (1_000_000, 700_000, 700_500, 2_000_000, 1_000_000):
+            stage.port.send(replace(END, decided_ms=decided_ms))
+            await asyncio.sleep(1)
+        stage.port.close()
+        stage.lead()
+        stage.port.send(replace(END, decided_ms=900_000))
+        await asyncio.sleep(1)
+        assert [one.decided_ms for one in stage.asked] == [1_000_000, 700_000, 700_500, 2_000_000, 1_000_000, 900_000]
+        stamps = [marker.decided_ms for _, request in stage.leaders.calls for marker in request.markers]
+        assert stamps == [1_000_000, 1_000_001, 1_000_002, 2_000_000, 2_000_001, 2_000_002]
+
+    run(scenario)
+
+
+def test_a_marker_that_is_sent_again_has_the_stamp_of_its_decision() -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.leaders.dead = {1}
+        stage.port.send(END)
+        await asyncio.sleep(1)
+        stage.leaders.dead = set()
+        await asyncio.sleep(5)
+        stamps = {marker.decided_ms for _, request in stage.leaders.calls for marker in request.markers}
+        assert stamps == {99} and len(stage.leaders.calls) > 1
 
     run(scenario)

@@ -13,7 +13,7 @@ import pytest
 from broker.network.request_channel import Request
 from broker.replication.leader.leader_appends import LeaderAppends
 from broker.replication.leader.purgatory import Waiter
-from broker.replication.leader.transaction_guards import ENDS_MAX, TransactionGuards
+from broker.replication.leader.transaction_guards import ENDS_MAX, ToldEnd, TransactionGuards
 from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from broker.transactions.leader.transaction_markers import MARKER_WAIT_MS, TransactionMarkersApi
@@ -282,11 +282,35 @@ def test_a_call_from_before_this_lead_is_refused(tmp_path: Path, epoch: int | No
     run_virtual(main())
 
 
-def test_ends_that_were_told_are_forgotten_beyond_a_number_and_with_the_lead() -> None:
+def test_an_end_by_a_coordinator_whose_calendar_is_behind_is_told_when_it_is_committed(tmp_path: Path) -> None:
+    """The coordinator before it had a calendar that was ahead, and its stamps say nothing of this one's."""
+
+    async def main() -> None:
+        stage = Stage(tmp_path)
+        partition = stage.partitions[HERE]
+        partition.guards.told_end(7, ToldEnd(11, 50))
+        open_transaction(stage, HERE)
+        asked = [stage.ask(decided(40, HERE, coordinator_epoch=12)) for _ in range(2)]
+        assert not any(request.is_complete for request in asked), "it is not committed"
+        assert partition.log.log_end_offset == 2
+        partition.become_follower(state(leader_id=2, leader_epoch=6), NOBODY)
+
+    run_virtual(main())
+
+
+def test_the_newest_end_counts_whichever_was_told_last() -> None:
     guards = TransactionGuards()
+    for end in (ToldEnd(4, 50), ToldEnd(5, 30), ToldEnd(5, 20), ToldEnd(4, 60)):
+        guards.told_end(7, end)
+    assert guards.is_late(7, ToldEnd(5, 30)) and not guards.is_late(7, ToldEnd(5, 31))
+    assert not guards.is_late(7, ToldEnd(4, 50)), "the log refuses what an earlier coordinator sends"
+
+
+def test_ends_that_were_told_are_forgotten_beyond_a_number_and_with_the_lead() -> None:
+    guards, end = TransactionGuards(), ToldEnd(11, 50)
     for producer_id in range(ENDS_MAX + 1):
-        guards.told_end(producer_id, 50)
-    assert not guards.is_late(0, 50) and guards.is_late(1, 50) and not guards.is_late(1, 51)
-    assert not guards.is_late(1, 0), "an older coordinator does not tell when"
+        guards.told_end(producer_id, end)
+    assert not guards.is_late(0, end) and guards.is_late(1, end) and not guards.is_late(1, ToldEnd(11, 51))
+    assert not guards.is_late(1, ToldEnd(11, 0)), "an older coordinator does not tell when"
     guards.end_all()
-    assert not guards.is_late(ENDS_MAX, 50)
+    assert not guards.is_late(ENDS_MAX, end)
