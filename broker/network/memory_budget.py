@@ -37,7 +37,7 @@ FLOOR_SHARE: Final = 64
 ABOVE_SHARE: Final = 8
 """Divides the budget: a lease larger than this part does not wait until as much is free."""
 OVERTAKEN_MAX: Final = 64
-"""The leases that may begin while another one waits for room; then none begins before it."""
+"""The leases that may begin while another one waits for room; then none that takes some begins before it."""
 
 Granted = Callable[["Lease"], None]
 
@@ -178,9 +178,7 @@ class MemoryBudget:
     def open(self, party_name: str) -> Account:
         """The account of a new stream of a party. An address counts as its network."""
         party_name = network_of(party_name)
-        party = self._parties.get(party_name)
-        if party is None:
-            party = self._parties[party_name] = _Party(party_name)
+        party = self._parties.setdefault(party_name, _Party(party_name))
         party.streams += 1
         return Account(self, party)
 
@@ -191,12 +189,12 @@ class MemoryBudget:
     # -- limits --------------------------------------------------------------------------------------------------------
 
     def may_begin(self, account: Account, size: int, first: int, without: int = 0) -> bool:
-        """True if a lease of `size` may begin with `first` bytes, and no other stream of its party is before it."""
-        party = account.party
+        """True if a lease of `size` may begin with `first` bytes, and no other stream of its party is before it. One of
+        nothing is before them all: it takes no room that they wait for."""
+        party, is_late = account.party, self._overtaken >= OVERTAKEN_MAX
         return (
-            not party.waiting
-            and not party.growing
-            and (self._overtaken < OVERTAKEN_MAX or not any(map(self._waits_for_others, self._turns.values())))
+            not (first and (party.waiting or party.growing))
+            and not (first and is_late and any(map(self._waits_for_others, self._turns.values())))
             and self._stream_fits(account, size - without, without)
             and self._party_fits(party, size - without, without)
             and (self._fits(party, first - without, without) or self._used == without)
@@ -296,7 +294,7 @@ class MemoryBudget:
             self._is_granting = True
             try:
                 self._grant_in_turn()
-                while self.top is None and self._turns and self._let_one_in():
+                while self._turns and self._let_one_in():
                     self._grant_in_turn()
             finally:
                 self._is_granting = False
@@ -333,14 +331,16 @@ class MemoryBudget:
         return is_little and bool(party.growing or self._party_fits(party, first.size))
 
     def _let_one_in(self) -> bool:
-        """True if a lease was let in above the limits: the first that must not wait."""
+        """True if a lease was let in before its turn: one of nothing, or above the limits one that must not wait."""
         large, is_late = self._max // ABOVE_SHARE, self._overtaken >= OVERTAKEN_MAX
         for party in self._turns.values():
             first = (party.growing or party.waiting)[0]
             is_large = first.more > large and self._party_fits(party, first.size)
-            if party.growing or is_large or (is_late and self._waits_for_others(party)):
+            must_not_wait = party.growing or is_large or (is_late and self._waits_for_others(party))
+            is_nothing = not first.more and self._first_fits(party)
+            if is_nothing or (must_not_wait and self.top is None):
                 self._turns[party.name] = self._turns.pop(party.name)
-                self._grant_first(party, above=True)
+                self._grant_first(party, above=not is_nothing)
                 return True
         return False
 

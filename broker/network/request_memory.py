@@ -2,9 +2,10 @@
 
 Kafka's protocol tells the size of a request before its bytes: it is counted as its bytes come, and is read no further
 while there is no room. gRPC hands over a whole message, and its size is not known before. So a stream is expected to
-send as much as last time, and room for that is held while the request is read. A stream that stays silent for `HELD_MS`
-gives the room back. Requests are counted from here until a handler is done with their bytes, large ones until they are
-answered (request_channel.py). Each party has a share (memory_budget.py).
+send as much as last time, and room for that is held while the request is read; where that is little, nothing is held,
+and the stream waits for its own party's share alone. A stream that stays silent for `HELD_MS` gives the room back.
+Requests are counted from here until a handler is done with their bytes, large ones until they are answered
+(request_channel.py). Each party has a share (memory_budget.py).
 
 Answers count, too, until they have left: while the unread answers of its party fill its share, a connection is not
 read, none that was read is decoded or worked on (answer_turns.py), and an answer that is due is not built. So however

@@ -10,6 +10,7 @@ A batch that is the oldest of its partition in a producer is acked within ACKED_
 - The partition cannot commit: too few replicas are in sync, or it has an ELR.
 - A link between two of them, or to the clients, is cut, was broken, or has a message under way that is late.
 - The producer does not know the leader yet, has no producer id, or backs off after a refusal: finding out is I34's.
+- There are quotas, and the leader has told the producer to wait; it sends nothing before the end of that time.
 
 Other log dirs of the same nodes may hang, also those with the metadata log: nobody needs it without an election. Of the
 limit a tenth is the product's (`PART_AFTER_MS`); the rest is for slow syncs and messages, and for requests that meet
@@ -55,6 +56,8 @@ class NeighbourInvariants:
         self.cores: list[ProducerCore] = []
         self._since: dict[PartitionQueue, tuple[Footing, ProducerBatch, float]] = {}
         """Since when a queue has waited for this batch, on this footing."""
+        self.had_quotas = False
+        """Clients have quotas, or had them: a wait that one was told outlives the quota."""
 
     def watch(self, core: ProducerCore) -> None:
         """A new producer's."""
@@ -62,12 +65,13 @@ class NeighbourInvariants:
 
     def deep(self, now_s: float) -> None:
         self.cores = [core for core in self.cores if not core.closed]
+        self.had_quotas = self.had_quotas or bool(self._metadata.newest.quotas)
         footings = dict(self._footings(now_s)) if self.cores else {}
         before, self._since = self._since, {}
         for core in self.cores:
             for queue in core.partitions.queues():
                 footing = footings.get(queue.topic_partition)
-                batch = _oldest(core, queue, footing) if footing is not None else None
+                batch = self._oldest(core, queue, footing) if footing is not None else None
                 if footing is not None and batch is not None:
                     *was, since_s = before.get(queue, (None, None, now_s))
                     since_s = since_s if was == [footing, batch] else now_s
@@ -118,6 +122,18 @@ class NeighbourInvariants:
         is_late = replica is not None and replica.state.leader_epoch < known.leader_epoch
         return is_late and machine.config.metadata_log_dir in machine.faults.hung
 
+    def _oldest(self, core: ProducerCore, queue: PartitionQueue, footing: Footing) -> ProducerBatch | None:
+        """The oldest batch of a producer that knows the leader and is about to send, or has sent."""
+        cache, tp = core.cluster.cache, queue.topic_partition
+        if cache.leader(tp) != footing.leader or cache.topic_id(tp.topic) != footing.topic_id:
+            return None
+        if queue.lacks_producer_id or queue.not_before_ms > core.clock.now_ms():
+            return None
+        if self.had_quotas and core.sender.throttled_ms(footing.leader.node_id):
+            return None
+        waiting = [*queue.in_flight, *queue.ready, *([queue.open] if queue.open is not None else [])]
+        return min(waiting, key=lambda batch: batch.created_ms, default=None)
+
 
 def _is_well(machine: Machine) -> bool:
     """The node runs, and only a log dir that hangs may be wrong with its disks."""
@@ -137,14 +153,3 @@ def _serves(machine: Machine, tp: TopicPartition, topic_id: str) -> bool:
     node, log_dir = machine.node, replica.log.log_dir
     moves = node.broker.log_dir_moves.table.moves if node is not None and node.broker is not None else {}
     return log_dir not in machine.faults.hung and tp not in moves
-
-
-def _oldest(core: ProducerCore, queue: PartitionQueue, footing: Footing) -> ProducerBatch | None:
-    """The oldest batch of a producer that knows the leader and is about to send, or has sent."""
-    cache, tp = core.cluster.cache, queue.topic_partition
-    if cache.leader(tp) != footing.leader or cache.topic_id(tp.topic) != footing.topic_id:
-        return None
-    if queue.lacks_producer_id or queue.not_before_ms > core.clock.now_ms():
-        return None
-    waiting = [*queue.in_flight, *queue.ready, *([queue.open] if queue.open is not None else [])]
-    return min(waiting, key=lambda batch: batch.created_ms, default=None)

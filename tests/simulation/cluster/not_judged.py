@@ -178,6 +178,12 @@ NOT_JUDGED = (
         "a broker takes no metadata that its disk lacks; the leader drops it after replica.lag.time.max.ms (ADR 0014)",
     ),
     NotJudged(
+        ("I55",),
+        NeighbourInvariants._oldest,
+        "if self.had_quotas and core.sender.throttled_ms(footing.leader.node_id):",
+        "a producer whose quota is used up sends nothing for as long as the leader has told it (KIP-219)",
+    ),
+    NotJudged(
         ("I87",),
         ShareInvariants.deep,
         "if is_paused:",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.simulation.cluster.flood_plan import FloodKind, FloodOrigin, FloodPlan
 from tests.simulation.cluster.network import Weather
 from tests.simulation.cluster.plan import (
     Aim,
@@ -309,5 +310,43 @@ REGRESSIONS = (
         "After such ends had been passed over, the next one that was written decided their transactions with its own:"
         " what was committed could be read as aborted.",
         calendar_jumps(1, *(Fault(1.0 + 0.8 * n, Kind.WALL_JUMP, 0, 0, 0.1, 0.8 if n % 2 else 0.2) for n in range(4))),
+    ),
+    Regression(
+        "a stream that takes nothing yet, beside frames of many networks",
+        "a frame that was overtaken often let no other lease begin, also none of nothing: so while flooders held the"
+        " memory, no stream of gRPC was read until they were cut.",
+        Plan(
+            seed=2000028,
+            seconds=4.0,
+            nodes=(NodePlan(is_broker=True, is_voter=True, log_dirs=1, clock_rate=1.0),),
+            config={
+                "controller.quorum.election.timeout.ms": 500,
+                "controller.quorum.fetch.timeout.ms": 1000,
+                "broker.heartbeat.interval.ms": 200,
+                "broker.session.timeout.ms": 3000,
+                "replica.lag.time.max.ms": 1000,
+                "default.replication.factor": 1,
+                "min.insync.replicas": 1,
+                "socket.request.max.bytes": 1_310_720,
+                "queued.max.request.bytes": 1_310_720,
+                "queued.max.response.bytes": 8_388_608,
+                "connections.max.write.stall.ms": 30_000,
+            },
+            topics=tuple(
+                TopicPlan(name, partitions=1, replication_factor=1, config={}) for name in ("topic-0", "topic-1")
+            ),
+            writers=(
+                WriterPlan("topic-0", linger_ms=20, pause_s=0.05, records=10, is_keyed=False, is_idempotent=False),
+            ),
+            readers=(ReaderPlan(topic="topic-0", pause_s=0.05),),
+            faults=(),
+            weather=Weather(),
+            cold_share=0.0,
+            operators=(
+                OperatorPlan(task=Task.IDENTIFY, topic="topic-0", pause_s=0.5),
+                OperatorPlan(task=Task.MOVE, topic="topic-0", pause_s=0.3),
+            ),
+            floods=(FloodPlan(FloodKind.HOLD, FloodOrigin.MANY, connections=12, frame_bytes=60_000),),
+        ),
     ),
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.partition_queue import PartitionQueue
+from penstock.messages.security.quotas import PRODUCER_BYTE_RATE, QuotaEntity
 from penstock.types import TopicPartition
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.hangs import SYNCS, Hang
@@ -23,14 +24,23 @@ TP = TopicPartition("topic", 0)
 Trouble = Callable[[Scene, PartitionQueue], object]
 
 
-def _is_found(scene: Scene, seconds: float = ACKED_SECONDS + 0.1, trouble: Trouble = lambda scene, queue: None) -> bool:
-    """True if a producer that waits so long for the ack of a batch is found; `trouble` comes before the second look."""
+def _is_found(
+    scene: Scene,
+    seconds: float = ACKED_SECONDS + 0.1,
+    trouble: Trouble = lambda scene, queue: None,
+    throttled_ms: int = 0,
+) -> bool:
+    """True if a producer that waits so long for the ack of a batch is found; `trouble` comes before the second look.
+    `throttled_ms`: the rest of the time that brokers have told it to wait."""
     neighbours, now_s = scene.invariants.clients.neighbours, scene.world.scheduler.now_s
     queue = PartitionQueue(TP, 1_000)
     queue.in_flight = [ProducerBatch(TP, 0, 0, THREADS)]
     real = neighbours.cores[0]
     partitions: Any = SimpleNamespace(queues=lambda: [queue])
-    core: Any = SimpleNamespace(closed=False, clock=real.clock, cluster=real.cluster, partitions=partitions)
+    sender = SimpleNamespace(throttled_ms=lambda node_id: throttled_ms)
+    core: Any = SimpleNamespace(
+        closed=False, clock=real.clock, cluster=real.cluster, partitions=partitions, sender=sender
+    )
     neighbours.watch(core)
     try:
         neighbours.deep(now_s)
@@ -65,6 +75,18 @@ def _with_another_metadata_dir(scene: Scene) -> Iterator[None]:
         partition.log.log_dir = log_dir
 
 
+@contextmanager
+def _quotas(scene: Scene) -> Iterator[None]:
+    """The metadata has a quota."""
+    metadata = scene.invariants.metadata
+    before, of_all = metadata.newest, {QuotaEntity(client_id=""): {PRODUCER_BYTE_RATE: 30_000.0}}
+    metadata.newest = replace(before, quotas=of_all)
+    try:
+        yield
+    finally:
+        metadata.newest, scene.invariants.clients.neighbours.had_quotas = before, False
+
+
 def test_an_ack_that_is_held_up_is_found_whatever_hangs_elsewhere() -> None:
     found: list[bool] = []
 
@@ -77,8 +99,12 @@ def test_an_ack_that_is_held_up_is_found_whatever_hangs_elsewhere() -> None:
         with _with_another_metadata_dir(scene):
             found.append(_is_found(scene))
 
+        found.append(_is_found(scene, throttled_ms=1))
+        with _quotas(scene):
+            found.append(_is_found(scene))
+
     assert not told(lie).failures
-    assert found == [True, True, True]
+    assert found == [True, True, True, True, True], "nobody has a quota, or nobody was told to wait for it"
 
 
 def test_what_exempts_an_ack_is_not_found() -> None:
@@ -122,7 +148,9 @@ def test_what_exempts_an_ack_is_not_found() -> None:
         found["a link was broken meanwhile"] = _is_found(scene, trouble=break_link)
         found["the producer was refused"] = _is_found(scene, trouble=refuse)
         found["the producer has no id"] = _is_found(scene, trouble=forget_id)
+        with _quotas(scene):
+            found["the producer has used its quota up"] = _is_found(scene, throttled_ms=1)
         found["another batch was acked meanwhile"] = _is_found(scene, trouble=ack)
 
     assert not told(truth).failures
-    assert len(found) == 10 and not any(found.values()), found
+    assert len(found) == 11 and not any(found.values()), found

@@ -15,6 +15,8 @@ from tests.simulation.cluster.mutants.stories import directed, with_parts
 from tests.simulation.cluster.plan import KafkaWriterPlan, Plan, SecurityPlan
 
 HONEST = (KafkaWriterPlan("topic-0", 0.05, 1),)
+LARGER = (KafkaWriterPlan("topic-0", 0.05, 60, in_flight=1),)
+"""Its requests take more than a party with little may have for the asking."""
 
 
 def flooded(
@@ -28,12 +30,13 @@ def flooded(
     seconds: float = 8.0,
     request_bytes: int = REQUEST_BYTES[0],
     security: SecurityPlan | None = None,
+    kafka_writers: tuple[KafkaWriterPlan, ...] = HONEST,
 ) -> tuple[Plan, ...]:
     """One node with little memory, a writer by each protocol, and so many flooders of a kind."""
     floods = (FloodPlan(kind, origin, connections, frame_bytes),) * parties
     told = directed(tellings=1, copies=1, roles=((True, True),), seconds=seconds)
     memory = flooded_config(request_bytes, stall_ms)
-    return with_parts(told, memory, floods=floods, kafka_writers=HONEST, security=security)
+    return with_parts(told, memory, floods=floods, kafka_writers=kafka_writers, security=security)
 
 
 SHARES = (
@@ -63,7 +66,7 @@ SHARES = (
         (
             Edit(
                 MemoryBudget.may_begin,
-                "(self._overtaken < OVERTAKEN_MAX or not any(map(self._waits_for_others, self._turns.values())))",
+                "not (first and is_late and any(map(self._waits_for_others, self._turns.values())))",
                 "not self._turns",
             ),
             Edit(
@@ -73,14 +76,26 @@ SHARES = (
             ),
         ),
         is_replicated=None,
-        stories=flooded(FloodKind.PACE, stall_ms=30_000, seconds=15.0),
+        stories=flooded(FloodKind.PACE, stall_ms=30_000, seconds=15.0, kafka_writers=LARGER),
     ),
     Mutant(
         "a stream that waits for the share of its own party stops all others, once it was overtaken often",
         "2026: three networks that held small frames stopped everybody else",
         (Edit(MemoryBudget._has_little, "return is_little and", "return"),),
         is_replicated=None,
-        stories=flooded(FloodKind.HOLD, 30_000, connections=6, parties=3, stall_ms=30_000, seconds=15.0),
+        stories=flooded(
+            FloodKind.HOLD, 30_000, connections=6, parties=3, stall_ms=30_000, seconds=15.0, kafka_writers=LARGER
+        ),
+    ),
+    Mutant(
+        "a stream that takes nothing yet waits for another party that was overtaken often",
+        "2026: while frames of many networks filled the memory, no gRPC stream was read for seconds",
+        (
+            Edit(MemoryBudget.may_begin, "not (first and is_late and", "not (is_late and"),
+            Edit(MemoryBudget._let_one_in, "not first.more and self._first_fits(party)", "False"),
+        ),
+        is_replicated=None,
+        stories=flooded(FloodKind.HOLD, origin=FloodOrigin.MANY, stall_ms=30_000, seconds=15.0),
     ),
     Mutant(
         "nobody is read while answers of others are above the budget",
@@ -123,7 +138,13 @@ SHARES = (
         (Edit(MemoryBudget._fits, "return used <= free or", "return free >= 0 or"),),
         is_replicated=None,
         stories=flooded(
-            FloodKind.HOLD, connections=4, parties=6, stall_ms=30_000, seconds=12.0, request_bytes=REQUEST_BYTES[1]
+            FloodKind.HOLD,
+            connections=4,
+            parties=6,
+            stall_ms=30_000,
+            seconds=12.0,
+            request_bytes=REQUEST_BYTES[1],
+            kafka_writers=LARGER,
         ),
     ),
     Mutant(

@@ -269,6 +269,35 @@ def test_a_stream_that_was_overtaken_waits_while_another_one_is_above_the_limits
     assert streams.granted == ["next", "late"]
 
 
+def test_whoever_asks_for_nothing_waits_for_no_other_party_however_often_that_was_overtaken() -> None:
+    streams = Streams(stream_share=1)
+    busy, first = streams.budget.open("busy").take(50), streams.budget.open("x").take(600)
+    assert streams.acquire("above", streams.budget.open("top"), 410)
+    assert not streams.acquire("large", streams.budget.open("a"), 120)
+    assert not streams.acquire("its share is in use", streams.budget.open("busy"), 0)
+    first.resize(500)
+    for n in range(OVERTAKEN_MAX):
+        assert streams.acquire(f"small {n}", streams.budget.open(f"host {n}"), 1)
+        streams.leases[f"small {n}"].release()
+    idle = streams.budget.open("idle")
+    assert not idle.has_room(1) and idle.has_room(0) and streams.acquire("next request", idle, 0)
+    busy.release()
+    assert streams.granted == ["its share is in use"], "its party has nothing now"
+    assert not streams.acquire("late", streams.budget.open("b"), 1)
+    streams.leases["above"].release()
+    assert streams.granted == ["its share is in use", "large", "late"], "nobody else has begun before it"
+
+
+def test_whoever_asks_for_nothing_waits_for_no_stream_of_its_party_that_waits_for_others() -> None:
+    streams = Streams(stream_share=1)
+    first = streams.budget.open("x").take(950)
+    assert not streams.acquire("frame", streams.budget.open("a"), 100)
+    assert not streams.acquire("behind it", streams.budget.open("a"), 1)
+    assert streams.acquire("next request", streams.budget.open("a"), 0)
+    first.release()
+    assert streams.granted == ["frame", "behind it"]
+
+
 def test_a_stream_that_waits_for_the_share_of_its_own_party_is_overtaken_for_ever() -> None:
     streams = Streams(stream_share=1)
     for name, size in (("x", 500), ("y", 250)):
@@ -399,6 +428,27 @@ def test_room_for_a_stream_that_was_just_cancelled_goes_to_the_next_and_fails_no
             lease.release()  # as for an answer: an error here would leave that without an answer
         await behind
         assert gone.cancelled() and memory.statistics().waiting == 0
+
+    run_virtual(main())
+
+
+def test_a_stream_of_small_requests_is_read_while_frames_of_many_parties_wait_for_room() -> None:
+    async def main() -> None:
+        memory = RequestMemory(8 * 1024 * 1024)
+        full = [memory.small.open(f"10.0.0.{number}").take(SMALL_BYTES) for number in range(16)]
+        frames = [memory.open(f"10.0.1.{number}") for number in range(3)]
+        wait = [asyncio.ensure_future(frame.leased(SMALL_BYTES, 20_000)) for frame in frames]
+        await asyncio.sleep(0)
+        stream = memory.open("10.0.2.1")
+        for _ in range(2 * OVERTAKEN_MAX):
+            await asyncio.wait_for(stream.wait_turn(), 1)
+            stream.arrived(100).release()
+        assert memory.small.top is not None, "one of them is above the limits"
+        for lease in full:
+            lease.release()
+        for each in wait:
+            (await each).release()
+        assert memory.statistics().used_bytes == 0
 
     run_virtual(main())
 
