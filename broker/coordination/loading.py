@@ -25,8 +25,8 @@ from penstock.errors import ApiError, CorruptMessageError, KafkaStorageError, Of
 from penstock.record.markers import Marker
 from penstock.threads import Threads
 from storage.disk.log_dir_threads import LogDirThreads
+from storage.log.later_read import LaterRead
 from storage.log.log_reader import Records
-from storage.segment.cold_read import ColdRead
 
 READ_BYTES: Final = 256 * 1024
 """One read of the log. The loop copies what the page cache has."""
@@ -129,20 +129,20 @@ class ShardLoader:
         return taken[0]
 
     async def _read(self, partition: Partition, offset: int) -> Records:
-        cold: ColdRead | None = None
+        later: LaterRead | None = None
         while True:
             try:
-                found = partition.read(offset, READ_BYTES, is_replica=True, cold=cold)
+                found = partition.read(offset, READ_BYTES, is_replica=True, later=later)
             except OffsetOutOfRangeError:  # its log start rose
                 offset = partition.log.log_start_offset
                 found = partition.read(offset, READ_BYTES, is_replica=True)
-            if not isinstance(found, ColdRead):
+            if isinstance(found, Records):
                 return found
-            cold = found
+            later = found
             try:
-                await self._in_thread(partition, cold.run)
+                await self._in_thread(partition, later.run)
             except asyncio.CancelledError:
-                cold.cancel()
+                later.cancel()
                 raise
 
     async def _in_thread(self, partition: Partition, work: Callable[[], object]) -> None:

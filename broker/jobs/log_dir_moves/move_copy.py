@@ -24,7 +24,6 @@ from storage.disk.file_system import Found
 from storage.log.log import Log
 from storage.log.log_reader import Records
 from storage.log_dirs.future_logs import FutureLogs, append_copy
-from storage.segment.cold_read import ColdRead
 
 CHUNK_BYTES = 1024 * 1024
 """Read and appended at a time: under a millisecond of the event loop."""
@@ -102,12 +101,11 @@ class MoveCopy:
         """None when the log has changed, or cannot be read: then the partition says so. Raises a shortage."""
         try:
             found = log.reader.read_nowait(offset, max(bytes_max, 1), end)
-            if isinstance(found, ColdRead):
-                cold = found
-                await self._threads.run(log.log_dir, cold.run)
+            if not isinstance(found, Records):
+                await self._threads.run(log.log_dir, found.run)
                 if log.closed or not log.log_start_offset <= offset <= end <= log.log_end_offset:
                     return None
-                return log.reader.finish(cold, offset, end)
+                return log.reader.finish(found, offset, end)
         except (OSError, CorruptFileError, KafkaStorageError) as error:
             if partition.log is log and not log.closed:
                 self._failures.disk_error(partition, error)
