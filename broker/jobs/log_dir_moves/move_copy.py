@@ -83,7 +83,7 @@ class MoveCopy:
         return False
 
     async def _copy(self, offset: int, move: Move, copy: Log, partition: Partition, log: Log, bytes_max: int) -> bool:
-        end, start = log.log_end_offset, log.log_start_offset
+        end, start = log.log_end_offset, log.local_log_start_offset
         found = await self._read(offset, end, partition, log, bytes_max)
         if found is None or not found.records:
             await asyncio.sleep(0)  # nothing else in this loop may wait, and the event loop has other work
@@ -103,7 +103,7 @@ class MoveCopy:
             found = log.reader.read_nowait(offset, max(bytes_max, 1), end)
             if not isinstance(found, Records):
                 await self._threads.run(log.log_dir, found.run)
-                if log.closed or not log.log_start_offset <= offset <= end <= log.log_end_offset:
+                if log.closed or not log.local_log_start_offset <= offset <= end <= log.log_end_offset:
                     return None
                 return log.reader.finish(found, offset, end)
         except (OSError, CorruptFileError, KafkaStorageError) as error:
@@ -121,7 +121,7 @@ class MoveCopy:
         return f"MoveCopy({self._throttle!r})"
 
 
-def _append(copy: Log, records: Found, log_start_offset: int, must_flush: bool) -> None:
-    append_copy(copy, bytes(records), log_start_offset)
+def _append(copy: Log, records: Found, local_start: int, must_flush: bool) -> None:
+    append_copy(copy, bytes(records), local_start)
     if must_flush:
         copy.flush()
