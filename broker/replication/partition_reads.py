@@ -7,7 +7,7 @@ undecided, because a failover may lose that.
 The event loop does not wait for a disk to read. If the page cache lacks the bytes, the read returns work for a thread
 (`LaterRead`). After a thread has run it, the caller repeats the read with it. The read takes its bytes only if they are
 those that it would read now, because the bounds and the log may have changed meanwhile. Not here: roles (partition.py),
-threads (`apis/fetch_sessions/cold_fetches.py`).
+threads (`leader/leader_reads.py`, and of fetch sessions `apis/fetch_sessions/cold_fetches.py`).
 """
 
 from __future__ import annotations

@@ -112,6 +112,11 @@ class Log:
         return self._span.end
 
     @property
+    def cuts(self) -> int:
+        """Counts the cuts of the log since it was opened. While it stays the same, no record has become another."""
+        return self._span.cuts
+
+    @property
     def recovery_point(self) -> int:
         """Every record below it is on stable storage, whatever the flush policy."""
         return self._flushing.recovery_point

@@ -7,7 +7,8 @@ session has had no request for a while (`let_go`).
 `Partition.read` checks that they are still the log's when they are sent.
 
 The bytes of a read are counted in the stream's memory BEFORE it begins, as many as were asked for, and as many as they
-are once it has ended. The threads are in `io_threads.py`.
+are once it has ended. The threads are in `io_threads.py`; readers without a session have
+`replication/leader/leader_reads.py`.
 """
 
 from __future__ import annotations
