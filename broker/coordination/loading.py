@@ -19,6 +19,7 @@ from typing import Final
 from broker.coordination.record_codec import MalformedRecordError
 from broker.coordination.record_log import Entry, LogPart, ReadLog, replay_entry
 from broker.coordination.turn import Replays
+from broker.replication.leader.leader_reads import LeaderReads
 from broker.replication.partition import Partition
 from penstock.base_error import PenstockError
 from penstock.errors import ApiError, CorruptMessageError, KafkaStorageError, OffsetOutOfRangeError
@@ -26,7 +27,6 @@ from penstock.record.markers import Marker
 from penstock.threads import Threads
 from storage.disk.log_dir_threads import LogDirThreads
 from storage.log.log_reader import Records
-from storage.segment.cold_read import ColdRead
 
 READ_BYTES: Final = 256 * 1024
 """One read of the log. The loop copies what the page cache has."""
@@ -73,6 +73,7 @@ class ShardLoader:
         self._read_log = read_log
         self._keep_objects = keep_objects
         self._threads = LogDirThreads(threads, name)
+        self._reads = LeaderReads(self._in_thread)
         self._now_ms = now_ms
         self.slots = asyncio.Semaphore(LOADING_MAX)
         """Held by each load."""
@@ -122,30 +123,20 @@ class ShardLoader:
             await asyncio.sleep(0)
         taken: list[LogPart] = []
         try:
-            await self._in_thread(partition, lambda: taken.append(self._read_log(b"".join(parts), offset)))
+            await self._in_thread(partition.log.log_dir, lambda: taken.append(self._read_log(b"".join(parts), offset)))
         except (CorruptMessageError, MalformedRecordError) as damage:
             raise LoadError(f"{partition.topic_partition}, in {partition.log.directory}: {damage}") from damage
         self.figures.bytes += size
         return taken[0]
 
     async def _read(self, partition: Partition, offset: int) -> Records:
-        cold: ColdRead | None = None
         while True:
             try:
-                found = partition.read(offset, READ_BYTES, is_replica=True, cold=cold)
+                return await self._reads.wait_read(partition, offset, READ_BYTES)
             except OffsetOutOfRangeError:  # its log start rose
                 offset = partition.log.log_start_offset
-                found = partition.read(offset, READ_BYTES, is_replica=True)
-            if not isinstance(found, ColdRead):
-                return found
-            cold = found
-            try:
-                await self._in_thread(partition, cold.run)
-            except asyncio.CancelledError:
-                cold.cancel()
-                raise
 
-    async def _in_thread(self, partition: Partition, work: Callable[[], object]) -> None:
+    async def _in_thread(self, log_dir: str, work: Callable[[], object]) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def told(error: BaseException | None) -> None:
@@ -156,7 +147,7 @@ class ShardLoader:
                     done.set_exception(error)
 
         try:
-            self._threads.run(partition.log.log_dir, work, told)
+            self._threads.run(log_dir, work, told)
         except OSError as no_thread:
             raise KafkaStorageError(str(no_thread)) from no_thread
         await done

@@ -160,7 +160,7 @@ class LogUpkeep:
             for file in files
         ]
         partition_log = partition.log
-        bounds = LogBounds(partition_log.log_start_offset, partition.high_watermark)
+        bounds = LogBounds(partition_log.local_log_start_offset, partition.high_watermark)
         damage: CorruptFileError | OSError | None = None
         reasons: tuple[DeletionReason, ...] = ()
         try:
@@ -183,8 +183,9 @@ class LogUpkeep:
         if not self._is_in_use(partition):
             return False
         try:
-            count = log.full.below_log_start(partition.high_watermark)
-            if log.log_start_offset == log.log_end_offset <= partition.high_watermark and log.segments[-1].size_bytes:
+            count = log.full.below_local_start(partition.high_watermark)
+            start = log.local_log_start_offset
+            if start == log.log_end_offset <= partition.high_watermark and log.segments[-1].size_bytes:
                 count = len(log.segments)
             if not (count or log.full.has_removed_files) or not self._fs.room(log.log_dir).is_short:
                 return False

@@ -31,10 +31,10 @@ from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, LeaderHint, TopicPart
 from storage.append.append_info import AppendInfo
 from storage.append.append_origin import COORDINATOR, PRODUCER, AppendOrigin
 from storage.disk.disk_errors import is_shortage
+from storage.log.later_read import LaterRead
 from storage.log.log import Log
 from storage.log.log_reader import Records
 from storage.log_config import FlushPolicy, LogConfig
-from storage.segment.cold_read import ColdRead
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,15 +226,15 @@ class Partition:
         *,
         is_replica: bool,
         read_committed: bool = False,
-        cold: ColdRead | None = None,
+        later: LaterRead | None = None,
         min_one_batch: bool = True,
-    ) -> Records | ColdRead:
+    ) -> Records | LaterRead:
         """Whole batches from `fetch_offset`, as far as the fetcher may read. See partition_reads.py for that, for
-        `cold`, and for what is returned instead of records."""
+        `later`, and for what is returned instead of records."""
         bound = readable_end(self.log, self.high_watermark, is_replica=is_replica, read_committed=read_committed)
         check_range(self.log, fetch_offset, bound)
         try:
-            return read_batches(self.log, fetch_offset, max_bytes, bound, cold, min_one_batch=min_one_batch)
+            return read_batches(self.log, fetch_offset, max_bytes, bound, later, min_one_batch=min_one_batch)
         except (OSError, CorruptFileError, KafkaStorageError) as error:
             self.reports.disk_error(self, error)
             raise KafkaStorageError(f"{self.topic_partition}: reading failed: {error}") from error

@@ -5,9 +5,9 @@ stable offset: the first record of a transaction that is undecided. One whose ma
 undecided, because a failover may lose that.
 
 The event loop does not wait for a disk to read. If the page cache lacks the bytes, the read returns work for a thread
-(`ColdRead`). After a thread has run it, the caller repeats the read with it. The read takes its bytes only if they are
+(`LaterRead`). After a thread has run it, the caller repeats the read with it. The read takes its bytes only if they are
 those that it would read now, because the bounds and the log may have changed meanwhile. Not here: roles (partition.py),
-threads (`apis/fetch_sessions/cold_fetches.py`).
+threads (`leader/leader_reads.py`, and of fetch sessions `apis/fetch_sessions/cold_fetches.py`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from __future__ import annotations
 from penstock.epochs import diverging_epoch
 from penstock.errors import OffsetOutOfRangeError
 from penstock.types import EpochEndOffset, OffsetAndEpoch
+from storage.log.later_read import LaterRead
 from storage.log.log import Log
 from storage.log.log_reader import Records
-from storage.segment.cold_read import ColdRead
 
 
 def stable_end(log: Log, high_watermark: int) -> int:
@@ -54,13 +54,13 @@ def check_range(log: Log, offset: int, bound: int) -> None:
 
 
 def read_batches(
-    log: Log, fetch_offset: int, max_bytes: int, bound: int, cold: ColdRead | None, *, min_one_batch: bool
-) -> Records | ColdRead:
+    log: Log, fetch_offset: int, max_bytes: int, bound: int, later: LaterRead | None, *, min_one_batch: bool
+) -> Records | LaterRead:
     """Whole batches from the offset on, below the bound; or the work that a thread must do first. The first batch may
     exceed `max_bytes` only with `min_one_batch`."""
     if fetch_offset >= bound:
         return Records(b"", fetch_offset)
-    found = log.reader.finish(cold, fetch_offset, bound) if cold is not None else None
+    found = log.reader.finish(later, fetch_offset, bound) if later is not None else None
     if found is not None:
         return found
     return log.reader.read_nowait(fetch_offset, max_bytes, bound, min_one_batch=min_one_batch)

@@ -35,12 +35,11 @@ class FullSegments:
         parts.counters.removed_segments += len(removed)
         parts.flushing.segments_left()
         parts.producers.left(flushed_offset, parts.changes)
-        if parts.span.start < (oldest := parts.segments.oldest.base_offset):
-            parts.begin_at(oldest)
+        parts.local_begins_at(parts.segments.oldest.base_offset)
 
-    def below_log_start(self, high_watermark: int) -> int:
-        """How many of the oldest full segments hold only deleted records; none at or above the high watermark goes."""
-        bound = min(self._parts.span.start, high_watermark)
+    def below_local_start(self, high_watermark: int) -> int:
+        """How many of the oldest full segments no read needs any more; none at or above the high watermark goes."""
+        bound = min(self._parts.span.local_start, high_watermark)
         return sum(1 for segment in self._parts.segments.oldest_full(2**31) if segment.next_offset <= bound)
 
     def cleanable(self, below: int) -> tuple[Segment, ...]:

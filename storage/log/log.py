@@ -102,9 +102,19 @@ class Log:
         return self._span.start
 
     @property
+    def local_log_start_offset(self) -> int:
+        """The first offset that is read from a segment on this disk."""
+        return self._span.local_start
+
+    @property
     def log_end_offset(self) -> int:
         """The offset of the next record."""
         return self._span.end
+
+    @property
+    def cuts(self) -> int:
+        """Counts the cuts of the log since it was opened. While it stays the same, no record has become another."""
+        return self._span.cuts
 
     @property
     def recovery_point(self) -> int:
@@ -212,7 +222,7 @@ class Log:
         self._health.must_be_writable()
         if offset >= self.log_end_offset:
             self._epochs.truncate_from_end(offset)
-        elif offset < self.log_start_offset:
+        elif offset < self.local_log_start_offset:
             self._cut.to_nothing(offset, self.settings.config.index_interval_bytes)
         else:
             self._cut.to(offset)

@@ -70,7 +70,7 @@ class LogCut:
     def _follow_segments(self, *, all_of_it: bool) -> None:
         span, segments = self._parts.span, self._parts.segments
         oldest, span.end = segments.oldest.base_offset, segments.active.next_offset
-        span.start = min(max(span.start, oldest), span.end)
+        span.start = min(max(span.local_start, oldest), span.end)
         self._parts.epochs.truncate_from_end(span.end if span.end > oldest else 0)
         self._parts.producers.cut(span.end, all_of_it=all_of_it)
         self._parts.counters.truncations += 1

@@ -50,6 +50,12 @@ class LogParts:
         self.span.start = offset
         self.epochs.truncate_from_start(offset)
 
+    def local_begins_at(self, offset: int) -> None:
+        """The segments below the offset are not on this disk any more. No other storage has their records, so these are
+        no part of the log either."""
+        if self.span.local_start < offset:
+            self.begin_at(offset)
+
 
 def open_parts(
     fs: FileSystem, directory: str, topic_partition: TopicPartition, config: LogConfig, options: LogOptions

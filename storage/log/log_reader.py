@@ -1,8 +1,8 @@
 """Reads one log: records from an offset on, and records by time. Waits for the disk only where it is asked to.
 
 On the event loop nothing waits: what the page cache and the loaded indexes hold is read at once, anything else is
-handed back as work for a thread (`ColdRead`, `ColdLookUp`), whose outcome is taken on the loop (`finish`,
-`finish_look_up`). It counts only if the log still has those segments, uncut. Used from one thread.
+handed back as work for a thread (`LaterRead`, `ColdLookUp`), whose outcome is taken on the loop (`finish`,
+`finish_look_up`). It counts only if the log still has those records, uncut. Used from one thread.
 Not here: which offsets the log has (log_span.py), the threads (broker).
 """
 
@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 from penstock.types import TimestampAndOffset
 from storage.disk.file_system import Found
+from storage.log.later_read import LaterRead
 from storage.log.log_parts import LogParts
 from storage.log.log_types import FetchData
 from storage.log.segment_list import SegmentList
 from storage.segment.batch_check import BatchCheck
 from storage.segment.batch_scan import NotCachedError
-from storage.segment.cold_read import ColdRead
+from storage.segment.checked_read import CheckedRead
 from storage.segment.places import Wanted
 from storage.segment.segment import Segment
 from storage.segment.timestamp_lookup import TimeLookUp
@@ -125,23 +126,23 @@ class LogReader:
 
     def read_nowait(
         self, start_offset: int, max_bytes: int, max_offset: int, *, min_one_batch: bool = True
-    ) -> Records | ColdRead:
+    ) -> Records | LaterRead:
         """The same at once, or else what a thread has to do for it, because the disk must be asked."""
         wanted = self._wanted(start_offset, max_bytes, max_offset, min_one_batch)
         if start_offset >= wanted.end_offset:
             return Records(b"", start_offset)
         with self._health.reading():
             found = self._segments.read_nowait(wanted, BatchCheck(self._epochs.entries), COLD_READ_BYTES_MAX)
-        if isinstance(found, ColdRead):
-            return found
-        return self._counted(found.records, found.end.offset, wanted)
+        if isinstance(found, CheckedRead):
+            return self._counted(found.records, found.end.offset, wanted)
+        return found
 
-    def finish(self, cold: ColdRead, start_offset: int, max_offset: int) -> Records | None:
+    def finish(self, later: LaterRead, start_offset: int, max_offset: int) -> Records | None:
         """The records that a thread has read; None when they are not from this offset, or the log has changed there."""
         wanted = self._wanted(start_offset, 0, max_offset, True)
         with self._health.reading():
-            found = self._segments.finish(cold)
-        if found is None or cold.wanted.start_offset != start_offset or found.end.offset > wanted.end_offset:
+            found = later.taken(self._segments)
+        if found is None or later.start_offset != start_offset or found.end.offset > wanted.end_offset:
             return None
         return self._counted(found.records, found.end.offset, wanted)
 

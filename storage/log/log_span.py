@@ -1,7 +1,10 @@
 """The start and end of one log, and what of its start is on the disk.
 
-Kept by the log's parts together: an append moves the end, retention the start, a cut both. Not here: which record of it
-counts as flushed (flush_schedule.py).
+Kept by the log's parts together: an append moves the end, retention the start, a cut both. The start is the first
+offset that can be read; the local start is the first one that is read from a segment here. Every log is on its disk
+whole, so both are equal. A log that has its oldest records in another storage would have a later local start.
+
+Not here: which record of it counts as flushed (flush_schedule.py).
 """
 
 from __future__ import annotations
@@ -31,6 +34,12 @@ class LogSpan:
     written_start: int = 0
     """A log start that is durable: a checkpoint has it, and no cut has lowered it since."""
     cuts: int = 0
+
+    @property
+    def local_start(self) -> int:
+        """The first offset that is read from a segment on this disk. Invariant: never below `start`. A segment that
+        ends at or below it may leave the disk."""
+        return self.start
 
     def out_of_range(self, offset: int) -> OffsetOutOfRangeError:
         """The error for an offset outside of it; it tells both bounds."""

@@ -41,7 +41,8 @@ class SegmentFacts(NamedTuple):
 class LogBounds(NamedTuple):
     """The offsets and sizes of a log that retention needs."""
 
-    log_start_offset: int
+    local_start: int
+    """The first offset that is read from a segment here."""
     high_watermark: int
 
 
@@ -59,7 +60,7 @@ def expired(
         if segment.next_offset > bounds.high_watermark or (is_active and not segment.size_bytes):
             break
         reason = _reason(segment, config, excess, now_ms)
-        if not is_active and segment.next_offset <= bounds.log_start_offset:
+        if not is_active and segment.next_offset <= bounds.local_start:
             reason = DeletionReason.LOG_START
         if reason is None:
             break

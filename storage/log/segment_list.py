@@ -18,11 +18,11 @@ from itertools import pairwise
 from penstock.errors import CleaningAbortedError, InvariantViolation
 from storage.disk.file_names import INDEX_SUFFIXES
 from storage.disk.file_system import FileSystem
+from storage.log.later_read import LaterRead
 from storage.log.log_types import CleanedSegment
 from storage.segment.batch_check import BatchCheck
-from storage.segment.batch_scan import NotCachedError
-from storage.segment.checked_read import CheckedRead, Places, find_places, read_checked
-from storage.segment.cold_read import ColdRead
+from storage.segment.checked_read import CheckedRead, read_checked
+from storage.segment.cold_read import read_or_later
 from storage.segment.open_files import OpenFiles
 from storage.segment.places import Place, Wanted
 from storage.segment.segment import Segment
@@ -83,39 +83,20 @@ class SegmentList:
         """Whole batches out of one segment; waits for the disk."""
         segment = self.holding(wanted.start_offset)
         found = read_checked(segment, wanted, check, is_active=segment is self.active)
-        self._used(segment)
+        self.used(segment)
         return found
 
-    def read_nowait(self, wanted: Wanted, check: BatchCheck, bytes_max: int) -> CheckedRead | ColdRead:
-        """The same if nothing has to be read from the disk; otherwise what it takes to read it in a thread, and then
-        no more than `bytes_max`."""
+    def read_nowait(self, wanted: Wanted, check: BatchCheck, bytes_max: int) -> CheckedRead | LaterRead:
+        """The same if nothing has to be read from the disk; otherwise the read that a thread makes, and then no more
+        than `bytes_max`."""
         segment = self.holding(wanted.start_offset)
-        is_active = segment is self.active
-        places: Places | None = None
-        try:
-            places = find_places(segment, wanted, nowait=True)
-            found = read_checked(segment, wanted, check, places, is_active=is_active, nowait=True)
-        except NotCachedError:
-            if places is not None and places[1].position - places[0].position > bytes_max:
-                places = None
-            # Its records go out later, and may be the first ones of their answer.
-            wanted = wanted._replace(max_bytes=min(wanted.max_bytes, bytes_max), min_one_batch=True)
-            return ColdRead(segment, wanted, check, places, is_active=is_active)
-        self._used(segment)
+        found = read_or_later(segment, wanted, check, bytes_max, is_active=segment is self.active)
+        if isinstance(found, CheckedRead):
+            self.used(segment)
         return found
 
-    def finish(self, cold: ColdRead) -> CheckedRead | None:
-        """The batches that a thread has read; None if the segment was cut, distrusted, replaced or removed
-        meanwhile."""
-        segment = cold.segment
-        if self.at_base(segment.base_offset) is not segment or not cold.is_current:
-            return None
-        found = cold.result()
-        segment.learn(cold.copy, found.begin, found.end)
-        self._used(segment)
-        return found
-
-    def _used(self, segment: Segment) -> None:
+    def used(self, segment: Segment) -> None:
+        """The segment was read: its file stays open among the last few."""
         if segment is not self.active:
             self._keep_warm(segment)
 

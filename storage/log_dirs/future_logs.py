@@ -155,15 +155,15 @@ class OfLog(NamedTuple):
         return cls(log.log_start_offset, log.epoch_entries, producers)
 
 
-def append_copy(copy: Log, records: bytes, log_start_offset: int) -> None:
-    """Append batches of the log to its copy. The first may begin below the log start of both, which is then inside it
+def append_copy(copy: Log, records: bytes, local_start: int) -> None:
+    """Append batches of the log to its copy. The first may begin below the local start of both, which is then inside it
     (`Partition.append_as_follower`)."""
     end = copy.log_end_offset
     first = next((header for _, header in iter_headers(records)), None)
     rebased = (
         first is not None
         and first.base_offset < end < first.next_offset
-        and end == max(log_start_offset, copy.log_start_offset)
+        and end == max(local_start, copy.local_log_start_offset)
     )
     if rebased and first is not None:
         copy.truncate_fully_and_start_at(first.base_offset)

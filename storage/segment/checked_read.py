@@ -7,7 +7,7 @@ may not wait, and for a thread, which reads from a copy of the segment (cold_rea
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from penstock.errors import CorruptFileError
 from storage.disk.file_system import Found
@@ -25,6 +25,18 @@ class CheckedRead(NamedTuple):
     records: Found
     begin: Place
     end: Place
+
+
+class ListedSegments(Protocol):
+    """The segments of one log, as a read that ends later sees them."""
+
+    def at_base(self, base_offset: int) -> Segment | None:
+        """The segment that begins exactly there."""
+        ...
+
+    def used(self, segment: Segment) -> None:
+        """The segment was read: its file may be kept open."""
+        ...
 
 
 def find_places(segment: Segment, wanted: Wanted, *, nowait: bool = False) -> Places:

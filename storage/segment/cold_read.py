@@ -1,24 +1,26 @@
-"""A read that must wait for the disk: made on the event loop, done in a thread, its result taken on the loop again.
+"""Reads one segment at once, or else makes the read that waits for the disk in a thread (`ColdRead`).
 
 The thread works on a copy of the segment (`Segment.detached`) with a descriptor of its own. So appends, truncation,
-retention and the cleaner go on meanwhile, and nothing is locked. The caller takes the result only if `is_current`:
+retention and the cleaner go on meanwhile, and nothing is locked. The result is taken only under two conditions:
 
 - the log still has that segment and has not cut it since, because records of another history must never be returned;
 - no reader has reported bad bytes in it since, because the thread may not have checked them.
 
-Not here: the threads (broker), whether the reader may have these records (partition).
+Not here: the threads (broker), whether the reader may have these records (partition). `storage/log/later_read.py` is
+the port by which a log and its readers know this read; nothing outside of the segments' list knows the class.
 """
 
 from __future__ import annotations
 
 from storage.segment.batch_check import BatchCheck
-from storage.segment.checked_read import CheckedRead, Places, read_checked
+from storage.segment.batch_scan import NotCachedError
+from storage.segment.checked_read import CheckedRead, ListedSegments, Places, find_places, read_checked
 from storage.segment.places import Wanted
 from storage.segment.segment import Segment
 
 
 class ColdRead:
-    """`run` or `discard` must be called, or a descriptor stays open."""
+    """A `LaterRead` of a segment's file. `run` or `discard` must be called, or a descriptor stays open."""
 
     __slots__ = (
         "_cancelled",
@@ -45,6 +47,11 @@ class ColdRead:
         self._found: CheckedRead | None = None
         self._error: Exception | None = None
         self._cancelled = False
+
+    @property
+    def start_offset(self) -> int:
+        """The offset that was asked for."""
+        return self.wanted.start_offset
 
     @property
     def bytes_max(self) -> int:
@@ -88,5 +95,33 @@ class ColdRead:
             raise self._error or OSError(f"{self!r}: not read")
         return self._found
 
+    def taken(self, segments: ListedSegments) -> CheckedRead | None:
+        """The batches, AFTER `run`. None if the segment was cut, distrusted, replaced or removed meanwhile, or is not
+        one of these. Raises the error of `run`."""
+        segment = self.segment
+        if segments.at_base(segment.base_offset) is not segment or not self.is_current:
+            return None
+        found = self.result()
+        segment.learn(self.copy, found.begin, found.end)
+        segments.used(segment)
+        return found
+
     def __repr__(self) -> str:
         return f"ColdRead({self.segment.log_path}, from offset {self.wanted.start_offset})"
+
+
+def read_or_later(
+    segment: Segment, wanted: Wanted, check: BatchCheck, bytes_max: int, *, is_active: bool
+) -> CheckedRead | ColdRead:
+    """Whole batches of the segment, if nothing has to be read from the disk; otherwise the read that a thread makes,
+    and then no more than `bytes_max`."""
+    places: Places | None = None
+    try:
+        places = find_places(segment, wanted, nowait=True)
+        return read_checked(segment, wanted, check, places, is_active=is_active, nowait=True)
+    except NotCachedError:
+        if places is not None and places[1].position - places[0].position > bytes_max:
+            places = None
+        # Its records go out later, and may be the first ones of their answer.
+        wanted = wanted._replace(max_bytes=min(wanted.max_bytes, bytes_max), min_one_batch=True)
+        return ColdRead(segment, wanted, check, places, is_active=is_active)

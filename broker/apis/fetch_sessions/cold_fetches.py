@@ -7,7 +7,8 @@ session has had no request for a while (`let_go`).
 `Partition.read` checks that they are still the log's when they are sent.
 
 The bytes of a read are counted in the stream's memory BEFORE it begins, as many as were asked for, and as many as they
-are once it has ended. The threads are in `io_threads.py`.
+are once it has ended. The threads are in `io_threads.py`; readers without a session have
+`replication/leader/leader_reads.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator
 from broker.network.io_threads import IoPort, IoWork
 from broker.network.memory_budget import Account, Lease
 from penstock.types import TopicPartition
-from storage.segment.cold_read import ColdRead
+from storage.log.later_read import LaterRead
 
 READS_MAX = 4
 """The most reads of one session in one log dir, under way or not yet answered, so that other sessions have their turn
@@ -32,7 +33,7 @@ class _Reading:
 
     __slots__ = ("cold", "is_done", "lease", "log_dir")
 
-    def __init__(self, cold: ColdRead, log_dir: str, lease: Lease) -> None:
+    def __init__(self, cold: LaterRead, log_dir: str, lease: Lease) -> None:
         self.cold, self.log_dir, self.lease = cold, log_dir, lease
         self.is_done = False
 
@@ -59,7 +60,7 @@ class ColdFetches:
             return not reading.is_done
         return any(partition in later for later in self._later.values())
 
-    def found(self, partition: TopicPartition) -> ColdRead | None:
+    def found(self, partition: TopicPartition) -> LaterRead | None:
         """The finished read of the partition, if there is one.
 
         One without records is returned once. It ended at a high watermark within the first batch, and a later look has
@@ -78,7 +79,7 @@ class ColdFetches:
         return any(reading.is_done for reading in self._readings.values())
 
     def begin(
-        self, partition: TopicPartition, log_dir: str, cold: ColdRead, *, is_replica: bool, answer_bytes: int
+        self, partition: TopicPartition, log_dir: str, cold: LaterRead, *, is_replica: bool, answer_bytes: int
     ) -> None:
         """Read in a thread. A follower's read does not wait for memory, because acks wait for followers. The
         `answer_bytes` of the answer that is built now do not stand in its way: it is built before the records are read.
@@ -134,7 +135,7 @@ class ColdFetches:
     def keep_only(self, partition: TopicPartition, offset: int) -> None:
         """The fetcher is at `offset`: drop a read that begins elsewhere."""
         reading = self._readings.get(partition)
-        if reading is not None and reading.cold.wanted.start_offset != offset:
+        if reading is not None and reading.cold.start_offset != offset:
             self.drop(partition)
 
     def drop(self, partition: TopicPartition) -> None:

@@ -29,7 +29,6 @@ from penstock.messages.security.acls import Operation
 from penstock.tracebacks import without_frames
 from penstock.types import OffsetAndEpoch, TopicPartition
 from storage.log.log_reader import Records
-from storage.segment.cold_read import ColdRead
 
 
 class SessionReads:
@@ -131,10 +130,10 @@ class SessionReads:
             limit,
             is_replica=self.is_replica,
             read_committed=self.read_committed,
-            cold=cold,
+            later=cold,
             min_one_batch=is_first,
         )
-        if isinstance(found, ColdRead):
+        if not isinstance(found, Records):
             self._copying += limit if watched.is_copy else 0
             self._cold.begin(
                 wanted.partition, source.log.log_dir, found, is_replica=self.is_replica, answer_bytes=self._leased

@@ -36,7 +36,7 @@ def make_log_dir_moves(
     """Makes the moves, with their jobs in the scheduler; `on_log_gone` is told of a partition whose log is another one
     from now on."""
     in_dirs = MoveThreads(scheduler, threads, tuple(log_manager.meta_properties))
-    copying = MoveCopy(log_manager.futures, replicas.failures, in_dirs, throttle, clock)
+    copying = MoveCopy(log_manager.futures, in_dirs, throttle, clock)
     announcements = MoveAnnouncements(directories)
     swapping = MoveSwap(log_manager, replicas, fetchers, on_log_gone, announcements, copying, in_dirs, clock)
     moves = LogDirMoves(log_manager, table, replicas, copying, swapping, throttle, in_dirs, clock)

@@ -14,17 +14,16 @@ import asyncio
 from broker.jobs.log_dir_moves.move_step import AdvanceStart, CopyFrom, LogState, StartCopyOver, Step, next_step
 from broker.jobs.log_dir_moves.move_threads import MoveThreads
 from broker.jobs.log_dir_moves.moves import Move
-from broker.replication.disk_failures import DiskFailures
+from broker.replication.leader.leader_reads import LeaderReads
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
 from penstock.clock import Clock
-from penstock.errors import CorruptFileError, InvariantViolation, KafkaStorageError
+from penstock.errors import InvariantViolation, KafkaStorageError
 from storage.disk.disk_errors import is_shortage
 from storage.disk.file_system import Found
 from storage.log.log import Log
 from storage.log.log_reader import Records
 from storage.log_dirs.future_logs import FutureLogs, append_copy
-from storage.segment.cold_read import ColdRead
 
 CHUNK_BYTES = 1024 * 1024
 """Read and appended at a time: under a millisecond of the event loop."""
@@ -36,10 +35,8 @@ to write."""
 class MoveCopy:
     """Fills the copies of logs. There is one per broker, on the event loop."""
 
-    def __init__(
-        self, futures: FutureLogs, failures: DiskFailures, threads: MoveThreads, throttle: MoveThrottle, clock: Clock
-    ) -> None:
-        self._futures, self._failures, self._threads = futures, failures, threads
+    def __init__(self, futures: FutureLogs, threads: MoveThreads, throttle: MoveThrottle, clock: Clock) -> None:
+        self._futures, self._threads, self._reads = futures, threads, LeaderReads(threads.run)
         self._throttle, self._clock = throttle, clock
         self.is_stopping = False
 
@@ -84,8 +81,8 @@ class MoveCopy:
         return False
 
     async def _copy(self, offset: int, move: Move, copy: Log, partition: Partition, log: Log, bytes_max: int) -> bool:
-        end, start = log.log_end_offset, log.log_start_offset
-        found = await self._read(offset, end, partition, log, bytes_max)
+        end, start = log.log_end_offset, log.local_log_start_offset
+        found = await self._read(offset, partition, log, bytes_max)
         if found is None or not found.records:
             await asyncio.sleep(0)  # nothing else in this loop may wait, and the event loop has other work
             return False
@@ -98,23 +95,21 @@ class MoveCopy:
         self._note(move, copy)
         return found.next_offset >= end
 
-    async def _read(self, offset: int, end: int, partition: Partition, log: Log, bytes_max: int) -> Records | None:
-        """None when the log has changed, or cannot be read: then the partition says so. Raises a shortage."""
+    async def _read(self, offset: int, partition: Partition, log: Log, bytes_max: int) -> Records | None:
+        """None when the log cannot be read: then the partition says so. No records when the log has changed while its
+        disk was asked: the copy may need another step. Raises a shortage."""
+        cuts = log.cuts
+
+        def goes_on() -> bool:
+            is_same = partition.log is log and not log.closed and log.cuts == cuts
+            return is_same and log.local_log_start_offset <= offset
+
         try:
-            found = log.reader.read_nowait(offset, max(bytes_max, 1), end)
-            if isinstance(found, ColdRead):
-                cold = found
-                await self._threads.run(log.log_dir, cold.run)
-                if log.closed or not log.log_start_offset <= offset <= end <= log.log_end_offset:
-                    return None
-                return log.reader.finish(cold, offset, end)
-        except (OSError, CorruptFileError, KafkaStorageError) as error:
-            if partition.log is log and not log.closed:
-                self._failures.disk_error(partition, error)
+            return await self._reads.wait_read(partition, offset, max(bytes_max, 1), goes_on=goes_on)
+        except KafkaStorageError as error:
             if is_shortage(error):  # nothing goes offline: the move waits, or it would try without a pause
                 raise
             return None
-        return found
 
     def _note(self, move: Move, copy: Log) -> None:
         move.copied_to, move.copied_bytes, move.waits_for = copy.log_end_offset, copy.size_bytes, ""
@@ -123,7 +118,7 @@ class MoveCopy:
         return f"MoveCopy({self._throttle!r})"
 
 
-def _append(copy: Log, records: Found, log_start_offset: int, must_flush: bool) -> None:
-    append_copy(copy, bytes(records), log_start_offset)
+def _append(copy: Log, records: Found, local_start: int, must_flush: bool) -> None:
+    append_copy(copy, bytes(records), local_start)
     if must_flush:
         copy.flush()

@@ -15,15 +15,16 @@ from storage.log.log import Log
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """Where a log starts and ends, and its history."""
+    """Where a log starts and ends on its disk, and its history."""
 
     start: int
+    """The first offset that is read from a segment there: no copy of a segment has more."""
     end: int
     epochs: tuple[EpochEntry, ...]
 
     @classmethod
     def of(cls, log: Log) -> LogState:
-        return cls(log.log_start_offset, log.log_end_offset, log.epoch_entries)
+        return cls(log.local_log_start_offset, log.log_end_offset, log.epoch_entries)
 
 
 @dataclass(frozen=True, slots=True)

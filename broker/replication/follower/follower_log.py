@@ -29,7 +29,7 @@ def append_as_follower(
     """
     log, end = partition.log, partition.log.log_end_offset
     first = next((header for _, header in iter_headers(records)), None)
-    start = max(leader_start, log.log_start_offset)
+    start = max(leader_start, log.local_log_start_offset)
     rebased = first is not None and first.base_offset < end < first.next_offset and end == start
     if rebased and first is not None:
         log.truncate_fully_and_start_at(first.base_offset)

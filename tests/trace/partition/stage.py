@@ -22,10 +22,10 @@ from penstock.messages.fetch import PartitionFetchResult
 from penstock.record.reader import read_records
 from penstock.types import EpochEndOffset, LeaderHint
 from storage.log.log import Log
+from storage.log.log_reader import Records
 from storage.log.log_types import LogOptions
 from storage.log_config import LogConfig
 from storage.recovery.recovery import LastKnown
-from storage.segment.cold_read import ColdRead
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.machine import THREADS
 from tests.support.partitions import PARTITION, TOPIC_ID, batch, state
@@ -217,10 +217,10 @@ class Stage:
 
     def _read(self, leader: Partition, offset: int) -> bytes:
         found = leader.read(offset, 1 << 20, is_replica=True)
-        if isinstance(found, ColdRead):
+        if not isinstance(found, Records):
             found.run()
-            found = leader.read(offset, 1 << 20, is_replica=True, cold=found)
-        assert not isinstance(found, ColdRead)
+            found = leader.read(offset, 1 << 20, is_replica=True, later=found)
+        assert isinstance(found, Records)
         return found.records
 
     def _apply(self, broker_id: int, result: PartitionFetchResult, turn: int) -> None:

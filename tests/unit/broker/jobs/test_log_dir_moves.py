@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from storage.cleaner.cleaner_log_view import Candidate
 from storage.cleaner.cleaner_types import CleanerConfig
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.log_config import LogConfig
+from tests.support.faulty_fs import Fault
 from tests.support.machine import THREADS, stop_wait
 from tests.support.moving_replica import Stage, played
 from tests.support.partitions import PARTITION, batch
@@ -64,6 +67,37 @@ def test_a_follower_that_is_truncated_in_mid_move_moves_with_its_new_history(tmp
         await made.run()
         assert made.partition.log.log_dir == target and made.values() == [*VALUES[:4], *others]
         assert made.partition.log.latest_epoch == 6
+
+    played(tmp_path, story)
+
+
+def test_a_follower_that_is_truncated_while_a_thread_reads_for_its_move_moves_with_its_new_history(
+    tmp_path: Path,
+) -> None:
+    """The copy must be cut before it gets more: the same offset has a record of another history by then."""
+
+    async def story(made: Stage) -> None:
+        made.write(*VALUES)
+        made.host(leader=2, epoch=6, partition_epoch=1)
+        others, target, disk = [b"other %d" % number for number in range(40)], made.other, ExitStack()
+        stuck: list[Fault] = []
+
+        def meddle(step: int) -> None:
+            if step == 6:
+                stuck.append(disk.enter_context(made.fs.standing_still("pread", f"{made.here}/t-0/")))
+
+        made.throttle.meddle = meddle
+        assert await made.alter(target) is None
+        moving = asyncio.ensure_future(made.run())
+        async with asyncio.timeout(30):
+            while not (stuck and stuck[0].was_met.is_set()):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        disk.close()  # the move goes on with the next turn of the loop
+        made.truncate_to(4)
+        for value in others:
+            made.partition.log.append.as_leader(batch(value), 6, made.clock.wall_ms())
+        await moving
+        assert made.partition.log.log_dir == target and made.values() == [*VALUES[:4], *others]
 
     played(tmp_path, story)
 

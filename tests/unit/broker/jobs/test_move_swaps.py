@@ -14,8 +14,8 @@ from penstock.errors import (
 )
 from storage.disk.file_names import RECOVERY_POINT_CHECKPOINT
 from storage.disk.offset_checkpoint import OffsetCheckpoint
+from storage.log.log_reader import Records
 from storage.log_dirs import log_swap
-from storage.segment.cold_read import ColdRead
 from tests.support.machine import stop_wait
 from tests.support.moving_replica import Stage, played
 from tests.support.partitions import PARTITION, batch
@@ -69,16 +69,16 @@ def test_a_cold_read_in_flight_during_the_swap_is_read_again_and_fails_nothing(t
         made.write(*VALUES)
         with made.fs.standing_still("pread", f"{made.here}/t-0"):
             cold = made.partition.read(0, 500, is_replica=False)
-        assert isinstance(cold, ColdRead)
+        assert not isinstance(cold, Records)
         target = made.other
         assert await made.alter(target) is None
         await made.run()
         cold.run()
-        found = made.partition.read(0, 500, is_replica=False, cold=cold)
-        if isinstance(found, ColdRead):
+        found = made.partition.read(0, 500, is_replica=False, later=cold)
+        if not isinstance(found, Records):
             found.run()
-            found = made.partition.read(0, 500, is_replica=False, cold=found)
-        assert not isinstance(found, ColdRead) and VALUES[0] in found.records
+            found = made.partition.read(0, 500, is_replica=False, later=found)
+        assert isinstance(found, Records) and VALUES[0] in found.records
         assert made.partition.log.log_dir == target and made.replicas.failed_log_dirs == []
 
     played(tmp_path, story)

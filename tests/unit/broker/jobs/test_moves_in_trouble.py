@@ -71,7 +71,7 @@ def test_a_lack_of_descriptors_does_not_keep_the_event_loop(tmp_path: Path, monk
         target, reads = made.other, 0
         assert await made.alter(target) is None
 
-        def read_nowait(*_: object) -> None:
+        def read_nowait(*_: object, **__: object) -> None:
             nonlocal reads
             reads += 1
             assert reads < 100, "it tries without a pause"

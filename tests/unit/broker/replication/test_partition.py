@@ -26,9 +26,9 @@ from penstock.errors import (
 from penstock.types import Endpoint, EpochEndOffset, LeaderHint, TopicPartition
 from storage.disk.file_system import OsFileSystem
 from storage.log.log import Log
+from storage.log.log_reader import Records
 from storage.log.log_types import LogOptions
 from storage.recovery.recovery import LastKnown
-from storage.segment.cold_read import ColdRead
 from tests.support.machine import THREADS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, flush, make_log, make_partition, state
 
@@ -51,7 +51,7 @@ def fetched(partition: Partition, replica_id: int, offset: int, epoch: int = 5) 
 
 def read(partition: Partition, offset: int, *, is_replica: bool = False) -> bytes:
     found = partition.read(offset, 1 << 20, is_replica=is_replica)
-    assert not isinstance(found, ColdRead)
+    assert isinstance(found, Records)
     return found.records
 
 
