@@ -26,7 +26,7 @@ def test_a_writer_that_is_not_the_coordinator_of_the_lead_is_found() -> None:
             (life.node, shard)
             for life in scene.lives
             if life.node.broker is not None
-            for shard in life.node.broker.groups.coordinator.shards
+            for shard in life.node.broker.groups.coordinator.led.shards
             if shard.log.barrier.end
         )
         assert node.broker is not None
