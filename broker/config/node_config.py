@@ -206,11 +206,6 @@ class NodeConfig:
         return "controller" in self.process_roles
 
     @property
-    def voters(self) -> dict[int, Endpoint]:
-        """Node id → endpoint of every controller of the quorum."""
-        return self.controller_quorum_voters
-
-    @property
     def first_voters(self) -> VoterSet:
         """The voters with which the quorum begins. The quorum's state knows the present ones (raft/voters.py)."""
         at = sorted(self.controller_quorum_voters.items())

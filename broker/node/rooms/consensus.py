@@ -101,7 +101,6 @@ def make_controller(
     """The controller of this node; it decides only while the node leads the quorum."""
     controller_config = ControllerConfig(
         cluster_id=cluster_id,
-        voters=frozenset(config.voters),
         session_timeout_ms=config.broker_session_timeout_ms,
         num_partitions=config.num_partitions,
         default_replication_factor=config.default_replication_factor,
@@ -116,7 +115,7 @@ def make_controller(
     )
 
     def make(image: MetadataImage, rng: random.Random, now_ms: int) -> Controller:
-        return Controller(image, controller_config, rng, now_ms, environment.ids)
+        return Controller(image, controller_config, rng, now_ms, environment.ids, lambda: raft.voters)
 
     clock, rng = environment.clock, environment.random
     users = read_bootstrap_users(environment.file_system, config.metadata_log_dir)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +41,13 @@ def test_a_voter_has_an_address_for_each_of_its_listeners() -> None:
     assert voters.endpoint(2, CONTROLLER) == Endpoint("host-2", 9193)
     assert voters.endpoint(2, "ANOTHER") is None and voters.endpoint(3, CONTROLLER) is None
     assert voters.listed(CONTROLLER) == "1@host-1:9193, 2@host-2:9193"
+
+
+def test_no_other_file_computes_a_majority() -> None:
+    root = Path(__file__).parents[3]
+    files = [file for package in ("raft", "metadata", "broker") for file in (root / package).rglob("*.py")]
+    found = [str(file.relative_to(root)) for file in files if "// 2 + 1" in file.read_text(encoding="utf-8")]
+    assert found == ["raft/voters.py"]
 
 
 @pytest.mark.parametrize("ids", [(1, 1), (2, 1), (-1, 2)])
