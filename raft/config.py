@@ -1,7 +1,8 @@
-"""The settings of one node of the quorum: its id, the voters, time-outs and limits.
+"""The settings of one node of the quorum: its id, the first voters, time-outs and limits.
 
 Every key has Kafka's name where Kafka has one (`controller.quorum.*`). Values are checked here, once, so that the core
-never meets a time-out of zero or an empty voter list. Voters are static: changing them is not built.
+never meets a time-out of zero or an empty set of voters. Here is only the set with which a quorum begins: the quorum's
+state owns the present one (`voters.py`), and nothing else reads this one while the core runs.
 """
 
 from __future__ import annotations
@@ -9,20 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.errors import ConfigError
+from raft.voters import VOTERS_MAX, VoterSet
 
 BATCH_MAX_BYTES = 1 << 20
 """The default of `batch_max_bytes`; the log under the quorum is configured by it."""
-VOTERS_MAX = 9
-"""The most voters: more only make every commit slower; Kafka recommends 3 or 5."""
 
 
 @dataclass(frozen=True, slots=True)
 class RaftConfig:
-    """Identity, voters, time-outs (ms) and limits (bytes) of one node."""
+    """Identity, first voters, time-outs (ms) and limits (bytes) of one node."""
 
     cluster_id: str
     node_id: int
-    voters: tuple[int, ...]
+    first_voters: VoterSet
     incarnation_id: str = ""
     """Names this process to the leader from which it fetches; a process registers its broker by the same id."""
     election_timeout_ms: int = 1_000
@@ -47,27 +47,14 @@ class RaftConfig:
             raise ConfigError("cluster.id is empty; format the log dirs first")
         if self.node_id < 0:
             raise ConfigError(f"node.id is {self.node_id}; it must be 0 or more")
-        if not self.voters or len(self.voters) > VOTERS_MAX:
-            raise ConfigError(f"controller.quorum.voters has {len(self.voters)} voters; 1 to {VOTERS_MAX} are possible")
-        if len(set(self.voters)) != len(self.voters) or min(self.voters) < 0:
-            raise ConfigError(f"controller.quorum.voters {self.voters} must be different ids, 0 or more")
+        count = len(self.first_voters)
+        if not 1 <= count <= VOTERS_MAX:
+            raise ConfigError(f"controller.quorum.voters has {count} voters; 1 to {VOTERS_MAX} are possible")
         for key in _POSITIVE:
             if getattr(self, key) <= 0:
                 raise ConfigError(f"{key} is {getattr(self, key)}; it must be above 0")
         if self.retry_backoff_max_ms < self.retry_backoff_ms:
             raise ConfigError("retry_backoff_max_ms is below retry_backoff_ms")
-
-    @property
-    def is_voter(self) -> bool:
-        return self.node_id in self.voters
-
-    @property
-    def other_voters(self) -> tuple[int, ...]:
-        return tuple(voter for voter in self.voters if voter != self.node_id)
-
-    @property
-    def majority(self) -> int:
-        return len(self.voters) // 2 + 1
 
     @property
     def fetch_wait_ms(self) -> int:

@@ -7,7 +7,8 @@ bad requests, election.py has the vote, following.py fetches, leadership.py lead
 forgot must learn, quorum_state.py has the states, ready.py the order of effects.
 
 KRaft's shape (KIP-595, KIP-996): followers fetch, truncation rides on the fetch, pre-vote, check-quorum, observers.
-Voters are static. A snapshot replaces the beginning of the log (KIP-630); when one is written is not decided here.
+No record changes the voters yet (voters.py). A snapshot replaces the beginning of the log (KIP-630); when one is
+written is not decided here.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from raft.shared import Contact, Shared
 from raft.statistics import RaftStatistics
 from raft.transitions import Transitions
 from raft.validation import objection
+from raft.voters import VoterSet
 
 
 class RaftCore:
@@ -83,6 +85,11 @@ class RaftCore:
     def leader_id(self) -> int:
         """The leader this node follows or is; -1 when it has none."""
         return self._quorum.leader_id
+
+    @property
+    def voters(self) -> VoterSet:
+        """The voters as this node knows them now."""
+        return self._quorum.voters
 
     @property
     def high_watermark(self) -> int:
@@ -202,7 +209,7 @@ class RaftCore:
     # -- requests of others --------------------------------------------------------------------------------------------
 
     def _on_request(self, request_id: int, request: Request, now_ms: int) -> None:
-        wrong = objection(request, self.config, self.epoch, self._quorum.epoch_leader_id)
+        wrong = objection(request, self.config, self._quorum)
         if wrong is not None:
             self._shared.refuse(request_id, request, *wrong)
             return

@@ -86,7 +86,7 @@ class Election:
         self._failures.clear()
         self._retry_at_ms.clear()
         self.arm(now_ms)
-        for voter in self._shared.config.other_voters:
+        for voter in self._shared.quorum.other_voters:
             self._ask(voter)
         return self._outcome()
 
@@ -124,9 +124,9 @@ class Election:
         self._shared.ask_for_vote(voter, pre_vote=self._pre_vote)
 
     def _outcome(self) -> ElectionOutcome:
-        config = self._shared.config
-        if len(self._granted) >= config.majority:
+        voters = self._shared.quorum.voters
+        if voters.has_majority(self._granted):
             return ElectionOutcome.WON
-        if len(self._rejected) > len(config.voters) - config.majority:
+        if not voters.has_majority(set(voters.ids) - self._rejected):
             return ElectionOutcome.LOST
         return ElectionOutcome.OPEN

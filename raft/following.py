@@ -101,7 +101,7 @@ class Following:
             config.incarnation_id,
             self._heard_ms,
         )
-        followed = quorum.leader_id in config.voters
+        followed = quorum.voters.is_voter(quorum.leader_id)
         self._shared.outbox.ask(quorum.leader_id if followed else self._another_voter(), request)
 
     def on_failure(self, now_ms: int) -> None:
@@ -181,7 +181,7 @@ class Following:
 
     def _another_voter(self) -> int:
         """A random one, but not the one that led, or was asked before: it may hang, and each question waits long."""
-        voters = self._shared.config.other_voters
+        voters = self._shared.quorum.other_voters
         self._asked = self._shared.random.choice([voter for voter in voters if voter != self._asked] or voters)
         return self._asked
 

@@ -56,12 +56,12 @@ class Leadership:
         self.epoch_start_offset = shared.log.log_end_offset
         self._time_ms = now_ms
         """This leader's clock, when it was looked at last. Each answer has it."""
-        self.replicas = QuorumReplicas(shared.config, shared.backoff_ms, now_ms)
+        self.replicas = QuorumReplicas(shared.config, shared.quorum, shared.backoff_ms, now_ms)
         """The other nodes, as this leader knows them."""
         self._parked: dict[int, ParkedFetch] = {}  # by replica id: one each
         self._uncommitted: deque[tuple[int, int]] = deque()  # (next offset, bytes) of each batch that waits
         self._uncommitted_bytes = 0
-        value = leader_change_value(shared.config.node_id, self.epoch, shared.config.voters)
+        value = leader_change_value(shared.config.node_id, self.epoch, shared.quorum.voters.ids)
         self._append((value,), _size_bytes((value,)))
         self._send_begin_notices(now_ms)
 
@@ -165,7 +165,7 @@ class Leadership:
         """Move the high watermark as far as a majority's acks allow; whether it moved."""
         shared = self._shared
         acked = [shared.log.flushed_offset, *(voter.acked_offset for voter in self.replicas.voters())]
-        offset = progress.majority_offset(acked, shared.config.majority)
+        offset = progress.majority_offset(acked, shared.quorum.voters.majority)
         offset = progress.committed_offset(offset, self.epoch_start_offset, shared.log.high_watermark)
         if not shared.log.advance_high_watermark(offset):
             return False

@@ -1,7 +1,8 @@
 """Knows the other nodes of a quorum during one epoch of its leader: progress, contact, records sent, notices due.
 
-The voters stand in the configuration. An observer is known from its first fetch on, and there is a limit: where one too
-many comes, the observer that fetched longest ago is forgotten, but never the highest offset that it may have been sent.
+The quorum's state says which of the nodes are voters, and is asked each time: what is known of a node does not depend
+on it. An observer is known from its first fetch on, and there is a limit: where one too many comes, the observer that
+fetched longest ago is forgotten, but never the highest offset that it may have been sent.
 From the voters' fetches follows how long the leader may lead (check-quorum, KIP-595). A voter that has not fetched for
 a while is told again who leads. Whose fetch is answered, and what is committed, is decided in leadership.py.
 """
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from raft import progress
 from raft.config import RaftConfig
 from raft.progress import ReplicaProgress
+from raft.quorum_state import QuorumState
 from raft.shared import NEVER_MS
 
 OBSERVERS_MAX = 1_000
@@ -23,42 +25,59 @@ OBSERVERS_MAX = 1_000
 class QuorumReplicas:
     """The nodes that fetch from a leader."""
 
-    def __init__(self, config: RaftConfig, backoff_ms: Callable[[int], int], now_ms: int) -> None:
+    def __init__(self, config: RaftConfig, quorum: QuorumState, backoff_ms: Callable[[int], int], now_ms: int) -> None:
         """`backoff_ms`: the wait after this number of failures in a row."""
         self._config = config
+        self._quorum = quorum
         self._backoff_ms = backoff_ms
-        self._voters = {
-            voter: ReplicaProgress(voter, last_fetch_ms=now_ms, begin_at_ms=now_ms) for voter in config.other_voters
-        }
-        self._observers: dict[int, ReplicaProgress] = {}
+        self._begun_ms = now_ms
+        self._known: dict[int, ReplicaProgress] = {}
+        """The nodes by id. One that becomes a voter, or is one no longer, keeps its progress."""
         self._sent_end_of_forgotten = 0
 
     def __repr__(self) -> str:
-        return f"QuorumReplicas({len(self._voters)} voters, {len(self._observers)} observers)"
+        return f"QuorumReplicas({len(self.voters())} voters, {len(self.observers())} observers)"
 
     def voters(self) -> Sequence[ReplicaProgress]:
         """All voters but the leader itself."""
-        return tuple(self._voters.values())
+        return tuple(map(self._voter, self._quorum.other_voters))
 
     def observers(self) -> Sequence[ReplicaProgress]:
-        return tuple(self._observers.values())
+        voters = self._quorum.other_voters
+        return tuple(replica for replica in self._known.values() if replica.replica_id not in voters)
 
     def find(self, replica_id: int) -> ReplicaProgress | None:
-        return self._voters.get(replica_id) or self._observers.get(replica_id)
+        if replica_id in self._quorum.other_voters:
+            return self._voter(replica_id)
+        return self._known.get(replica_id)
+
+    def _voter(self, voter_id: int) -> ReplicaProgress:
+        """The progress of a voter. One that has not fetched yet counts as seen when the epoch began, and is to be told
+        at once who leads."""
+        known = self._known.get(voter_id)
+        if known is None:
+            known = self._known[voter_id] = ReplicaProgress(
+                voter_id,
+                last_fetch_ms=self._begun_ms,
+                begin_at_ms=self._begun_ms,
+                sent_end_of_others=self._sent_end_of_forgotten,
+            )
+        return known
 
     def make_room(self) -> int | None:
         """Forgets the observer that fetched longest ago, where there are as many as may be; its id."""
-        if len(self._observers) < OBSERVERS_MAX:
+        observers = self.observers()
+        if len(observers) < OBSERVERS_MAX:
             return None
-        oldest = min(self._observers.values(), key=lambda seen: seen.last_fetch_ms or 0)
-        del self._observers[oldest.replica_id]
+        oldest = min(observers, key=lambda seen: seen.last_fetch_ms or 0)
+        del self._known[oldest.replica_id]
         self._sent_end_of_forgotten = max(self._sent_end_of_forgotten, oldest.sent_end_besides(""))
         return oldest.replica_id
 
     def add_observer(self, replica_id: int) -> ReplicaProgress:
         """An observer that is not known. It may be one that was forgotten."""
         known = ReplicaProgress(replica_id, sent_end_of_others=self._sent_end_of_forgotten)
-        return self._observers.setdefault(replica_id, known)
+        return self._known.setdefault(replica_id, known)
 
     def sent_end_besides(self, replica_id: int, incarnation_id: str) -> int:
         """The end of the records that another process of that node than this one may have been sent."""
@@ -67,15 +86,15 @@ class QuorumReplicas:
 
     def preferred_successors(self) -> tuple[int, ...]:
         """The other voters, most log first."""
-        ranked = sorted(self._voters.values(), key=lambda replica: (-replica.acked_offset, replica.replica_id))
+        ranked = sorted(self.voters(), key=lambda replica: (-replica.acked_offset, replica.replica_id))
         return tuple(replica.replica_id for replica in ranked)
 
     def quorum_contact_ms(self) -> int:
         """When a majority had last fetched; always long ago for a leader that needs nobody."""
-        if self._config.majority == 1:
+        if self._quorum.is_only_voter:
             return 0
-        contacts = [replica.last_fetch_ms or 0 for replica in self._voters.values()]
-        return progress.quorum_contact_ms(contacts, self._config.majority - 1)
+        contacts = [replica.last_fetch_ms or 0 for replica in self.voters()]
+        return progress.quorum_contact_ms(contacts, self._quorum.voters.majority - 1)
 
     def quorum_heard_ms(self, now_ms: int) -> int:
         """No other leader was elected before this time: until then, or longer, a majority followed this leader.
@@ -83,14 +102,14 @@ class QuorumReplicas:
         A fetch that comes does not say so: it may have been on its way for long, and its voter may have voted for
         another leader since. But the voter followed this leader when it took the newest answer that its fetch names.
         """
-        if self._config.majority == 1:
+        if self._quorum.is_only_voter:
             return now_ms
-        heard = [replica.heard_ms for replica in self._voters.values()]
-        return progress.quorum_contact_ms(heard, self._config.majority - 1)
+        heard = [replica.heard_ms for replica in self.voters()]
+        return progress.quorum_contact_ms(heard, self._quorum.voters.majority - 1)
 
     def quorum_deadline_ms(self) -> int:
         """When the leader must resign unless more voters fetch (check-quorum)."""
-        if self._config.majority == 1:
+        if self._quorum.is_only_voter:
             return NEVER_MS
         return self.quorum_contact_ms() + self._config.check_quorum_timeout_ms
 
@@ -98,23 +117,21 @@ class QuorumReplicas:
 
     def take_due_notices(self, now_ms: int) -> list[int]:
         """The voters to be told now who leads; the notices count as under way."""
-        due = [
-            voter for voter in self._voters.values() if voter.begin_at_ms is not None and now_ms >= voter.begin_at_ms
-        ]
+        due = [voter for voter in self.voters() if voter.begin_at_ms is not None and now_ms >= voter.begin_at_ms]
         for voter in due:
             voter.begin_at_ms = None
         return [voter.replica_id for voter in due]
 
     def next_notice_ms(self) -> int:
-        return min((at for voter in self._voters.values() if (at := voter.begin_at_ms) is not None), default=NEVER_MS)
+        return min((at for voter in self.voters() if (at := voter.begin_at_ms) is not None), default=NEVER_MS)
 
     def on_notice_answered(self, voter: int, now_ms: int) -> None:
-        replica = self._voters[voter]
+        replica = self._voter(voter)
         replica.begin_failures = 0
         replica.begin_at_ms = now_ms + self._config.begin_quorum_epoch_interval_ms
 
     def on_notice_failed(self, voter: int, now_ms: int) -> None:
-        replica = self._voters[voter]
+        replica = self._voter(voter)
         replica.begin_failures += 1
         replica.begin_at_ms = now_ms + self._backoff_ms(replica.begin_failures)
 

@@ -13,7 +13,8 @@ it may have promised; raft/rejoining.py says when that is.
 
 `TRANSITIONS` is the table; state_diagram.py draws docs/raft-states.md from it. What is persisted is `ElectionState`:
 epoch, vote, the leader once one is known, and what was forgotten. Within an epoch a vote is never changed and a leader
-is never another; the epoch never falls (I1, I2, I3). This file decides nothing about time, logs or messages.
+is never another; the epoch never falls (I1, I2, I3). The present voters are here too, and in no other object
+(voters.py). This file decides nothing about time, logs or messages.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from enum import Enum
 from penstock.errors import InvariantViolation
 from penstock.types import NO_LEADER
 from raft.config import RaftConfig
+from raft.voters import VoterSet
 
 NO_VOTE = -1
 EPOCH_MAX = 2**31 - 2
@@ -93,7 +95,7 @@ class QuorumState:
         if stored.epoch < 0:
             raise InvariantViolation(f"stored epoch {stored.epoch} is negative")
         self._node_id = config.node_id
-        self._voters = config.voters
+        self._voters = config.first_voters
         self._election = stored
         self._unsaved = False
         self._leader_ended = False
@@ -107,7 +109,7 @@ class QuorumState:
             return State.RESIGNED
         if stored.forgotten is Forgotten.VOTES:
             return State.UNATTACHED
-        if stored.leader_id in self._voters and stored.leader_id != self._node_id:
+        if stored.leader_id in self.other_voters:
             return State.FOLLOWER
         if stored.voted_id != NO_VOTE and self.takes_part:
             return State.VOTED
@@ -129,8 +131,23 @@ class QuorumState:
         return self._election.epoch
 
     @property
+    def voters(self) -> VoterSet:
+        """The voters now. Ask for them at each use: the set may change while the node runs."""
+        return self._voters
+
+    @property
+    def other_voters(self) -> tuple[int, ...]:
+        """The ids of all voters but this node, now."""
+        return self.voters.others(self._node_id)
+
+    @property
     def is_voter(self) -> bool:
-        return self._node_id in self._voters
+        return self.voters.is_voter(self._node_id)
+
+    @property
+    def is_only_voter(self) -> bool:
+        """True if this node elects itself and commits alone."""
+        return self.voters.is_only_voter(self._node_id)
 
     @property
     def forgotten(self) -> Forgotten:
@@ -161,7 +178,7 @@ class QuorumState:
 
     def may_follow(self, leader_id: int, epoch: int) -> bool:
         """True if this node, from its present state, would follow a leader that it hears of."""
-        if leader_id not in self._voters or leader_id == self._node_id or epoch < self.epoch:
+        if leader_id not in self.other_voters or epoch < self.epoch:
             return False
         if epoch > self.epoch:
             return True

@@ -36,7 +36,9 @@ class Rejoining:
 
     def __init__(self, shared: Shared, now_ms: int) -> None:
         self._shared = shared
-        self._ask_at_ms = dict.fromkeys(shared.config.other_voters, now_ms)
+        self._ask_at_ms = dict.fromkeys(shared.quorum.other_voters, now_ms)
+        """When each voter is asked. The set cannot change meanwhile: nothing is fetched until all have answered, so the
+        log does not change either."""
         self._in_flight: set[int] = set()
         self._failures: dict[int, int] = {}
         self._target: tuple[int, int] | None = None  # (epoch, log end offset) of the leader's first answer

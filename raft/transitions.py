@@ -130,12 +130,12 @@ class Transitions:
         """Go on from what was persisted. A leader that comes back tells the voters that its epoch has ended."""
         if self._quorum.state is State.FOLLOWER:
             self.following.attach(now_ms)
-        elif self._quorum.takes_part and self._config.majority == 1:
+        elif self._quorum.takes_part and self._quorum.is_only_voter:
             self._become_prospective(now_ms)
         else:
             self._wait_for_a_leader(now_ms)
             if self._quorum.state is State.RESIGNED:
-                self._send_end_quorum_epoch(self._config.other_voters)
+                self._send_end_quorum_epoch(self._quorum.other_voters)
 
     def _wait_for_a_leader(self, now_ms: int) -> None:
         if self._quorum.takes_part:
@@ -176,5 +176,5 @@ class Transitions:
 
     def _send_end_quorum_epoch(self, successors: tuple[int, ...]) -> None:
         request = EndQuorumEpochRequest(self._config.cluster_id, self._config.node_id, self._quorum.epoch, successors)
-        for voter in self._config.other_voters:
+        for voter in self._quorum.other_voters:
             self._outbox.tell(voter, request)

@@ -14,7 +14,7 @@ from penstock.errors import (
     UnknownLeaderEpochError,
 )
 from penstock.types import NO_EPOCH, NO_LEADER
-from raft.config import VOTERS_MAX, RaftConfig
+from raft.config import RaftConfig
 from raft.messages import (
     INCARNATION_ID_MAX,
     SNAPSHOT_BYTES_MAX,
@@ -25,17 +25,19 @@ from raft.messages import (
     Request,
     VoteRequest,
 )
-from raft.quorum_state import EPOCH_JUMP_MAX, EPOCH_MAX
+from raft.quorum_state import EPOCH_JUMP_MAX, EPOCH_MAX, QuorumState
+from raft.voters import VOTERS_MAX
 
 Objection = tuple[type[ApiError], str]
 
 
-def objection(request: Request, config: RaftConfig, epoch: int, epoch_leader_id: int) -> Objection | None:
-    """Why this node, in `epoch`, which has that leader if it knows one, cannot take the request; None when it can."""
+def objection(request: Request, config: RaftConfig, quorum: QuorumState) -> Objection | None:
+    """Why this node, in its present epoch and among its present voters, cannot take the request; None when it can."""
+    epoch = quorum.epoch
     if request.cluster_id != config.cluster_id:
         wanted = request.cluster_id or "no cluster"
         return InconsistentClusterIdError, f"this is cluster {config.cluster_id}, the request is for {wanted}"
-    if not _makes_sense(request, config):
+    if not _makes_sense(request, config, quorum):
         kind = type(request).__name__
         return InvalidRequestError, f"{kind} has a field that cannot be, or is not meant for node {config.node_id}"
     asked = request_epoch(request)
@@ -47,7 +49,7 @@ def objection(request: Request, config: RaftConfig, epoch: int, epoch_leader_id:
         why = f"epoch {asked} is more than {EPOCH_JUMP_MAX} above epoch {epoch} of this node, which does not follow"
         return UnknownLeaderEpochError, why
     if isinstance(request, BeginQuorumEpochRequest) and asked == epoch:
-        return _rivalry(request.leader_id, epoch, epoch_leader_id)
+        return _rivalry(request.leader_id, epoch, quorum.epoch_leader_id)
     return None
 
 
@@ -75,17 +77,17 @@ def _rivalry(leader_id: int, epoch: int, known_leader_id: int) -> Objection | No
     return InvalidRequestError, f"epoch {epoch} has leader {known_leader_id}; node {leader_id} cannot lead in it too"
 
 
-def _makes_sense(request: Request, config: RaftConfig) -> bool:
+def _makes_sense(request: Request, config: RaftConfig, quorum: QuorumState) -> bool:
     match request:
         case VoteRequest():
             log_end = request.last_epoch >= NO_EPOCH and request.last_epoch_end_offset >= 0
-            meant = _from_voter_to_me(request.candidate_id, request.voter_id, config)
+            meant = _from_voter_to_me(request.candidate_id, request.voter_id, config, quorum)
             return log_end and meant and 0 <= request.candidate_epoch < EPOCH_MAX
         case BeginQuorumEpochRequest():
-            meant = _from_voter_to_me(request.leader_id, request.voter_id, config)
+            meant = _from_voter_to_me(request.leader_id, request.voter_id, config, quorum)
             return meant and 0 < request.leader_epoch < EPOCH_MAX
         case EndQuorumEpochRequest():
-            meant = _from_voter_to_me(request.leader_id, config.node_id, config)
+            meant = _from_voter_to_me(request.leader_id, config.node_id, config, quorum)
             successors = len(request.preferred_successors) <= VOTERS_MAX
             return meant and successors and 0 < request.leader_epoch < EPOCH_MAX
         case FetchMetadataRequest():
@@ -101,5 +103,5 @@ def _from_another(request: FetchMetadataRequest | FetchSnapshotRequest, config: 
     return named and request.replica_id >= 0 and request.replica_id != config.node_id
 
 
-def _from_voter_to_me(sender_id: int, voter_id: int, config: RaftConfig) -> bool:
-    return config.is_voter and voter_id == config.node_id and sender_id in config.other_voters
+def _from_voter_to_me(sender_id: int, voter_id: int, config: RaftConfig, quorum: QuorumState) -> bool:
+    return quorum.is_voter and voter_id == config.node_id and sender_id in quorum.other_voters

@@ -149,8 +149,9 @@ def _check_advertised(config: NodeConfig) -> None:
 
 
 def _check_voters(config: NodeConfig) -> None:
-    is_voter = config.node_id in config.voters
-    voters = ",".join(f"{voter}@{endpoint}" for voter, endpoint in config.voters.items())
+    first = config.controller_quorum_voters
+    is_voter = config.node_id in first
+    voters = ",".join(f"{voter}@{endpoint}" for voter, endpoint in first.items())
     if "controller" in config.roles and not is_voter:
         raise ConfigError(
             f"controller.quorum.voters = {voters}: this controller is missing; add {config.node_id}@host:port"
@@ -160,7 +161,7 @@ def _check_voters(config: NodeConfig) -> None:
             f"controller.quorum.voters = {voters}: node {config.node_id} is a voter, but its process.roles does not "
             "have controller; remove the voter or add the role"
         )
-    endpoints = list(config.voters.values())
+    endpoints = list(first.values())
     for endpoint in endpoints:
         if endpoint.is_every_address:
             raise ConfigError(f"controller.quorum.voters = {voters}: nobody can connect to {endpoint}; name the host")

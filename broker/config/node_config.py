@@ -13,6 +13,7 @@ from broker.config.keys.security_keys import METRICS_LISTENER, ClientAuth, TlsSe
 from metadata.listeners import CONTROLLER_LISTENER, KAFKA_LISTENER
 from penstock.errors import ConfigError
 from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint, ListenerType, SecurityProtocol
+from raft.voters import Voter, VoterSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +206,10 @@ class NodeConfig:
         return "controller" in self.process_roles
 
     @property
-    def voters(self) -> dict[int, Endpoint]:
-        """Node id → endpoint of every controller of the quorum."""
-        return self.controller_quorum_voters
+    def first_voters(self) -> VoterSet:
+        """The voters with which the quorum begins. The quorum's state knows the present ones (raft/voters.py)."""
+        at = sorted(self.controller_quorum_voters.items())
+        return VoterSet(tuple(Voter(one, endpoints=(ListenerEndpoint(CONTROLLER_LISTENER, to),)) for one, to in at))
 
     def listener(self, name: str) -> Endpoint:
         """Where this node listens as `name`; ConfigError if it does not."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import grpc.aio
@@ -65,18 +65,18 @@ class _SecureChannel(NamedTuple):
 
 
 class Peers:
-    """All channels of a node. `controllers` are the voters' endpoints; a broker's is looked up by `broker_endpoint`."""
+    """All channels of a node. The address of a node is looked up at each call."""
 
     def __init__(
         self,
-        controllers: Mapping[int, Endpoint],
+        voter_endpoint: Callable[[int], Endpoint | None],
         broker_endpoint: Callable[[int], Endpoint | None],
         message_bytes_max: int,
         certificates: Certificates = NO_CERTIFICATES,
         inter_broker_listener: str = "INTERNAL",
     ) -> None:
         self._certificates, self._inter_broker_listener = certificates, inter_broker_listener
-        self._controllers = controllers
+        self._voter_endpoint = voter_endpoint
         self._broker_endpoint = broker_endpoint
         self._options = channel_options(message_bytes_max)
         self._channels: dict[Endpoint, grpc.aio.Channel] = {}
@@ -107,7 +107,7 @@ class Peers:
         return channel
 
     def _controller(self, node_id: int) -> tuple[grpc.aio.Channel, str]:
-        endpoint = self._controllers.get(node_id)
+        endpoint = self._voter_endpoint(node_id)
         if endpoint is None:
             raise NetworkError(f"node {node_id} is not among controller.quorum.voters")
         return self._channel(endpoint, CONTROLLER_LISTENER, node_id), f"controller {node_id} at {endpoint}"

@@ -9,6 +9,7 @@ from broker.network.doors import BrokerService
 from broker.network.fetcher_session import FetcherSession
 from broker.network.named_sessions import NamedSessions
 from metadata.image import MetadataImage
+from raft.voters import VoterSet
 
 
 class DoorParts:
@@ -24,6 +25,10 @@ class DoorParts:
     def image(self) -> MetadataImage:
         """The newest metadata that this node has."""
         return self._service.image()
+
+    def voters(self) -> VoterSet:
+        """The quorum's voters, as this node knows them now."""
+        return self._service.voters()
 
     def wall_ms(self) -> int:
         """The calendar: milliseconds since 1970."""

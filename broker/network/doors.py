@@ -29,6 +29,7 @@ from broker.network.request_memory import RequestMemory
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.errors import ApiError
 from penstock.messages.security.acls import Operation, ResourceType
+from raft.voters import NO_VOTERS, VoterSet
 
 Handle = Callable[[Any], Awaitable[Any]]
 """Answers a request, or raises a typed error."""
@@ -75,6 +76,8 @@ class BrokerService:
     """Answers a request with an exception."""
     image: Callable[[], MetadataImage] = lambda: EMPTY_IMAGE
     """The newest metadata of this node."""
+    voters: Callable[[], VoterSet] = lambda: NO_VOTERS
+    """The quorum's voters, as this node knows them now."""
     wall_ms: Callable[[], int] = lambda: 0
     """The calendar: milliseconds since 1970."""
     named_sessions: NamedSessions = field(default_factory=no_named_sessions)

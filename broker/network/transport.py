@@ -6,7 +6,7 @@ network (`tests/simulation/cluster/rpc.py`). Not here: the content of requests a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from broker.replication.follower.fetcher_ports import ReplicaFetchStream
@@ -43,10 +43,11 @@ class MakeTransport(Protocol):
 
     def __call__(
         self,
-        controllers: Mapping[int, Endpoint],
+        voter_endpoint: Callable[[int], Endpoint | None],
         broker_endpoint: Callable[[int], Endpoint | None],
         message_bytes_max: int,
         /,
     ) -> NodeTransport:
-        """`controllers` are the voters' endpoints; a broker's is looked up by `broker_endpoint`."""
+        """The address of a node is looked up at each call: a voter's by `voter_endpoint`, a broker's by
+        `broker_endpoint`."""
         ...

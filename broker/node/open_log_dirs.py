@@ -51,7 +51,7 @@ def open_log_dirs(
             ),
             rolls_when_flushed=True,
             gave_up_dirs=bool(config.lost_log_dirs),
-            before_doubtful_cut=DoubtfulCuts(config.is_controller, len(config.voters), environment.file_system),
+            before_doubtful_cut=DoubtfulCuts(config.is_controller, len(config.first_voters), environment.file_system),
         ),
         environment.machine(),
     )
@@ -63,7 +63,7 @@ def _check_voters(config: NodeConfig, environment: Environment) -> None:
     if config.is_controller:
         ours, _ = verify_log_dirs(fs, config.log_dirs, None, config.node_id)
         if config.metadata_log_dir in ours:
-            VoterMemory(config.metadata_log_dir, fs).check_voters(config.voters)
+            VoterMemory(config.metadata_log_dir, fs).check_voters(config.first_voters.ids)
 
 
 def _config_of_found_log(topic_partition: TopicPartition) -> LogConfig:

@@ -97,7 +97,7 @@ class OperatorPages:
         if node is None:
             return [Check("logs", self._logs_to_open() or "the log dirs are being opened")]
         standing = node.broker.lifecycle.statistics() if node.broker is not None else None
-        return checks(self._config, node.leader_id, node.loader.image.offset, standing)
+        return checks(self._config, node.raft.voters, node.leader_id, node.loader.image.offset, standing)
 
     def _logs_to_open(self) -> str:
         told = (progress.remaining_text() for progress in self._opening.values() if progress.remaining)

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker.config.node_config import NodeConfig
+from metadata.listeners import CONTROLLER_LISTENER
 from penstock.types import NO_EPOCH
+from raft.voters import VoterSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,26 +44,30 @@ class BrokerStanding(Protocol):
     def broker_epoch(self) -> int: ...
 
 
-def checks(config: NodeConfig, leader_id: int, metadata_offset: int, standing: BrokerStanding | None) -> list[Check]:
-    """The checks of a node whose logs are open; `standing` is None without the broker role."""
+def checks(
+    config: NodeConfig, voters: VoterSet, leader_id: int, metadata_offset: int, standing: BrokerStanding | None
+) -> list[Check]:
+    """The checks of a node whose logs are open. `voters` are the present ones; `standing` is None without the broker
+    role."""
     if standing is None:
-        return [Check("logs"), Check("quorum", "" if leader_id >= 0 else _no_leader(config))]
+        return [Check("logs"), Check("quorum", "" if leader_id >= 0 else _no_leader(voters))]
     if not standing.is_fenced:
         # An election of a moment ago does not keep a broker from serving; a longer one fences it.
         return [Check("logs"), Check("registration"), Check("metadata"), Check("in-service")]
     return [
         Check("logs"),
-        Check("quorum", "" if leader_id >= 0 else _no_leader(config)),
+        Check("quorum", "" if leader_id >= 0 else _no_leader(voters)),
         Check("registration", _not_registered(config) if standing.broker_epoch == NO_EPOCH else ""),
         Check("metadata", _metadata_behind(metadata_offset, standing.broker_epoch)),
         Check("in-service", "the controller does not let this broker serve (it is fenced)"),
     ]
 
 
-def _no_leader(config: NodeConfig) -> str:
-    voters = ", ".join(f"{voter}@{endpoint}" for voter, endpoint in sorted(config.voters.items()))
-    needed = len(config.voters) // 2 + 1
-    return f"the quorum has no leader that this node knows; {needed} of these must run and reach each other: {voters}"
+def _no_leader(voters: VoterSet) -> str:
+    return (
+        f"the quorum has no leader that this node knows; {voters.majority} of these must run and reach each other: "
+        f"{voters.listed(CONTROLLER_LISTENER)}"
+    )
 
 
 def _not_registered(config: NodeConfig) -> str:

@@ -5,17 +5,19 @@ message, and the node would wait for a leader for ever. The start is refused ins
 with another cluster id that the voters of its own cluster cannot be a majority. A single wrong voter does not stop a
 node of the right cluster. After a majority has answered as expected, nothing is checked any more.
 
-It is between raft and its transport to the other nodes. `node.py` ends the node.
+It is between raft and its transport to the other nodes. `node.py` ends the node. It judges the configuration, so it has
+the configuration's first voters and asks for no later ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
+from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InconsistentClusterIdError, MetaPropertiesError
-from penstock.types import Endpoint
 from raft.driver.protocols import QuorumTransport
 from raft.messages import Request, Response
+from raft.voters import VoterSet
 
 
 class ClusterGuard:
@@ -26,15 +28,14 @@ class ClusterGuard:
         transport: QuorumTransport,
         node_id: int,
         cluster_id: str,
-        voters: Mapping[int, Endpoint],
+        first_voters: VoterSet,
         on_refused: Callable[[BaseException], None],
     ) -> None:
         self._transport = transport
         self._cluster_id = cluster_id
-        self._voters = voters
+        self._first_voters = first_voters
         self._on_refused = on_refused
-        self._majority = len(voters) // 2 + 1
-        self._ours = {node_id} & voters.keys()
+        self._ours = {node_id}
         self._foreign: dict[int, str] = {}
         self._is_settled = False
 
@@ -52,13 +53,15 @@ class ClusterGuard:
         else:
             self._ours.add(node_id)
             self._foreign.pop(node_id, None)
-        refused = len(self._voters) - len(self._foreign) < self._majority
-        self._is_settled = refused or len(self._ours) >= self._majority
+        first = self._first_voters
+        refused = not first.has_majority(set(first.ids) - self._foreign.keys())
+        self._is_settled = refused or first.has_majority(self._ours)
         if refused:
             self._on_refused(self._refusal())
 
     def _refusal(self) -> MetaPropertiesError:
-        said = "; ".join(f"{self._voters[voter]} says: {what}" for voter, what in sorted(self._foreign.items()))
+        first, foreign = self._first_voters, sorted(self._foreign.items())
+        said = "; ".join(f"{first.endpoint(voter, CONTROLLER_LISTENER)} says: {what}" for voter, what in foreign)
         return MetaPropertiesError(
             f"this node's log dirs are of cluster {self._cluster_id}, but controller.quorum.voters leads to another"
             f" ({said}). Correct controller.quorum.voters, or give this node the log dirs of that cluster."

@@ -43,8 +43,8 @@ _PAGE = f"`A quorum that cannot elect` in {REPAIRS}"
 def open_metadata_log(
     log_manager: LogManager, fs: FileSystem, log_dir: str, *, is_voter: bool, voters: int
 ) -> tuple[Log, MetadataSnapshots]:
-    """The log in its log dir, made if it is not there, and the snapshots beside it. KafkaStorageError or
-    CorruptFileError where the log is damaged."""
+    """The log in its log dir, made if it is not there, and the snapshots beside it; `voters` is the number of first
+    voters. KafkaStorageError or CorruptFileError where the log is damaged."""
     alone = is_voter and voters == 1
     try:
         log = log_manager.get_or_create(METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG, log_dir=log_dir)

@@ -8,9 +8,9 @@ once, AFTER that happened and BEFORE it counts, so a crash in between loses no p
 has no such file; it is written from the files that are there. The quorum-state file keeps what was forgotten until raft
 has learned it again (`raft/rejoining.py`).
 
-`voters`: the ids of those among whom this voter has promised. A node whose configuration has others does not start: two
-majorities of different lists need no voter in common, so each could elect a leader and commit. An older release neither
-writes nor reads them.
+`voters`: the ids of those among whom this voter has promised, which are the configuration's first voters. A node whose
+configuration has others does not start: two majorities of different lists need no voter in common, so each could elect
+a leader and commit. An older release neither writes nor reads them.
 """
 
 from __future__ import annotations
@@ -63,18 +63,18 @@ class VoterMemory:
         self.path = f"{log_dir}/{VOTER_FILE}"
         self._fs = fs
         self._promised = self._load()
-        self._voters = self._promised.voters
+        self._first_voters = self._promised.voters
 
     def note_voted(self) -> None:
         """The quorum-state file was written."""
-        self._note(replace(self._promised, has_voted=True, voters=self._voters))
+        self._note(replace(self._promised, has_voted=True, voters=self._first_voters))
 
     def note_records(self) -> None:
         """The metadata log has durable records."""
-        self._note(replace(self._promised, has_records=True, voters=self._voters))
+        self._note(replace(self._promised, has_records=True, voters=self._first_voters))
 
     def recall(
-        self, quorum_state: QuorumStateFile, log: Log, voters: Collection[int], *, gave_up_dirs: bool = False
+        self, quorum_state: QuorumStateFile, log: Log, first_voters: Collection[int], *, gave_up_dirs: bool = False
     ) -> None:
         """Compare with the files; a loss is written to the quorum-state file BEFORE this node sends any message.
 
@@ -84,8 +84,8 @@ class VoterMemory:
         CorruptFileError for the only voter of a quorum: there is no other voter from which it could learn. ConfigError
         for other voters than those among whom this one has promised.
         """
-        self._voters = tuple(sorted(voters))
-        self.check_voters(voters)
+        self._first_voters = tuple(sorted(first_voters))
+        self.check_voters(first_voters)
         state = quorum_state.load()
         if gave_up_dirs and state is None and log.log_end_offset == 0 and not self._promised.has_voted:
             raise ConfigError(
@@ -96,7 +96,7 @@ class VoterMemory:
         forgotten = forgotten_of(self._promised, state, log.log_end_offset)
         if forgotten is not Forgotten.NOTHING:
             lost = quorum_state.path if state is None else log.directory
-            if len(voters) == 1:
+            if len(first_voters) == 1:
                 why = "the only voter of this quorum had written it, and it is gone or empty; no other node has a copy"
                 raise CorruptFileError(lost, 0, f"{why}; {_REMEDY}")
             _log.error("%s is gone or incomplete: this voter has lost what it promised (%s)", lost, forgotten.value)
@@ -108,9 +108,9 @@ class VoterMemory:
         if log.log_end_offset > 0:
             self.note_records()
 
-    def check_voters(self, voters: Collection[int]) -> None:
+    def check_voters(self, first_voters: Collection[int]) -> None:
         """ConfigError for other voters than those among whom this one has promised."""
-        known, ids = self._promised.voters, tuple(sorted(voters))
+        known, ids = self._promised.voters, tuple(sorted(first_voters))
         if known is not None and known != ids:
             raise ConfigError(
                 f"controller.quorum.voters has the ids {list(ids)}, but this controller has voted among {list(known)}:"
@@ -164,6 +164,7 @@ class DoubtfulCuts:
     """Notified BEFORE the end of a log is cut that may have been flushed: a voter must not forget that it was."""
 
     def __init__(self, is_voter: bool, voters: int, fs: FileSystem) -> None:
+        """`voters`: how many first voters the configuration has; there is no quorum yet that knows better."""
         self._is_voter = is_voter
         self._voters = voters
         self._fs = fs

@@ -14,7 +14,6 @@ class ControllerConfig:
     """Fixed for the life of a controller. Values that the metadata has for all brokers win (cluster_defaults.py)."""
 
     cluster_id: str
-    voters: frozenset[int] = frozenset()  # the nodes of controller.quorum.voters
     session_timeout_ms: int = 9_000  # broker.session.timeout.ms
     num_partitions: int = 1  # num.partitions
     default_replication_factor: int = 1  # default.replication.factor

@@ -6,7 +6,7 @@ Not here: elections (elections/).
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from metadata.controller.config import ControllerConfig
@@ -23,6 +23,7 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
 )
 from penstock.ids import Ids, RandomIds
+from raft.voters import VoterSet
 
 NAME_SHOWN = 64
 """How many characters of a name or id an error shows, if the request has it and no topic does."""
@@ -39,6 +40,8 @@ class DecisionContext:
     ids: Ids
     """The source of ids that must not be guessed."""
     cluster: ClusterDefaults
+    voters: Callable[[], VoterSet]
+    """The quorum's voters at this moment."""
 
     @property
     def topic_defaults(self) -> Mapping[str, ConfigValue]:

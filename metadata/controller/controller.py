@@ -11,7 +11,7 @@ Not here: election, commit and forwarding (broker/), and the rules of each decis
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from metadata.controller import acls, partitions, producer_ids, quotas, reassignments
 from metadata.controller.balance.replica_balance import ReplicaBalance
@@ -67,6 +67,7 @@ from penstock.messages.topics import (
 )
 from penstock.metric_fields import gauge, measured
 from penstock.types import NO_OFFSET
+from raft.voters import NO_VOTERS, VoterSet
 
 
 @measured
@@ -108,13 +109,21 @@ class Controller:
     """Made from the committed image when this node becomes the quorum's leader; thrown away when it stops leading."""
 
     def __init__(
-        self, image: MetadataImage, config: ControllerConfig, rng: random.Random, now_ms: int, ids: Ids | None = None
+        self,
+        image: MetadataImage,
+        config: ControllerConfig,
+        rng: random.Random,
+        now_ms: int,
+        ids: Ids | None = None,
+        voters: Callable[[], VoterSet] = lambda: NO_VOTERS,
     ) -> None:
-        """`ids` are those that must not be guessed; as random as `rng` where none are given."""
+        """`ids` are those that must not be guessed; as random as `rng` where none are given. `voters` gives the
+        quorum's voters at the moment of the call."""
         self._sessions = BrokerSessions(config.session_timeout_ms)
         self._state = ControllerState(image)
         cluster = ClusterDefaults(config, self._state)
-        self._context = DecisionContext(config, self._state, self._sessions, rng, ids or RandomIds(rng), cluster)
+        ids = ids or RandomIds(rng)
+        self._context = DecisionContext(config, self._state, self._sessions, rng, ids, cluster, voters)
         self._leader_balance = LeaderBalance(cluster, now_ms)
         self._replica_balance = ReplicaBalance(cluster, now_ms)
         self._completions = reassignments.Completions(self._context)

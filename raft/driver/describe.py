@@ -17,9 +17,9 @@ def describe(core: RaftCore, now_ms: int) -> QuorumDescription:
         observers = tuple(_describe(replica, now_ms) for replica in core.leadership.replicas.observers())
     else:
         known = {}
-        observers = () if core.config.is_voter else (own,)
+        observers = () if core.voters.is_voter(own.replica_id) else (own,)
     known[own.replica_id] = own
-    voters = tuple(known.get(voter, ReplicaDescription(voter, -1, None, None)) for voter in core.config.voters)
+    voters = tuple(known.get(voter, ReplicaDescription(voter, -1, None, None)) for voter in core.voters.ids)
     return QuorumDescription(core.leader_id, core.epoch, core.high_watermark, voters, observers)
 
 
@@ -40,7 +40,7 @@ def standing(core: RaftCore) -> str:
 
 def contact_ms_ago(core: RaftCore, now_ms: int) -> int:
     """The time for which this node has not known that the quorum works; a leader without other voters always knows."""
-    if core.leadership is not None and core.config.majority == 1:
+    if core.leadership is not None and core.voters.is_only_voter(core.config.node_id):
         return 0
     return max(0, now_ms - core.statistics().last_contact_ms)
 

@@ -56,6 +56,7 @@ from raft.messages import (
 )
 from raft.quorum_state import Forgotten
 from raft.statistics import DriverStatistics, QuorumDescription
+from raft.voters import VoterSet
 
 _log = logging.getLogger(__name__)
 
@@ -121,7 +122,7 @@ class RaftDriver:
         if loop is None or self._main is None:
             return
         if loop.core.leadership is not None and not loop.is_stopping:
-            self._sender.expect_farewells()
+            self._sender.expect_farewells(len(self.voters.others(self.config.node_id)))
             loop.resign()
             await self._sender.wait_farewells(FAREWELL_MS)
         loop.stop()
@@ -214,6 +215,11 @@ class RaftDriver:
         if loop is None:
             return NO_LEADER, 0
         return NO_LEADER if loop.is_stopping else loop.core.leader_id, loop.core.epoch
+
+    @property
+    def voters(self) -> VoterSet:
+        """The voters as this node knows them now; the first ones before the start."""
+        return self.core.voters if self.core is not None else self.config.first_voters
 
     @property
     def high_watermark(self) -> int:

@@ -42,9 +42,9 @@ class QuorumSender:
         self._tasks[task] = None
         task.add_done_callback(self._tasks.pop)
 
-    def expect_farewells(self) -> None:
-        """EndQuorumEpoch will go to every other voter; see `wait_farewells`."""
-        self._farewells = len(self._config.other_voters)
+    def expect_farewells(self, count: int) -> None:
+        """EndQuorumEpoch will go to every other voter, of which there are `count`; see `wait_farewells`."""
+        self._farewells = count
 
     async def wait_farewells(self, timeout_ms: int) -> None:
         """Wait until each was answered or failed, or the time is up. Voters that missed it use their time-out."""

@@ -99,7 +99,7 @@ def test_every_alert_asks_for_metrics_that_a_node_shows(metrics: set[str]) -> No
 
 def test_the_example_configuration_is_one_that_a_node_accepts() -> None:
     config = load_config(str(OPS / "config" / "node.toml"))
-    assert config.min_insync_replicas == 2 and len(config.voters) == 3 and config.kafka_listeners == ("KAFKA",)
+    assert config.min_insync_replicas == 2 and len(config.first_voters) == 3 and config.kafka_listeners == ("KAFKA",)
 
 
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed")

@@ -45,7 +45,7 @@ class Attack:
         own.belong_to(self.cluster_id)
         controllers = {node: Endpoint("127.0.0.1", one.controller) for node, one in enumerate(ports)}
         brokers = {node: Endpoint("127.0.0.1", one.internal) for node, one in enumerate(ports)}
-        self.peers = Peers(controllers, brokers.get, 1 << 20, own)
+        self.peers = Peers(controllers.get, brokers.get, 1 << 20, own)
 
     def of_quorum(self, node_id: int, epoch: int) -> list[raft.Request]:
         cluster_id = self.cluster_id

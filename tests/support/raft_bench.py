@@ -26,6 +26,7 @@ from raft.messages import (
 from raft.quorum_state import ElectionState, State
 from raft.ready import FetchReply, FollowerAppend, Ready, SnapshotReply
 from tests.support.raft_fakes import MemoryLog, MemoryStore
+from tests.support.voters import voters_of
 
 CLUSTER = "bench"
 
@@ -53,7 +54,7 @@ class Bench:
         log: MemoryLog | None = None,
         **config: Any,
     ) -> None:
-        self.config = RaftConfig(CLUSTER, node_id, voters, **config)
+        self.config = RaftConfig(CLUSTER, node_id, voters_of(*voters), **config)
         self.log = log if log is not None else MemoryLog()
         self.store = MemoryStore(stored or ElectionState())
         self.now_ms = 10_000

@@ -14,6 +14,7 @@ from raft.driver.protocols import LoadedSnapshot, RaftLog
 from raft.quorum_state import ElectionState, Forgotten
 from tests.support.raft_fakes import InlineExecutor, MemoryLog, MemoryNetwork, MemoryStore, values_of
 from tests.support.virtual_time import virtual_clock
+from tests.support.voters import voters_of
 
 
 class SlowDisk(Executor):
@@ -77,7 +78,8 @@ class Node:
         self.driver = self._new_driver()
 
     def _new_driver(self) -> RaftDriver:
-        config = RaftConfig("c", self.node_id, self.cluster.voters, election_timeout_ms=200, fetch_timeout_ms=600)
+        voters = voters_of(*self.cluster.voters)
+        config = RaftConfig("c", self.node_id, voters, election_timeout_ms=200, fetch_timeout_ms=600)
         driver = RaftDriver(
             config,
             self.log,

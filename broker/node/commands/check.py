@@ -81,7 +81,7 @@ def check_log_dirs(config: NodeConfig, fs: FileSystem) -> Iterator[str]:
     for path, error in failed.items():
         yield f"{path}: its disk does not answer ({error.strerror}); the node would run on the others"
     if config.is_controller and config.metadata_log_dir in found:
-        VoterMemory(config.metadata_log_dir, fs).check_voters(config.voters)
+        VoterMemory(config.metadata_log_dir, fs).check_voters(config.first_voters.ids)
         directory = f"{config.metadata_log_dir}/{partition_directory(METADATA_PARTITION)}"
         if fs.exists(directory):
             QuorumStateFile(directory, fs).load()

@@ -164,7 +164,7 @@ def users_of(config: NodeConfig, add_scram: Sequence[str], ids: Ids) -> list[Use
 
 
 def _require_rejoinable(config: NodeConfig, fs: FileSystem) -> None:
-    if not config.is_controller or len(config.voters) == 1:
+    if not config.is_controller or len(config.first_voters) == 1:
         raise ConfigError(
             "--rejoin is for one of several voters: no other node knows what this node has promised; leave it out"
         )

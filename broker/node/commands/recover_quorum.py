@@ -32,6 +32,7 @@ from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import Ids, system_ids
 from penstock.plain_text import json_line
 from raft.quorum_state import ElectionState
+from raft.voters import VoterSet
 from storage.disk.file_names import LOCK, TMP_SUFFIX, partition_directory
 from storage.disk.file_system import FileSystem, OsFileSystem, remove_tree
 from storage.log_dirs.meta_properties import MetaProperties, read_meta_properties
@@ -126,10 +127,10 @@ def still_lost(config: NodeConfig, survivor: Survivor, fs: FileSystem) -> tuple[
     return tuple(one for one in survivor.registered_log_dirs if one not in here)
 
 
-def votes_without_memory(voters: tuple[int, ...], lost: tuple[int, ...]) -> tuple[int, ...]:
+def votes_without_memory(first: VoterSet, lost: tuple[int, ...]) -> tuple[int, ...]:
     """The lost voters that make up a majority with those that are left."""
-    left = len(voters) - len(lost)
-    return lost[: max(0, len(voters) // 2 + 1 - left)]
+    left = len(first) - len(lost)
+    return lost[: max(0, first.majority - left)]
 
 
 def recovery_steps(
@@ -140,7 +141,7 @@ def recovery_steps(
     target = f"{config.metadata_log_dir}/{METADATA_DIRECTORY}"
     memory = f"{config.metadata_log_dir}/{VOTER_FILE}"
     found = _formatted(config, survivor, fs)
-    votes = config.node_id in votes_without_memory(tuple(sorted(config.voters)), lost)
+    votes = config.node_id in votes_without_memory(config.first_voters, lost)
     state = _own_state(fs, target, survivor, votes)
     is_formatted = all(found.values()) and (fs.exists(memory) or state is not None)
     epoch = survivor.epoch + EPOCH_LEAP if state is None else state.epoch
@@ -175,7 +176,7 @@ def recovery_steps(
 
 
 def _check_roles(config: NodeConfig, survivor: Survivor, lost: tuple[int, ...]) -> None:
-    voters, majority = sorted(config.voters), len(config.voters) // 2 + 1
+    voters, majority = list(config.first_voters.ids), config.first_voters.majority
     named = ",".join(map(str, lost))
     if not config.is_controller or config.node_id not in lost:
         raise ConfigError(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from broker.config.config_digest import settings_digest
 from broker.config.listener_facts import listener_facts, metrics_facts
 from broker.config.node_config import NodeConfig
+from metadata.listeners import CONTROLLER_LISTENER
 
 
 def banner(config: NodeConfig, config_path: str, version: str, runtime: str, pid: int) -> Iterator[str]:
@@ -21,5 +22,4 @@ def banner(config: NodeConfig, config_path: str, version: str, runtime: str, pid
         other = f" (advertised as {advertised})" if advertised != endpoint else ""
         yield f"listener {name}://{endpoint}{other} {listener_facts(config, name)}"
     yield f"metrics {metrics_facts(config)}"
-    voters = ", ".join(f"{voter}@{endpoint}" for voter, endpoint in sorted(config.voters.items()))
-    yield f"voters {voters}; rack {config.broker_rack or 'none'}"
+    yield f"voters {config.first_voters.listed(CONTROLLER_LISTENER)}; rack {config.broker_rack or 'none'}"

@@ -44,15 +44,15 @@ def make_raft(
     on_fatal: Callable[[BaseException], None],
 ) -> tuple[RaftDriver, MetadataSnapshotter]:
     """The driver, and what makes snapshots of the image; `executor` has threads for the disk of the metadata log."""
-    fs, voters, clock = log_manager.file_system, config.voters, environment.clock
+    fs, first, clock = log_manager.file_system, config.first_voters, environment.clock
     metadata_log, snapshots = open_metadata_log(
-        log_manager, fs, config.metadata_log_dir, is_voter=config.is_controller, voters=len(voters)
+        log_manager, fs, config.metadata_log_dir, is_voter=config.is_controller, voters=len(first)
     )
     on_flushed = nothing_to_note
     if config.is_controller:
         memory = VoterMemory(config.metadata_log_dir, fs)
         quorum_state = QuorumStateFile(metadata_log.directory, fs, memory.note_voted)
-        memory.recall(quorum_state, metadata_log, voters, gave_up_dirs=bool(config.lost_log_dirs))
+        memory.recall(quorum_state, metadata_log, first.ids, gave_up_dirs=bool(config.lost_log_dirs))
         on_flushed = memory.note_records
     else:
         quorum_state = QuorumStateFile(metadata_log.directory, fs)
@@ -63,7 +63,7 @@ def make_raft(
         RaftConfig(
             cluster_id=cluster_id,
             node_id=config.node_id,
-            voters=tuple(sorted(voters)),
+            first_voters=first,
             incarnation_id=incarnation_id,
             election_timeout_ms=config.controller_quorum_election_timeout_ms,
             fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
@@ -72,7 +72,7 @@ def make_raft(
         ),
         raft_log,
         quorum_state,
-        ClusterGuard(peers, config.node_id, cluster_id, voters, on_fatal),
+        ClusterGuard(peers, config.node_id, cluster_id, first, on_fatal),
         clock,
         environment.random,
         executor,
@@ -101,7 +101,6 @@ def make_controller(
     """The controller of this node; it decides only while the node leads the quorum."""
     controller_config = ControllerConfig(
         cluster_id=cluster_id,
-        voters=frozenset(config.voters),
         session_timeout_ms=config.broker_session_timeout_ms,
         num_partitions=config.num_partitions,
         default_replication_factor=config.default_replication_factor,
@@ -116,7 +115,7 @@ def make_controller(
     )
 
     def make(image: MetadataImage, rng: random.Random, now_ms: int) -> Controller:
-        return Controller(image, controller_config, rng, now_ms, environment.ids)
+        return Controller(image, controller_config, rng, now_ms, environment.ids, lambda: raft.voters)
 
     clock, rng = environment.clock, environment.random
     users = read_bootstrap_users(environment.file_system, config.metadata_log_dir)

@@ -23,6 +23,7 @@ from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_PARTITION
 from metadata.image import MetadataImage
+from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InvariantViolation, NotControllerError
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo, QuorumReplicaInfo
 from penstock.types import NO_LEADER, Endpoint, LeaderHint
@@ -54,7 +55,7 @@ class QuorumParts:
         self.loader = MetadataLoader()
         self.loader.subscribe(dynamic.published)  # BEFORE the parts that act on the images
         self._executor = environment.threads.executor("raft-disk", 2)
-        self.peers = environment.transport(config.voters, self._broker_endpoint, config.socket_request_max_bytes)
+        self.peers = environment.transport(self._voter_endpoint, self._broker_endpoint, config.socket_request_max_bytes)
         self.incarnation_id = environment.ids.new_id() if config.is_broker else ""
         """New for each process: its broker registers by it first, and it fetches the metadata by it."""
         self.raft, self.snapshotter = make_raft(
@@ -103,6 +104,9 @@ class QuorumParts:
     @property
     def image(self) -> MetadataImage:
         return self.loader.image
+
+    def _voter_endpoint(self, voter_id: int) -> Endpoint | None:
+        return self.raft.voters.endpoint(voter_id, CONTROLLER_LISTENER)
 
     def _broker_endpoint(self, broker_id: int) -> Endpoint | None:
         broker = self.loader.image.brokers.get(broker_id)

@@ -121,6 +121,7 @@ def make_request_path(
         on_fatal=on_fatal,
         fail=failed.fail,
         image=image,
+        voters=lambda: quorum.raft.voters,
         wall_ms=clock.wall_ms,
         named_sessions=named_sessions,
         names=ClientNames(authentication.listeners),

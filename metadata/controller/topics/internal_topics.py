@@ -98,5 +98,5 @@ class InternalTopics:
 
 def expected_brokers(context: DecisionContext) -> int:
     """How many brokers the cluster has when all of them have started, as far as that is known; else three."""
-    registered, voters = context.state.brokers.keys(), context.config.voters
-    return max(len(registered), len(voters) if registered & voters else REPLICAS_MAX)
+    registered, voters = context.state.brokers.keys(), context.voters()
+    return max(len(registered), REPLICAS_MAX if registered.isdisjoint(voters.ids) else len(voters))

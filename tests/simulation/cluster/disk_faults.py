@@ -168,7 +168,7 @@ class DiskWork:
         config = machine.config
         if self._open or self.world.invariants.has_excused():
             return "another disk is not mended yet"
-        if config.is_controller and len(config.voters) < 3 and config.metadata_log_dir in log_dirs:
+        if config.is_controller and len(config.first_voters) < 3 and config.metadata_log_dir in log_dirs:
             return "no other voters are a majority"
         return self._not_whole() or self._last_copy(machine)
 

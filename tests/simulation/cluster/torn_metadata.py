@@ -46,7 +46,7 @@ def tear(world: World, fault: Fault, machine: Machine) -> Ends:
         return world.disks.leave_out(fault, "no voter")
     if world.disks.is_open(machine):
         return world.disks.leave_out(fault, "another fault of its disks is not mended yet")
-    is_only = len(config.voters) == 1
+    is_only = len(config.first_voters) == 1
     if not is_only and not world.invariants.quorum.spares_another(machine):
         return world.disks.leave_out(fault, "no majority of the voters would have all that it promised")
     machine.kill()

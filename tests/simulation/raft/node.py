@@ -34,7 +34,7 @@ class SimNode:
         self.world = world
         self.config = config
         self.node_id = config.node_id
-        self.is_voter = config.is_voter
+        self.is_voter = config.first_voters.is_voter(config.node_id)
         self.log = MemoryLog()
         self.store = MemoryStore(ElectionState())
         self.ghosts: list[MemoryLog] = []

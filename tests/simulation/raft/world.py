@@ -27,6 +27,7 @@ from raft.quorum_state import Forgotten
 from tests.simulation.raft.faults import Faults
 from tests.simulation.raft.node import LOSSES, SimNode
 from tests.simulation.raft.oracle import Oracle, Violated
+from tests.support.voters import voters_of
 
 REQUEST_TIMEOUT_MS = 400
 HEAL_MS = 6_000
@@ -74,7 +75,7 @@ class World:
         return RaftConfig(
             "sim",
             node_id,
-            voters,
+            voters_of(*voters),
             election_timeout_ms=100,
             fetch_timeout_ms=250,
             fetch_max_wait_ms=60,
@@ -219,7 +220,7 @@ class World:
     def _may_lose(self, node: SimNode) -> bool:
         """A majority always knows everything, or nobody could be elected any more."""
         whole = [other for other in self.nodes.values() if other.is_voter and not other.ghosts]
-        return node.is_voter and (bool(node.ghosts) or len(whole) > len(node.config.voters) // 2 + 1)
+        return node.is_voter and (bool(node.ghosts) or len(whole) > node.config.first_voters.majority)
 
     def _lose_now(self, node: SimNode) -> None:
         if not node.up or not self._may_lose(node):

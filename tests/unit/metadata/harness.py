@@ -57,6 +57,7 @@ from penstock.messages.topics import (
     TopicResult,
 )
 from penstock.types import NO_LEADER
+from raft.voters import NO_VOTERS, VoterSet
 
 T = TypeVar("T")
 CLUSTER_ID = "cluster-1"
@@ -67,8 +68,15 @@ EPOCH = 1
 class Cluster:
     """One controller, its log, its brokers' epochs, and the time."""
 
-    def __init__(self, brokers: int = 0, config: ControllerConfig | None = None, seed: int = 1) -> None:
+    def __init__(
+        self,
+        brokers: int = 0,
+        config: ControllerConfig | None = None,
+        seed: int = 1,
+        voters: VoterSet = NO_VOTERS,
+    ) -> None:
         self.config = config or ControllerConfig(CLUSTER_ID, session_timeout_ms=SESSION_TIMEOUT_MS)
+        self.voters = voters
         self.now_ms = 0
         self.log: list[Record] = []
         self.image: MetadataImage = EMPTY_IMAGE
@@ -109,7 +117,7 @@ class Cluster:
         self.controller = self._activate()
 
     def _activate(self) -> Controller:
-        return Controller(self.image, self.config, self._rng, self.now_ms)
+        return Controller(self.image, self.config, self._rng, self.now_ms, voters=lambda: self.voters)
 
     # -- brokers -------------------------------------------------------------------------------------------------------
 

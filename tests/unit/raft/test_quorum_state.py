@@ -10,9 +10,11 @@ from penstock.errors import ConfigError, InvariantViolation
 from raft.config import RaftConfig
 from raft.quorum_state import EPOCH_MAX, TRANSITIONS, ElectionState, QuorumState, State
 from raft.state_diagram import page
+from raft.voters import NO_VOTERS
+from tests.support.voters import voters_of
 
-CONFIG = RaftConfig("c", 1, (1, 2, 3))
-OBSERVER = RaftConfig("c", 9, (1, 2, 3))
+CONFIG = RaftConfig("c", 1, voters_of(1, 2, 3))
+OBSERVER = RaftConfig("c", 9, voters_of(1, 2, 3))
 
 
 def quorum(epoch: int = 0, leader_id: int = -1, voted_id: int = -1, config: RaftConfig = CONFIG) -> QuorumState:
@@ -126,21 +128,19 @@ def test_only_voters_other_than_oneself_are_followed() -> None:
     [
         ({"cluster_id": ""}, "cluster.id"),
         ({"node_id": -1}, "node.id"),
-        ({"voters": ()}, "voters"),
-        ({"voters": (1, 1)}, "different"),
-        ({"voters": (-2,)}, "different"),
-        ({"voters": tuple(range(12))}, "possible"),
+        ({"first_voters": NO_VOTERS}, "voters"),
+        ({"first_voters": voters_of(*range(12))}, "possible"),
         ({"election_timeout_ms": 0}, "election_timeout_ms"),
         ({"fetch_timeout_ms": -1}, "fetch_timeout_ms"),
         ({"retry_backoff_max_ms": 1}, "retry_backoff_max_ms"),
     ],
 )
 def test_bad_configuration_names_the_key(changes: dict[str, object], message: str) -> None:
-    values: dict[str, object] = {"cluster_id": "c", "node_id": 1, "voters": (1, 2, 3)} | changes
+    values: dict[str, object] = {"cluster_id": "c", "node_id": 1, "first_voters": voters_of(1, 2, 3)} | changes
     with pytest.raises(ConfigError, match=message):
         RaftConfig(**values)  # type: ignore[arg-type]
 
 
 def test_fetch_never_waits_longer_than_a_third_of_the_fetch_timeout() -> None:
-    assert RaftConfig("c", 1, (1,), fetch_timeout_ms=300).fetch_wait_ms == 100
-    assert RaftConfig("c", 1, (1,)).fetch_wait_ms == 500
+    assert RaftConfig("c", 1, voters_of(1), fetch_timeout_ms=300).fetch_wait_ms == 100
+    assert RaftConfig("c", 1, voters_of(1)).fetch_wait_ms == 500

@@ -23,7 +23,7 @@ def test_every_node_file_is_a_configuration_that_a_node_accepts(tmp_path: Path, 
     configs = [load_config(str(layout.config_path(index))) for index in range(nodes)]
     assert [config.node_id for config in configs] == list(range(nodes))
     assert sum(config.is_controller for config in configs) == voters
-    assert all(config.is_broker and len(config.voters) == voters for config in configs)
+    assert all(config.is_broker and len(config.first_voters) == voters for config in configs)
     assert configs[0].log_dirs == (str(layout.data_directory(0)),)
 
 

@@ -93,12 +93,11 @@ def _replica(replica: quorum.QuorumReplicaInfo, now_ms: int) -> DescribeQuorumRe
 
 def _nodes(parts: DoorParts, found: quorum.QuorumInfo) -> list[Node]:
     """The controllers, where they listen for each other."""
-    voters = parts.config.controller_quorum_voters
+    voters = parts.voters()
     return [
-        Node(node_id=voter.node_id, listeners=[Listener(name=CONTROLLER_LISTENER, host=host, port=port)])
+        Node(node_id=voter.node_id, listeners=[Listener(name=CONTROLLER_LISTENER, host=at.host, port=at.port)])
         for voter in found.voters
-        if voter.node_id in voters
-        for host, port in (voters[voter.node_id],)
+        if (at := voters.endpoint(voter.node_id, CONTROLLER_LISTENER)) is not None
     ]
 
 

@@ -54,7 +54,7 @@ class Impostor:
 
     def _peers(self, thief: int) -> SimulatedPeers:
         secured, clients = self._secured, self._secured.clients
-        arguments = secured.controllers, secured.inter_broker.get, 1 << 20
+        arguments = secured.controllers.get, secured.inter_broker.get, 1 << 20
         peers = SimulatedPeers(clients.network, clients.process, CLIENTS, *arguments)
         peers.certificate = secured.certificates[thief]
         return peers

@@ -65,7 +65,7 @@ def test_a_good_configuration_has_typed_attributes() -> None:
     assert config.node_id == 1
     assert config.roles == {"broker", "controller"} and config.is_broker and config.is_controller
     assert config.listener("BROKER") == config.advertised == Endpoint("127.0.0.1", 9192)
-    assert config.voters == {1: Endpoint("127.0.0.1", 9193), 2: Endpoint("127.0.0.1", 9195)}
+    assert config.first_voters.listed("CONTROLLER") == "1@127.0.0.1:9193, 2@127.0.0.1:9195"
     assert config.log_dirs == ("/nowhere/a", "/nowhere/b")
     assert config.metadata_log_dir == "/nowhere/a"
     assert config.metrics_listener == Endpoint("127.0.0.1", 9404)

@@ -75,7 +75,7 @@ class Stage:
         return VoteResponse(1, 1, True)
 
     async def ask(self, certificates: NodeCertificates, request: Any) -> Any:
-        peers = Peers({1: self.endpoint}, lambda broker_id: None, 1 << 20, certificates)
+        peers = Peers({1: self.endpoint}.get, lambda broker_id: None, 1 << 20, certificates)
         try:
             if isinstance(request, VoteRequest | FetchMetadataRequest):
                 return await peers.send(1, request, 5_000)

@@ -40,7 +40,7 @@ def with_source(scenario: Callable[[Peers], Awaitable[None]]) -> None:
         serve(server, "Replication", Fetch=ends_the_stream)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
-        peers = Peers({}, lambda broker_id: Endpoint("127.0.0.1", port), 1 << 20)
+        peers = Peers(lambda voter_id: None, lambda broker_id: Endpoint("127.0.0.1", port), 1 << 20)
         await scenario(peers)
         await peers.close()
         await server.stop(None)
@@ -76,11 +76,27 @@ def test_a_request_that_cannot_be_encoded_breaks_the_stream_and_not_the_fetcher(
     with_source(scenario)
 
 
+def test_a_voter_is_called_at_the_address_that_it_has_at_that_moment() -> None:
+    async def main() -> None:
+        async with speaking(GARBAGE[0]) as endpoint:
+            voters: dict[int, Endpoint] = {}
+            peers = Peers(voters.get, lambda broker_id: None, 1 << 20)
+            vote = VoteRequest("cluster", 1, 1, SOURCE, 0, 0, True)
+            with pytest.raises(NetworkError, match="node 2 is not among"):
+                await peers.send(SOURCE, vote, 5_000)
+            voters[SOURCE] = endpoint
+            with pytest.raises(NetworkError, match="the answer is not a message"):
+                await peers.send(SOURCE, vote, 5_000)
+            await peers.close()
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("garbage", GARBAGE)
 def test_an_answer_that_is_no_message_is_a_network_error_which_is_retried(garbage: bytes) -> None:
     async def main() -> None:
         async with speaking(garbage) as endpoint:
-            peers = Peers({SOURCE: endpoint}, lambda broker_id: endpoint, 1 << 20)
+            peers = Peers({SOURCE: endpoint}.get, lambda broker_id: endpoint, 1 << 20)
             with pytest.raises(NetworkError, match="the answer is not a message"):
                 await peers.send(SOURCE, VoteRequest("cluster", 1, 1, SOURCE, 0, 0, True), 5_000)
             with pytest.raises(NetworkError, match="the answer is not a message"):

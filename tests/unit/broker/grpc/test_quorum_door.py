@@ -30,6 +30,7 @@ from raft.messages import (
 from raft.quorum_state import ElectionState, Forgotten
 from tests.support.raft_fakes import InlineExecutor, MemoryLog, MemoryStore
 from tests.support.virtual_time import run_virtual, virtual_clock
+from tests.support.voters import voters_of
 
 REQUESTS: list[tuple[str, Any]] = [
     ("Vote", pb.VoteRequest),
@@ -59,7 +60,7 @@ class EmptyAnswers:
 
 
 def voter(others: EmptyAnswers, fatal: list[BaseException], state: ElectionState) -> RaftDriver:
-    config = RaftConfig("c", 1, (0, 1, 2), election_timeout_ms=200, fetch_timeout_ms=600)
+    config = RaftConfig("c", 1, voters_of(0, 1, 2), election_timeout_ms=200, fetch_timeout_ms=600)
     store = MemoryStore(state)
     return RaftDriver(config, MemoryLog(), store, others, virtual_clock(), Random(1), InlineExecutor(), fatal.append)
 

@@ -45,7 +45,7 @@ class Stage:
         self.endpoint, self.files, self.certificates = endpoint, files, certificates
 
     async def vote(self, certificates: Any, node_id: int = 1) -> Any:
-        peers = Peers({node_id: self.endpoint}, lambda broker_id: None, 1 << 20, certificates)
+        peers = Peers({node_id: self.endpoint}.get, lambda broker_id: None, 1 << 20, certificates)
         try:
             return await peers.send(node_id, VOTE, 5_000)
         finally:
@@ -166,7 +166,7 @@ def test_a_peer_that_speaks_plain_text_is_an_error_and_not_a_downgrade() -> None
 
         server = await asyncio.start_server(says_something, "127.0.0.1", 0)
         endpoint = Endpoint(*server.sockets[0].getsockname())
-        peers = Peers({1: endpoint}, lambda broker_id: None, 1 << 20, node(2))
+        peers = Peers({1: endpoint}.get, lambda broker_id: None, 1 << 20, node(2))
         with pytest.raises(ApiError, match="controller 1 at"):
             await peers.send(1, VOTE, 2_000)
         await peers.close()
@@ -190,7 +190,7 @@ def test_the_log_says_once_why_a_handshake_with_another_node_failed(
     certificates, node_id, says = REASONS[case]
 
     async def story(stage: Stage) -> None:
-        peers = Peers({node_id: stage.endpoint}, lambda broker_id: None, 1 << 20, certificates)
+        peers = Peers({node_id: stage.endpoint}.get, lambda broker_id: None, 1 << 20, certificates)
         for _ in range(3):
             with pytest.raises(NetworkError):
                 await peers.send(node_id, VOTE, 5_000)
@@ -241,7 +241,7 @@ def test_half_a_handshake_ends_and_holds_nobody_up(monkeypatch: pytest.MonkeyPat
 
 def test_new_certificates_count_for_the_next_handshake(tmp_path: Any) -> None:
     async def story(stage: Stage) -> None:
-        peers = Peers({1: stage.endpoint}, lambda broker_id: None, 1 << 20, node(2))
+        peers = Peers({1: stage.endpoint}.get, lambda broker_id: None, 1 << 20, node(2))
         assert await peers.send(1, VOTE, 5_000) == ANSWER
         for ca in (OTHER, CA, OTHER):
             stage.files.put("node", ca.node(1))
@@ -265,7 +265,7 @@ def test_a_node_connects_anew_with_its_new_certificates(monkeypatch: pytest.Monk
         files = Files(node=CA.node(2), ca=CA.pem)
         own = node_certificates(files, node_id=2)
         own.belong_to(CLUSTER)
-        peers = Peers({1: stage.endpoint}, lambda broker_id: None, 1 << 20, own)
+        peers = Peers({1: stage.endpoint}.get, lambda broker_id: None, 1 << 20, own)
         assert await peers.send(1, VOTE, 5_000) == ANSWER
         first = peers._controller(1)[0]
         assert peers._controller(1)[0] is first

@@ -82,7 +82,7 @@ class Stage:
         nowhere = Endpoint("127.0.0.1", layout.ports[0].metrics)
         voters = {NODE: self.config.listener("CONTROLLER"), GONE: nowhere}
         brokers = {NODE: self.config.listener("INTERNAL"), GONE: nowhere}
-        self.transport: NodeTransport = make(voters, brokers.get, 1 << 20)
+        self.transport: NodeTransport = make(voters.get, brokers.get, 1 << 20)
         self.channel = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS)
         self.sessions: list[Session] = []
         self.asked: list[Any] = []

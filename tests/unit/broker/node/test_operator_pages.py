@@ -17,6 +17,7 @@ from broker.node.readiness import Check, checks
 from penstock.clock import ManualClock
 from storage.log_dirs.log_manager_config import LoadProgress
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
+from tests.support.voters import voters_at
 
 
 def lines(page: Page) -> list[dict[str, Any]]:
@@ -105,7 +106,8 @@ def test_a_loop_that_stands_still_is_not_live_unless_the_node_stops() -> None:
 def test_a_controller_alone_is_ready_with_a_leader() -> None:
     async def story(cluster: MemoryCluster) -> None:
         config = cluster.config(0)
-        assert checks(config, 2, 5, None) == [Check("logs"), Check("quorum")]
-        assert not checks(config, -1, 5, None)[1].ok
+        assert checks(config, config.first_voters, 2, 5, None) == [Check("logs"), Check("quorum")]
+        missing = checks(config, voters_at(1, 2, 3, 4), -1, 5, None)[1].missing
+        assert "; 3 of these must run and reach each other: 1@host-1:9193, 2@host-2:9193, " in missing
 
     run_in_memory(4, story, nodes=3)

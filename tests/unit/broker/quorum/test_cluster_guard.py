@@ -8,8 +8,8 @@ import pytest
 
 from broker.quorum.cluster_guard import ClusterGuard
 from penstock.errors import InconsistentClusterIdError, MetaPropertiesError, NetworkError
-from penstock.types import Endpoint
 from raft.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse, Request, Response
+from tests.support.voters import voters_at
 
 OURS, FOREIGN, SILENT = "ours", "foreign", "silent"
 REQUEST = BeginQuorumEpochRequest("cluster-1", 1, 1, 1)
@@ -32,8 +32,8 @@ class Voters:
 def refusals(node_id: int, voter_count: int, *asked: tuple[int, str]) -> list[BaseException]:
     """The refusals of a node's guard while it asks one voter after the other."""
     voters, said = Voters(), list[BaseException]()
-    endpoints = {voter: Endpoint(f"host-{voter}", 9193) for voter in range(1, voter_count + 1)}
-    guard = ClusterGuard(voters, node_id, "cluster-1", endpoints, said.append)
+    first_voters = voters_at(*range(1, voter_count + 1))
+    guard = ClusterGuard(voters, node_id, "cluster-1", first_voters, said.append)
 
     async def ask() -> None:
         for voter, answer in asked:
@@ -61,7 +61,7 @@ def test_node_whose_voters_are_of_another_cluster_is_refused_once(
 ) -> None:
     (refusal,) = refusals(node_id, voters, *asked, *asked)
     assert isinstance(refusal, MetaPropertiesError)
-    assert "cluster-1" in str(refusal) and "this is cluster-2" in str(refusal)
+    assert "cluster-1" in str(refusal) and f"host-{voters}:9193 says: this is cluster-2" in str(refusal)
 
 
 @pytest.mark.parametrize(

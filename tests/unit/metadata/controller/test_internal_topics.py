@@ -18,13 +18,15 @@ from penstock.errors import (
     StaleBrokerEpochError,
 )
 from penstock.messages.topics import CreateInternalTopicRequest, CreateInternalTopicResponse, NewPartitions
+from raft.voters import VoterSet
+from tests.support.voters import voters_of
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
 
-ALONE, THREE = frozenset({1}), frozenset({1, 2, 3})
+ALONE, THREE = voters_of(1), voters_of(1, 2, 3)
 
 
-def cluster_of(brokers: int, voters: frozenset[int]) -> Cluster:
-    return Cluster(brokers, ControllerConfig(CLUSTER_ID, voters=voters))
+def cluster_of(brokers: int, voters: VoterSet) -> Cluster:
+    return Cluster(brokers, ControllerConfig(CLUSTER_ID), voters=voters)
 
 
 def request(cluster: Cluster, broker_id: int = 1, factor: int = -1, **fields: object) -> CreateInternalTopicRequest:
@@ -62,12 +64,12 @@ def test_it_is_made_once_whoever_asks_for_it() -> None:
         (5, ALONE, 3),
         (3, THREE, 3),
         (5, THREE, 3),
-        (3, frozenset({101}), 3),
-        (4, frozenset({101, 102, 103}), 3),
+        (3, voters_of(101), 3),
+        (4, voters_of(101, 102, 103), 3),
     ],
 )
 def test_without_a_factor_it_has_as_many_replicas_as_the_cluster_has_brokers_for(
-    brokers: int, voters: frozenset[int], factor: int
+    brokers: int, voters: VoterSet, factor: int
 ) -> None:
     cluster = cluster_of(brokers, voters)
     ask(cluster, request(cluster))
@@ -75,8 +77,8 @@ def test_without_a_factor_it_has_as_many_replicas_as_the_cluster_has_brokers_for
     assert topic is not None and {len(state.replicas) for state in topic.partitions.values()} == {factor}
 
 
-@pytest.mark.parametrize(("brokers", "voters"), [(1, THREE), (2, THREE), (1, frozenset({101})), (2, frozenset({101}))])
-def test_brokers_that_are_slow_to_start_do_not_cost_it_replicas(brokers: int, voters: frozenset[int]) -> None:
+@pytest.mark.parametrize(("brokers", "voters"), [(1, THREE), (2, THREE), (1, voters_of(101)), (2, voters_of(101))])
+def test_brokers_that_are_slow_to_start_do_not_cost_it_replicas(brokers: int, voters: VoterSet) -> None:
     cluster = cluster_of(brokers, voters)
     with pytest.raises(
         InvalidReplicationFactorError, match=f"replication.factor = 3 of .* registered brokers, {brokers};"
@@ -84,6 +86,14 @@ def test_brokers_that_are_slow_to_start_do_not_cost_it_replicas(brokers: int, vo
         ask(cluster, request(cluster))
     for broker_id in range(brokers + 1, 4):
         cluster.start(broker_id)
+    assert ask(cluster, request(cluster)).was_made
+
+
+def test_it_goes_by_the_voters_that_the_quorum_has_when_it_is_asked_for() -> None:
+    cluster = cluster_of(1, THREE)
+    with pytest.raises(InvalidReplicationFactorError):
+        ask(cluster, request(cluster))
+    cluster.voters = ALONE
     assert ask(cluster, request(cluster)).was_made
 
 
@@ -171,7 +181,7 @@ def test_it_keeps_its_number_of_partitions() -> None:
 def test_it_is_never_made_with_fewer_replicas_than_must_be_in_sync(
     brokers: int, factor: int, wanted: str, given: str
 ) -> None:
-    cluster = cluster_of(brokers, frozenset(range(1, brokers + 1)))
+    cluster = cluster_of(brokers, voters_of(*range(1, brokers + 1)))
     config = {"min.insync.replicas": wanted}
     ask(cluster, request(cluster, factor=factor, name=TRANSACTION_STATE, partitions=2, config=config))
     assert cluster.image.topic_config(TRANSACTION_STATE)["min.insync.replicas"] == given

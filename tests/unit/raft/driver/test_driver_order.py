@@ -20,6 +20,7 @@ from raft.quorum_state import ElectionState
 from tests.support.raft_bench import batch
 from tests.support.raft_fakes import InlineExecutor, MemoryLog, MemoryStore
 from tests.support.virtual_time import run_virtual, virtual_clock
+from tests.support.voters import voters_of
 
 
 class Witness:
@@ -83,7 +84,7 @@ def run_with_driver(scenario: str) -> list[str]:
 
     async def run() -> None:
         driver = RaftDriver(
-            RaftConfig("c", 1, (1, 2, 3)),
+            RaftConfig("c", 1, voters_of(1, 2, 3)),
             WitnessedLog(witness),
             WitnessedStore(witness),
             WitnessedTransport(witness),
@@ -134,7 +135,7 @@ def test_log_with_an_unsynced_end_is_flushed_before_the_driver_takes_part() -> N
         log = WitnessedLog(witness)
         MemoryLog.append_as_follower(log, batch(b"a", 0, 1))
         clock, store = virtual_clock(), WitnessedStore(witness)
-        config, transport = RaftConfig("c", 1, (1,)), WitnessedTransport(witness)
+        config, transport = RaftConfig("c", 1, voters_of(1)), WitnessedTransport(witness)
         driver = RaftDriver(config, log, store, transport, clock, Random(1), InlineExecutor())
         await driver.start()
         assert log.flushed_offset >= 1
@@ -148,7 +149,7 @@ def test_driver_tells_what_it_is_before_and_after_its_life() -> None:
     async def run() -> None:
         witness = Witness()
         driver = RaftDriver(
-            RaftConfig("c", 1, (1,)),
+            RaftConfig("c", 1, voters_of(1)),
             WitnessedLog(witness),
             WitnessedStore(witness),
             WitnessedTransport(witness),

@@ -52,9 +52,11 @@ class AdminNode:
     def __init__(self, brokers: int = 1, controller_id: int = 1, **config: object) -> None:
         self.cluster = Cluster(brokers, ControllerConfig(CLUSTER_ID, SESSION_TIMEOUT_MS, broker_configs=BROKER_CONFIGS))
         self.config = parse_config({**NODE, **{key.replace("_", "."): value for key, value in config.items()}})
+        self.voters = self.config.first_voters
         service = SimpleNamespace(
             cluster_id=CLUSTER_ID,
             image=lambda: self.cluster.image,
+            voters=lambda: self.voters,
             wall_ms=lambda: WALL_MS,
             names=ClientNames(),
             permissions=None,

@@ -22,6 +22,7 @@ from broker.kafka.schemas.quorum import (
 from penstock.errors import InvalidRequestError, KafkaStorageError, LogDirNotFoundError, NotControllerError
 from penstock.messages import log_dirs, quorum
 from penstock.types import TopicPartition
+from tests.support.voters import voters_at
 from tests.unit.broker.kafka.apis.admin_node import WALL_MS, AdminNode
 
 DESCRIBE_DIRS, ALTER_DIRS, QUORUM = 35, 34, 55
@@ -173,6 +174,14 @@ def test_the_quorum_is_described_as_kafkas_metadata_topic(version: int) -> None:
     assert told == [(1, 90, at(0), at(1)), (2, 80, at(30), at(400)), (3, -1, -1, -1), (4, 90, at(20), at(20))]
     nodes = [(n.node_id, [(at.name, at.host, at.port) for at in n.listeners]) for n in answer.nodes]
     assert nodes == ([(1, [("CONTROLLER", "127.0.0.1", 9193)])] if version >= 2 else [])
+
+
+def test_the_voters_are_told_with_the_addresses_that_they_have_now() -> None:
+    node = AdminNode()
+    node.answers["DescribeQuorum"] = lambda body: quorum_of()
+    node.voters = voters_at(1, 3)
+    nodes = node.call(QUORUM, describing(), 2).nodes
+    assert [(found.node_id, found.listeners[0].host) for found in nodes] == [(1, "host-1"), (3, "host-3")]
 
 
 @pytest.mark.parametrize("view", [quorum_of(only_own_view=True), quorum_of(leader_id=-1)])

@@ -1,0 +1,89 @@
+"""The voters of the quorum as one value: their ids, their addresses, and the size of a majority of them.
+
+The quorum's state owns the set (`QuorumState.voters`). Every other object asks it there, at the moment of use, and
+keeps no copy: a control record may change the set while the node runs, and a truncation of the log may undo that
+(KIP-853). That change is not built yet. The configuration gives only the first set (`RaftConfig.first_voters`); what
+happens before there is a quorum's state, such as checks, formatting and the opening of the log, uses that and says so.
+
+Two sets that differ by one voter have no two majorities without a voter in common, so they cannot elect two leaders in
+one epoch (Ongaro, "Consensus: Bridging Theory and Practice", Stanford 2014, §4.1). Sets that differ by two may.
+
+Pure values. Not here: who may change the set, and when a change counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.errors import InvariantViolation
+from penstock.types import Endpoint, ListenerEndpoint
+
+VOTERS_MAX: Final = 9
+"""The most voters: more only make every commit slower; Kafka recommends 3 or 5."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """A controller that votes."""
+
+    voter_id: int
+    directory_id: str | None = None
+    """The id of its metadata log dir, by which a node on a new disk is another voter; None: not known."""
+    endpoints: tuple[ListenerEndpoint, ...] = ()
+    """The addresses at which other nodes reach it, by listener."""
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """Its address at that listener; None if it has none."""
+        return next((found.endpoint for found in self.endpoints if found.name == listener), None)
+
+
+@dataclass(frozen=True, slots=True)
+class VoterSet:
+    """The voters in the order of their ids. The empty set has no majority."""
+
+    voters: tuple[Voter, ...] = ()
+
+    def __post_init__(self) -> None:
+        ids = self.ids
+        if list(ids) != sorted(set(ids)) or min(ids, default=0) < 0:
+            raise InvariantViolation(f"voters {ids} must have different ids, 0 or more, in their order")
+
+    def __len__(self) -> int:
+        return len(self.voters)
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(voter.voter_id for voter in self.voters)
+
+    @property
+    def majority(self) -> int:
+        """The number of voters that elect a leader and commit a record."""
+        return len(self.voters) // 2 + 1
+
+    def has_majority(self, ids: Collection[int]) -> bool:
+        """True if these nodes are a majority. A node that is no voter does not count."""
+        return sum(voter.voter_id in ids for voter in self.voters) >= self.majority
+
+    def is_voter(self, node_id: int) -> bool:
+        return any(voter.voter_id == node_id for voter in self.voters)
+
+    def is_only_voter(self, node_id: int) -> bool:
+        return self.ids == (node_id,)
+
+    def others(self, node_id: int) -> tuple[int, ...]:
+        """The ids of all voters but this node."""
+        return tuple(voter.voter_id for voter in self.voters if voter.voter_id != node_id)
+
+    def endpoint(self, voter_id: int, listener: str) -> Endpoint | None:
+        """The voter's address at that listener; None for a node that is no voter, or has no such listener."""
+        return next((voter.endpoint(listener) for voter in self.voters if voter.voter_id == voter_id), None)
+
+    def listed(self, listener: str) -> str:
+        """The voters and their addresses for people: "1@host:port, 2@host:port"."""
+        return ", ".join(f"{voter.voter_id}@{voter.endpoint(listener)}" for voter in self.voters)
+
+
+NO_VOTERS: Final = VoterSet()
+"""The set of a part that has no quorum, as in tests."""
