@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker.apis.cluster.topic_views import TopicViews
-from broker.apis.coordinators import Coordinator, GroupsCoordinator
+from broker.apis.coordinators import CoordinatorPort, GroupsCoordinator
 from broker.apis.forwarding import ForwardedRequests
 from broker.authentication.authentication import Authentication
 from broker.config.dynamic_config import DynamicBrokerConfig
@@ -78,7 +78,7 @@ class ApiParts:
     dynamic: DynamicBrokerConfig
 
     groups: GroupsOfBroker
-    transactions: Coordinator
+    transactions: CoordinatorPort
     request_producer_id: RequestProducerId
 
     has_authorizer: bool

@@ -9,7 +9,7 @@ from penstock.errors import InvalidRequestError
 from penstock.messages.groups.coordinators import FindCoordinatorRequest
 
 
-class Coordinator(Protocol):
+class CoordinatorPort(Protocol):
     """The coordinator of the groups, or of the transactional ids, of this broker. It answers every request once; an
     ApiError that it raises is the answer, too."""
 
@@ -24,7 +24,7 @@ class Coordinator(Protocol):
         ...
 
 
-class GroupsCoordinator(Coordinator, Protocol):
+class GroupsCoordinator(CoordinatorPort, Protocol):
     """The coordinator of groups."""
 
     def removes_another(self, request: Request, group_id: str, body: Any, /) -> bool:

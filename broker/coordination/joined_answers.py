@@ -13,15 +13,12 @@ from typing import Any
 
 from broker.coordination.led_shard import LedShard
 from broker.coordination.memory_shares import NOBODY
-from broker.coordination.turn import Client
+from broker.coordination.turn import Client, Ticket
 from broker.network.parties import party_of
 from broker.network.request_channel import Request
 from penstock.errors import ApiError, CoordinatorNotAvailableError, NotCoordinatorError
 from penstock.messages.api import Api, no_outcomes
 from penstock.messages.apis import APIS
-
-Answer = Callable[[Any], None]
-"""Takes the answer of a request, or its ApiError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ class ManyIds:
 class JoinedAnswer:
     """Collects the parts of one request; `done` is called once, when the last one is there."""
 
-    def __init__(self, of: ManyIds, request: Any, done: Answer) -> None:
+    def __init__(self, of: ManyIds, request: Any, done: Ticket) -> None:
         self._of, self._request, self._done = of, request, done
         self._open = len(of.ids(request))
         self._parts: list[Any] = [None] * self._open
@@ -50,7 +47,7 @@ class JoinedAnswer:
     def fail(self, places: Sequence[int], error: ApiError) -> None:
         self._take(places, [self._of.failed(self._request, place, error) for place in places])
 
-    def ticket(self, places: Sequence[int]) -> Answer:
+    def ticket(self, places: Sequence[int]) -> Ticket:
         """Takes the answer, or the error, of the shard that was asked for the ids at these places."""
 
         def answered(answer: Any) -> None:
@@ -77,7 +74,7 @@ class JoinedList:
 
     NOT_COORDINATOR is an error of one id. Clients of lists know COORDINATOR_NOT_AVAILABLE for it, and ask again."""
 
-    def __init__(self, shards: int, joined: Callable[[Sequence[Any]], Any], done: Answer) -> None:
+    def __init__(self, shards: int, joined: Callable[[Sequence[Any]], Any], done: Ticket) -> None:
         self._open, self._joined, self._done = shards, joined, done
         self._answers: list[Any] = []
         self._error: ApiError | None = None
@@ -97,10 +94,12 @@ class JoinedList:
             self._done(self._error or self._joined(self._answers))
 
 
-def submit_parted(kind: ManyIds, body: Any, shard_of: Callable[[str], LedShard], client: Client, done: Answer) -> None:
+def submit_parted(
+    kind: ManyIds, body: Any, shard_of: Callable[[str], LedShard[Any]], client: Client, done: Ticket
+) -> None:
     """Give each shard its part of a request; `shard_of` raises the error of an id that has none here."""
     joined = JoinedAnswer(kind, body, done)
-    places: dict[LedShard, list[int]] = defaultdict(list)
+    places: dict[LedShard[Any], list[int]] = defaultdict(list)
     for place, name in enumerate(kind.ids(body)):
         try:
             places[shard_of(name)].append(place)
@@ -118,7 +117,7 @@ def client_of(request: Request) -> Client:
     return Client(request.client_id, f"/{caller.peer.host}", sight, party)
 
 
-def answers(request: Request) -> Answer:
+def answers(request: Request) -> Ticket:
     """Answers a request, and counts the errors of its parts."""
     api: Api[Any, Any] | None = APIS.get(request.api)
     outcomes = no_outcomes if api is None else api.outcomes

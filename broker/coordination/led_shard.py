@@ -22,14 +22,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Generic
 
 from broker.coordination.commit_barrier import answer_all, answer_unless
 from broker.coordination.loading import LOAD_AGAIN, LoadError
 from broker.coordination.log_errors import RefusedWrites, not_appended, not_committed
 from broker.coordination.record_log import Written
 from broker.coordination.shard_log import ShardLog
-from broker.coordination.shard_ports import ShardPorts, ShardState
+from broker.coordination.shard_ports import Core, ShardPorts, ShardState
 from broker.coordination.shard_steps import HELD_MS, ShardSteps
 from broker.coordination.turn import Client, Ticket, Turn
 from broker.coordination.wake_up import WakeUp
@@ -51,14 +51,14 @@ BUDGET_NS: Final = 4_000_000
 """The time for which timers that are due at once are taken; then the loop has a turn."""
 
 
-class LedShard:
+class LedShard(Generic[Core]):
     """One led partition of a coordinator's topic, from the begin of a lead to its end. Used on the event loop."""
 
-    def __init__(self, lead: Lead, ports: ShardPorts) -> None:
-        self.lead, self._ports = lead, ports
+    def __init__(self, lead: Lead, ports: ShardPorts, make_core: Callable[[], Core]) -> None:
+        self.lead, self._ports, self._make_core = lead, ports, make_core
         self.partition, self.key = lead.partition, lead.partition.topic_partition
         self.state = ShardState.LOADING
-        self.core = ports.make_core()
+        self.core = make_core()
         self.failure = ""
         self._loading: asyncio.Task[None] | None = None
         self._failures = 0
@@ -76,7 +76,7 @@ class LedShard:
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
-    def submit(self, ticket: Callable[[Any], None], request: Any, client: Client) -> None:
+    def submit(self, ticket: Ticket, request: Any, client: Client) -> None:
         """Have the core decide. The ticket is called once with the answer or the error, now or later."""
         error = self._why_not()
         if error is not None:
@@ -270,7 +270,7 @@ class LedShard:
 
     def _drop_core(self) -> Sequence[tuple[Ticket, ApiError]]:
         """The requests that wait in it, with their answer."""
-        core, self.core = self.core, self._ports.make_core()
+        core, self.core = self.core, self._make_core()
         try:
             return core.unloaded()
         except Exception as bug:  # it failed half-way before

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from broker.coordination.loading import ShardLoader
 from broker.coordination.record_log import TxnProducer
@@ -58,11 +58,13 @@ class ShardCore(Protocol):
         ...
 
 
+Core = TypeVar("Core", bound=ShardCore)
+
+
 @dataclass(frozen=True, slots=True)
 class ShardPorts:
     """The parts of the broker that every shard uses."""
 
-    make_core: Callable[[], ShardCore]
     logs: LeaderAppends
     loader: ShardLoader
     topics: KnownTopics

@@ -21,8 +21,9 @@ from broker.network.request_ports import Sight
 from penstock.errors import ApiError
 from penstock.record.markers import Marker
 
-Ticket = Any
-"""A request that waits for its answer. The core only keeps it and gives it back, once."""
+Ticket = Callable[[Any], None]
+"""Takes the answer of a request that waits, or its ApiError. A core only keeps it and gives it back, once: the driver
+calls it, AFTER the commit."""
 
 
 class Client(NamedTuple):

@@ -100,7 +100,6 @@ class GroupBroker:
         self._loader = ShardLoader("group-load", read_group_records, THREADS, clock.now_ms, lambda: None)
         topics, memory = ImageTopics(lambda: self.image), group_memory(1 << 30)
         ports = ShardPorts(
-            make_core=partial(Shard, GroupConfig(), memory, GroupTotals()),
             logs=LeaderAppends(Durability(self.group_commit, log_starts, lambda partition: False), traffic, clock),
             loader=self._loader,
             topics=topics,
@@ -128,7 +127,8 @@ class GroupBroker:
             lambda broker_id: broker_id != ME or self.holds_lease,
         )
         self.caller = CALLER
-        self.coordinator = GroupCoordinator(ME, topic, topics, ports, self.verification)
+        make_core = partial(Shard, GroupConfig(), memory, GroupTotals())
+        self.coordinator = GroupCoordinator(ME, topic, topics, ports, make_core, self.verification)
         self.replicas = Replicas(
             ME, self.log_manager, self.group_commit, clock, pytest.fail, role_listeners=(self.coordinator,)
         )
@@ -214,8 +214,8 @@ class GroupBroker:
 
     async def active(self) -> None:
         """Until every shard of a partition that is led here serves."""
-        await self.until(lambda: len(list(self.coordinator.shards)) == len(self._led()))
-        await self.until(lambda: all(shard.state is ShardState.ACTIVE for shard in self.coordinator.shards))
+        await self.until(lambda: len(list(self.coordinator.led.shards)) == len(self._led()))
+        await self.until(lambda: all(shard.state is ShardState.ACTIVE for shard in self.coordinator.led.shards))
 
     @asynccontextmanager
     async def loads_held(self) -> AsyncIterator[None]:

@@ -130,7 +130,6 @@ class Stage:
         self.logs = LeaderAppends(self.flushes, Traffic(), clock)
         self.threads = SteppedThreads(random.Random(0), loop.call_soon)
         self.ports = ShardPorts(
-            make_core=self._make_core,
             logs=self.logs,
             loader=ShardLoader("group-load", read_group_records, self.threads, clock.now_ms, lambda: None),
             topics=None,  # type: ignore[arg-type]
@@ -150,9 +149,9 @@ class Stage:
         self.cores.append(NumbersCore())
         return self.cores[-1]
 
-    def lead(self, epoch: int) -> LedShard:
+    def lead(self, epoch: int) -> LedShard[NumbersCore]:
         self.partition.become_leader(state(ME, epoch, isr=self.isr, replicas=self.isr), 0)
-        return LedShard(Lead(self.partition, epoch), self.ports)
+        return LedShard(Lead(self.partition, epoch), self.ports, self._make_core)
 
     def another_leads(self, epoch: int) -> None:
         self.partition.become_follower(state(OTHER, epoch, isr=self.isr, replicas=self.isr), LeaderHint(OTHER, epoch))
@@ -167,7 +166,7 @@ class Stage:
             while self.shard.state is not ShardState.ACTIVE:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
 
-    def ask(self, name: str, request: Asks, shard: LedShard | None = None) -> None:
+    def ask(self, name: str, request: Asks, shard: LedShard[NumbersCore] | None = None) -> None:
         def answered(answer: Any) -> None:
             assert name not in self.answers, f"{name} is answered twice"
             self.answers[name] = answer

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from random import Random
 from typing import Any
 
@@ -83,24 +82,23 @@ class TransactionBroker:
             TransactionCounters(),
         )
 
-        def ports_of(markers: MarkerPort) -> ShardPorts:
-            return ShardPorts(
-                make_core=partial(TransactionShard, TransactionConfig(), markers, memory, self.counters),
-                logs=appends,
-                loader=self.loader,
-                topics=topics,
-                clock=clock,
-                new_id=IDS.new_id,
-                commit_timeout_ms=5_000,
-                codec=Codec.NONE,
-                make_encode=lambda: encode_transaction_record,
-                backoff=Backoff(1, 5, random),
-                on_fatal=pytest.fail,
-                may_answer=lambda: self.holds_lease,
-            )
+        def make_core(markers: MarkerPort) -> TransactionShard:
+            return TransactionShard(TransactionConfig(), markers, memory, self.counters)
 
+        ports = ShardPorts(
+            logs=appends,
+            loader=self.loader,
+            topics=topics,
+            clock=clock,
+            new_id=IDS.new_id,
+            commit_timeout_ms=5_000,
+            codec=Codec.NONE,
+            make_encode=lambda: encode_transaction_record,
+            backoff=Backoff(1, 5, random),
+            on_fatal=pytest.fail,
+            may_answer=lambda: self.holds_lease,
+        )
         self.holds_lease = True
-
         wanted = CreateInternalTopicRequest(ME, 0, TRANSACTION_STATE, partitions)
         self.sender = MarkerSender(lambda: self.image, self._call, clock, random, pytest.fail)
         topic = StateTopic(
@@ -114,8 +112,10 @@ class TransactionBroker:
             pytest.fail,
             lambda broker_id: broker_id != ME or self.holds_lease,
         )
-        self.coordinator = TransactionCoordinator(ME, topic, self.sender, self._give_id, ports_of, clock, random)
-        self.figures = TransactionFigures(self.coordinator, self.sender, memory, self.counters, self.loader.figures)
+        self.coordinator = TransactionCoordinator(
+            ME, topic, topics, ports, make_core, self.sender, self._give_id, random
+        )
+        self.figures = TransactionFigures(self.coordinator.led, self.sender, memory, self.counters, self.loader.figures)
         self.replicas = Replicas(
             ME, self.log_manager, self.group_commit, clock, pytest.fail, role_listeners=(self.coordinator,)
         )
@@ -209,10 +209,9 @@ class TransactionBroker:
 
     async def active(self, shards: int) -> None:
         """Until so many serve."""
-        await self.until(lambda: [one.state for one in self.coordinator.shards] == [ShardState.ACTIVE] * shards)
+        await self.until(lambda: [one.state for one in self.coordinator.led.shards] == [ShardState.ACTIVE] * shards)
 
     async def stop(self) -> None:
         await self.coordinator.stop()
-        self.loader.close()
         await self.replicas.deletions.close(stop_wait())
         await self.group_commit.close(stop_wait())

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from broker.coordination.coordinator import Coordinator
 from broker.coordination.loading import LoadFigures
 from broker.coordination.memory_shares import CoordinatorMemory, PartyMemory
 from broker.coordination.shard_ports import ShardState
-from broker.groups.coordinator.group_coordinator import GroupCoordinator
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from penstock.metric_fields import counter, gauge, in_seconds, measured
@@ -61,18 +61,18 @@ class GroupFigures:
     """The parts that the figures are read from."""
 
     def __init__(
-        self, coordinator: GroupCoordinator, memory: CoordinatorMemory, totals: GroupTotals, loads: LoadFigures
+        self, led: Coordinator[Shard], memory: CoordinatorMemory, totals: GroupTotals, loads: LoadFigures
     ) -> None:
-        self._coordinator, self._memory, self._totals, self._loads = coordinator, memory, totals, loads
+        self._led, self._memory, self._totals, self._loads = led, memory, totals, loads
 
     def largest_parties(self) -> Sequence[PartyMemory]:
         """The parties that hold most of the memory of groups."""
         return self._memory.lasting.largest()
 
     def statistics(self) -> CoordinatorStatistics:
-        led, loads = tuple(self._coordinator.shards), self._loads
+        led, loads = tuple(self._led.shards), self._loads
         states = [shard.state for shard in led]
-        cores = [shard.core.statistics() for shard in led if isinstance(shard.core, Shard)]
+        cores = [shard.core.statistics() for shard in led]
         counts = self._totals.with_live(core.counts for core in cores)
         return CoordinatorStatistics(
             active=states.count(ShardState.ACTIVE),

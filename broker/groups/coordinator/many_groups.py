@@ -1,4 +1,4 @@
-"""Requests for several groups: one row for each such API, and the list of all groups.
+"""Requests about several groups: one row for each such API, and the list of all groups.
 
 Not here: who parts and joins (coordination/joined_answers.py).
 """
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from broker.coordination.coordinator import CoordinatedIds
 from broker.coordination.joined_answers import ManyIds
 from penstock.messages.groups.listing import (
     DeletedGroup,
@@ -17,6 +18,7 @@ from penstock.messages.groups.listing import (
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
+    ListGroupsRequest,
     ListGroupsResponse,
 )
 from penstock.messages.groups.offsets import GroupOffsets, OffsetFetchRequest, OffsetFetchResponse
@@ -26,7 +28,7 @@ def _narrowed_ids(request: Any, places: Sequence[int]) -> Any:
     return replace(request, group_ids=tuple(request.group_ids[place] for place in places))
 
 
-MANY_GROUPS: Final[dict[type, ManyIds]] = {
+_SEVERAL: Final[dict[type, ManyIds]] = {
     DescribeGroupsRequest: ManyIds(
         lambda request: request.group_ids,
         _narrowed_ids,
@@ -49,9 +51,11 @@ MANY_GROUPS: Final[dict[type, ManyIds]] = {
         OffsetFetchResponse,
     ),
 }
-"""One row for each such API, by the type of its request."""
 
 
-def joined_groups(answers: Sequence[ListGroupsResponse]) -> ListGroupsResponse:
+def _joined(answers: Sequence[ListGroupsResponse]) -> ListGroupsResponse:
     """The groups of all shards."""
     return ListGroupsResponse(tuple(group for answer in answers for group in answer.groups))
+
+
+GROUP_IDS: Final = CoordinatedIds(word="group", several=_SEVERAL, listing=ListGroupsRequest, joined=_joined)

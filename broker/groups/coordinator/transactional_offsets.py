@@ -11,13 +11,12 @@ it wait behind it. Not here: the questions (transactions/verification/), decisio
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
 from broker.coordination.led_shard import LedShard
 from broker.coordination.memory_shares import MemoryShares
 from broker.coordination.record_log import TxnProducer
-from broker.coordination.turn import Client
+from broker.coordination.turn import Client, Ticket
 from broker.replication.partition import Partition
 from broker.transactions.verification.questions import InTransaction, Question, Told
 from penstock.errors import (
@@ -36,7 +35,6 @@ WAITING_MAX: Final = 10_000
 """Commits that wait, half of them for one party alone: as many questions are left to leaders (verifier.py)."""
 BEHIND_MAX: Final = 100
 """Commits of one producer that wait behind one. Clients send the next when they have the answer to the last."""
-Answer = Callable[[Any], None]
 
 
 class Verification(Protocol):
@@ -51,14 +49,14 @@ class Verification(Protocol):
 
 class _Commit(NamedTuple):
     request: TxnOffsetCommitRequest
-    answer: Answer
+    answer: Ticket
     client: Client
 
 
 class _Waiting:
     """The commits of one producer to one shard, in order; the first one's question is open."""
 
-    def __init__(self, shard: LedShard, first: _Commit) -> None:
+    def __init__(self, shard: LedShard[Any], first: _Commit) -> None:
         self.shard = shard
         self.commits = deque((first,))
         self.question: Question | None = None
@@ -70,10 +68,10 @@ class TransactionalOffsets:
     def __init__(self, verification: Verification, wait_ms: int) -> None:
         """The transaction's coordinator has `wait_ms` to answer."""
         self._verification, self._wait_ms = verification, wait_ms
-        self._waiting: dict[tuple[LedShard, int], _Waiting] = {}
+        self._waiting: dict[tuple[LedShard[Any], int], _Waiting] = {}
         self._counts = MemoryShares(WAITING_MAX)
 
-    def submit(self, shard: LedShard, answer: Answer, request: TxnOffsetCommitRequest, client: Client) -> None:
+    def submit(self, shard: LedShard[Any], answer: Ticket, request: TxnOffsetCommitRequest, client: Client) -> None:
         """Have the shard decide, when the transaction is known to be open. Answered once, now or later."""
         commit, key = _Commit(request, answer, client), (shard, request.producer_id)
         waiting = self._waiting.get(key)
@@ -107,7 +105,7 @@ class TransactionalOffsets:
         self._counts.changed(commit.client.party, -1)
         return commit
 
-    def _ask(self, key: tuple[LedShard, int], waiting: _Waiting) -> None:
+    def _ask(self, key: tuple[LedShard[Any], int], waiting: _Waiting) -> None:
         asked = _transaction_of(waiting.commits[0].request)
         self._waiting[key] = waiting
         try:
@@ -117,7 +115,7 @@ class TransactionalOffsets:
         except ApiError as error:
             self._told(key, error)
 
-    def _told(self, key: tuple[LedShard, int], error: ApiError | None) -> None:
+    def _told(self, key: tuple[LedShard[Any], int], error: ApiError | None) -> None:
         """The first commit goes to the shard, and those behind it that are of the same transaction."""
         waiting = self._waiting.pop(key)
         first = self._taken(waiting)

@@ -10,11 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from broker.config.node_config import NodeConfig
-from broker.coordination.image_topics import ImageTopics
-from broker.coordination.loading import ShardLoader
 from broker.coordination.partition_of import partition_of
-from broker.coordination.shard_ports import ShardPorts, ShardState
-from broker.coordination.state_topic import StateTopic
+from broker.coordination.shard_ports import ShardState
 from broker.groups.coordinator.group_coordinator import GroupCoordinator
 from broker.groups.coordinator.group_ids import check_group_id
 from broker.groups.coordinator.group_statistics import GroupFigures
@@ -27,20 +24,15 @@ from broker.groups.shard.group_memory import group_memory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from broker.node.environment import Environment
+from broker.node.rooms.coordination import StateLog, make_state
 from broker.node.rooms.quorum import QuorumParts
 from broker.replication.durability import Durability
 from broker.replication.hosting.hosted_partitions import PartitionLookup
-from broker.replication.leader.leader_appends import LeaderAppends
 from broker.replication.replica_statistics import Traffic
 from broker.transactions.verification.verifier import Verifier
-from metadata.image import MetadataImage
 from metadata.internal_topics import CONSUMER_OFFSETS
-from penstock.backoff import Backoff
-from penstock.messages.topics import CreateInternalTopicRequest
 from penstock.record.codecs import Codec
 
-RELOAD_MS, RELOAD_MS_MAX = 100, 2_000
-"""The pause between two loads of a partition whose log cannot be read or written."""
 _MINUTE_MS = 60_000
 
 
@@ -74,57 +66,31 @@ def make_groups(
     on_fatal: Callable[[BaseException], None],
 ) -> GroupParts:
     """Subscribe the coordinator to the metadata AFTER the replicas."""
-    clock, random = environment.clock, environment.random
-
-    def image() -> MetadataImage:
-        return quorum.loader.image
-
-    def wanted() -> CreateInternalTopicRequest:
-        return CreateInternalTopicRequest(
-            config.node_id,
-            broker_epoch(),
-            CONSUMER_OFFSETS,
-            config.offsets_topic_num_partitions,
-            config.offsets_topic_replication_factor,
-            {"segment.bytes": str(config.offsets_topic_segment_bytes)},
-        )
-
-    topics, totals = ImageTopics(image), GroupTotals()
-    memory = group_memory(config.group_coordinator_memory_max_bytes)
-    ports = ShardPorts(
-        partial(Shard, group_config(config), memory, totals),
-        LeaderAppends(durability, traffic, clock),
-        ShardLoader("group-load", read_group_records, environment.threads, clock.now_ms, environment.keep_objects),
-        topics,
-        clock,
-        environment.ids.new_id,
-        config.offsets_commit_timeout_ms,
-        Codec(config.offsets_topic_compression_codec),
-        lambda: UsualOffsetWriter().encode,
-        Backoff(RELOAD_MS, RELOAD_MS_MAX, random),
-        on_fatal,
-        quorum.lease.is_held,
+    log = StateLog(
+        topic=CONSUMER_OFFSETS,
+        check_id=check_group_id,
+        partition_of=partition_of,
+        partitions=config.offsets_topic_num_partitions,
+        replication_factor=config.offsets_topic_replication_factor,
+        topic_config={"segment.bytes": str(config.offsets_topic_segment_bytes)},
+        load_threads="group-load",
+        read=read_group_records,
+        make_encode=lambda: UsualOffsetWriter().encode,
+        codec=Codec(config.offsets_topic_compression_codec),
+        commit_timeout_ms=config.offsets_commit_timeout_ms,
     )
-    topic = StateTopic(
-        CONSUMER_OFFSETS,
-        check_group_id,
-        partition_of,
-        image,
-        wanted,
-        quorum.channel.call,
-        random,
-        on_fatal,
-        quorum.may_lead,
-    )
-    coordinator = GroupCoordinator(config.node_id, topic, topics, ports, verifier)
+    state = make_state(log, config, environment, quorum, durability, traffic, broker_epoch, on_fatal)
+    memory, totals = group_memory(config.group_coordinator_memory_max_bytes), GroupTotals()
+    make_core = partial(Shard, group_config(config), memory, totals)
+    coordinator = GroupCoordinator(config.node_id, state.topic, state.topics, state.ports, make_core, verifier)
 
     def serving() -> list[WatchedShard]:
-        cores = [shard.core for shard in coordinator.shards if shard.state is ShardState.ACTIVE]
-        return [core for core in cores if isinstance(core, Shard)]
+        return [shard.core for shard in coordinator.led.shards if shard.state is ShardState.ACTIVE]
 
-    ends = LogEnds(config.node_id, partitions, image, quorum.peers.call_broker)
-    figures = GroupFigures(coordinator, memory, totals, ports.loader.figures)
-    return GroupParts(coordinator, figures, LagWatch(serving, ends, topics, clock, on_fatal))
+    ends = LogEnds(config.node_id, partitions, lambda: quorum.loader.image, quorum.peers.call_broker)
+    figures = GroupFigures(coordinator.led, memory, totals, state.ports.loader.figures)
+    lag = LagWatch(serving, ends, state.topics, environment.clock, on_fatal)
+    return GroupParts(coordinator, figures, lag)
 
 
 def group_config(config: NodeConfig) -> GroupConfig:

@@ -7,20 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from broker.config.node_config import NodeConfig
-from broker.coordination.image_topics import ImageTopics
-from broker.coordination.loading import ShardLoader
-from broker.coordination.shard_ports import ShardPorts
-from broker.coordination.state_topic import StateTopic
 from broker.network.broker_calls import CallBroker
 from broker.node.environment import Environment
-from broker.node.rooms.groups import RELOAD_MS, RELOAD_MS_MAX
+from broker.node.rooms.coordination import StateLog, make_state
 from broker.node.rooms.quorum import QuorumParts
 from broker.replication.durability import Durability
-from broker.replication.leader.leader_appends import LeaderAppends
 from broker.replication.replica_statistics import Traffic
 from broker.transactions.coordinator.coordinator_figures import TransactionFigures
 from broker.transactions.coordinator.marker_sender import MarkerSender
@@ -36,8 +30,6 @@ from broker.transactions.transactional_ids import check_transactional_id, partit
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from metadata.internal_topics import TRANSACTION_STATE
-from penstock.backoff import Backoff
-from penstock.messages.topics import CreateInternalTopicRequest
 from penstock.record.codecs import Codec
 
 COMMIT_MS: Final = 5_000
@@ -50,21 +42,17 @@ class TransactionParts:
 
     coordinator: TransactionCoordinator
     figures: TransactionFigures
-    topics: ImageTopics
-    loader: ShardLoader
 
     def start(self) -> None:
         self.coordinator.start()
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """A publisher of the metadata calls this for each new image."""
-        self.topics.published(delta, image)
         self.coordinator.published(delta, image)
 
     async def stop(self) -> None:
         """BEFORE the doors close: requests that wait are answered."""
         await self.coordinator.stop()
-        self.loader.close()
 
 
 def make_transactions(
@@ -79,25 +67,23 @@ def make_transactions(
     on_fatal: Callable[[BaseException], None],
 ) -> TransactionParts:
     """Subscribe the coordinator to the metadata AFTER the replicas."""
-    clock, random = environment.clock, environment.random
-
-    def image() -> MetadataImage:
-        return quorum.loader.image
-
-    def wanted() -> CreateInternalTopicRequest:
-        return CreateInternalTopicRequest(
-            config.node_id,
-            broker_epoch(),
-            TRANSACTION_STATE,
-            config.transaction_state_log_num_partitions,
-            config.transaction_state_log_replication_factor,
-            {
-                "segment.bytes": str(config.transaction_state_log_segment_bytes),
-                "min.insync.replicas": str(config.transaction_state_log_min_isr),
-            },
-        )
-
-    counters, memory = TransactionCounters(), transaction_memory(config.transaction_coordinator_memory_max_bytes)
+    log = StateLog(
+        topic=TRANSACTION_STATE,
+        check_id=check_transactional_id,
+        partition_of=partition_of_transactional_id,
+        partitions=config.transaction_state_log_num_partitions,
+        replication_factor=config.transaction_state_log_replication_factor,
+        topic_config={
+            "segment.bytes": str(config.transaction_state_log_segment_bytes),
+            "min.insync.replicas": str(config.transaction_state_log_min_isr),
+        },
+        load_threads="transaction-load",
+        read=read_transaction_log,
+        make_encode=lambda: encode_transaction_record,
+        codec=Codec.NONE,
+        commit_timeout_ms=COMMIT_MS,
+    )
+    state = make_state(log, config, environment, quorum, durability, traffic, broker_epoch, on_fatal)
     settings = TransactionConfig(
         transaction_max_timeout_ms=config.transaction_max_timeout_ms,
         transactional_id_expiration_ms=config.transactional_id_expiration_ms,
@@ -106,32 +92,15 @@ def make_transactions(
         ),
         record_bytes_max=config.message_max_bytes,
     )
+    counters, memory = TransactionCounters(), transaction_memory(config.transaction_coordinator_memory_max_bytes)
 
-    topics, appends = ImageTopics(image), LeaderAppends(durability, traffic, clock)
-    backoff = Backoff(RELOAD_MS, RELOAD_MS_MAX, random)
-    loader = ShardLoader(
-        "transaction-load", read_transaction_log, environment.threads, clock.now_ms, environment.keep_objects
+    def make_core(markers: MarkerPort) -> TransactionShard:
+        return TransactionShard(settings, markers, memory, counters)
+
+    random = environment.random
+    sender = MarkerSender(lambda: quorum.loader.image, call_broker, environment.clock, random, on_fatal)
+    coordinator = TransactionCoordinator(
+        config.node_id, state.topic, state.topics, state.ports, make_core, sender, request_id, random
     )
-
-    def ports_of(markers: MarkerPort) -> ShardPorts:
-        return ShardPorts(
-            partial(TransactionShard, settings, markers, memory, counters),
-            appends,
-            loader,
-            topics,
-            clock,
-            environment.ids.new_id,
-            COMMIT_MS,
-            Codec.NONE,
-            lambda: encode_transaction_record,
-            backoff,
-            on_fatal,
-            quorum.lease.is_held,
-        )
-
-    ids = check_transactional_id, partition_of_transactional_id
-    topic = StateTopic(TRANSACTION_STATE, *ids, image, wanted, quorum.channel.call, random, on_fatal, quorum.may_lead)
-    sender = MarkerSender(image, call_broker, clock, random, on_fatal)
-    coordinator = TransactionCoordinator(config.node_id, topic, sender, request_id, ports_of, clock, random)
-    figures = TransactionFigures(coordinator, sender, memory, counters, loader.figures)
-    return TransactionParts(coordinator, figures, topics, loader)
+    figures = TransactionFigures(coordinator.led, sender, memory, counters, state.ports.loader.figures)
+    return TransactionParts(coordinator, figures)

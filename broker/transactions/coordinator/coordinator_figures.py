@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from broker.coordination.coordinator import Coordinator
 from broker.coordination.loading import LoadFigures
 from broker.coordination.memory_shares import CoordinatorMemory, PartyMemory
 from broker.coordination.shard_ports import ShardState
 from broker.transactions.coordinator.marker_sender import MarkerSender
-from broker.transactions.coordinator.transaction_coordinator import TransactionCoordinator
 from broker.transactions.transaction_figures import TransactionCounters
 from broker.transactions.transaction_shard import TransactionShard
 from penstock.metric_fields import counter, gauge, in_seconds, measured
@@ -107,13 +107,13 @@ class TransactionFigures:
 
     def __init__(
         self,
-        coordinator: TransactionCoordinator,
+        led: Coordinator[TransactionShard],
         sender: MarkerSender,
         memory: CoordinatorMemory,
         counters: TransactionCounters,
         loads: LoadFigures,
     ) -> None:
-        self._coordinator, self._sender, self._memory = coordinator, sender, memory
+        self._led, self._sender, self._memory = led, sender, memory
         self._counters, self._loads = counters, loads
 
     def largest_parties(self) -> Sequence[PartyMemory]:
@@ -121,9 +121,9 @@ class TransactionFigures:
         return self._memory.lasting.largest()
 
     def statistics(self) -> TransactionCoordinatorStatistics:
-        led, loads, counters, sender = tuple(self._coordinator.shards), self._loads, self._counters, self._sender
+        led, loads, counters, sender = tuple(self._led.shards), self._loads, self._counters, self._sender
         states = [shard.state for shard in led]
-        cores = [shard.core.statistics() for shard in led if isinstance(shard.core, TransactionShard)]
+        cores = [shard.core.statistics() for shard in led]
         ongoing, prepared = sum(core.ongoing for core in cores), sum(core.prepared for core in cores)
         return TransactionCoordinatorStatistics(
             active=states.count(ShardState.ACTIVE),

@@ -1,4 +1,4 @@
-"""Requests for several transactional ids: one row for each such API, and the list of all transactions.
+"""Requests about several transactional ids: one row for each such API, and the list of all transactions.
 
 Not here: who parts and joins (coordination/joined_answers.py).
 """
@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from broker.coordination.coordinator import CoordinatedIds
 from broker.coordination.joined_answers import ManyIds
 from penstock.errors import ApiError
 from penstock.messages.transactions.listing import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
+    ListTransactionsRequest,
     ListTransactionsResponse,
     TransactionDescription,
 )
@@ -31,7 +33,7 @@ def _not_added(request: AddPartitionsToTxnRequest, place: int, error: ApiError) 
     return TransactionPartitionResults(asked.transactional_id, results)
 
 
-MANY_IDS: Final[dict[type, ManyIds]] = {
+_SEVERAL: Final[dict[type, ManyIds]] = {
     AddPartitionsToTxnRequest: ManyIds(
         lambda request: [asked.transactional_id for asked in request.transactions],
         lambda request, places: replace(request, transactions=tuple(request.transactions[place] for place in places)),
@@ -49,10 +51,14 @@ MANY_IDS: Final[dict[type, ManyIds]] = {
         DescribeTransactionsResponse,
     ),
 }
-"""One row for each such API, by the type of its request."""
 
 
-def joined_transactions(answers: Sequence[ListTransactionsResponse]) -> ListTransactionsResponse:
+def _joined(answers: Sequence[ListTransactionsResponse]) -> ListTransactionsResponse:
     """The transactions of all shards."""
     unknown = dict.fromkeys(word for answer in answers for word in answer.unknown_states)
     return ListTransactionsResponse(tuple(one for answer in answers for one in answer.transactions), tuple(unknown))
+
+
+TRANSACTIONAL_IDS: Final = CoordinatedIds(
+    word="transactional id", several=_SEVERAL, listing=ListTransactionsRequest, joined=_joined
+)

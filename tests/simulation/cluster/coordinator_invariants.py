@@ -7,6 +7,8 @@ its load. A coordinator of an earlier lead that still acts is found when the one
 
 from __future__ import annotations
 
+from typing import Any
+
 from broker.coordination.led_shard import LedShard
 from broker.coordination.shard_ports import ShardState
 from broker.node.node import Node
@@ -21,7 +23,7 @@ def wrong_append(node: Node, partition: Partition) -> str:
     if topic not in (CONSUMER_OFFSETS, TRANSACTION_STATE) or leading is None or broker is None:
         return ""
     room = broker.groups if topic == CONSUMER_OFFSETS else broker.transactions
-    shards: list[LedShard] = [shard for shard in room.coordinator.shards if shard.partition is partition]
+    shards: list[LedShard[Any]] = [shard for shard in room.coordinator.led.shards if shard.partition is partition]
     if [shard.lead.leader_epoch for shard in shards] != [leading.leader_epoch]:
         return f"{topic}-{number} has no coordinator in leader epoch {leading.leader_epoch}, and somebody writes to it"
     (shard,) = shards

@@ -34,11 +34,11 @@ def strike_half_turn(world: World, fault: Fault) -> None:
     if fault.amount >= 0.5:
         _strike_markers(world, fault)
         return
-    appended: dict[LedShard, tuple[int, int]] = {}
+    appended: dict[LedShard[TransactionShard], tuple[int, int]] = {}
     """By shard: where its last append began, and where it ended."""
     until_s = world.scheduler.now_s + WAIT_SECONDS
 
-    def is_half(shard: LedShard) -> bool:
+    def is_half(shard: LedShard[TransactionShard]) -> bool:
         end, high_watermark = shard.partition.log.log_end_offset, shard.partition.high_watermark
         began, ended = appended.get(shard, (end, end))
         if end > ended:
@@ -89,14 +89,12 @@ def _strike_markers(world: World, fault: Fault) -> None:
     look()
 
 
-def _shards(machine: Machine) -> Iterator[LedShard]:
+def _shards(machine: Machine) -> Iterator[LedShard[TransactionShard]]:
     broker = machine.node.broker if machine.is_up and machine.node is not None else None
     if broker is not None:
-        yield from (shard for shard in broker.transactions.coordinator.shards if shard.log.is_led)
+        yield from (shard for shard in broker.transactions.coordinator.led.shards if shard.log.is_led)
 
 
-def _has_decided(shard: LedShard) -> bool:
+def _has_decided(shard: LedShard[TransactionShard]) -> bool:
     """Over several transactions, none of which has ended yet."""
-    core = shard.core
-    assert isinstance(core, TransactionShard)
-    return core.statistics().prepared > 1
+    return shard.core.statistics().prepared > 1

@@ -8,6 +8,7 @@ coordinator; what its last one answers is not looked at.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from broker.coordination.led_shard import LedShard
 from broker.node.node import Node
@@ -19,7 +20,7 @@ def may_answer_deposed(node: Node, newest: MetadataImage) -> str:
     broker = node.broker
     if broker is None:
         return ""
-    for shard in (*broker.groups.coordinator.shards, *broker.transactions.coordinator.shards):
+    for shard in (*broker.groups.coordinator.led.shards, *broker.transactions.coordinator.led.shards):
         if shard.is_serving and (why := _deposed(shard, newest)):
             return why
     return ""
@@ -30,7 +31,7 @@ def first_deposed(nodes: Iterable[Node], newest: MetadataImage) -> str:
     return next(filter(None, (may_answer_deposed(node, newest) for node in nodes)), "")
 
 
-def _deposed(shard: LedShard, newest: MetadataImage) -> str:
+def _deposed(shard: LedShard[Any], newest: MetadataImage) -> str:
     partition, own_id = shard.partition, shard.partition.broker_id
     topic = newest.topics_by_id.get(partition.topic_id)
     state = topic.partitions.get(partition.topic_partition.partition) if topic is not None else None

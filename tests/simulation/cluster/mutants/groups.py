@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.coordination.coordinator import Coordinator
 from broker.coordination.led_shard import LedShard
 from broker.coordination.loading import ShardLoader
 from broker.coordination.shard_log import ShardLog
@@ -10,7 +11,6 @@ from broker.groups.classic.presence import Presence
 from broker.groups.consumer import commit_checks, reconciliation
 from broker.groups.consumer.assignors import uniform
 from broker.groups.consumer.consumer_groups import ConsumerGroups
-from broker.groups.coordinator.group_coordinator import GroupCoordinator
 from broker.groups.offsets.sweep import OffsetSweep
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed, with_parts
@@ -180,7 +180,7 @@ GROUPS = (
         "the timers of a lead that is over go on",
         "seam: a coordinator ends with its lead",
         (
-            Edit(GroupCoordinator.ceased_to_lead, "shard.close()", "shard.log"),
+            Edit(Coordinator.ceased_to_lead, "shard.close()", "shard.log"),
             Edit(ShardLog.is_led, "leading.leader_epoch == self._lead.leader_epoch", "True"),
             Edit(
                 LedShard._woken,

@@ -131,7 +131,8 @@ def test_each_id_goes_to_its_partition_and_one_of_another_broker_is_refused() ->
             is_lost = partition_of(name, 4) == lost
             assert isinstance(answer, NotCoordinatorError) if is_lost else answer == "Ongoing", (name, answer)
         assert isinstance(broker.submit(init(IDS[0])).error, NotCoordinatorError)
-        assert broker.coordinator.coordinator_of(IDS[0]) == (lost, OTHER)
+        (found,) = broker.find(FindCoordinatorRequest((IDS[0],), CoordinatorType.TRANSACTION)).response.coordinators  # type: ignore[attr-defined]
+        assert found.node_id == OTHER
         listed = await broker.answered(broker.submit_each(ListTransactionsRequest(("Ongoing", "Wrong"))))
         assert isinstance(listed, ListTransactionsResponse) and listed.unknown_states == ("Wrong",)
         here = {name for name in IDS if partition_of(name, 4) != lost}
@@ -154,7 +155,7 @@ def test_a_list_leaves_out_what_nobody_can_read_and_one_by_producers_is_refused_
         broker.elect(OTHER, number)
         await broker.active(3)
         broker.elect(ME, number)
-        await broker.until(lambda: any(shard.state is ShardState.FAILED for shard in broker.coordinator.shards))
+        await broker.until(lambda: any(shard.state is ShardState.FAILED for shard in broker.coordinator.led.shards))
         listed = await broker.answered(broker.submit_each(ListTransactionsRequest()))
         here = {name for name in IDS if partition_of(name, 4) != number}
         assert {one.transactional_id for one in listed.transactions} == here
