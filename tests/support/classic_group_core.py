@@ -102,7 +102,7 @@ class ClassicGroupCore:
         """Another coordinator, which has read the log."""
         other = self.replayed()
         turn = other.turn()
-        other.core.loaded(turn)
+        other.core.loaded(turn, other.groups.values())
         other.end(turn)
         return other
 

@@ -1,16 +1,16 @@
-"""The classic groups of one shard: requests, records, loading, and what others ask about a group.
+"""The classic groups of one shard (`GroupKind`): requests, records, loading, and what others ask about a group.
 
-Not here: which group ids there may be, and that a request goes to the protocol of its group (shard).
+Not here: which group ids there may be, and that a request goes to the kind of its group (shard).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from broker.coordination.held_memory import ShardMemory
 from broker.coordination.timers import Timers
-from broker.coordination.turn import Handlers, Ticket, Turn
+from broker.coordination.turn import Client, Handlers, KnownTopics, Ticket, Turn
 from broker.groups.classic.group import ClassicGroup, MemberBytes
 from broker.groups.classic.join import Joins
 from broker.groups.classic.member import ClassicMember
@@ -20,8 +20,11 @@ from broker.groups.classic.states import GroupState
 from broker.groups.classic.subscriptions import subscribed_topics
 from broker.groups.classic.sync import Syncs
 from broker.groups.group_config import GroupConfig
+from broker.groups.kind import Groups, GroupsOfKind
+from broker.groups.lag.lag_pass import GroupFacts
+from broker.groups.offsets.offset_groups import OffsetExpiry
 from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
-from penstock.errors import ApiError, NotCoordinatorError, RebalanceInProgressError
+from penstock.errors import ApiError, NonEmptyGroupError, NotCoordinatorError, RebalanceInProgressError
 from penstock.messages.groups.classic_protocol import (
     HeartbeatRequest,
     JoinGroupProtocol,
@@ -29,21 +32,21 @@ from penstock.messages.groups.classic_protocol import (
     LeaveGroupRequest,
     SyncGroupRequest,
 )
-from penstock.messages.groups.listing import DescribedGroup, GroupMember, GroupType
-from penstock.messages.groups.offsets import OffsetCommitRequest
+from penstock.messages.groups.listing import DescribedGroup, GroupMember, GroupType, ListedGroup
+from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetFetchGroup
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest
+from penstock.types import NO_TIMESTAMP, TopicPartition
+from penstock.wire.consumer_protocol import assigned_partitions
 
 
 class ClassicGroups:
-    """The classic groups of one shard. `groups` are all groups of the shard, of both protocols."""
+    """The classic groups of one shard. `groups` are all groups of the shard, of every kind."""
 
-    def __init__(
-        self, config: GroupConfig, groups: MutableMapping[str, Any], timers: Timers[Turn], memory: ShardMemory
-    ) -> None:
+    def __init__(self, config: GroupConfig, groups: Groups, timers: Timers[Turn], memory: ShardMemory) -> None:
         self._config = config
-        self._groups = groups
+        self._groups = GroupsOfKind(groups, ClassicGroup)
         self._tally = MemberBytes(memory.grown)
-        self._rounds = Rounds(config, groups, timers)
+        self._rounds = Rounds(config, self._groups, timers)
         self._presence = Presence(self._rounds)
         self.handlers: Handlers = {
             JoinGroupRequest: Joins(config, self._rounds, memory).join,
@@ -51,26 +54,28 @@ class ClassicGroups:
             HeartbeatRequest: self._presence.heartbeat,
             LeaveGroupRequest: self._presence.leave,
         }
+        self.taken_over: Handlers = {}
+        self.replays: Mapping[type[Any], Callable[[Any, Any], None]] = {GroupMetadataKey: self.replay_group}
 
     # -- records and loading -------------------------------------------------------------------------------------------
 
     def replay_group(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-        """A group of the other protocol with this id gives way to a record, and not to a tombstone."""
-        group = self._rounds.find(key.group)
+        """A group of another kind with this id gives way to a record, and not to a tombstone."""
+        group = self._groups.get(key.group)
         if value is None:
             if group is not None:
                 group.gone()
-                del self._groups[key.group]
+                self._groups.remove(group)
             return
         if group is None:
-            group = self._groups[key.group] = ClassicGroup(key.group, self._tally)
+            group = ClassicGroup(key.group, self._tally)
+            self._groups.put(group)
         group.replay(value)
 
-    def loaded(self, turn: Turn, groups: Iterable[ClassicGroup] | None = None) -> None:
+    def loaded(self, turn: Turn, groups: Iterable[ClassicGroup]) -> None:
         """Members of a loaded group have a session's time to be heard. A stable group goes on, unless it is too large
-        or came from the other protocol: then it rebalances. All groups, or these; they may have had requests already.
-        """
-        for group in self._all() if groups is None else groups:
+        or came from the other protocol: then it rebalances. These groups may have had requests already."""
+        for group in groups:
             for member in group.members.values():
                 self._rounds.start_session(turn, group, member)
             is_over = len(group.members) > self._config.group_max_size
@@ -80,7 +85,10 @@ class ClassicGroups:
     def unloaded(self) -> list[tuple[Ticket, ApiError]]:
         """The requests that wait, with their answer: the group has another coordinator."""
         error = NotCoordinatorError()
-        return [(ticket, error) for group in self._all() for ticket in self._tickets(group)]
+        return [(ticket, error) for group in self._groups for ticket in self._tickets(group)]
+
+    def image_changed(self, turn: Turn, names: Iterable[str]) -> None:
+        """Does nothing: a member that leads assigns, and sees topics for itself."""
 
     def delete(self, turn: Turn, group: ClassicGroup) -> None:
         """The caller has seen that the group is empty."""
@@ -106,22 +114,51 @@ class ClassicGroups:
             self._rounds.restart_session(turn, group, member)
         self._rounds.go_on(turn, group)
 
+    def find(self, group_id: str) -> ClassicGroup | None:
+        return self._groups.get(group_id)
+
     # -- questions -----------------------------------------------------------------------------------------------------
 
     def is_empty(self, group: ClassicGroup) -> bool:
         return group.state is GroupState.EMPTY
 
-    def state_word(self, group: ClassicGroup) -> str:
-        return group.state.value
-
-    def subscribed_topics(self, group: ClassicGroup) -> frozenset[str] | None:
-        return subscribed_topics(group)
+    def is_subscribed(self, group: ClassicGroup, topic: str) -> bool:
+        return topic in (subscribed_topics(group) or ())
 
     def check_commit(self, turn: Turn, group: ClassicGroup, request: OffsetCommitRequest) -> None:
         self._presence.check_commit(turn, group, request)
 
-    def check_transactional_commit(self, group: ClassicGroup, request: TxnOffsetCommitRequest) -> None:
+    def check_transactional_commit(self, turn: Turn, group: ClassicGroup, request: TxnOffsetCommitRequest) -> None:
         self._presence.check_transactional_commit(group, request)
+
+    def check_fetch(self, group: ClassicGroup, request: OffsetFetchGroup) -> None:
+        """Anybody may read the offsets of a classic group, as in Kafka."""
+
+    def check_offset_delete(self, group: ClassicGroup) -> None:
+        if group.members and subscribed_topics(group) is None:
+            raise NonEmptyGroupError(f"group {group.group_id} has members, and nobody knows which topics they read")
+
+    def offset_expiry(self, group: ClassicGroup) -> OffsetExpiry | None:
+        if group.state is GroupState.EMPTY:
+            since_ms = group.state_changed_ms
+            return OffsetExpiry(None if since_ms == NO_TIMESTAMP else since_ms, is_empty=True)
+        is_known = group.state is GroupState.STABLE and subscribed_topics(group) is not None
+        return OffsetExpiry() if is_known else None
+
+    def listed(self, group: ClassicGroup) -> ListedGroup:
+        return ListedGroup(group.group_id, group.protocol_type, group.state.value, GroupType.CLASSIC)
+
+    def facts(self, group: ClassicGroup) -> GroupFacts:
+        return GroupFacts(GroupType.CLASSIC.value, group.state.value, len(group.members), group.generation)
+
+    def held(self, group: ClassicGroup, topics: KnownTopics) -> Iterator[TopicPartition]:
+        """The partitions that members have, as far as their assignments can be read."""
+        for member in group.members.values():
+            yield from assigned_partitions(member.assignment)
+
+    def holder(self, group: ClassicGroup, member_id: str, instance_id: str | None) -> Client | None:
+        member = group.members.get(member_id or group.static_ids.get(instance_id or "", ""))
+        return None if member is None else member.client
 
     def described(self, turn: Turn, group: ClassicGroup) -> DescribedGroup:
         """A group that rebalances has no protocol to tell yet."""
@@ -144,17 +181,14 @@ class ClassicGroups:
         )
 
     @property
-    def rebalances_completed(self) -> int:
-        """Generations that became stable since the shard was loaded."""
+    def rebalances(self) -> int:
+        """Generations that became stable here."""
         return self._rounds.completed
 
     @property
     def member_bytes(self) -> int:
         """An estimate of the memory of all members, also of those that stand in no record yet."""
         return self._tally.bytes
-
-    def _all(self) -> list[ClassicGroup]:
-        return [group for group in self._groups.values() if isinstance(group, ClassicGroup)]
 
     def _tickets(self, group: ClassicGroup) -> list[Ticket]:
         """The requests that wait; they wait no more."""
@@ -166,7 +200,7 @@ class ClassicGroups:
         ]
 
     def __repr__(self) -> str:
-        return f"ClassicGroups({len(self._all())})"
+        return f"ClassicGroups({self._groups!r})"
 
 
 def _described(member: ClassicMember, metadata: bytes, silent_ms: int | None) -> GroupMember:

@@ -13,9 +13,8 @@ rebalance time-out to sync.
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Ticket, Turn
@@ -23,6 +22,7 @@ from broker.groups.classic.group import ClassicGroup
 from broker.groups.classic.member import ClassicMember
 from broker.groups.classic.states import GroupState
 from broker.groups.group_config import GroupConfig
+from broker.groups.kind import GroupsOfKind
 from broker.groups.records.classic_records import GroupMetadataKey
 from penstock.errors import ApiError, RebalanceInProgressError, UnknownMemberIdError
 from penstock.messages.groups.classic_protocol import JoinGroupResponse, SyncGroupResponse
@@ -38,7 +38,7 @@ _CAN_REBALANCE: Final = frozenset({GroupState.STABLE, GroupState.COMPLETING_REBA
 class Rounds:
     """The rebalances of one shard's classic groups."""
 
-    def __init__(self, config: GroupConfig, groups: MutableMapping[str, Any], timers: Timers[Turn]) -> None:
+    def __init__(self, config: GroupConfig, groups: GroupsOfKind[ClassicGroup], timers: Timers[Turn]) -> None:
         self._config = config
         self._groups = groups
         self._timers = timers
@@ -46,8 +46,7 @@ class Rounds:
         """Generations that became stable, since the shard was loaded."""
 
     def find(self, group_id: str) -> ClassicGroup | None:
-        group = self._groups.get(group_id)
-        return group if isinstance(group, ClassicGroup) else None
+        return self._groups.get(group_id)
 
     # -- sessions ------------------------------------------------------------------------------------------------------
 

@@ -1,16 +1,17 @@
-"""The consumer groups of one shard: what its requests, records, timers and topics do to them (KIP-848).
+"""The consumer groups of one shard (`GroupKind`): requests, records, timers, topics, and what others ask (KIP-848).
 
-`groups` are the shard's, of both protocols, by id; only the records that `replays` takes change those of this one.
+Only the records that `replays` takes change a group. Not here: that a request goes to the kind of its group (shard).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from broker.coordination.held_memory import ShardMemory
+from broker.coordination.memory_shares import NOBODY
 from broker.coordination.timers import Timers
-from broker.coordination.turn import Client, Handlers, Ticket, Turn
+from broker.coordination.turn import Client, Handlers, KnownTopics, Ticket, Turn
 from broker.groups.consumer import changes, commit_checks
 from broker.groups.consumer.classic_members.classic_members import ClassicMembers
 from broker.groups.consumer.classic_members.protocol_moves import ClassicPort
@@ -25,43 +26,53 @@ from broker.groups.consumer.request_checks import check_heartbeat
 from broker.groups.consumer.subscribed_topics import SubscribedTopics
 from broker.groups.consumer.targets import assignor_of
 from broker.groups.group_config import GroupConfig
-from penstock.errors import NonEmptyGroupError
+from broker.groups.kind import Groups, GroupsOfKind
+from broker.groups.lag.lag_pass import GroupFacts
+from broker.groups.offsets.offset_groups import OffsetExpiry
+from penstock.errors import ApiError, NonEmptyGroupError
 from penstock.messages.groups.consumer_protocol import (
     LEAVES,
     LEAVES_FOR_A_WHILE,
     ConsumerGroupHeartbeatRequest,
 )
-from penstock.messages.groups.listing import DescribedGroup
+from penstock.messages.groups.listing import DescribedGroup, GroupType, ListedGroup
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetFetchGroup
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest
+from penstock.types import TopicPartition
+from penstock.wire.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 
 class ConsumerGroups:
+    """The consumer groups of one shard. `groups` are all groups of the shard, of every kind."""
+
     def __init__(
         self,
         config: GroupConfig,
-        groups: MutableMapping[str, Any],
+        groups: Groups,
         timers: Timers[Turn],
         classic: ClassicPort,
         memory: ShardMemory,
     ) -> None:
         self._config = config
-        self._groups = groups
+        self._groups = own = GroupsOfKind(groups, ConsumerGroup)
         self._views = SubscribedTopics()
-        epochs = GroupEpochs(config, groups, self._views, timers, memory)
-        self._departures = Departures(config, groups, epochs, timers, classic, memory)
-        self._heartbeats = Heartbeats(config, groups, epochs, self._departures.deadlines, classic, memory)
-        self.replays: Mapping[type[Any], Callable[[Any, Any], None]] = ConsumerReplay(groups).replays
-        """Functions by the class of a record's key. Each takes its record into the state."""
+        epochs = GroupEpochs(config, own, self._views, timers, memory)
+        self._departures = Departures(config, own, epochs, timers, classic, memory)
+        self._heartbeats = Heartbeats(config, own, epochs, self._departures.deadlines, classic, memory)
+        self._replay = ConsumerReplay(own)
+        self.replays: Mapping[type[Any], Callable[[Any, Any], None]] = self._replay.replays
         self.handlers: Handlers = {ConsumerGroupHeartbeatRequest: self._heartbeat}
-        self.classic_handlers = ClassicMembers(config, groups, epochs, self._departures, classic, memory).handlers
-        """The requests of the classic protocol, where the group is one of this."""
+        self.taken_over = ClassicMembers(config, own, epochs, self._departures, classic, memory).handlers
+        """The requests of the classic protocol."""
 
-    def loaded(self, turn: Turn, groups: Iterable[ConsumerGroup] | None = None) -> None:
-        """Every member has its session's whole time again, and its rebalance's: it cannot have been heard meanwhile. In
-        all groups, or in these."""
+    @property
+    def rebalances(self) -> int:
+        return self._replay.epochs
+
+    def loaded(self, turn: Turn, groups: Iterable[ConsumerGroup]) -> None:
+        """Every member has its session's whole time again, and its rebalance's: it cannot have been heard meanwhile."""
         deadlines = self._departures.deadlines
-        for group in self._mine() if groups is None else groups:
+        for group in groups:
             for member in group.members.values():
                 session_ms = session_timeout_ms(self._config, member)
                 deadlines.heard(turn.now_ms, group.group_id, member.member_id, session_ms)
@@ -69,7 +80,7 @@ class ConsumerGroups:
 
     def image_changed(self, turn: Turn, names: Iterable[str]) -> None:
         """These topics came, went, or have other partitions or racks."""
-        self._views.changed(self._mine(), names)
+        self._views.changed(self._groups, names)
 
     def described(self, turn: Turn, group: ConsumerGroup) -> DescribedGroup:
         def silent_ms(member: Member) -> int:
@@ -82,11 +93,7 @@ class ConsumerGroups:
     def is_empty(self, group: ConsumerGroup) -> bool:
         return not group.members
 
-    def state_word(self, group: ConsumerGroup) -> str:
-        return group.state
-
     def is_subscribed(self, group: ConsumerGroup, topic: str) -> bool:
-        """True if a member reads the topic: its offsets do not expire, and are not deleted."""
         return group.is_subscribed(topic)
 
     def check_commit(self, turn: Turn, group: ConsumerGroup, request: OffsetCommitRequest) -> None:
@@ -95,8 +102,32 @@ class ConsumerGroups:
     def check_transactional_commit(self, turn: Turn, group: ConsumerGroup, request: TxnOffsetCommitRequest) -> None:
         commit_checks.check_transactional_commit(group, request, turn.topics)
 
-    def check_fetch(self, turn: Turn, group: ConsumerGroup, request: OffsetFetchGroup) -> None:
+    def check_fetch(self, group: ConsumerGroup, request: OffsetFetchGroup) -> None:
         commit_checks.check_fetch(group, request)
+
+    def check_offset_delete(self, group: ConsumerGroup) -> None:
+        """Does nothing: the topics that its members read are known."""
+
+    def offset_expiry(self, group: ConsumerGroup) -> OffsetExpiry | None:
+        return OffsetExpiry(is_empty=not group.members)
+
+    def listed(self, group: ConsumerGroup) -> ListedGroup:
+        return ListedGroup(group.group_id, CONSUMER_PROTOCOL_TYPE, group.state, GroupType.CONSUMER)
+
+    def facts(self, group: ConsumerGroup) -> GroupFacts:
+        return GroupFacts(GroupType.CONSUMER.value, group.state, len(group.members), group.epoch)
+
+    def held(self, group: ConsumerGroup, topics: KnownTopics) -> Iterator[TopicPartition]:
+        for topic_id, partitions in group.owners.items():
+            topic = topics.by_id(topic_id)
+            if topic is not None:
+                yield from (TopicPartition(topic.name, partition) for partition in partitions)
+
+    def holder(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> Client | None:
+        member = group.members.get(member_id or group.instances.get(instance_id or "", ""))
+        if member is None:
+            return None
+        return Client(member.client_id, member.client_host, party=group.parties.get(member.member_id, NOBODY))
 
     def delete(self, turn: Turn, group: ConsumerGroup) -> None:
         """Tombstones of everything but its offsets; refused while it has members."""
@@ -104,7 +135,7 @@ class ConsumerGroups:
             raise NonEmptyGroupError(f"group {group.group_id} has members; stop them first")
         changes.drop_group(turn, group)
 
-    def unloaded(self) -> list[tuple[Ticket, Exception]]:
+    def unloaded(self) -> list[tuple[Ticket, ApiError]]:
         """No ticket of this protocol waits."""
         return []
 
@@ -115,8 +146,5 @@ class ConsumerGroups:
         else:
             turn.answer(ticket, self._heartbeats.beat(turn, request, client))
 
-    def _mine(self) -> Iterator[ConsumerGroup]:
-        return (group for group in self._groups.values() if isinstance(group, ConsumerGroup))
-
     def __repr__(self) -> str:
-        return f"ConsumerGroups({sum(1 for _ in self._mine())})"
+        return f"ConsumerGroups({self._groups!r})"

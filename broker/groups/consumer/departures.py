@@ -5,9 +5,8 @@ With the last member of the consumer protocol, a group of classic members goes b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
 
 from broker.coordination.held_memory import ShardMemory
 from broker.coordination.timers import Timers
@@ -20,6 +19,7 @@ from broker.groups.consumer.group_epochs import GroupEpochs
 from broker.groups.consumer.member import Member, MemberState
 from broker.groups.consumer.membership import known_member
 from broker.groups.group_config import GroupConfig
+from broker.groups.kind import GroupsOfKind
 from penstock.errors import GroupIdNotFoundError
 from penstock.messages.groups.consumer_protocol import (
     LEAVES_FOR_A_WHILE,
@@ -32,7 +32,7 @@ class Departures:
     def __init__(
         self,
         config: GroupConfig,
-        groups: Mapping[str, Any],
+        groups: GroupsOfKind[ConsumerGroup],
         epochs: GroupEpochs,
         timers: Timers[Turn],
         classic: ClassicPort,
@@ -46,7 +46,7 @@ class Departures:
 
     def leave(self, turn: Turn, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         group = self._groups.get(request.group_id)
-        if not isinstance(group, ConsumerGroup):
+        if group is None:
             raise GroupIdNotFoundError(f"there is no consumer group {request.group_id}")
         member = known_member(group, request.member_id, request.instance_id)
         if request.member_epoch == LEAVES_FOR_A_WHILE:
@@ -74,7 +74,7 @@ class Departures:
             self.deadlines.forget(group.group_id, member_id)
         with self._memory.deciding_for(self._memory.lasting.holder_of(group.group_id)):
             write_downgrade(turn, group, value)
-            self._classic.adopted(turn, self._groups[group.group_id], protocols)
+            self._classic.adopted(turn, self._classic.find(group.group_id), protocols)
         return True
 
     def _leave_for_a_while(self, turn: Turn, group: ConsumerGroup, member: Member) -> None:
@@ -85,5 +85,5 @@ class Departures:
 
     def _missed(self, turn: Turn, group_id: str, member_id: str) -> None:
         group = self._groups.get(group_id)
-        if isinstance(group, ConsumerGroup) and member_id in group.members:
+        if group is not None and member_id in group.members:
             self.remove(turn, group, [group.members[member_id]])

@@ -10,8 +10,7 @@ event loop's time at most; until then members get what the last one gives them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from broker.coordination.held_memory import ShardMemory
 from broker.coordination.regex import matching
@@ -23,6 +22,7 @@ from broker.groups.consumer.growth import regex_bytes, targets_growth
 from broker.groups.consumer.record_room import names_fit, targets_fit
 from broker.groups.consumer.subscribed_topics import SubscribedTopics
 from broker.groups.group_config import GroupConfig
+from broker.groups.kind import GroupsOfKind
 
 _log = logging.getLogger(__name__)
 NO_VERSION: Final = 0
@@ -47,7 +47,7 @@ class GroupEpochs:
     def __init__(
         self,
         config: GroupConfig,
-        groups: Mapping[str, Any],
+        groups: GroupsOfKind[ConsumerGroup],
         views: SubscribedTopics,
         timers: Timers[Turn],
         memory: ShardMemory,
@@ -127,7 +127,7 @@ class GroupEpochs:
 
     def _due(self, turn: Turn, group_id: str) -> None:
         group = self._groups.get(group_id)
-        if isinstance(group, ConsumerGroup) and group.members:
+        if group is not None and group.members:
             self.refresh(turn, group, False)
 
     def _assign(self, turn: Turn, group: ConsumerGroup) -> None:

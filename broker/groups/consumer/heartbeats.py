@@ -11,9 +11,6 @@ Not here: leaving (departures.py), classic members.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from broker.coordination.held_memory import ShardMemory
 from broker.coordination.regex import matching
 from broker.coordination.turn import Client, Turn
@@ -28,6 +25,7 @@ from broker.groups.consumer.membership import Found, joining, staying
 from broker.groups.consumer.reconciliation import Heard, reconciled
 from broker.groups.consumer.record_room import check_records_fit
 from broker.groups.group_config import GroupConfig
+from broker.groups.kind import GroupsOfKind
 from broker.network.request_ports import Sight
 from penstock.errors import GroupIdNotFoundError, TopicAuthorizationFailedError
 from penstock.messages.groups.consumer_protocol import (
@@ -41,7 +39,7 @@ class Heartbeats:
     def __init__(
         self,
         config: GroupConfig,
-        groups: Mapping[str, Any],
+        groups: GroupsOfKind[ConsumerGroup],
         epochs: GroupEpochs,
         deadlines: Deadlines,
         classic: ClassicPort,
@@ -94,18 +92,18 @@ class Heartbeats:
     def _group(self, turn: Turn, request: ConsumerGroupHeartbeatRequest) -> tuple[ConsumerGroup, Upgrade | None]:
         """A new one for a member that joins; it is the shard's with its first record."""
         group = self._groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup):
+        if group is not None:
             return group, None
+        classic = self._classic.find(request.group_id)
         if request.member_epoch != JOINS:
-            is_there = group is not None
             raise GroupIdNotFoundError(
-                f"group {request.group_id} speaks the classic protocol"
-                if is_there
-                else f"there is no consumer group {request.group_id}: join it with epoch 0"
+                f"there is no consumer group {request.group_id}: join it with epoch 0"
+                if classic is None
+                else f"group {request.group_id} speaks the classic protocol"
             )
-        if group is None:
+        if classic is None:
             return ConsumerGroup(request.group_id), None
-        upgraded = upgrade(self._config, group, turn.topics)
+        upgraded = upgrade(self._config, classic, turn.topics)
         return upgraded.after, upgraded
 
     def _write_upgrade(self, turn: Turn, upgraded: Upgrade) -> None:

@@ -6,13 +6,14 @@ record here relies on another one that came before it. A member exists from its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from broker.groups.consumer import record_forms
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.member import Member
+from broker.groups.kind import GroupsOfKind
 from broker.groups.records.consumer_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -31,10 +32,12 @@ from broker.groups.records.consumer_records import (
 
 
 class ConsumerReplay:
-    """`groups` are all groups of the shard; another protocol's group of that id gives way to records of this one."""
+    """A group of another kind gives way to a record with its id, and not to a tombstone."""
 
-    def __init__(self, groups: MutableMapping[str, Any]) -> None:
+    def __init__(self, groups: GroupsOfKind[ConsumerGroup]) -> None:
         self._groups = groups
+        self.epochs = 0
+        """Epochs of groups that records began."""
         self.replays: Mapping[type[Any], Callable[[Any, Any], None]] = {
             ConsumerGroupMetadataKey: self._metadata,
             ConsumerGroupPartitionMetadataKey: self._partition_metadata,
@@ -47,9 +50,10 @@ class ConsumerReplay:
 
     def _metadata(self, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None) -> None:
         if value is None:
-            if self._there(key.group_id) is not None:
-                del self._groups[key.group_id]
+            if (gone := self._groups.get(key.group_id)) is not None:
+                self._groups.remove(gone)
             return
+        self.epochs += 1
         group = self._made(key.group_id)
         group.epoch = value.epoch
         group.metadata_hash = value.metadata_hash
@@ -59,7 +63,7 @@ class ConsumerReplay:
 
     def _member(self, key: ConsumerGroupMemberMetadataKey, value: ConsumerGroupMemberMetadataValue | None) -> None:
         if value is None:
-            group = self._there(key.group_id)
+            group = self._groups.get(key.group_id)
             if group is not None:
                 group.remove_member(key.member_id)
             return
@@ -72,7 +76,7 @@ class ConsumerReplay:
         key: ConsumerGroupTargetAssignmentMetadataKey,
         value: ConsumerGroupTargetAssignmentMetadataValue | None,
     ) -> None:
-        group = self._there(key.group_id) if value is None else self._made(key.group_id)
+        group = self._groups.get(key.group_id) if value is None else self._made(key.group_id)
         if group is not None:
             group.assignment_epoch = 0 if value is None else value.assignment_epoch
             group.assignment_timestamp_ms = 0 if value is None else value.assignment_timestamp
@@ -84,7 +88,7 @@ class ConsumerReplay:
     ) -> None:
         if value is not None:
             self._made(key.group_id).targets[key.member_id] = record_forms.read_target(value)
-        elif (group := self._there(key.group_id)) is not None:
+        elif (group := self._groups.get(key.group_id)) is not None:
             group.targets.pop(key.member_id, None)
 
     def _current(
@@ -92,7 +96,7 @@ class ConsumerReplay:
         key: ConsumerGroupCurrentMemberAssignmentKey,
         value: ConsumerGroupCurrentMemberAssignmentValue | None,
     ) -> None:
-        group = self._there(key.group_id) if value is None else self._made(key.group_id)
+        group = self._groups.get(key.group_id) if value is None else self._made(key.group_id)
         if group is None:
             return
         member = group.members.get(key.member_id)
@@ -104,15 +108,12 @@ class ConsumerReplay:
     def _regex(self, key: ConsumerGroupRegularExpressionKey, value: ConsumerGroupRegularExpressionValue | None) -> None:
         if value is not None:
             self._made(key.group_id).regexes[key.regular_expression] = record_forms.regex_of(value)
-        elif (group := self._there(key.group_id)) is not None:
+        elif (group := self._groups.get(key.group_id)) is not None:
             group.regexes.pop(key.regular_expression, None)
 
-    def _there(self, group_id: str) -> ConsumerGroup | None:
-        group = self._groups.get(group_id)
-        return group if isinstance(group, ConsumerGroup) else None
-
     def _made(self, group_id: str) -> ConsumerGroup:
-        group = self._there(group_id)
+        group = self._groups.get(group_id)
         if group is None:
-            group = self._groups[group_id] = ConsumerGroup(group_id)
+            group = ConsumerGroup(group_id)
+            self._groups.put(group)
         return group

@@ -11,33 +11,30 @@ here: whether the request may do so (authorization/), and the lines (audit/).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from broker.coordination.memory_shares import NOBODY
 from broker.coordination.turn import Client
-from broker.groups.classic.group import ClassicGroup
-from broker.groups.consumer.group import ConsumerGroup
 from penstock.messages.groups.classic_protocol import JoinGroupRequest, LeaveGroupRequest
 from penstock.messages.groups.consumer_protocol import JOINS, ConsumerGroupHeartbeatRequest
 
-Group = ClassicGroup | ConsumerGroup
+HolderOf = Callable[[str, str | None], Client | None]
+"""The sender of the group's member with this id, or else of the one with this instance id (`GroupKind.holder`)."""
 
 
-def removes_another(group: Group | None, request: Any, sender: Client) -> bool:
+def removes_another(holder_of: HolderOf, request: Any, sender: Client) -> bool:
     """True if the request, should it succeed, removes a member that is not its sender's."""
-    if group is None:
-        return False
     if isinstance(request, LeaveGroupRequest):
         named = [(one.member_id, one.group_instance_id) for one in request.members]
     elif isinstance(request, ConsumerGroupHeartbeatRequest) and request.member_epoch < JOINS:
         named = [(request.member_id, request.instance_id)]
     else:
-        return _takes_over(group, request, sender)
-    return any(not _is_own(holder, sender) for holder in _holders(group, named))
+        return _takes_over(holder_of, request, sender)
+    return any(not _is_own(holder, sender) for holder in _holders(holder_of, named))
 
 
-def _takes_over(group: Group, request: Any, sender: Client) -> bool:
+def _takes_over(holder_of: HolderOf, request: Any, sender: Client) -> bool:
     if isinstance(request, JoinGroupRequest):
         instance, joins = request.group_instance_id, not request.member_id
     elif isinstance(request, ConsumerGroupHeartbeatRequest):
@@ -46,7 +43,7 @@ def _takes_over(group: Group, request: Any, sender: Client) -> bool:
         return False
     if instance is None or not joins:
         return False
-    parties = (holder.party for holder in _holders(group, [("", instance)]))
+    parties = (holder.party for holder in _holders(holder_of, [("", instance)]))
     return any(party not in (NOBODY, sender.party) for party in parties)
 
 
@@ -55,15 +52,9 @@ def _is_own(holder: Client, sender: Client) -> bool:
     return is_same_client and holder.party in (NOBODY, sender.party)
 
 
-def _holders(group: Group, named: list[tuple[str, str | None]]) -> Iterator[Client]:
+def _holders(holder_of: HolderOf, named: list[tuple[str, str | None]]) -> Iterator[Client]:
     """The senders of the members that are named, by their ids, or else by their instances."""
     for member_id, instance in named:
-        if isinstance(group, ClassicGroup):
-            member = group.members.get(member_id or group.static_ids.get(instance or "", ""))
-            if member is not None:
-                yield member.client
-        else:
-            found = group.members.get(member_id or group.instances.get(instance or "", ""))
-            if found is not None:
-                party = group.parties.get(found.member_id, NOBODY)
-                yield Client(found.client_id, found.client_host, party=party)
+        holder = holder_of(member_id, instance)
+        if holder is not None:
+            yield holder

@@ -1,11 +1,11 @@
 """The core of one partition of `__consumer_offsets`: takes its records, and passes each request to the class that
 decides it.
 
-    record      by the class of its key: offsets/, consumer/ or classic/
-    request     by its class, and where both protocols know it by the protocol that the group speaks
+    record      by the class of its key: offsets/, or a kind of groups
+    request     by its class, and where several kinds know it by the kind of the group
 
-A group id has one protocol at a time; the two share `groups`. Pure: no I/O, no time of its own. Not here: the driver,
-which appends and answers (coordinator/), and every decision about one group alone.
+A group id has one kind at a time; the kinds share `groups`, and are made here: classic/ and consumer/. Pure: no I/O, no
+time of its own. Not here: the driver, which appends and answers (coordinator/), and decisions about one group alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from broker.coordination.held_memory import ShardMemory
 from broker.coordination.memory_shares import NOBODY, CoordinatorMemory
 from broker.coordination.record_log import TxnProducer
 from broker.coordination.timers import Timers
-from broker.coordination.turn import Client, Handler, Handlers, KnownTopics, Ticket, Turn
+from broker.coordination.turn import Client, Handler, KnownTopics, Ticket, Turn
 from broker.coordination.watched_time import WatchedTimeKey
 from broker.groups.classic.classic_groups import ClassicGroups
 from broker.groups.classic.group import ClassicGroup
@@ -29,14 +29,12 @@ from broker.groups.consumer.consumer_groups import ConsumerGroups
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.group_config import GroupConfig
 from broker.groups.group_sizes import GroupSizes
+from broker.groups.kind import Group, Kinds
 from broker.groups.lag.lag_pass import GroupFacts
 from broker.groups.offsets.committed_offsets import CommittedOffsets
 from broker.groups.offsets.topic_offsets import TopicOffsets
-from broker.groups.records.classic_records import GroupMetadataKey
-from broker.groups.records.consumer_records import ConsumerGroupMetadataKey
 from broker.groups.records.offset_records import OffsetCommitKey
 from broker.groups.shard.group_totals import GroupCounts, GroupTotals
-from broker.groups.shard.removals import removes_another
 from broker.groups.shard.shard_groups import ShardGroups
 from penstock.errors import (
     ApiError,
@@ -82,8 +80,7 @@ _USES: Final = frozenset(
 class ShardStatistics:
     """A snapshot of one shard; `bytes` is an estimate."""
 
-    classic_groups: int
-    consumer_groups: int
+    groups: int
     members: int
     offsets: int
     counts: GroupCounts
@@ -98,29 +95,33 @@ class Shard:
     def __init__(self, config: GroupConfig, memory: CoordinatorMemory, totals: GroupTotals) -> None:
         self._memory, self._totals = ShardMemory(memory), totals
         self.timers: Timers[Turn] = Timers()
-        self.groups: dict[str, ClassicGroup | ConsumerGroup] = {}
-        self._classic = ClassicGroups(config, self.groups, self.timers, self._memory)
-        self._consumer = ConsumerGroups(config, self.groups, self.timers, self._classic, self._memory)
-        self._all = ShardGroups(self.groups, self._classic, self._consumer)
+        self.groups: dict[str, Any] = {}
+        classic = ClassicGroups(config, self.groups, self.timers, self._memory)
+        consumer = ConsumerGroups(config, self.groups, self.timers, classic, self._memory)
+        self.kinds: Kinds = {ClassicGroup: classic, ConsumerGroup: consumer}
+        self._all = ShardGroups(self.groups, self.kinds)
         self.offsets = CommittedOffsets(config, self._all, self.timers, self._memory)
         self.watched = self.offsets.watched
         self._sizes = GroupSizes(self._memory.grown)
         self._is_loaded = False
-        self._commits = self._epochs = 0
-        self._replays: Mapping[type[Any], Callable[[Any, Any], None]] = {
+        self._commits = self._loaded_rebalances = 0
+        self._replays: dict[type[Any], Callable[[Any, Any], None]] = {
             **self.offsets.state.replays,
-            **self._consumer.replays,
-            GroupMetadataKey: self._classic.replay_group,
             WatchedTimeKey: self.watched.replay,
         }
-        self._handlers: Handlers = {
-            **self._classic.handlers,
-            **self._consumer.handlers,
+        self._handlers: dict[type[Any], Handler] = {
             **self.offsets.handlers,
             ListGroupsRequest: self._list,
             DescribeGroupsRequest: self._describe,
             DeleteGroupsRequest: self._delete,
         }
+        self._taken_over: dict[type[Any], dict[type[Any], Handler]] = {}
+        """Handlers of a kind for its own groups: by the class of a request, then by the class of the group."""
+        for group_class, kind in self.kinds.items():
+            self._replays.update(kind.replays)
+            self._handlers.update(kind.handlers)
+            for request, handler in kind.taken_over.items():
+                self._taken_over.setdefault(request, {})[group_class] = handler
 
     # -- records -------------------------------------------------------------------------------------------------------
 
@@ -136,7 +137,6 @@ class Shard:
             return
         self._replays[kind](key, value)
         self._sizes.replay(key, value)
-        self._epochs += self._is_loaded and kind is ConsumerGroupMetadataKey and value is not None
 
     def replay_marker(self, marker: Marker) -> None:
         """A transaction has ended: its offsets count from now on, or are forgotten."""
@@ -147,27 +147,28 @@ class Shard:
     def loaded(self) -> Sequence[Callable[[Turn], None]]:
         """The state is whole: members have their timers, and offsets that nobody needs are looked for. In steps of some
         groups; the shard takes requests in between."""
-        self._is_loaded = True
+        self._is_loaded, self._loaded_rebalances = True, self._rebalances
         groups = iter(list(self.groups.values()))
         parts = iter(lambda: list(islice(groups, LOADED_GROUPS)), [])
         return (*(partial(self._loaded, part) for part in parts), self.offsets.loaded)
 
-    def _loaded(self, part: Sequence[ClassicGroup | ConsumerGroup], turn: Turn) -> None:
+    def _loaded(self, part: Sequence[Group], turn: Turn) -> None:
         there = [group for group in part if self.groups.get(group.group_id) is group]
-        self._classic.loaded(turn, [group for group in there if isinstance(group, ClassicGroup)])
-        self._consumer.loaded(turn, [group for group in there if isinstance(group, ConsumerGroup)])
+        for group_class, kind in self.kinds.items():
+            kind.loaded(turn, [group for group in there if type(group) is group_class])
 
     def unloaded(self) -> Sequence[tuple[Ticket, ApiError]]:
         """The requests that wait, with their answer. The state is used no more."""
         self._memory.give_up()
         counts, self._is_loaded = self.counts, False
         self._totals.retire(counts)
-        return (*self._classic.unloaded(), *self._consumer.unloaded())  # type: ignore[arg-type]
+        return [waiting for kind in self.kinds.values() for waiting in kind.unloaded()]
 
     def topics_changed(self, turn: Turn, changed: frozenset[str], deleted: frozenset[str]) -> None:
         """These topics came, went, or have other partitions or racks; those of `deleted` are not there any more, or
         are there anew."""
-        self._consumer.image_changed(turn, changed)
+        for kind in self.kinds.values():
+            kind.image_changed(turn, changed)
         if deleted:
             self.offsets.image_changed(turn, deleted)
 
@@ -186,17 +187,19 @@ class Shard:
             memory.claim(request.group_id, client.party)
 
     def _handler(self, request: Any) -> Handler:
-        kind = type(request)
-        if kind in self._classic.handlers and isinstance(self.groups.get(request.group_id), ConsumerGroup):
-            return self._consumer.classic_handlers[kind]
-        found = self._handlers.get(kind)
+        by_group = self._taken_over.get(type(request))
+        if by_group is not None:
+            group = self.groups.get(request.group_id)
+            if (taken := by_group.get(type(group))) is not None:
+                return taken
+        found = self._handlers.get(type(request))
         if found is None:
-            raise UnsupportedVersionError(f"{kind.__name__} is no request about groups")
+            raise UnsupportedVersionError(f"{type(request).__name__} is no request about groups")
         return found
 
     def removes_another(self, request: Any, client: Client) -> bool:
         """True if the request, should it succeed, removes a member of somebody else."""
-        return removes_another(self.groups.get(request.group_id), request, client)
+        return self._all.removes_another(request, client)
 
     def _list(self, turn: Turn, ticket: Ticket, request: ListGroupsRequest, client: Client) -> None:
         states, types = ({word.lower() for word in words} for words in (request.states, request.types))
@@ -232,7 +235,7 @@ class Shard:
         return group_id in self.groups or group_id in self.offsets.state
 
     def group_ids(self) -> Sequence[str]:
-        """The groups of both protocols, and the simple ones."""
+        """The groups of every kind, and the simple ones."""
         return tuple(dict.fromkeys((*self.groups, *self.offsets.state.group_ids())))
 
     # -- figures -------------------------------------------------------------------------------------------------------
@@ -242,19 +245,16 @@ class Shard:
         """The counts since the shard was loaded; zeros once its state was given up."""
         if not self._is_loaded:
             return GroupCounts()
-        rebalances = self._classic.rebalances_completed + self._epochs
-        return GroupCounts(self._commits, rebalances, self.offsets.removed)
+        return GroupCounts(self._commits, self._rebalances - self._loaded_rebalances, self.offsets.removed)
+
+    @property
+    def _rebalances(self) -> int:
+        """The rebalances of all kinds, those of the log that was loaded included."""
+        return sum(kind.rebalances for kind in self.kinds.values())
 
     def facts(self, group_id: str) -> GroupFacts | None:
         """A group as metrics show it; None for one that is gone."""
-        if not self._is_there(group_id):
-            return None
-        group, listed = self.groups.get(group_id), self._all.listed(group_id)
-        kind = listed.group_type.value
-        if group is None:
-            return GroupFacts(kind, listed.state, 0, 0)
-        epoch = group.epoch if isinstance(group, ConsumerGroup) else group.generation
-        return GroupFacts(kind, listed.state, len(group.members), epoch)
+        return self._all.facts(group_id) if self._is_there(group_id) else None
 
     def topics_of(self, group_id: str) -> Mapping[str, TopicOffsets]:
         """The committed offsets of a group, by topic."""
@@ -267,10 +267,8 @@ class Shard:
     def statistics(self) -> ShardStatistics:
         """May be called in any thread."""
         groups, offsets = list(self.groups.values()), self.offsets.statistics()
-        classic = sum(isinstance(group, ClassicGroup) for group in groups)
         return ShardStatistics(
-            classic_groups=classic,
-            consumer_groups=len(groups) - classic,
+            groups=len(groups),
             members=sum(len(group.members) for group in groups),
             offsets=offsets.offsets,
             counts=self.counts,

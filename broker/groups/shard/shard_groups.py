@@ -1,4 +1,4 @@
-"""The groups of a shard, whichever protocol they speak: what others ask about one of them.
+"""The groups of a shard, whichever kind they are: what others ask about one of them (`GroupKind` answers it).
 
 A group id that has offsets and no group is a simple group: no member ever joined it. It is listed as an empty classic
 group without a protocol type, as Kafka does. Not here: requests (shard.py), offsets (offsets/).
@@ -9,28 +9,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from broker.coordination.turn import KnownTopics, Turn
-from broker.groups.classic.classic_groups import ClassicGroups
-from broker.groups.classic.group import ClassicGroup
+from broker.coordination.turn import Client, KnownTopics, Turn
 from broker.groups.classic.states import GroupState
-from broker.groups.consumer.consumer_groups import ConsumerGroups
-from broker.groups.consumer.group import ConsumerGroup
+from broker.groups.kind import Group, GroupKind, Groups, Kinds
+from broker.groups.lag.lag_pass import GroupFacts
 from broker.groups.offsets.offset_groups import OffsetExpiry
-from penstock.errors import NonEmptyGroupError
+from broker.groups.shard.removals import removes_another
 from penstock.messages.groups.listing import DescribedGroup, GroupType, ListedGroup
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetFetchGroup
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest
-from penstock.types import NO_TIMESTAMP, TopicPartition
-from penstock.wire.consumer_protocol import CONSUMER_PROTOCOL_TYPE, assigned_partitions
+from penstock.types import TopicPartition
 
 
 class ShardGroups:
-    """`groups` are those of both protocols, by id. Has what the offsets ask (`OffsetGroups`)."""
+    """`groups` are those of every kind, by id. Has what the offsets ask (`OffsetGroups`)."""
 
-    def __init__(
-        self, groups: dict[str, ClassicGroup | ConsumerGroup], classic: ClassicGroups, consumer: ConsumerGroups
-    ) -> None:
-        self._groups, self._classic, self._consumer = groups, classic, consumer
+    def __init__(self, groups: Groups, kinds: Kinds) -> None:
+        self._groups, self._kinds = groups, kinds
 
     # -- of offsets ----------------------------------------------------------------------------------------------------
 
@@ -42,10 +37,7 @@ class ShardGroups:
 
     def check_commit(self, turn: Turn, request: OffsetCommitRequest) -> None:
         group = self._groups[request.group_id]
-        if isinstance(group, ConsumerGroup):
-            self._consumer.check_commit(turn, group, request)
-        else:
-            self._classic.check_commit(turn, group, request)
+        self._of(group).check_commit(turn, group, request)
 
     def check_transactional_commit(self, turn: Turn, request: TxnOffsetCommitRequest) -> None:
         """Checks the member of a commit. A commit that names no member is not checked, even if the group has
@@ -53,52 +45,38 @@ class ShardGroups:
         if request.member_epoch < 0 and not request.member_id and not request.group_instance_id:
             return
         group = self._groups[request.group_id]
-        if isinstance(group, ConsumerGroup):
-            self._consumer.check_transactional_commit(turn, group, request)
-        else:
-            self._classic.check_transactional_commit(group, request)
+        self._of(group).check_transactional_commit(turn, group, request)
 
     def check_fetch(self, turn: Turn, request: OffsetFetchGroup) -> None:
-        """Anybody may read the offsets of a classic group, as in Kafka."""
         group = self._groups[request.group_id]
-        if isinstance(group, ConsumerGroup):
-            self._consumer.check_fetch(turn, group, request)
+        self._of(group).check_fetch(group, request)
 
     def check_offset_delete(self, group_id: str) -> None:
         group = self._groups[group_id]
-        if isinstance(group, ClassicGroup) and group.members and self._classic.subscribed_topics(group) is None:
-            raise NonEmptyGroupError(f"group {group_id} has members, and nobody knows which topics they read")
+        self._of(group).check_offset_delete(group)
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
         group = self._groups[group_id]
-        if isinstance(group, ConsumerGroup):
-            return self._consumer.is_subscribed(group, topic)
-        return topic in (self._classic.subscribed_topics(group) or ())
+        return self._of(group).is_subscribed(group, topic)
 
     def offset_expiry(self, group_id: str) -> OffsetExpiry | None:
         group = self._groups[group_id]
-        if isinstance(group, ConsumerGroup):
-            return OffsetExpiry(is_empty=not group.members)
-        if group.state is GroupState.EMPTY:
-            since_ms = group.state_changed_ms
-            return OffsetExpiry(None if since_ms == NO_TIMESTAMP else since_ms, is_empty=True)
-        is_known = group.state is GroupState.STABLE and self._classic.subscribed_topics(group) is not None
-        return OffsetExpiry() if is_known else None
+        return self._of(group).offset_expiry(group)
 
     def delete_if_empty(self, turn: Turn, group_id: str) -> None:
         if self.is_empty(group_id):
             self.delete(turn, group_id)
 
-    # -- of administrators ---------------------------------------------------------------------------------------------
+    # -- of administrators, metrics and the audit ----------------------------------------------------------------------
 
     def is_empty(self, group_id: str) -> bool:
         """True if the group has no members; of a group that is not known, too."""
-        group: Any = self._groups.get(group_id)
-        return group is None or bool(self._of(group).is_empty(group))
+        group = self._groups.get(group_id)
+        return group is None or self._of(group).is_empty(group)
 
     def delete(self, turn: Turn, group_id: str) -> None:
         """Tombstones of a group without members, but for its offsets; nothing for a simple group."""
-        group: Any = self._groups.get(group_id)
+        group = self._groups.get(group_id)
         if group is not None:
             self._of(group).delete(turn, group)
 
@@ -106,32 +84,37 @@ class ShardGroups:
         group = self._groups.get(group_id)
         if group is None:
             return ListedGroup(group_id, "", GroupState.EMPTY.value, GroupType.CLASSIC)
-        if isinstance(group, ConsumerGroup):
-            return ListedGroup(group_id, CONSUMER_PROTOCOL_TYPE, self._consumer.state_word(group), GroupType.CONSUMER)
-        return ListedGroup(group_id, group.protocol_type, self._classic.state_word(group), GroupType.CLASSIC)
+        return self._of(group).listed(group)
 
     def described(self, turn: Turn, group_id: str) -> DescribedGroup:
         group = self._groups.get(group_id)
         if group is None:
             return DescribedGroup(group_id, state=GroupState.EMPTY.value)
-        if isinstance(group, ConsumerGroup):
-            return self._consumer.described(turn, group)
-        return self._classic.described(turn, group)
+        return self._of(group).described(turn, group)
+
+    def facts(self, group_id: str) -> GroupFacts:
+        """The group as metrics show it."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return GroupFacts(GroupType.CLASSIC.value, GroupState.EMPTY.value, 0, 0)
+        return self._of(group).facts(group)
 
     def held(self, group_id: str, topics: KnownTopics) -> Iterator[TopicPartition]:
         """The partitions that members have, as far as their topics are there and those of a classic group are known."""
         group = self._groups.get(group_id)
-        if isinstance(group, ClassicGroup):
-            for member in group.members.values():
-                yield from assigned_partitions(member.assignment)
-        elif group is not None:
-            for topic_id, partitions in group.owners.items():
-                topic = topics.by_id(topic_id)
-                if topic is not None:
-                    yield from (TopicPartition(topic.name, partition) for partition in partitions)
+        if group is not None:
+            yield from self._of(group).held(group, topics)
 
-    def _of(self, group: ClassicGroup | ConsumerGroup) -> Any:
-        return self._consumer if isinstance(group, ConsumerGroup) else self._classic
+    def removes_another(self, request: Any, sender: Client) -> bool:
+        """True if the request, should it succeed, removes a member of somebody else."""
+        group = self._groups.get(request.group_id)
+        if group is None:
+            return False
+        holder = self._of(group).holder
+        return removes_another(lambda member_id, instance_id: holder(group, member_id, instance_id), request, sender)
+
+    def _of(self, group: Group) -> GroupKind[Any]:
+        return self._kinds[type(group)]
 
     def __repr__(self) -> str:
         return f"ShardGroups({len(self._groups)})"

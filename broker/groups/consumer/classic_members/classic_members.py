@@ -11,9 +11,7 @@ Not here: the protocol's own groups (classic/), and moving a group from one to t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from broker.coordination.held_memory import ShardMemory
 from broker.coordination.turn import Client, Handlers, Ticket, Turn
@@ -34,6 +32,7 @@ from broker.groups.consumer.membership import Found, check_places, known_member
 from broker.groups.consumer.reconciliation import Heard, is_waiting, reconciled
 from broker.groups.consumer.record_room import check_records_fit
 from broker.groups.group_config import GroupConfig
+from broker.groups.kind import GroupsOfKind
 from penstock.errors import (
     ApiError,
     FencedInstanceIdError,
@@ -65,7 +64,7 @@ class ClassicMembers:
     def __init__(
         self,
         config: GroupConfig,
-        groups: Mapping[str, Any],
+        groups: GroupsOfKind[ConsumerGroup],
         epochs: GroupEpochs,
         departures: Departures,
         classic: ClassicPort,
@@ -87,7 +86,7 @@ class ClassicMembers:
     # -- join ----------------------------------------------------------------------------------------------------------
 
     def _join(self, turn: Turn, ticket: Ticket, request: JoinGroupRequest, client: Client) -> None:
-        group: ConsumerGroup = self._groups[request.group_id]
+        group = self._groups[request.group_id]
         if not group.members:
             self._classic.handlers[JoinGroupRequest](turn, ticket, request, client)
             changes.drop_group(turn, group)
@@ -183,7 +182,7 @@ class ClassicMembers:
     # -- sync and heartbeat --------------------------------------------------------------------------------------------
 
     def _sync(self, turn: Turn, ticket: Ticket, request: SyncGroupRequest, client: Client) -> None:
-        group: ConsumerGroup = self._groups[request.group_id]
+        group = self._groups[request.group_id]
         member, session = self._member(group, request.member_id, request.group_instance_id, request.generation_id)
         protocol, metadata = session.protocols[0]
         if request.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE) or request.protocol_name not in (None, protocol):
@@ -197,7 +196,7 @@ class ClassicMembers:
         turn.answer(ticket, SyncGroupResponse(assignment, CONSUMER_PROTOCOL_TYPE, protocol))
 
     def _heartbeat(self, turn: Turn, ticket: Ticket, request: HeartbeatRequest, client: Client) -> None:
-        group: ConsumerGroup = self._groups[request.group_id]
+        group = self._groups[request.group_id]
         member, session = self._member(group, request.member_id, request.group_instance_id, request.generation_id)
         self._deadlines.heard(turn.now_ms, group.group_id, member.member_id, session.session_timeout_ms)
         self._epochs.refresh(turn, group, False)
@@ -227,7 +226,7 @@ class ClassicMembers:
 
     def _leave(self, turn: Turn, ticket: Ticket, request: LeaveGroupRequest, client: Client) -> None:
         """Members of both protocols may be named: an administrator removes them so."""
-        group: ConsumerGroup = self._groups[request.group_id]
+        group = self._groups[request.group_id]
         going: dict[str, Member] = {}
         left: list[LeftMember] = []
         for one in request.members:

@@ -152,7 +152,7 @@ GROUPS = (
         (
             Edit(
                 ConsumerGroups.loaded,
-                "for group in self._mine() if groups is None else groups:",
+                "for group in groups:",
                 "for group in ():",
             ),
         ),
@@ -193,7 +193,7 @@ GROUPS = (
     Mutant(
         "a group does not hear of partitions that were added",
         "KIP-848: the coordinator assigns",
-        (Edit(ConsumerGroups.image_changed, "self._views.changed(self._mine(), names)", "pass"),),
+        (Edit(ConsumerGroups.image_changed, "self._views.changed(self._groups, names)", "pass"),),
         stories=GROWING,
     ),
     Mutant(

@@ -260,7 +260,7 @@ def test_a_group_that_was_asked_before_its_sessions_began_is_loaded_all_the_same
     again = loaded.send(join(member_id=leader.member_id, session_timeout_ms=2 * REBALANCE_MS))
     new = loaded.send(join(requires_known_member_id=False))
     turn = loaded.turn()
-    loaded.core.loaded(turn)
+    loaded.core.loaded(turn, loaded.groups.values())
     loaded.end(turn)
     assert loaded.group().state is GroupState.PREPARING_REBALANCE
     loaded.advance(SESSION_MS)

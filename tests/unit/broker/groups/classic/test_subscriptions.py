@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.groups.classic.subscriptions import subscribed_topics
 from penstock.messages.groups.classic_protocol import JoinGroupProtocol
 from penstock.wire.consumer_protocol import ConsumerProtocolSubscription, encode_consumer_protocol
 from tests.support.classic_group_core import DELAY_MS, ClassicGroupCore, join, leave
@@ -13,7 +14,7 @@ def reads(*topics: str, version: int = 3) -> tuple[JoinGroupProtocol, ...]:
 
 
 def topics_of(core: ClassicGroupCore) -> frozenset[str] | None:
-    return core.core.subscribed_topics(core.group())
+    return subscribed_topics(core.group())
 
 
 def group_of(*protocols: tuple[JoinGroupProtocol, ...], protocol_type: str = "consumer") -> ClassicGroupCore:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker.groups.consumer.group import ConsumerGroup
 from penstock.errors import (
     IllegalGenerationError,
     StaleMemberEpochError,
@@ -20,17 +21,17 @@ from tests.support.consumer_groups import ConsumerHere, ConsumerShard, TopicsHer
 def commit(here: ConsumerShard, member_id: str, epoch: int, *partitions: int, knows_stale_epoch: bool = True) -> None:
     rows = tuple(OffsetCommitPartition(TopicPartition("t", partition), 1) for partition in partitions)
     request = OffsetCommitRequest("g", rows, member_id, epoch, knows_stale_epoch=knows_stale_epoch)
-    here.core._consumer.check_commit(here.turn(), here.group(), request)
+    here.core.kinds[ConsumerGroup].check_commit(here.turn(), here.group(), request)
 
 
 def commit_by_transaction(here: ConsumerShard, member_id: str, epoch: int, *partitions: int) -> None:
     rows = tuple(OffsetCommitPartition(TopicPartition("t", partition), 1) for partition in partitions)
     request = TxnOffsetCommitRequest("tx", "g", 7, 0, rows, member_id, epoch)
-    here.core._consumer.check_transactional_commit(here.turn(), here.group(), request)
+    here.core.kinds[ConsumerGroup].check_transactional_commit(here.turn(), here.group(), request)
 
 
 def fetch(here: ConsumerShard, member_id: str, epoch: int) -> None:
-    here.core._consumer.check_fetch(here.turn(), here.group(), OffsetFetchGroup("g", (), True, member_id, epoch))
+    here.core.kinds[ConsumerGroup].check_fetch(here.group(), OffsetFetchGroup("g", (), True, member_id, epoch))
 
 
 def test_a_member_commits_in_its_epoch_and_in_an_older_one_what_it_owned_then() -> None:

@@ -70,7 +70,7 @@ def test_a_classic_group_is_upgraded_and_its_members_give_up_what_others_get() -
     here.send(HeartbeatRequest("g", 2, old.member_id))
     new.beat()
     assert len(new.partitions) == 2 and group.state == "Stable"
-    described = here.core._consumer.described(here.turn(), group)
+    described = here.core.kinds[ConsumerGroup].described(here.turn(), group)
     assert {one.member_type for one in described.members} == {GroupType.CLASSIC, GroupType.CONSUMER}
 
 

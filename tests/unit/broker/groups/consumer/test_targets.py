@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.groups.consumer.group import ConsumerGroup
 from tests.support.consumer_groups import ConsumerHere, ConsumerShard, TopicsHere, settle
 
 
@@ -10,14 +11,14 @@ def test_most_members_choose_the_assignor_and_the_first_allowed_one_is_the_defau
     members = [ConsumerHere(here, f"m{number}", "t", "u") for number in range(3)]
     for member in members:
         member.beat()
-    described = here.core._consumer.described(here.turn(), here.group())
+    described = here.core.kinds[ConsumerGroup].described(here.turn(), here.group())
     assert described.protocol_name == "uniform"
     epoch = here.group().epoch
     members[0].beat(server_assignor="range")
     members[1].beat(server_assignor="range")
     assert here.group().epoch == epoch + 2, "an assignor that a member asks for is looked at"
     settle(*members)
-    assert here.core._consumer.described(here.turn(), here.group()).protocol_name == "range"
+    assert here.core.kinds[ConsumerGroup].described(here.turn(), here.group()).protocol_name == "range"
     ids = sorted(facts.topic_id for facts in here.topics.facts.values())
     assert sorted(sorted(member.partitions) for member in members) == [
         [(topic_id, partition) for topic_id in ids for partition in (first, first + 1)] for first in (0, 2, 4)
@@ -27,7 +28,7 @@ def test_most_members_choose_the_assignor_and_the_first_allowed_one_is_the_defau
 def test_a_node_may_allow_other_assignors() -> None:
     here = ConsumerShard(TopicsHere(t=6), group_consumer_assignors=("range",))
     ConsumerHere(here, "a", "t").beat()
-    assert here.core._consumer.described(here.turn(), here.group()).protocol_name == "range"
+    assert here.core.kinds[ConsumerGroup].described(here.turn(), here.group()).protocol_name == "range"
 
 
 def test_a_large_target_is_not_computed_with_every_join() -> None:

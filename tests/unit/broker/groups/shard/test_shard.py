@@ -265,7 +265,7 @@ def test_memory_is_given_back_when_a_shard_goes() -> None:
 def test_figures_count_what_is_there_and_what_was_done_since_the_load() -> None:
     core = three_kinds()
     figures = core.shard.statistics()
-    assert (figures.classic_groups, figures.consumer_groups, figures.members, figures.offsets) == (1, 1, 2, 1)
+    assert (figures.groups, figures.members, figures.offsets) == (2, 2, 1)
     assert figures.counts == GroupCounts(commits=1, rebalances=2)
     figures = core.reloaded().statistics()
     assert (figures.members, figures.offsets, figures.counts) == (2, 1, GroupCounts())
