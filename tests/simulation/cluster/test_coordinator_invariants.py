@@ -30,7 +30,7 @@ def test_a_writer_that_is_not_the_coordinator_of_the_lead_is_found() -> None:
             if shard.log.barrier.end
         )
         assert node.broker is not None
-        barrier, shards = shard.log.barrier, node.broker.groups.coordinator._shards
+        barrier, shards = shard.log.barrier, node.broker.groups.coordinator.led._shards
         lead, end, number = shard.lead, barrier.end, shard.partition.topic_partition.partition
         lies: tuple[Callable[[], object], ...] = (
             lambda: setattr(barrier, "end", end - 1),
