@@ -78,9 +78,9 @@ def _takes_all_turns(self: Any, party: str) -> bool:
     return True
 
 
-def _has_no_limits(self: Any, nowait: bool, undecodable: list[str]) -> None:
+def _has_no_limits(self: Any, nowait: bool, undecodable: list[str], limits: Any) -> None:
     """The work of a look-up by time, as much as it takes."""
-    self.nowait, self.undecodable = nowait, undecodable
+    self.nowait, self.undecodable, self.limits = nowait, undecodable, limits
     self.records = self.unpacked_bytes = self.vain_batches = MUCH
 
 
