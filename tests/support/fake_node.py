@@ -26,6 +26,7 @@ from penstock.errors import (
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2, configs_pb2, elections_pb2, log_dirs_pb2
 from penstock.types import NO_OFFSET, TopicPartition
+from penstock.wire.error_message import error_to_message
 from tests.support.fake_groups import GROUP_APIS
 from tests.support.fake_network import ServedStream
 
@@ -46,25 +47,10 @@ async def _requests(message: Any, stream: ServedStream) -> AsyncIterator[Any]:
 
 
 def encode_error(error: ApiError) -> common_pb2.Error:
-    wire = common_pb2.Error(
-        nothing_written=error.nothing_written and not type(error).nothing_written,
-        code=error.code,
-        message=error.message,
-        log_start_offset=error.log_start_offset,
-        log_end_offset=error.log_end_offset,
-    )
-    if error.leader is not None:
-        host, port = error.leader.endpoint or ("", 0)
-        wire.leader.CopyFrom(
-            common_pb2.LeaderHint(
-                leader_id=error.leader.leader_id,
-                leader_epoch=error.leader.leader_epoch,
-                host=host,
-                port=port,
-                topic_id=error.leader.topic_id,
-            )
-        )
-    return wire
+    """The message that a node makes of it."""
+    made = error_to_message(error)
+    assert made is not None
+    return made
 
 
 class FakeNode:
