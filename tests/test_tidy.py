@@ -33,6 +33,8 @@ STILL_SHORT = 49
 """Modules below FILE_LINES_MIN with one user and no test of their own that are no port, table or format."""
 STILL_SPREAD = 27
 """Calls in the wiring that spread a local tuple."""
+STILL_PATCHED = 50
+"""Constants that tests patch."""
 SUBJECTLESS = (
     r"\s*(Above|After|Among|As|At|Before|Behind|Below|Beside|Between|By|During|For|From|In|Like|On|Since|To|Under|Until"
     r"|With|Within|Without|Said|That of|Those of|Told|One that|One of)\b"
@@ -443,6 +445,24 @@ def test_the_wiring_names_what_it_passes() -> None:
                 if isinstance(spread, ast.Starred) and isinstance(spread.value, ast.Name) and spread.value.id in packed
             ]
     assert len(found) == STILL_SPREAD, "\n".join(found)
+
+
+def test_limits_are_given_and_not_patched() -> None:
+    """A test gives a limit to the constructor or the function that has it: a patched constant is bound to a module."""
+    constant = re.compile(r"(?:.*\.)?[A-Z][A-Z0-9_]+")
+    found = [
+        f"{name(path)}:{node.lineno}"
+        for path in modules("tests")
+        if "monkeypatch.setattr" in text_of(path)
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "monkeypatch.setattr"
+        if any(
+            isinstance(word, ast.Constant) and isinstance(word.value, str) and constant.fullmatch(word.value)
+            for argument in node.args[:2]
+            for word in ast.walk(argument)
+        )
+    ]
+    assert len(found) == STILL_PATCHED, "\n".join(found)
 
 
 def test_a_name_means_one_thing() -> None:

@@ -4,7 +4,7 @@ first offset of its open transaction (KIP-664).
 It helps to find the producer that is fenced, whose sequences have a gap, or whose transaction hangs. Leaders answer:
 what a follower knows may be older. A follower answers where the request says `of_replicas`: Kafka's clients may name
 the broker, and its tools ask one broker for every partition of which it has a replica. A partition knows 5,000
-producers at most (`producer.id.max.per.partition`), and an answer has PRODUCERS_MAX. The partitions that have no room
+producers at most (`producer.id.max.per.partition`), and an answer has `producers_max`. The partitions that have no room
 in it are to be asked for again. Not here: which producers are remembered, and for how long
 (storage/append/producer_state.py).
 """
@@ -41,14 +41,14 @@ PRODUCERS_MAX: Final = 20_000
 class DescribeProducersApi:
     """Handles descriptions of producers."""
 
-    def __init__(self, partitions: PartitionLookup) -> None:
-        self._partitions = partitions
+    def __init__(self, partitions: PartitionLookup, producers_max: int = PRODUCERS_MAX) -> None:
+        self._partitions, self._producers_max = partitions, producers_max
 
     def handle(self, request: Request, body: DescribeProducersRequest) -> None:
         results: list[PartitionProducers] = []
-        room = PRODUCERS_MAX
+        room = self._producers_max
         for asked in body.partitions:
-            result = self._one(asked, room, is_first=room == PRODUCERS_MAX, of_replicas=body.of_replicas)
+            result = self._one(asked, room, is_first=room == self._producers_max, of_replicas=body.of_replicas)
             room -= len(result.producers)
             results.append(result)
         request.complete(DescribeProducersResponse(tuple(results)), results)

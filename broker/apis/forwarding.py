@@ -16,7 +16,6 @@ from broker.network.request_channel import Request
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from penstock.errors import InvalidRequestError, RequestTimedOutError, ResourceExhaustedError
-from penstock.messages.admin_apis import DESCRIBE_QUORUM
 from penstock.messages.api import Api
 
 FORWARDED_MAX = 1_000
@@ -33,9 +32,12 @@ class ForwardedRequests:
         self._channel, self._loader, self._fail = channel, loader, fail
         self._tasks: dict[asyncio.Task[None], None] = {}
 
-    def ask(self, request: Request, asked: Any, timeout_ms: int, otherwise: Callable[[], Any]) -> None:
-        """Answer `request` with the controller's answer, or with that of `otherwise` when none comes in time."""
-        self._start(request, self._asked(asked, timeout_ms, otherwise), DESCRIBE_QUORUM)
+    def ask(
+        self, api: Api[Any, Any], request: Request, asked: Any, timeout_ms: int, otherwise: Callable[[], Any]
+    ) -> None:
+        """Answer `request`, which is of this API, with the controller's answer, or with that of `otherwise` when none
+        comes in time."""
+        self._start(request, self._asked(asked, timeout_ms, otherwise), api)
 
     def handler(self, api: Api[Any, Any]) -> Handle:
         """The handler of an API that changes the cluster's metadata."""

@@ -1,6 +1,17 @@
-"""Gives each request to its API, by its name, once its caller may ask: the one place where that is checked, for every
-door, and where administrative acts begin to be audited. Not here: the list of the APIs (served_apis.py), who may do
-what (authorization/), and what is told of an act (audit/).
+"""Gives each request to its API, by its name, once its caller may ask for it, and begins the audit of administrative
+acts. Every request of every door passes here, with the rights that its caller has at that moment.
+
+Three looks stand beside this check, and none of them replaces it:
+
+    before   a plan of Kafka's door judges each name before it is looked up: the answer is Kafka's then, and does not
+             tell which names there are (`broker/kafka/rights.py`). A request of gRPC has no plan
+    before   the converter works on no batch of a topic that the caller may not write to (`produce_conversion.py`)
+    after    the handlers of Produce and Fetch judge each partition when they come to it, since its bytes have their
+             place in the request, and a session has partitions of earlier requests (`rules/records.py`)
+
+A right to a transactional id or a group that a plan has judged is judged here again: rights may have changed while the
+request waited for a partition. Not here: the list of the APIs (served_apis.py), who may do what (authorization/), and
+what is told of an act (audit/).
 """
 
 from __future__ import annotations

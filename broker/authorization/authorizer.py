@@ -8,27 +8,33 @@ they ask for. Pure but for the metadata, which it is given as a function. Not he
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from dataclasses import dataclass
 
 from broker.authorization.acl_index import AclIndex
 from penstock.addresses import as_connected
 from penstock.messages.security.acls import AclBinding, Operation, ResourceType
 
-CALLERS_MAX: Final = 10_000
-"""Callers whose rights are remembered: principals at hosts."""
-NAMES_MAX: Final = 10_000
-"""Rights of one caller that are remembered."""
-RIGHTS_MAX: Final = 100_000
-"""Rights of all callers together, some 30 MiB; then all are forgotten, and learned again."""
 Right = tuple[Operation, ResourceType]
+
+
+@dataclass(frozen=True, slots=True)
+class RightsLimits:
+    """The bounds of what is remembered. Whatever reaches one is forgotten, and learned again."""
+
+    callers: int = 10_000
+    """Callers whose rights are remembered: principals at hosts."""
+    rights_of_caller: int = 10_000
+    rights: int = 100_000
+    """Rights of all callers together, some 30 MiB."""
 
 
 class _Remembered:
     """Counts the rights that all callers together have asked for."""
 
-    __slots__ = ("count",)
+    __slots__ = ("count", "limits")
 
-    def __init__(self) -> None:
+    def __init__(self, limits: RightsLimits) -> None:
+        self.limits = limits
         self.count = 0
 
 
@@ -61,7 +67,7 @@ class Rights:
             return True
         known = self._known.get(name)
         if known is None:
-            if self._size >= NAMES_MAX:
+            if self._size >= self._of_all.limits.rights_of_caller:
                 self._known.clear()
                 self._size = 0
             known = self._known[name] = {}
@@ -97,24 +103,26 @@ class Authorizer:
         super_users: Collection[str] = (),
         *,
         allows_without_acls: bool = False,
+        limits: RightsLimits = RightsLimits(),
     ) -> None:
         """`acls` gives the ACLs of the newest metadata by their ids: the same object as long as they are the same."""
         self._acls, self._super_users = acls, frozenset(super_users)
         self._index = AclIndex(allows_without_acls=allows_without_acls)
         self._seen: Mapping[str, AclBinding] = {}
         self._rights: dict[tuple[str, str], Rights] = {}
-        self._remembered = _Remembered()
+        self._limits = limits
+        self._remembered = _Remembered(limits)
 
     def rights_of(self, principal: str, host: str) -> Rights:
         acls = self._acls()
         if acls is not self._seen:
             self._take(acls)
-        elif self._remembered.count >= RIGHTS_MAX:
+        elif self._remembered.count >= self._limits.rights:
             self._forget()
         key = principal, host
         found = self._rights.get(key)
         if found is None:
-            if len(self._rights) >= CALLERS_MAX:
+            if len(self._rights) >= self._limits.callers:
                 self._forget()
             is_super = principal in self._super_users
             found = self._rights[key] = Rights(
@@ -139,7 +147,7 @@ class Authorizer:
     def _forget(self) -> None:
         """Requests under way keep what they hold."""
         self._rights.clear()
-        self._remembered = _Remembered()
+        self._remembered = _Remembered(self._limits)
 
     def __repr__(self) -> str:
         return f"Authorizer({self._index!r}, {len(self._rights)} callers known)"

@@ -1,4 +1,5 @@
-"""The one check of every request of clients, before a handler has it, for every door (`apis/router.py` asks).
+"""The check of every request of clients, before a handler has it, for every door (`apis/router.py` asks, and has the
+other looks at rights).
 
 Nodes are judged by their certificates at their own listeners, not here: what comes by the inter-broker listener, and
 what this broker asks of itself, passes. Not here: rights (authorizer.py), and what each API needs (rules/).

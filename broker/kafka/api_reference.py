@@ -11,7 +11,6 @@ from typing import Final
 
 from broker.kafka.api_row import ApiRow
 from broker.kafka.api_rows import SERVED
-from broker.kafka.schemas.table import REQUESTS
 from broker.kafka_codec.structs import facts_of
 
 INTRODUCTION = """# APIs of Kafka's protocol
@@ -42,16 +41,31 @@ Clients are not told of these, so they do without them or say that the cluster i
 """
 NEWER_IN_4_4: Final = {18: 5, 28: 6, 42: 3}
 """The last versions of APIs that Kafka 4.4 has and our schemas, which are those of 4.3, do not."""
-ONLY_IN_4_4: Final = {93: "StreamsGroupTopologyDescriptionUpdate", 94: "UnregisterController"}
+LEFT_OUT: Final = {
+    27: "WriteTxnMarkers",
+    71: "GetTelemetrySubscriptions",
+    72: "PushTelemetry",
+    76: "ShareGroupHeartbeat",
+    77: "ShareGroupDescribe",
+    78: "ShareFetch",
+    79: "ShareAcknowledge",
+    80: "AddRaftVoter",
+    81: "RemoveRaftVoter",
+    88: "StreamsGroupHeartbeat",
+    89: "StreamsGroupDescribe",
+    90: "DescribeShareGroupOffsets",
+    91: "AlterShareGroupOffsets",
+    92: "DeleteShareGroupOffsets",
+    93: "StreamsGroupTopologyDescriptionUpdate",
+    94: "UnregisterController",
+}
+"""The APIs of Kafka 4.4 for clients that no listener serves, by their keys. Their messages are not declared."""
 
 
 def reference() -> str:
     """The page."""
     rows = {one.row.key: one.row for one in SERVED}
-    left = [
-        f"{request.__name__.removesuffix('Request')} ({key})" for key, request in REQUESTS.items() if key not in rows
-    ]
-    left += [f"{name} ({key})" for key, name in ONLY_IN_4_4.items()]
+    left = [f"{name} ({key})" for key, name in LEFT_OUT.items()]
     served = "".join(_row(rows[key]) for key in sorted(rows))
     return INTRODUCTION + served + NOT_SERVED + ", ".join(sorted(left)) + ".\n"
 

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.process_collector import ProcessCollector
 
 from broker.metrics.metrics_text import metrics_text
-from broker.metrics.page_server import TEXT, Page, PageServer
+from broker.metrics.page_server import PAGE_LIMITS, TEXT, Page, PageLimits, PageServer
 from broker.tls.ssl_contexts import ServerContexts
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
@@ -43,6 +43,7 @@ def serve_pages(
     registry: CollectorRegistry,
     pages: Mapping[str, Callable[[], Page]],
     contexts: ServerContexts | None = None,
+    limits: PageLimits = PAGE_LIMITS,
 ) -> Callable[[], None]:
     """Answer from now on; returns a function that ends it. ConfigError if the address cannot be bound.
 
@@ -58,7 +59,7 @@ def serve_pages(
 
     not_found = Page(f"no such page; there are {', '.join((METRICS, *pages))}\n", TEXT)
     try:
-        server = PageServer(endpoint, page_of, not_found, contexts)
+        server = PageServer(endpoint, page_of, not_found, contexts, limits)
     except OSError as error:
         raise ConfigError(
             f"metrics.listener: cannot listen on {endpoint}: {error.strerror}; choose a free port"

@@ -2,11 +2,11 @@
 
     accepted   refused above the limits of page_turns.py
     waits      until it is its network's turn
-    TLS, head  together HEAD_SECONDS, and HEAD_BYTES_MAX
-    answer     ANSWER_SECONDS, written as it is read: few bytes of an answer wait in memory
+    TLS, head  together `head_seconds`, and HEAD_BYTES_MAX
+    answer     `answer_seconds`, written as it is read: few bytes of an answer wait in memory
 
 It has an event loop of its own, so that pages are there while the node's loop stands still, and no thread for each
-connection: a client that opens thousands and sends nothing costs a node no more than CONNECTIONS_MAX descriptors. Not
+connection: a client that opens thousands and sends nothing costs a node no more than `connections` descriptors. Not
 here: the pages (exposition.py).
 """
 
@@ -28,14 +28,12 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import Any, Final
 
-from broker.metrics.page_turns import PageTurns
+from broker.metrics.page_turns import CONNECTIONS_MAX, PageTurns
 from broker.tls.ssl_contexts import ServerContexts, why_not
 from penstock.types import Endpoint
 
 _log = logging.getLogger(__name__)
 
-HEAD_SECONDS: Final = 10.0
-ANSWER_SECONDS: Final = 30.0
 HEAD_BYTES_MAX: Final = 16_384
 PART_BYTES: Final = 65_536
 """The bytes of an answer that are given to a connection at a time."""
@@ -45,11 +43,23 @@ PAUSE_SECONDS: Final = 0.01
 """The pause between two looks at what has come: a client that connects anew after each refusal does so a hundred times
 a second."""
 NO_ROOM_SECONDS: Final = 1.0
-TOLD_EVERY_S: Final = 60
-"""How often at most a line of the log says that TLS has failed."""
 GZIP_LEVEL: Final = 1
 """Ten times faster than gzip's own level for a text that is nearly as small."""
 TEXT: Final = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class PageLimits:
+    """The bounds of one server."""
+
+    connections: int = CONNECTIONS_MAX
+    head_seconds: float = 10.0
+    answer_seconds: float = 30.0
+    told_every_s: float = 60.0
+    """The pause between two lines of the log that say that TLS has failed."""
+
+
+PAGE_LIMITS: Final = PageLimits()
 
 
 @dataclass(frozen=True)
@@ -77,11 +87,18 @@ PageOf = Callable[[str], Awaitable[Page] | None]
 class PageServer:
     """One listener, from `start` to `stop`."""
 
-    def __init__(self, endpoint: Endpoint, page_of: PageOf, not_found: Page, contexts: ServerContexts | None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        page_of: PageOf,
+        not_found: Page,
+        contexts: ServerContexts | None,
+        limits: PageLimits = PAGE_LIMITS,
+    ) -> None:
         """Binds; OSError if that cannot be. `page_of` is called in the thread of this server."""
-        self._page_of, self._not_found, self._contexts = page_of, not_found, contexts
+        self._page_of, self._not_found, self._contexts, self._limits = page_of, not_found, contexts, limits
         self._listening = _bound(endpoint)
-        self._turns = PageTurns()
+        self._turns = PageTurns(limits.connections)
         self._tasks: dict[Endpoint, asyncio.Task[None]] = {}
         self._told_at = -math.inf
         self._thread = threading.Thread(target=self._run, name="metrics-http", daemon=True)
@@ -153,18 +170,20 @@ class PageServer:
     async def _answer(self, accepted: socket.socket, peer: Endpoint) -> None:
         connection = _Connection(self._loop, accepted)
         try:
-            async with asyncio.timeout(HEAD_SECONDS):
+            async with asyncio.timeout(self._limits.head_seconds):
                 if not await self._opened(connection, peer):
                     return
                 head = await connection.head()
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(self._limits.answer_seconds):
                 await connection.write(*await self._told(head))
         finally:
             connection.close()
 
     async def _opened(self, connection: _Connection, peer: Endpoint) -> bool:
         try:
-            await connection.open(None if self._contexts is None else self._contexts.current())
+            await connection.open(
+                None if self._contexts is None else self._contexts.current(), self._limits.head_seconds
+            )
         except (OSError, ssl.SSLError, ValueError) as error:
             self._tell(why_not(error), peer)
             return False
@@ -172,7 +191,7 @@ class PageServer:
 
     def _tell(self, why: str, peer: Endpoint) -> None:
         """A Prometheus that is set up wrong should find the reason; a stranger should not fill the log."""
-        if time.monotonic() - self._told_at >= TOLD_EVERY_S:
+        if time.monotonic() - self._told_at >= self._limits.told_every_s:
             self._told_at = time.monotonic()
             _log.warning("metrics.listener: no TLS with %s: %s", peer.host, why)
 
@@ -224,9 +243,9 @@ class _Connection:
         self._protocol = asyncio.StreamReaderProtocol(self._reader, loop=loop)
         self._transport: asyncio.Transport | None = None
 
-    async def open(self, context: ssl.SSLContext | None) -> None:
+    async def open(self, context: ssl.SSLContext | None, handshake_seconds: float) -> None:
         """The connection, with TLS once its handshake is done."""
-        limits = {} if context is None else {"ssl_handshake_timeout": HEAD_SECONDS, "ssl_shutdown_timeout": 1.0}
+        limits = {} if context is None else {"ssl_handshake_timeout": handshake_seconds, "ssl_shutdown_timeout": 1.0}
         transport, _ = await self._loop.connect_accepted_socket(
             lambda: self._protocol, self._accepted, ssl=context, **limits
         )

@@ -30,16 +30,17 @@ _NO_LIMIT: Final = 1 << 40
 class PageTurns:
     """The connections of the listener. Times are monotonic."""
 
-    def __init__(self) -> None:
+    def __init__(self, connections_max: int = CONNECTIONS_MAX) -> None:
+        self._connections_max = connections_max
         limits = ListenerLimits(
             message_bytes_max=_NO_LIMIT,
             request_bytes_max=_NO_LIMIT,
             idle_ms_max=_NO_LIMIT,
-            connections_max=CONNECTIONS_MAX,
+            connections_max=connections_max,
             connections_max_per_ip=OF_NETWORK_MAX,
             write_stall_ms_max=_NO_LIMIT,
         )
-        shared = SharedConnections(CONNECTIONS_MAX, CreationRate(INT32_MAX))
+        shared = SharedConnections(connections_max, CreationRate(INT32_MAX))
         self._guard = AcceptGuard(limits, shared.of("METRICS"))
         self._next_of: dict[str, int] = {}
         """The time at which a network has its next turn. A network that has its turn now is left out at times."""
@@ -64,7 +65,7 @@ class PageTurns:
 
     def wait_ms(self, now_ms: int) -> int:
         """How long a connection waits then, whose network has its turn."""
-        at_ms = min(max(now_ms, self._next_ms), now_ms + CONNECTIONS_MAX * TURN_MS)
+        at_ms = min(max(now_ms, self._next_ms), now_ms + self._connections_max * TURN_MS)
         self._next_ms = at_ms + TURN_MS
         return at_ms - now_ms
 

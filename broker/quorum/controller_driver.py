@@ -167,8 +167,7 @@ class ControllerDriver:
         if api is REGISTER_BROKER:
             unheard_from = self._raft.sent_end_besides(request.broker_id, request.incarnation_id)
             return controller.register_broker(request, now_ms, self._raft.next_offset, unheard_from)
-        decide: Callable[[Any, int], ControllerResult[Any]] = getattr(controller, api.function)
-        return decide(request, now_ms)
+        return controller.decide(request, now_ms)
 
     async def _commit(self, controller: Controller, result: ControllerResult[Any]) -> int:
         """Propose BEFORE the first await, so that decisions and log agree on the order; the last offset, once durable

@@ -24,11 +24,6 @@ from penstock.messages.security.acls import (
     ResourceType,
 )
 
-ACLS_MAX: Final = 20_000
-"""The limit of the cluster: every node has all of them in memory, and a description has them in one answer, which takes
-60 ms of a broker's loop."""
-COMPARED_MAX: Final = 500_000
-"""ACLs that the filters of one request look at together, in some 0.3 s. A filter with every field looks at none."""
 _UNKNOWN: Final = (ResourceType.UNKNOWN, PatternType.UNKNOWN, Operation.UNKNOWN, Permission.UNKNOWN)
 
 
@@ -41,7 +36,7 @@ def create_acls(context: DecisionContext, request: CreateAclsRequest) -> Control
         try:
             check_acl(acl)
             if acl not in state.acls.ids and acl not in made:
-                _check_room(len(state.acls.by_id) + len(made))
+                _check_room(len(state.acls.by_id) + len(made), context.config.max_acls)
                 made[acl] = record_of(context.new_acl_id(), acl)
             results.append(AclCreation())
         except ApiError as error:
@@ -62,7 +57,7 @@ def delete_acls(context: DecisionContext, request: DeleteAclsRequest) -> Control
             exact = wanted.exact
             if exact is None:
                 compared += len(left)
-                _check_compared(compared)
+                _check_compared(compared, context.config.max_acls_compared)
                 found = {acl_id: acl for acl_id, acl in left.items() if wanted.finds(acl)}
             else:
                 acl_id = context.state.acls.ids.get(exact, "")
@@ -82,18 +77,18 @@ def delete_acls(context: DecisionContext, request: DeleteAclsRequest) -> Control
     return ControllerResult(tuple(records), DeleteAclsResponse(tuple(results)))
 
 
-def _check_compared(count: int) -> None:
-    if count > COMPARED_MAX:
+def _check_compared(count: int, most: int) -> None:
+    if count > most:
         raise InvalidRequestError(
             "the filters of this request would have to be compared with too many ACLs; give fewer at once, or every"
             " field of the ACLs that are to go"
         )
 
 
-def _check_room(count: int) -> None:
-    if count >= ACLS_MAX:
+def _check_room(count: int, most: int) -> None:
+    if count >= most:
         raise PolicyViolationError(
-            f"the cluster has {count} ACLs, and at most {ACLS_MAX} are kept; let prefixes stand for many names"
+            f"the cluster has {count} ACLs, and at most {most} are kept; let prefixes stand for many names"
         )
 
 

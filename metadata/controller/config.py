@@ -29,4 +29,10 @@ class ControllerConfig:
     max_partitions: int = 100_000  # of the cluster: the image is in every node's memory
     max_partitions_per_principal_percent: int = 50  # max.partitions.per.principal.percent
     max_records_per_decision: int = 11_000  # one atomic batch of the log: the largest topic with all of its configs
+    max_elections_per_step: int = 500  # 25 ms of the event loop, one batch of the log; Kafka elects 1,000 at a time
+    max_leader_looks_per_step: int = 5_000  # those of a broker that is in no ISR yet elect nobody
+    max_moving_partitions: int = 20  # of the schedule: few enough that their copies do not crowd out clients
+    max_replica_looks_per_step: int = 1_000  # some 10 ms of the event loop
+    max_acls: int = 20_000  # in every node's memory; described in one answer, which takes 60 ms of a broker's loop
+    max_acls_compared: int = 500_000  # with the filters of one request: 0.3 s. One with every field compares none
     max_items_per_request: int = 10_000  # topics, partitions or resources that one request may name

@@ -11,7 +11,8 @@ Not here: election, commit and forwarding (broker/), and the rules of each decis
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from metadata.controller import acls, partitions, producer_ids, quotas, reassignments
 from metadata.controller.balance.replica_balance import ReplicaBalance
@@ -196,6 +197,10 @@ class Controller:
         deadlines = (self._sessions.next_deadline_ms(), *balances)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
+    def decide(self, request: Any, now_ms: int) -> ControllerResult[Any]:
+        """The decision about any request of DECISIONS."""
+        return DECISIONS[type(request)](self, request, now_ms)
+
     def create_topics(self, request: CreateTopicsRequest, now_ms: int) -> ControllerResult[CreateTopicsResponse]:
         return topics.create_topics(self._context, request)
 
@@ -285,3 +290,22 @@ class Controller:
 
     def __repr__(self) -> str:
         return f"Controller({self._state!r}, {self._sessions!r})"
+
+
+DECISIONS: Final[Mapping[type, Callable[[Controller, Any, int], ControllerResult[Any]]]] = {
+    AlterClientQuotasRequest: Controller.alter_client_quotas,
+    AlterConfigsRequest: Controller.alter_configs,
+    AlterPartitionReassignmentsRequest: Controller.alter_partition_reassignments,
+    AlterPartitionRequest: Controller.alter_partition,
+    AlterUserScramCredentialsRequest: Controller.alter_user_scram_credentials,
+    AssignReplicasToDirsRequest: Controller.assign_replicas_to_dirs,
+    CreateAclsRequest: Controller.create_acls,
+    CreateInternalTopicRequest: Controller.create_internal_topic,
+    CreatePartitionsRequest: Controller.create_partitions,
+    CreateTopicsRequest: Controller.create_topics,
+    DeleteAclsRequest: Controller.delete_acls,
+    DeleteTopicsRequest: Controller.delete_topics,
+    ElectLeadersRequest: Controller.elect_leaders,
+    UnregisterBrokerRequest: Controller.unregister_broker,
+}
+"""The decision of each request that is made with the time alone, in ms."""

@@ -150,11 +150,6 @@ class Api(Generic[Q, A]):
         return self.is_for_brokers or self.kind is ApiKind.BROKERS
 
     @property
-    def function(self) -> str:
-        """Its name as a function's: create_topics."""
-        return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in self.name)[1:]
-
-    @property
     def method(self) -> str:
         """Its path in gRPC, where it is asked first: at a broker's listeners, at a controller's, or in the quorum."""
         return f"/penstock.v1.{self.kind.service}/{self.name}"

@@ -29,13 +29,22 @@ from storage.segment.segment import Segment
 
 LOOP_BYTES_MAX = 16 * 1024
 """The event loop decodes one uncompressed batch of this size at most: a fraction of a millisecond."""
-RECORDS_MAX = 500_000
-"""Records that one look-up decodes: half a second, and some 50 MB."""
-UNPACKED_BYTES_MAX = DEFAULT_MAX_DECOMPRESSED_BYTES
-"""Bytes that one look-up unpacks: those of the largest batch that a reader accepts."""
 VAIN_BATCHES_MAX = 16
 """Batches of one look-up that promise a time which none of their records has. It looks into no more segments than that
 in vain, because each that it looks into has such a promise (or the time of a marker of transactions)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpLimits:
+    """The work of one look-up."""
+
+    records: int = 500_000
+    """Records that are decoded: half a second, and some 50 MB."""
+    unpacked_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
+    """Bytes that are unpacked: those of the largest batch that a reader accepts."""
+
+
+LOOK_UP_LIMITS = LookUpLimits()
 
 
 class _Batch(NamedTuple):
@@ -51,11 +60,11 @@ class _SpentError(Exception):
 class _Work:
     """The limits that are left of one look-up, and lines about the batches that it could not decode."""
 
-    __slots__ = ("nowait", "records", "undecodable", "unpacked_bytes", "vain_batches")
+    __slots__ = ("limits", "nowait", "records", "undecodable", "unpacked_bytes", "vain_batches")
 
-    def __init__(self, nowait: bool, undecodable: list[str]) -> None:
-        self.nowait, self.undecodable = nowait, undecodable
-        self.records, self.unpacked_bytes, self.vain_batches = RECORDS_MAX, UNPACKED_BYTES_MAX, VAIN_BATCHES_MAX
+    def __init__(self, nowait: bool, undecodable: list[str], limits: LookUpLimits) -> None:
+        self.nowait, self.undecodable, self.limits = nowait, undecodable, limits
+        self.records, self.unpacked_bytes, self.vain_batches = limits.records, limits.unpacked_bytes, VAIN_BATCHES_MAX
 
     def read(self, file: LogFile, position: int, header: BatchHeader) -> _Batch:
         """The bytes of a batch; NotCachedError on the loop for one that takes long to decode."""
@@ -75,7 +84,7 @@ class _Work:
             self.unpacked_bytes = max(self.unpacked_bytes - (end - at), 0)
             return columns_of_batch(body, at, end, header)
         except DECODING_ERRORS as error:
-            if isinstance(error, MessageTooLargeError) and self.unpacked_bytes < UNPACKED_BYTES_MAX:
+            if isinstance(error, MessageTooLargeError) and self.unpacked_bytes < self.limits.unpacked_bytes:
                 raise _SpentError from error
             self.undecodable.append(f"{batch.where} cannot be decoded: {error}")
             return None
@@ -95,13 +104,14 @@ class TimeLookUp:
     log_start_offset: int
     timestamp_ms: int | None = None
     below: int | None = None
+    limits: LookUpLimits = LOOK_UP_LIMITS
 
     def find(
         self, segments: Iterable[Segment], *, nowait: bool = False, undecodable: list[str] | None = None
     ) -> TimestampAndOffset | None:
         """`nowait`: NotCachedError instead of waiting for the disk, or of much work. `undecodable` gets a text for each
         batch that cannot be decoded."""
-        work = _Work(nowait, [] if undecodable is None else undecodable)
+        work = _Work(nowait, [] if undecodable is None else undecodable, self.limits)
         if self.timestamp_ms is None:
             return _largest(segments, self.log_start_offset, self.below, work)
         return _first_at_or_after(segments, self.timestamp_ms, self.log_start_offset, work)

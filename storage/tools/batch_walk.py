@@ -37,14 +37,14 @@ class Seen(NamedTuple):
     """The file ends within the batch, as a write leaves it that was interrupted."""
 
 
-def walk(file: LogFile, on_read: Callable[[int], None]) -> Iterator[Seen]:
+def walk(file: LogFile, on_read: Callable[[int], None], chunk_bytes: int = CHUNK_BYTES) -> Iterator[Seen]:
     """Every batch of the file; `on_read` is called now and then with the number of bytes read since the last call."""
     chunk, chunk_at, position, end, told = b"", 0, 0, file.size_bytes, 0
     try:
         while position < end:
             at = position - chunk_at
             if at + HEADER_BYTES > len(chunk):
-                chunk, chunk_at, at = _read(file, position), position, 0
+                chunk, chunk_at, at = _read(file, position, chunk_bytes), position, 0
             try:
                 header = read_header(chunk, at)
             except CorruptMessageError:
@@ -56,12 +56,12 @@ def walk(file: LogFile, on_read: Callable[[int], None]) -> Iterator[Seen]:
                 yield Seen(position, None, at_offset(header.base_offset, cut_off), is_cut_off=True)
                 break
             if at + size > len(chunk) and at:
-                chunk, chunk_at, at = _read(file, position), position, 0
+                chunk, chunk_at, at = _read(file, position, chunk_bytes), position, 0
             if not at:
                 on_read(position - told)
                 told = position
             if verify_crc(chunk, at, header) or (
-                size > len(chunk) and _crc_in_pieces(file, position, size) == header.crc
+                size > len(chunk) and _crc_in_pieces(file, position, size, chunk_bytes) == header.crc
             ):
                 yield Seen(position, header, "")
             else:
@@ -74,14 +74,14 @@ def walk(file: LogFile, on_read: Callable[[int], None]) -> Iterator[Seen]:
     on_read(end - told)
 
 
-def _read(file: LogFile, position: int) -> bytes:
-    return file.read(min(CHUNK_BYTES, file.size_bytes - position), position)
+def _read(file: LogFile, position: int, chunk_bytes: int) -> bytes:
+    return file.read(min(chunk_bytes, file.size_bytes - position), position)
 
 
-def _crc_in_pieces(file: LogFile, position: int, size: int) -> int:
+def _crc_in_pieces(file: LogFile, position: int, size: int, chunk_bytes: int) -> int:
     crc, at, end = 0, position + ATTRIBUTES_AT, position + size
     while at < end:
-        piece = file.read(min(CHUNK_BYTES, end - at), at)
+        piece = file.read(min(chunk_bytes, end - at), at)
         crc = crc32c(piece, crc)
         at += len(piece)
     return crc

@@ -23,12 +23,18 @@ from typing import Any, Protocol
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 import uvloop
 
-from penstock.errors import ApiError, InvalidProducerEpochError, InvalidRequestError, UnknownTopicIdError
+from penstock.errors import (
+    ApiError,
+    InvalidProducerEpochError,
+    InvalidRequestError,
+    NotLeaderOrFollowerError,
+    UnknownTopicIdError,
+)
 from penstock.messages.produce import ProducerState
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2, configs_pb2
 from penstock.record.batch import NO_PRODUCER_ID, PLACEMENT_BYTES, iter_headers, placement, read_header
-from penstock.types import Endpoint, EpochEntry, TopicPartition
+from penstock.types import Endpoint, EpochEntry, LeaderHint, TopicPartition
 from storage.append.producer_rules import must_fit
 from storage.append.producer_state import KnownProducers
 from tests.support.fake_coordinator import FakeCoordinator
@@ -416,16 +422,9 @@ class FakeCluster:
 
     # -- state, as the nodes see it ------------------------------------------------------------------------------------
 
-    def hint(self, tp: TopicPartition) -> common_pb2.LeaderHint:
+    def leader_of(self, tp: TopicPartition) -> LeaderHint:
         log = self.logs[tp]
-        host, port = self.endpoints.get(log.leader_id, ("", 0))
-        return common_pb2.LeaderHint(
-            leader_id=log.leader_id,
-            leader_epoch=log.epoch,
-            host=host,
-            port=port,
-            topic_id=self.topics[tp.topic],
-        )
+        return LeaderHint(log.leader_id, log.epoch, self.endpoints.get(log.leader_id), self.topics[tp.topic])
 
     def leadership_error(self, node_id: int, part: Any) -> common_pb2.Error | None:
         """The error if this node cannot answer about the partition of `part`, which may be of any request."""
@@ -436,7 +435,7 @@ class FakeCluster:
         if log is None or self.topics[tp.topic] != part.topic_id:
             return encode_error(UnknownTopicIdError(f"{tp} of id {part.topic_id} is not known"))
         if log.leader_id != node_id:
-            return common_pb2.Error(code=6, message=f"{tp} is led by another", leader=self.hint(tp))
+            return encode_error(NotLeaderOrFollowerError(f"{tp} is led by another", leader=self.leader_of(tp)))
         return None
 
     def next_error(self, errors: str, tp: TopicPartition) -> common_pb2.Error | None:

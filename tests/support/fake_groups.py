@@ -30,6 +30,11 @@ def _rows() -> dict[str, Api[Any, Any]]:
 GROUP_APIS = _rows()
 
 
+def _method_of(row: Api[Any, Any]) -> str:
+    """`_list_groups` answers ListGroups."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in row.name)
+
+
 class FakeGroups:
     """See the module."""
 
@@ -57,7 +62,7 @@ class FakeGroups:
         refusal = self.refusals[api].popleft() if self.refusals[api] else None
         if refusal is not None and refusal.nothing_written:
             raise refusal
-        answer = getattr(self, f"_{row.function}")(node_id, request)
+        answer = getattr(self, _method_of(row))(node_id, request)
         if refusal is not None:
             raise refusal
         return response_codec(row).encode(answer)

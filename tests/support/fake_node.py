@@ -18,14 +18,18 @@ from penstock.errors import (
     InvalidPartitionsError,
     InvalidRecordError,
     NetworkError,
+    NotControllerError,
     OffsetOutOfRangeError,
     PolicyViolationError,
     TopicAuthorizationFailedError,
+    TopicExistsError,
     UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
 )
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import common_pb2, configs_pb2, elections_pb2, log_dirs_pb2
-from penstock.types import NO_OFFSET, TopicPartition
+from penstock.types import NO_OFFSET, LeaderHint, TopicPartition
+from penstock.wire.error_message import error_to_message
 from tests.support.fake_groups import GROUP_APIS
 from tests.support.fake_network import ServedStream
 
@@ -46,25 +50,14 @@ async def _requests(message: Any, stream: ServedStream) -> AsyncIterator[Any]:
 
 
 def encode_error(error: ApiError) -> common_pb2.Error:
-    wire = common_pb2.Error(
-        nothing_written=error.nothing_written and not type(error).nothing_written,
-        code=error.code,
-        message=error.message,
-        log_start_offset=error.log_start_offset,
-        log_end_offset=error.log_end_offset,
-    )
-    if error.leader is not None:
-        host, port = error.leader.endpoint or ("", 0)
-        wire.leader.CopyFrom(
-            common_pb2.LeaderHint(
-                leader_id=error.leader.leader_id,
-                leader_epoch=error.leader.leader_epoch,
-                host=host,
-                port=port,
-                topic_id=error.leader.topic_id,
-            )
-        )
-    return wire
+    """The message that a node makes of it."""
+    made = error_to_message(error)
+    assert made is not None
+    return made
+
+
+def _unknown(topic: str) -> ApiError:
+    return UnknownTopicOrPartitionError(f"topic {topic} is not known")
 
 
 class FakeNode:
@@ -255,7 +248,7 @@ class FakeNode:
         for name in names:
             topic = answer.topics.add(name=name)
             if name not in cluster.topics or hidden:
-                topic.error.code, topic.error.message = 3, f"{name} is not known"
+                topic.error.CopyFrom(encode_error(UnknownTopicOrPartitionError(f"{name} is not known")))
                 continue
             topic.topic_id = cluster.topics[name]
             topic.config.update(cluster.configs[name])
@@ -280,13 +273,12 @@ class FakeNode:
         for topic in request.topics:
             result = answer.topics.add(name=topic.name)
             if self._node_id != self._cluster.controller_id:
-                host, port = self._cluster.endpoints[self._cluster.controller_id]
-                result.error.code, result.error.message = 41, "not the controller"
-                result.error.leader.CopyFrom(
-                    common_pb2.LeaderHint(leader_id=self._cluster.controller_id, host=host, port=port)
+                controller = LeaderHint(
+                    self._cluster.controller_id, 0, self._cluster.endpoints[self._cluster.controller_id]
                 )
+                result.error.CopyFrom(encode_error(NotControllerError("not the controller", leader=controller)))
             elif topic.name in self._cluster.topics:
-                result.error.code, result.error.message = 36, f"topic {topic.name} exists"
+                result.error.CopyFrom(encode_error(TopicExistsError(f"topic {topic.name} exists")))
             elif not request.validate_only:
                 count = max(topic.partitions, len(topic.assignment), 1)
                 self._cluster.create_topic(topic.name, count, dict(topic.config))
@@ -397,7 +389,7 @@ class FakeNode:
                     if change.operation == configs_pb2.CONFIG_OPERATION_SET:
                         config[change.key] = change.value
             elif resource.resource_name not in cluster.topics:
-                result.error.code, result.error.message = 3, f"topic {resource.resource_name} is not known"
+                result.error.CopyFrom(encode_error(_unknown(resource.resource_name)))
             elif not request.validate_only:
                 for change in resource.changes:
                     cluster.configs[resource.resource_name][change.key] = change.value
@@ -452,7 +444,7 @@ class FakeNode:
                 if resource.resource_name:
                     result.configs.add(key="node.id", value=str(self._node_id), source=4, is_read_only=True)
             elif resource.resource_name not in self._cluster.topics:
-                result.error.code, result.error.message = 3, f"topic {resource.resource_name} is not known"
+                result.error.CopyFrom(encode_error(_unknown(resource.resource_name)))
             else:
                 for key, value in topics[resource.resource_name].items():
                     result.configs.add(key=key, value=value, source=1, type="string", documentation="says nothing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.types import TimestampAndOffset
 from storage.log.log import Log
 from storage.log.log_reader import ColdLookUp
-from storage.segment.timestamp_lookup import TimeLookUp
+from storage.segment.timestamp_lookup import LOOK_UP_LIMITS, LookUpLimits, TimeLookUp
 
 
 def offset_for_timestamp(log: Log, timestamp_ms: int) -> TimestampAndOffset | None:
@@ -13,9 +13,11 @@ def offset_for_timestamp(log: Log, timestamp_ms: int) -> TimestampAndOffset | No
     return _found(log, TimeLookUp(log.log_start_offset, timestamp_ms))
 
 
-def max_timestamp(log: Log, below: int | None = None) -> TimestampAndOffset | None:
+def max_timestamp(
+    log: Log, below: int | None = None, limits: LookUpLimits = LOOK_UP_LIMITS
+) -> TimestampAndOffset | None:
     """The first record with the largest timestamp, of all or of those below an offset."""
-    return _found(log, TimeLookUp(log.log_start_offset, None, below))
+    return _found(log, TimeLookUp(log.log_start_offset, None, below, limits))
 
 
 def _found(log: Log, wanted: TimeLookUp) -> TimestampAndOffset | None:

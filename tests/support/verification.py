@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from broker.transactions.verification.held_batches import HeldBatches
+from broker.transactions.verification.held_batches import HeldBatches, HoldLimits
 from broker.transactions.verification.verifier import Verifier
 from penstock.backoff import Backoff
 from penstock.errors import ApiError, CoordinatorNotAvailableError
@@ -90,5 +90,5 @@ def verifier_of(coordinators: Coordinators, is_enabled: bool = True) -> Verifier
     return Verifier(coordinators, coordinators.ask, Backoff(2, 100, Random(1)), pytest.fail, is_enabled)
 
 
-def held_by(coordinators: Coordinators, is_enabled: bool = True) -> HeldBatches:
-    return HeldBatches(verifier_of(coordinators, is_enabled))
+def held_by(coordinators: Coordinators, is_enabled: bool = True, **limits: int) -> HeldBatches:
+    return HeldBatches(verifier_of(coordinators, is_enabled), HoldLimits(**limits))

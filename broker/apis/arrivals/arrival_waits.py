@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from itertools import islice
 
 from broker.apis.arrivals.arrival import (
@@ -38,8 +39,6 @@ from penstock.metric_fields import counter, measured
 
 WAIT_MS_MAX = 1_000
 """Metadata arrives in some milliseconds, and a log is made in some more. Clients wait longer for an answer."""
-WAITING_MAX = 1_000
-"""Requests that wait at a time; each holds its bytes."""
 WAITING_OF_PARTY = 100
 LOOKED_AT_MAX = 1_000
 """The partitions of one request that are looked at, in one turn of the event loop. The others get the answer
@@ -48,8 +47,16 @@ SLOW_MS = 5_000
 """The time in which a party does not wait after a wait of WAIT_MS_MAX in vain. While thousands of logs are made,
 requests for some of them would hold up the other partitions of their clients again and again. Waits at coordinators are
 apart."""
-SLOW_PARTIES_MAX = 1_000
-"""The most parties that may be in such a time. With as many no request waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalLimits:
+    """The bounds of all parties together."""
+
+    waiting: int = 1_000
+    """Requests that wait at a time; each holds its bytes."""
+    slow_parties: int = 1_000
+    """The most parties that may be in the time SLOW_MS. With as many no request waits."""
 
 
 _REFUSED = (
@@ -90,12 +97,13 @@ class ArrivalWaits:
         read_end: ReadEnd,
         clock: Clock,
         permissions: Permissions | None,
+        limits: ArrivalLimits = ArrivalLimits(),
     ) -> None:
         """`known_end_offset` is that of the committed metadata as far as this node knows. `news` must be called
         whenever the image, or a replica, has changed."""
         self._image, self._hosted, self._known_end_offset = image, hosted, known_end_offset
         self._read_end, self._clock, self._permissions = read_end, clock, permissions
-        self._ends = CommittedEnds()
+        self._limits, self._ends = limits, CommittedEnds()
         self._waiting: Counter[str] = Counter()
         self._total = 0
         self._news = asyncio.Event()
@@ -118,7 +126,7 @@ class ArrivalWaits:
         if self._is_slow(party, needs_log=named.needs_log):
             self._slow += 1
             return None
-        if self._total >= WAITING_MAX or self._waiting[party] >= WAITING_OF_PARTY:
+        if self._total >= self._limits.waiting or self._waiting[party] >= WAITING_OF_PARTY:
             self._many += 1
             return None
         return self._wait(arrival, party, wait_ms, needs_log=named.needs_log)
@@ -133,7 +141,7 @@ class ArrivalWaits:
         slow = self._slow_until_ms
         while slow and slow[first := next(iter(slow))] <= self._clock.now_ms():
             del slow[first]
-        return (party, needs_log) in slow or len(slow) >= SLOW_PARTIES_MAX
+        return (party, needs_log) in slow or len(slow) >= self._limits.slow_parties
 
     def _allowed(self, caller: Caller, named: Named, unsettled: list[NamedPartition]) -> list[NamedPartition]:
         """The partitions for which the caller may wait."""

@@ -28,7 +28,7 @@ class DescribeQuorumApi:
         self._own_view = own_view
 
     def handle(self, request: Request, body: DescribeQuorumRequest) -> None:
-        self._forwarded.ask(request, body, LEADER_WAIT_MS, self._own_view)
+        self._forwarded.ask(DESCRIBE_QUORUM, request, body, LEADER_WAIT_MS, self._own_view)
 
 
 SERVED: Final = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.kafka_codec.fields import array, int32, string
+from broker.kafka_codec.fields import int32, string
 from broker.kafka_codec.structs import struct
 
 
@@ -12,9 +12,3 @@ class NodeEndpoint:
     host: str = string()
     port: int = int32()
     rack: str | None = string(null="0+", default=None)
-
-
-@struct
-class TopicPartition:
-    topic: str = string()
-    partitions: list[int] = array(int32)

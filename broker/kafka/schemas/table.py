@@ -1,4 +1,4 @@
-"""All messages that are declared: the requests and the responses by API key, and those that have none."""
+"""All messages that are declared: the requests and the responses by API key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from broker.kafka.schemas import (
     features,
     fetch,
     log_dirs,
-    log_records,
     metadata,
     offsets,
     produce,
@@ -24,7 +23,7 @@ from broker.kafka.schemas import (
     topics,
     transactions,
 )
-from broker.kafka.schemas.groups import classic, consumer, coordinators, share, share_fetch, streams
+from broker.kafka.schemas.groups import classic, consumer, coordinators
 from broker.kafka.schemas.groups import offsets as group_offsets
 from broker.kafka_codec.structs import facts_of
 
@@ -40,7 +39,6 @@ _MODULES: Final[tuple[ModuleType, ...]] = (
     fetch,
     group_offsets,
     log_dirs,
-    log_records,
     metadata,
     offsets,
     produce,
@@ -48,9 +46,6 @@ _MODULES: Final[tuple[ModuleType, ...]] = (
     quorum,
     reassignments,
     security,
-    share,
-    share_fetch,
-    streams,
     topics,
     transactions,
 )

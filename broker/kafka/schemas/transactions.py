@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.kafka_codec.fields import array, boolean, int8, int16, int32, int64, string
+from broker.kafka_codec.fields import array, boolean, int16, int32, int64, string
 from broker.kafka_codec.structs import message, struct
 
 
@@ -84,50 +84,6 @@ class EndTxnResponse:
     error_code: int = int16()
     producer_id: int = int64("5+", ignorable=True, default=-1)
     producer_epoch: int = int16("5+", ignorable=True, default=-1)
-
-
-@struct
-class WritableTxnMarkerTopic:
-    name: str = string()
-    partition_indexes: list[int] = array(int32)
-
-
-@struct
-class WritableTxnMarker:
-    producer_id: int = int64()
-    producer_epoch: int = int16()
-    transaction_result: bool = boolean()
-    topics: list[WritableTxnMarkerTopic] = array(WritableTxnMarkerTopic)
-    coordinator_epoch: int = int32()
-    transaction_version: int = int8("2+", ignorable=True)
-
-
-@message(key=27, versions="1-2", flexible="1+")
-class WriteTxnMarkersRequest:
-    markers: list[WritableTxnMarker] = array(WritableTxnMarker)
-
-
-@struct
-class WritableTxnMarkerPartitionResult:
-    partition_index: int = int32()
-    error_code: int = int16()
-
-
-@struct
-class WritableTxnMarkerTopicResult:
-    name: str = string()
-    partitions: list[WritableTxnMarkerPartitionResult] = array(WritableTxnMarkerPartitionResult)
-
-
-@struct
-class WritableTxnMarkerResult:
-    producer_id: int = int64()
-    topics: list[WritableTxnMarkerTopicResult] = array(WritableTxnMarkerTopicResult)
-
-
-@message(key=27, versions="1-2", flexible="1+")
-class WriteTxnMarkersResponse:
-    markers: list[WritableTxnMarkerResult] = array(WritableTxnMarkerResult)
 
 
 @struct

@@ -16,6 +16,7 @@ import queue
 import stat
 import threading
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -24,12 +25,18 @@ from penstock.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
-FILE_BYTES: Final = 100 * 1024 * 1024
 FILES: Final = 10
-QUEUED_MAX: Final = 10_000
-"""Lines that wait for the disk."""
-CLOSE_SECONDS: Final = 2
 MODE: Final = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFileLimits:
+    """The size of a file, and how much and how long the node waits for its disk."""
+
+    file_bytes: int = 100 * 1024 * 1024
+    queued_lines: int = 10_000
+    """Lines that wait for the disk."""
+    close_seconds: float = 2
 
 
 def audit_file(config: NodeConfig) -> AuditFile | None:
@@ -77,12 +84,12 @@ def _refusal(path: str, error: OSError) -> ConfigError:
 class AuditFile(logging.Handler):
     """The handler of one process's audits."""
 
-    def __init__(self, path: str, node_id: int) -> None:
+    def __init__(self, path: str, node_id: int, limits: AuditFileLimits = AuditFileLimits()) -> None:
         super().__init__()
-        self._path, self._node_id = path, node_id
-        self._lines: queue.Queue[logging.LogRecord | None] = queue.Queue(QUEUED_MAX)
+        self._path, self._node_id, self._limits = path, node_id, limits
+        self._lines: queue.Queue[logging.LogRecord | None] = queue.Queue(limits.queued_lines)
         self._under_way: logging.LogRecord | None = None
-        self._files = _Files(path)
+        self._files = _Files(path, limits.file_bytes)
         self.setFormatter(_AuditLines(node_id))
         self._thread = threading.Thread(target=self._write, name="audit-log", daemon=True)
         self._thread.start()
@@ -114,8 +121,8 @@ class AuditFile(logging.Handler):
     def close(self) -> None:
         """Waits for the lines so far, but not for a disk that hangs: the node's log has those that it holds up."""
         with suppress(queue.Full):
-            self._lines.put(None, timeout=CLOSE_SECONDS)
-        self._thread.join(CLOSE_SECONDS)
+            self._lines.put(None, timeout=self._limits.close_seconds)
+        self._thread.join(self._limits.close_seconds)
         held = [self._under_way]
         with suppress(queue.Empty):
             while True:
@@ -132,8 +139,8 @@ class AuditFile(logging.Handler):
 class _Files:
     """The newest file, and those before it. Raises OSError; the next line is tried anew."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, file_bytes: int) -> None:
+        self._path, self._file_bytes = path, file_bytes
         self._is_torn = False
         """The file ends in half a line: the disk took no more of it, or the machine lost its power."""
         self._fd = self._open()
@@ -154,7 +161,7 @@ class _Files:
         except FileNotFoundError:
             named = None
         is_same = named is not None and (named.st_dev, named.st_ino) == (here.st_dev, here.st_ino)
-        if is_same and here.st_size and here.st_size + more > FILE_BYTES:
+        if is_same and here.st_size and here.st_size + more > self._file_bytes:
             for number in range(FILES - 2, 0, -1):
                 with suppress(FileNotFoundError):
                     os.replace(f"{self._path}.{number}", f"{self._path}.{number + 1}")

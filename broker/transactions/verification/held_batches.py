@@ -12,7 +12,8 @@ Not here: the append itself (`apis/producing/transactional_produce.py`).
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from broker.coordination.memory_shares import MemoryShares
 from broker.replication.partition import Partition
@@ -20,12 +21,16 @@ from broker.transactions.verification.questions import InTransaction, Question
 from broker.transactions.verification.verifier import Verifier
 from penstock.errors import ApiError, ResourceExhaustedError
 
-BATCHES_MAX: Final = 20_000
-BYTES_MAX: Final = 64 * 1024 * 1024
-"""Limits for the batches of one broker, half of them for one party alone. A transaction waits for its coordinator once,
-a few milliseconds."""
-QUEUE_MAX: Final = 100
-"""Batches of one producer for one partition. Clients have five in flight."""
+
+@dataclass(frozen=True, slots=True)
+class HoldLimits:
+    """The bounds of one broker, half of them for one party alone. A transaction waits for its coordinator once, a few
+    milliseconds."""
+
+    batches: int = 20_000
+    size_bytes: int = 64 * 1024 * 1024
+    queue: int = 100
+    """Batches of one producer for one partition. Clients have five in flight."""
 
 
 class HeldBatch(Protocol):
@@ -65,10 +70,10 @@ class _Queue:
 class HeldBatches:
     """Batches that wait for coordinators. There is one per broker, on the event loop."""
 
-    def __init__(self, verifier: Verifier) -> None:
-        self._verifier = verifier
+    def __init__(self, verifier: Verifier, limits: HoldLimits = HoldLimits()) -> None:
+        self._verifier, self._queue_max = verifier, limits.queue
         self._queues: dict[tuple[Partition, int], _Queue] = {}
-        self._counts, self._bytes = MemoryShares(BATCHES_MAX), MemoryShares(BYTES_MAX)
+        self._counts, self._bytes = MemoryShares(limits.batches), MemoryShares(limits.size_bytes)
 
     def holds(self, partition: Partition, producer_id: int) -> bool:
         """Batches of the producer for the partition wait: the next one must wait behind them."""
@@ -109,7 +114,7 @@ class HeldBatches:
     def _must_have_room(self, partition: Partition, batch: HeldBatch, queued: int) -> None:
         counts, sizes, party = self._counts, self._bytes, batch.party
         has_room = counts.has_room(party, 1) and sizes.has_room(party, batch.size_bytes)
-        if not has_room or queued >= QUEUE_MAX:
+        if not has_room or queued >= self._queue_max:
             raise ResourceExhaustedError(
                 f"{counts.used} batches with {sizes.used} bytes wait on this broker for the coordinators of their"
                 f" transactions: {counts.held_by(party)} with {sizes.held_by(party)} bytes are of {party}, and {queued}"

@@ -7,7 +7,7 @@ leaves the partition in as many racks. A partition that lacks a replica in sync,
 
 Moves cost bandwidth, so little is done at a time and nothing in times of trouble:
 
-    MOVING_MAX     partitions move at a time
+    the limit      `max_moving_partitions` partitions move at a time
     quiet time     every registered broker has been in service for one interval, under the same registration. So a
                    rolling restart, or a broker that is away for a while, moves nothing. Nor did anybody else move a
                    replica, or cancel a move: a broker that is being drained, or just was, gets nothing. What another
@@ -37,10 +37,6 @@ from metadata.registrations import PartitionRegistration
 from penstock.balance.racks import keeps_racks, rack_name
 from penstock.errors import ApiError
 
-MOVING_MAX = 20
-"""Partitions that move at a time: few enough that their copies do not crowd out clients."""
-LOOKS_MAX = 1_000
-"""Partitions that one step looks at. They take the event loop some 10 ms."""
 COUNTED_MAX = 20
 """How many partitions of a topic are counted in the time of one look."""
 RETRY_MS = 1_000
@@ -119,7 +115,7 @@ class ReplicaBalance:
             self._end_round(now_ms)
         if due_ms is None or self._others_move or now_ms < due_ms:
             return ControllerResult((), TickResponse())
-        room = MOVING_MAX - state.reassigning_count
+        room = context.config.max_moving_partitions - state.reassigning_count
         if self._pass is None and spread_of(state.replica_counts.of(state.brokers)) <= 1:
             self._end_round(now_ms)
             return ControllerResult((), TickResponse())
@@ -172,7 +168,7 @@ class ReplicaBalance:
         ends = _ends(counts, self._is_strict)
         changes: list[PartitionChangeRecord] = []
         moves = 0
-        for _ in range(LOOKS_MAX):
+        for _ in range(context.config.max_replica_looks_per_step):
             look = next(looks, None)
             if look is None or not ends.sources:
                 self._end_pass(state, now_ms)

@@ -24,12 +24,6 @@ from metadata.controller.state import ControllerState
 from metadata.records import PartitionChangeRecord
 from metadata.registrations import PartitionKey
 
-ELECTIONS_MAX = 500
-"""Limit for one step, which is one batch of the metadata log. They take the event loop 25 ms; Kafka elects 1,000 at a
-time."""
-LOOKS_MAX = 5_000
-"""Partitions that one step looks at: those of a broker that is in no ISR yet elect nobody."""
-
 
 class HasBalanceSettings(Protocol):
     """The settings of the schedule; they may change at any time."""
@@ -66,7 +60,7 @@ class LeaderBalance:
         if self._round is None:
             self._round = _round(context.state, self._settings.balance.percentage)
         changes: list[PartitionChangeRecord] = []
-        for _ in range(LOOKS_MAX):
+        for _ in range(context.config.max_leader_looks_per_step):
             key = next(self._round, None)
             if key is None:
                 self._round, self._ended_ms = None, now_ms
@@ -74,7 +68,7 @@ class LeaderBalance:
             change = _given_back(context, key)
             if change is not None:
                 changes.append(change)
-            if len(changes) == ELECTIONS_MAX:
+            if len(changes) == context.config.max_elections_per_step:
                 break
         return ControllerResult(tuple(changes), TickResponse(preferred_elections=len(changes)))
 

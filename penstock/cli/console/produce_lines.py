@@ -56,7 +56,7 @@ class InputShape(Protocol):
         """Queues the lines, of which the first has the number `first`; each future with the number of its lines."""
 
 
-def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
+def read_lines(stream: BinaryIO, line_bytes_max: int = LINE_BYTES_MAX) -> Iterator[list[bytes]]:
     """The stream's lines without their ends, in large lists; the last line may lack its end."""
     rest: list[bytes] = []
     rest_bytes = line_count = 0
@@ -64,8 +64,8 @@ def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
         lines = chunk.split(b"\n")
         rest.append(lines[0])
         rest_bytes += len(lines[0])
-        if rest_bytes > LINE_BYTES_MAX:
-            why = f"a line is longer than {LINE_BYTES_MAX} bytes; give one record a line"
+        if rest_bytes > line_bytes_max:
+            why = f"a line is longer than {line_bytes_max} bytes; give one record a line"
             raise BadLineError(ConfigError(f"line {line_count + 1} of standard input: {why}"))
         if len(lines) > 1:
             lines[0] = b"".join(rest)

@@ -19,8 +19,9 @@ from penstock.balance.planner import make_plan
 from penstock.cli.moves.cluster_reading import check_sizes, read_cluster
 from penstock.cli.moves.dirs.dir_output import dirs_json, show_dirs
 from penstock.cli.moves.dirs.dir_performing import perform_dirs
+from penstock.cli.moves.dirs.dir_queue import DIR_MOVES_MAX
 from penstock.cli.moves.dirs.dir_reading import read_dirs
-from penstock.cli.moves.performing import perform
+from penstock.cli.moves.performing import MOVING_MAX, perform
 from penstock.cli.moves.plan_output import plan_json, show_plan
 from penstock.cli.moves.throttling import LOG_DIR_KEYS, Throttle, throttled
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
@@ -35,6 +36,15 @@ if TYPE_CHECKING:
     from penstock.types import TopicPartition
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and its cost, and change nothing.")]
+
+
+@dataclass(frozen=True, slots=True)
+class MovesAtATime:
+    """The most moves that are under way at once."""
+
+    partitions: int = MOVING_MAX
+    replicas_of_broker: int = DIR_MOVES_MAX
+    """Replicas that move between the log dirs of one broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +76,19 @@ def balance(
     Clients go on. Some partitions move at a time. After Ctrl-C those go on by themselves; the same command, run again,
     does the rest. The throttle holds for copies between brokers, and for those between the log dirs of each.
     """
+    balance_cluster(by, throttle, dry_run=dry_run, bootstrap=bootstrap, as_json=as_json)
+
+
+def balance_cluster(
+    by: str,
+    throttle: int | None = None,
+    *,
+    dry_run: bool = False,
+    bootstrap: str = DEFAULT_BOOTSTRAP,
+    as_json: bool = False,
+    limits: MovesAtATime = MovesAtATime(),
+) -> None:
+    """The command, with its limits."""
     from penstock import Admin
 
     goals = parse_goals(by)
@@ -79,14 +102,16 @@ def balance(
     failed: dict[TopicPartition, str] = {}
     if not dry_run and not plan.is_empty:
         with Admin(bootstrap) as admin, throttled(admin, throttle):
-            failed = perform(admin, plan).failed
-    dirs = _balance_dirs(bootstrap, throttle, dry_run, as_json) if Goal.DIRS in goals else None
+            failed = perform(admin, plan, limits.partitions).failed
+    dirs = (
+        _balance_dirs(bootstrap, throttle, dry_run, as_json, limits.replicas_of_broker) if Goal.DIRS in goals else None
+    )
     if dirs is not None and dry_run and plan.moves:
         note("the log dirs are planned from what is there now; after the moves between brokers they are planned anew")
     finish(plan, failed, as_json, dry_run, dirs)
 
 
-def _balance_dirs(bootstrap: str, throttle: int | None, dry_run: bool, as_json: bool) -> BalancedDirs:
+def _balance_dirs(bootstrap: str, throttle: int | None, dry_run: bool, as_json: bool, moving_max: int) -> BalancedDirs:
     """Balances the log dirs, after reading them anew: the moves between brokers are done."""
     from penstock import Admin
 
@@ -98,7 +123,7 @@ def _balance_dirs(bootstrap: str, throttle: int | None, dry_run: bool, as_json: 
     if dry_run or plan.is_empty:
         return BalancedDirs(plan, read, {})
     with Admin(bootstrap) as admin, throttled(admin, throttle, LOG_DIR_KEYS) as hold:
-        performed = perform_dirs(admin, plan)
+        performed = perform_dirs(admin, plan, moving_max)
         hold.stays = performed.under_way > 0
     return BalancedDirs(plan, read, performed.failed)
 

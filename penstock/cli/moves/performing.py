@@ -49,11 +49,11 @@ class Performed:
         return {tp: str(error) for tp, error in (self.not_elected | self.refused).items()} | dict(self.elsewhere)
 
 
-def perform(admin: Admin, plan: Plan) -> Performed:
+def perform(admin: Admin, plan: Plan, moving_max: int = MOVING_MAX) -> Performed:
     """Performs all moves of the plan that can be done. A topic that is deleted meanwhile is no failure. A partition
     that somebody else moves, or has changed, is left alone. MoveStuckError if a move does not end."""
     with what_was_begun_goes_on():
-        failed, begun = _move(admin, plan.moves)
+        failed, begun = _move(admin, plan.moves, moving_max)
         elsewhere = _elsewhere(admin, [each for each in plan.moves if _named(each) in begun])
         moved = begun - elsewhere.keys()
         if plan.moves:
@@ -62,7 +62,7 @@ def perform(admin: Admin, plan: Plan) -> Performed:
         return Performed(failed | refused, _elect(admin, plan, moved | reordered), elsewhere)
 
 
-def _move(admin: Admin, moves: Sequence[Reassignment]) -> tuple[Failures, set[TopicPartition]]:
+def _move(admin: Admin, moves: Sequence[Reassignment], moving_max: int) -> tuple[Failures, set[TopicPartition]]:
     """The moves that were refused, and those that began; none of them goes on. MoveStuckError where those under way
     wait for a broker that is out of service; the rest is not begun."""
     waiting = deque(moves)
@@ -73,7 +73,7 @@ def _move(admin: Admin, moves: Sequence[Reassignment]) -> tuple[Failures, set[To
     while waiting or moving:
         under_way = admin.reassignment_progress()
         moving &= under_way.keys()
-        begun = [waiting.popleft() for _ in range(min(MOVING_MAX - len(moving), len(waiting)))]
+        begun = [waiting.popleft() for _ in range(min(moving_max - len(moving), len(waiting)))]
         refused, accepted = _reassign(admin, begun)
         failed |= refused
         moving |= accepted

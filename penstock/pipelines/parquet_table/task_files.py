@@ -26,18 +26,24 @@ from pyspark.sql.types import StructType
 from penstock.pipelines.parquet_table.durable import sync, told_of_table
 from penstock.pipelines.parquet_table.table_spec import PENDING, TableSpec
 
-ROW_GROUP_BYTES = 64 * 1024 * 1024
-WAITING_BYTES_MAX = 128 * 1024 * 1024
-"""All rows of a task that wait for their row groups."""
-OPEN_MAX = 64
-"""Files that a task has open: a task with records of more days writes more, smaller files."""
-FILE_BYTES_MAX = 1024 * 1024 * 1024
-"""A file ends at this many bytes of rows, and another begins."""
 DAY_US = 24 * 60 * 60 * 1_000_000
 RISING = ("offset", "timestamp")
 """Columns whose differences are small, and so are written as differences."""
 WITHOUT_STATISTICS = ("value", "headers")
 """The columns without statistics: nobody looks for a range of values of records."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLimits:
+    """The memory of one task, and the size of what it writes."""
+
+    row_group_bytes: int = 64 * 1024 * 1024
+    waiting_bytes: int = 128 * 1024 * 1024
+    """All rows of a task that wait for their row groups."""
+    open_files: int = 64
+    """A task with records of more days writes more, smaller files."""
+    file_bytes: int = 1024 * 1024 * 1024
+    """A file ends at this many bytes of rows, and another begins."""
 
 
 class WrittenFile(NamedTuple):
@@ -73,8 +79,8 @@ class _Part:
 class TaskFiles:
     """The files of one task; not thread-safe."""
 
-    def __init__(self, spec: TableSpec, columns: StructType) -> None:
-        self._spec = spec
+    def __init__(self, spec: TableSpec, columns: StructType, limits: TaskLimits = TaskLimits()) -> None:
+        self._spec, self._limits = spec, limits
         self._pending = spec.table / PENDING
         kept = StructType([column for column in columns.fields if column.name != spec.partition_by])
         self._names = kept.names
@@ -118,15 +124,15 @@ class TaskFiles:
         part.waiting_bytes += rows.nbytes
         part.rows += rows.num_rows
         self._waiting_bytes += rows.nbytes
-        if part.waiting_bytes >= ROW_GROUP_BYTES:
+        if part.waiting_bytes >= self._limits.row_group_bytes:
             self._flush(part)
-        if part.written_bytes >= FILE_BYTES_MAX:
+        if part.written_bytes >= self._limits.file_bytes:
             self._close(part)
-        if self._waiting_bytes > WAITING_BYTES_MAX:
+        if self._waiting_bytes > self._limits.waiting_bytes:
             self._flush(max(self._parts.values(), key=lambda one: one.waiting_bytes))
 
     def _open(self, directory: str) -> _Part:
-        if len(self._parts) >= OPEN_MAX:
+        if len(self._parts) >= self._limits.open_files:
             self._close(next(iter(self._parts.values())))
         self._pending.mkdir(parents=True, exist_ok=True)
         name = f"part-{uuid.uuid4().hex}.{self._spec.suffix}"

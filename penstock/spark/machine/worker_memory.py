@@ -22,7 +22,8 @@ FROZEN_MAX = 400_000
 class WorkerMemory:
     """Counts the tasks of one process."""
 
-    def __init__(self) -> None:
+    def __init__(self, frozen_max: int = FROZEN_MAX) -> None:
+        self._frozen_max = frozen_max
         self._tasks = 0
         self._process = os.getpid()
 
@@ -32,7 +33,7 @@ class WorkerMemory:
         if self._process != os.getpid():  # forked
             self._tasks, self._process = 0, os.getpid()
         self._tasks += 1
-        if self._tasks == 2 and gc.isenabled() and not gc.get_freeze_count() and _objects() <= FROZEN_MAX:
+        if self._tasks == 2 and gc.isenabled() and not gc.get_freeze_count() and _objects() <= self._frozen_max:
             gc.freeze()
 
 

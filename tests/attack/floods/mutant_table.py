@@ -78,15 +78,22 @@ def _takes_all_turns(self: Any, party: str) -> bool:
     return True
 
 
-def _has_no_limits(self: Any, nowait: bool, undecodable: list[str]) -> None:
+def _has_no_limits(self: Any, nowait: bool, undecodable: list[str], limits: Any) -> None:
     """The work of a look-up by time, as much as it takes."""
-    self.nowait, self.undecodable = nowait, undecodable
+    self.nowait, self.undecodable, self.limits = nowait, undecodable, limits
     self.records = self.unpacked_bytes = self.vain_batches = MUCH
 
 
 def _takes_without_end(self: Any, key: str, user: str, client_id: str, amount: float, now_ms: int) -> int:
     """Quotas for which nobody waits."""
     return 0
+
+
+def _waits_for_heads(*given: Any) -> Any:
+    """A page server that gives a head an hour."""
+    from broker.metrics.page_server import PageLimits, PageServer
+
+    return PageServer(*given[:4], PageLimits(head_seconds=3_600.0))
 
 
 def _keeps_every_page(self: Any, peer: Any, now_ms: int) -> None:
@@ -235,7 +242,7 @@ MUTANTS: Final = (
         _shuts_out_all,
     ),
     Mutant("pages", "silent-connections@METRICS/stranger/1", f"{PAGES}_turns.PageTurns.came", _keeps_every_page),
-    Mutant("page-heads", "dripping-scrapers/stranger/1", f"{PAGES}_server.HEAD_SECONDS", 3_600.0),
+    Mutant("page-heads", "dripping-scrapers/stranger/1", "broker.metrics.exposition.PageServer", _waits_for_heads),
     Mutant("page-turns", "scrapes/stranger/1", f"{PAGES}_turns.PageTurns.wait_of_network_ms", _waits_for_no_page),
     Mutant(
         "page-ends",

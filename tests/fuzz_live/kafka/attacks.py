@@ -10,6 +10,7 @@ import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Sequence
 
+from broker.kafka.api_reference import LEFT_OUT
 from penstock.record.builder import build_batch
 from tests.fuzz_live import connections
 from tests.fuzz_live.batches import NOW_MS, announcing, bomb, wrong_batches
@@ -23,6 +24,7 @@ HOLD_S = 4.0
 WILD, WILD_LINKS, WILD_PIPELINED = 300, 6, 5
 DAMAGED, DAMAGED_AT_ONCE = 300, 25
 CUTS = 150
+UNKNOWN = ((18, 99), (18, -1), (-1, 0), (30_000, 0), (0, 99), (1, 3), (3, -5), *((key, 0) for key in LEFT_OUT))
 ELEMENTS = (1_000, 20_000, 99_000, 500_000)
 COSTLY_LINKS, COSTLY_PIPELINED = 40, 6
 SIZES = (0, -1, 1, 7, -(1 << 31), (1 << 31) - 1, 100 << 20, (100 << 20) + 1)
@@ -102,7 +104,7 @@ async def unserved_requests(stage: Stage) -> None:
     for _ in range(4):
         links = await stage.links(10)
         for link in links:
-            key, version = stage.source.choice(((18, 99), (18, -1), (-1, 0), (30_000, 0), (0, 99), (1, 3), (3, -5)))
+            key, version = stage.source.choice(UNKNOWN)
             head = struct.pack(">hhih", key, version, 5, -1) + stage.source.randbytes(20)
             wild = Sent(key, version, struct.pack(">i", len(head)) + head)
             await link.send_damaged(stage.draw_unserved() if stage.source.random() < 0.5 else wild)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from metadata.controller.controller import Controller
+from metadata.controller.controller import DECISIONS
 from penstock.errors import InvariantViolation, NotLeaderOrFollowerError
 from penstock.messages.admin_apis import DESCRIBE_CONFIGS
 from penstock.messages.api import ApiKind
@@ -21,6 +21,7 @@ from penstock.messages.groups.classic_protocol import HeartbeatRequest
 from penstock.messages.groups.consumer_protocol import ConsumerGroupHeartbeatRequest, TopicIdPartitions
 from penstock.messages.groups.group_apis import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT
 from penstock.messages.metadata import MetadataRequest, MetadataResponse, PartitionInfo, TopicInfo
+from penstock.messages.nodes.node_apis import ALLOCATE_PRODUCER_IDS, BROKER_HEARTBEAT, REGISTER_BROKER
 from penstock.messages.topics import CreateTopicsRequest, NewTopic
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2, controller_pb2, quorum_pb2, replication_pb2
@@ -145,8 +146,8 @@ def test_the_table_has_every_method_of_the_protos_where_its_kind_says() -> None:
 
 def test_the_controller_decides_every_api_that_is_its_own() -> None:
     asked = [api for api in APIS.values() if api.kind in (ApiKind.FORWARDED, ApiKind.CONTROLLER)]
-    special = {"BrokerHeartbeat": "heartbeat"}
-    assert [api for api in asked if not hasattr(Controller, special.get(api.name, api.function))] == []
+    with_more = {api.request for api in (ALLOCATE_PRODUCER_IDS, BROKER_HEARTBEAT, REGISTER_BROKER)}
+    assert {api.request for api in asked} == DECISIONS.keys() | with_more
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,9 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.errors import ConfigError, PenstockError
-from penstock.pipelines.parquet_table import task_files
 from penstock.pipelines.parquet_table.files_source import FORMAT, TableFilesSource, WriteFiles, files_source_options
 from penstock.pipelines.parquet_table.table_spec import PENDING, TableSpec, codec_of
-from penstock.pipelines.parquet_table.task_files import DAY_US, TaskFiles, date_directory
+from penstock.pipelines.parquet_table.task_files import DAY_US, TaskFiles, TaskLimits, date_directory
 from penstock.spark.schema import source_schema
 
 START_US = round(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1_000_000)
@@ -98,11 +97,9 @@ def test_a_task_without_rows_has_no_files(tmp_path: Path) -> None:
     assert written(tmp_path, []) == {} == written(tmp_path, [rows(0, [START_US])[:0]])
 
 
-def test_memory_files_and_open_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, limit in (("ROW_GROUP_BYTES", 4_000), ("WAITING_BYTES_MAX", 6_000), ("FILE_BYTES_MAX", 9_000)):
-        monkeypatch.setattr(task_files, name, limit)
-    monkeypatch.setattr(task_files, "OPEN_MAX", 3)
-    files = TaskFiles(TableSpec(str(tmp_path), "date"), source_schema(False))
+def test_memory_files_and_open_files_are_bounded(tmp_path: Path) -> None:
+    limits = TaskLimits(row_group_bytes=4_000, waiting_bytes=6_000, open_files=3, file_bytes=9_000)
+    files = TaskFiles(TableSpec(str(tmp_path), "date"), source_schema(False), limits)
     for number in range(60):
         day = number % 5 if number < 30 else 0
         files.write(rows(number, [START_US + day * DAY_US], value=b"x" * 1_000))

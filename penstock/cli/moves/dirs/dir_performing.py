@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.cli.moves.dirs.dir_queue import DirQueue
+from penstock.cli.moves.dirs.dir_queue import DIR_MOVES_MAX, DirQueue
 from penstock.cli.moves.move_progress import SAY_SECONDS, CopyPace
 from penstock.cli.output import note
 from penstock.errors import ApiError, BrokerIdNotRegisteredError
@@ -34,12 +34,12 @@ class DirsPerformed:
     under_way: int  # of these, moves that go on by themselves
 
 
-def perform_dirs(admin: Admin, plan: DirPlan) -> DirsPerformed:
+def perform_dirs(admin: Admin, plan: DirPlan, moving_max: int = DIR_MOVES_MAX) -> DirsPerformed:
     """Performs all moves of the plan that can be done. A topic that is deleted meanwhile is no failure. A replica that
     somebody else moves is left alone."""
     began = time.monotonic()
     ids = sorted({move.broker_id for move in plan.moves})
-    queues = [DirQueue(id_, [move for move in plan.moves if move.broker_id == id_], began) for id_ in ids]
+    queues = [DirQueue(id_, [move for move in plan.moves if move.broker_id == id_], began, moving_max) for id_ in ids]
     topics = sorted({move.topic for move in plan.moves})
     progress = _Progress(len(plan.moves), began)
     with dir_moves_go_on():

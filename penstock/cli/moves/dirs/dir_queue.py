@@ -37,10 +37,10 @@ class _Place:
 class DirQueue:
     """The moves of one broker. The time is any clock's, in seconds."""
 
-    def __init__(self, broker_id: int, moves: Iterable[DirMove], at_seconds: float) -> None:
+    def __init__(self, broker_id: int, moves: Iterable[DirMove], at_seconds: float, moving_max: int) -> None:
         from penstock import TopicPartition
 
-        self.broker_id = broker_id
+        self.broker_id, self._moving_max = broker_id, moving_max
         self.waiting = deque((TopicPartition(move.topic, move.index), move) for move in moves)
         self.moving: dict[TopicPartition, DirMove] = {}
         self.failed: dict[TopicPartition, str] = {}
@@ -103,7 +103,7 @@ class DirQueue:
         """The moves that are to begin now, by the last description: the log dir of each. `answered` must follow."""
         room = {one.path: room_in(one) for one in self._log_dirs}
         wanted: dict[TopicPartition, str] = {}
-        while self.waiting and len(self.moving) < DIR_MOVES_MAX and not self.trouble:
+        while self.waiting and len(self.moving) < self._moving_max and not self.trouble:
             tp, move = self.waiting.popleft()
             if tp in self._coming and self._coming[tp][0] == move.target:
                 self.moving[tp] = move  # the answer to an earlier request was lost

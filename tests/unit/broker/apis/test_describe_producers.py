@@ -6,10 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
-
-from broker.apis import describe_producers
-from broker.apis.describe_producers import DescribeProducersApi
+from broker.apis.describe_producers import PRODUCERS_MAX, DescribeProducersApi
 from broker.network.request_channel import Request
 from broker.replication.partition import Partition
 from penstock.errors import NotLeaderOrFollowerError, ResourceExhaustedError
@@ -31,12 +28,14 @@ from tests.support.sinks import CALLER, Sink
 WALL_MS = 1_700_000_000_000
 
 
-def asked(*partitions: Partition, of_replicas: bool = False) -> tuple[PartitionProducers, ...]:
+def asked(
+    *partitions: Partition, of_replicas: bool = False, producers_max: int = PRODUCERS_MAX
+) -> tuple[PartitionProducers, ...]:
     by_key = {TopicPartition("t", number): partition for number, partition in enumerate(partitions)}
     body = DescribeProducersRequest(tuple(DescribeProducersPartition(key, TOPIC_ID) for key in by_key), of_replicas)
     request = Request("DescribeProducers", body, Sink(), CALLER, NOW_NS)
     lookup: Any = SimpleNamespace(get=lambda key, topic_id: by_key[key])
-    DescribeProducersApi(lookup).handle(request, body)
+    DescribeProducersApi(lookup, producers_max).handle(request, body)
     return cast(DescribeProducersResponse, request.response).partitions
 
 
@@ -92,13 +91,10 @@ def test_a_follower_answers_only_who_asks_for_replicas(tmp_path: Path) -> None:
     assert told.error is None and [one.producer_id for one in told.producers] == [7]
 
 
-def test_partitions_that_have_no_room_in_the_answer_are_asked_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(describe_producers, "PRODUCERS_MAX", 3)
+def test_partitions_that_have_no_room_in_the_answer_are_asked_for_again(tmp_path: Path) -> None:
     many = leading(tmp_path / "0", 1, 2, 3, 4)
     one, two = leading(tmp_path / "1", 5), leading(tmp_path / "2", 6, 7)
-    assert [len(told.producers) for told in asked(many)] == [4], "the first one is always told"
-    told = asked(two, two, one)
+    assert [len(told.producers) for told in asked(many, producers_max=3)] == [4], "the first one is always told"
+    told = asked(two, two, one, producers_max=3)
     assert [len(partition.producers) for partition in told] == [2, 0, 1]
     assert isinstance(told[1].error, ResourceExhaustedError) and told[1].error.retriable

@@ -13,6 +13,7 @@ from broker.network.request_channel import Request
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
 from penstock.errors import ApiError, InvariantViolation, RequestTimedOutError, UnknownServerError
+from penstock.messages.admin_apis import DESCRIBE_QUORUM
 from penstock.messages.client_apis import CREATE_TOPICS
 from penstock.messages.quorum import DescribeQuorumRequest
 from penstock.messages.topics import CreateTopicsRequest, CreateTopicsResponse
@@ -78,7 +79,7 @@ def test_a_question_that_no_controller_answers_in_time_gets_the_other_answer() -
         forwarded = ForwardedRequests(channel, MetadataLoader(), FailedRequests(pytest.fail).fail)
         sink = Answered()
         request = Request("DescribeQuorum", None, sink, CALLER, lambda: 1)
-        forwarded.ask(request, DescribeQuorumRequest(), 2_000, lambda: "my own view")
+        forwarded.ask(DESCRIBE_QUORUM, request, DescribeQuorumRequest(), 2_000, lambda: "my own view")
         await asyncio.wait_for(sink.done.wait(), 10)
         assert (request.response, request.error) == ("my own view", None)
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
-
-from broker.authorization import authorizer as module
-from broker.authorization.authorizer import Authorizer
+from broker.authorization.authorizer import Authorizer, RightsLimits
 from penstock.messages.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
 
 READS = AclBinding(ResourceType.TOPIC, "a", "User:anna", Operation.READ, Permission.ALLOW, "*", PatternType.PREFIXED)
 
 
-def test_a_caller_that_names_many_topics_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "NAMES_MAX", 10)
-    rights = Authorizer(lambda: {"1": READS}).rights_of("User:anna", "10.0.0.1")
+def test_a_caller_that_names_many_topics_fills_no_memory() -> None:
+    limits = RightsLimits(rights_of_caller=10)
+    rights = Authorizer(lambda: {"1": READS}, limits=limits).rights_of("User:anna", "10.0.0.1")
     for number in range(35):
         assert rights.allows(Operation.READ, ResourceType.TOPIC, f"a{number}")
         assert not rights.allows(Operation.READ, ResourceType.TOPIC, f"b{number}")
         assert len(rights._known) <= 10
 
 
-def test_many_callers_together_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CALLERS_MAX", 20)
-    monkeypatch.setattr(module, "RIGHTS_MAX", 100)
-    authorizer = Authorizer(lambda: acls)
+def test_many_callers_together_fill_no_memory() -> None:
+    authorizer = Authorizer(lambda: acls, limits=RightsLimits(callers=20, rights=100))
     acls = {"1": READS}
     for caller in range(60):
         for number in range(10):

@@ -281,6 +281,14 @@ def test_records_for_a_topic_by_its_id_are_refused_without_its_name() -> None:
     assert "secret" not in repr(answer)
 
 
+@pytest.mark.parametrize("topic", [SECRET, MISSING])
+def test_a_transactional_id_that_one_may_not_use_is_told_before_any_topic(topic: str) -> None:
+    node = Node(guard())
+    body = filled(node.rows[0].request, 12, Named(topic, TOPIC_ID, given=GIVEN), 0)
+    body.transactional_id, body.acks = "mine", 1
+    assert set(codes(node.answer(node.rows[0], 12, body))) == {ID}
+
+
 def test_the_operations_that_are_told_are_those_that_one_may_do() -> None:
     nobody, somebody = Node(guard()), Node(guard((NOBODY.principal,)))
     for node, of_cluster in ((nobody, 0), (somebody, 0b1111110100000)):

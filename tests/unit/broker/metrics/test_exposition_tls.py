@@ -15,8 +15,8 @@ import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
 from broker.config.keys.security_keys import METRICS_LISTENER
-from broker.metrics import page_server
 from broker.metrics.exposition import serve_pages
+from broker.metrics.page_server import PageLimits
 from broker.tls.certificates import NodeCertificates
 from broker.tls.ssl_contexts import ServerContexts
 from penstock.testing.ports import HOST, free_ports
@@ -29,8 +29,7 @@ Served = Callable[..., tuple[Endpoint, NodeCertificates, Files]]
 
 
 @pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    monkeypatch.setattr(page_server, "TOLD_EVERY_S", 0)
+def served() -> Iterator[Served]:
     stops = []
 
     def serve(client_auth: str = "none") -> tuple[Endpoint, NodeCertificates, Files]:
@@ -46,7 +45,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
         assert own is not None
         registry = CollectorRegistry()
         Gauge("one", "It is one.", registry=registry).set(1)
-        stops.append(serve_pages(endpoint, registry, {}, ServerContexts(own)))
+        stops.append(serve_pages(endpoint, registry, {}, ServerContexts(own), PageLimits(told_every_s=0)))
         return endpoint, certificates, files
 
     yield serve

@@ -12,15 +12,16 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from broker.metrics import page_server, page_turns
 from broker.metrics.exposition import serve_pages
-from broker.metrics.page_server import HEAD_BYTES_MAX, Page, PageServer
+from broker.metrics.page_server import HEAD_BYTES_MAX, Page, PageLimits, PageServer
 from broker.metrics.page_turns import OF_NETWORK_MAX
 from penstock.testing.ports import HOST, free_ports
 from penstock.types import Endpoint
 
 ELSEWHERE = "127.0.0.2"
 SECONDS_MAX = 60
+LARGE = 32 << 20
+LIMITS = PageLimits()
 Serve = Callable[..., Endpoint]
 
 
@@ -42,11 +43,12 @@ class Slow:
 def serve() -> Iterator[Serve]:
     stops = []
 
-    def served(slow: Slow | None = None) -> Endpoint:
+    def served(slow: Slow | None = None, limits: PageLimits = LIMITS) -> Endpoint:
         endpoint, registry = Endpoint(HOST, free_ports(1)[0].metrics), CollectorRegistry()
         if slow is not None:
             registry.register(slow)  # type: ignore[arg-type]
-        stops.append(serve_pages(endpoint, registry, {"/livez": lambda: Page("live\n", "text/plain")}))
+        pages = {"/livez": lambda: Page("live\n", "text/plain"), "/large": lambda: Page("x" * LARGE, "text/plain")}
+        stops.append(serve_pages(endpoint, registry, pages, limits=limits))
         return endpoint
 
     yield served
@@ -91,15 +93,14 @@ def test_connections_that_send_nothing_take_no_thread_and_no_place_of_another_ne
         began = time.monotonic()
         assert get(endpoint, "/livez", ELSEWHERE).endswith(b"live\n")
         assert get(endpoint, "/metrics", ELSEWHERE).startswith(b"HTTP/1.1 200 OK")
-        assert time.monotonic() - began < page_server.HEAD_SECONDS, "it waited for no deadline"
+        assert time.monotonic() - began < LIMITS.head_seconds, "it waited for no deadline"
         assert threading.active_count() == before
 
 
-def test_a_connection_that_is_cut_before_it_was_served_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_turns, "CONNECTIONS_MAX", 4)
-    monkeypatch.setattr(page_server, "HEAD_SECONDS", 0.2)
+def test_a_connection_that_is_cut_before_it_was_served_leaves_nothing_behind() -> None:
+    limits = PageLimits(connections=4, head_seconds=0.2)
     endpoint = Endpoint(HOST, free_ports(1)[0].metrics)
-    server = PageServer(endpoint, lambda path: None, Page("no\n", "text/plain"), None)
+    server = PageServer(endpoint, lambda path: None, Page("no\n", "text/plain"), None, limits)
     with contextlib.ExitStack() as opened:
         came = [opened.enter_context(begun(endpoint, b"G")) for _ in range(4)]
         came += [opened.enter_context(begun(endpoint, b"G", ELSEWHERE)) for _ in range(2)]
@@ -114,9 +115,8 @@ def test_a_connection_that_is_cut_before_it_was_served_leaves_nothing_behind(mon
             server.stop()
 
 
-def test_a_head_has_a_deadline_however_its_bytes_come(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_server, "HEAD_SECONDS", 0.2)
-    one, until = begun(serve(), b"G"), time.monotonic() + SECONDS_MAX
+def test_a_head_has_a_deadline_however_its_bytes_come(serve: Serve) -> None:
+    one, until = begun(serve(limits=PageLimits(head_seconds=0.2)), b"G"), time.monotonic() + SECONDS_MAX
     one.settimeout(0.02)
     was_closed = False
     while not was_closed and time.monotonic() < until:
@@ -131,23 +131,15 @@ def test_a_head_has_a_deadline_however_its_bytes_come(serve: Serve, monkeypatch:
     assert was_closed
 
 
-def test_an_answer_that_nobody_reads_has_a_deadline_and_takes_little_memory(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(page_server, "ANSWER_SECONDS", 0.2)
-    endpoint, size = Endpoint(HOST, free_ports(1)[0].metrics), 32 << 20
-    stop = serve_pages(endpoint, CollectorRegistry(), {"/large": lambda: Page("x" * size, "text/plain")})
-    try:
-        with begun(endpoint, b"GET /large HTTP/1.1\r\n\r\n") as one:
-            assert one.recv(1) == b"H"
-            until = time.monotonic() + SECONDS_MAX
-            while _is_open(one) and time.monotonic() < until:
-                time.sleep(0.02)
-            assert not _is_open(one), "the rest of its answer is not kept, by the system neither"
-        monkeypatch.undo()
-        assert len(get(endpoint, "/large")) > size, "whoever reads has all of it"
-    finally:
-        stop()
+def test_an_answer_that_nobody_reads_has_a_deadline_and_takes_little_memory(serve: Serve) -> None:
+    endpoint = serve(limits=PageLimits(answer_seconds=0.2))
+    with begun(endpoint, b"GET /large HTTP/1.1\r\n\r\n") as one:
+        assert one.recv(1) == b"H"
+        until = time.monotonic() + SECONDS_MAX
+        while _is_open(one) and time.monotonic() < until:
+            time.sleep(0.02)
+        assert not _is_open(one), "the rest of its answer is not kept, by the system neither"
+    assert len(get(serve(), "/large")) > LARGE, "whoever reads has all of it"
 
 
 def _is_open(one: socket.socket) -> bool:

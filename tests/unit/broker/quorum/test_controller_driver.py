@@ -59,7 +59,7 @@ class FakeController:
         self.changes: list[LeaderChange] = []
         self.counted = ControllerStatistics(brokers=3, topics=4, partitions=24, unclean_registrations=5)
 
-    def create_topics(self, _request: CreateTopicsRequest, _now_ms: int) -> ControllerResult[CreateTopicsResponse]:
+    def decide(self, _request: CreateTopicsRequest, _now_ms: int) -> ControllerResult[CreateTopicsResponse]:
         return ControllerResult(() if self.is_done else (TopicRecord("t", "id"),), CreateTopicsResponse())
 
     def register_broker(

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.cli.console import produce, produce_lines
-from penstock.cli.console.produce_lines import BadLineError, LineShape, parse_header
+from penstock.cli.console import produce
+from penstock.cli.console.produce_lines import BadLineError, LineShape, parse_header, read_lines
 from penstock.client.producer.producer_statistics import ProducerStatistics
 from penstock.errors import (
     BootstrapError,
@@ -36,8 +36,8 @@ class Dripping(io.BytesIO):
         return super().read1(self._step)
 
 
-def lines_of(stream: Any) -> list[bytes]:
-    return [line for lines in produce_lines.read_lines(stream) for line in lines]
+def lines_of(stream: Any, **limit: int) -> list[bytes]:
+    return [line for lines in read_lines(stream, **limit) for line in lines]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"a", b"a\n", b"a\nb", b"a\n\nb\n", b"\n\n", b"a\r\nb\n", b"ab\ncd\nef"])
@@ -49,10 +49,9 @@ def test_lines_are_the_same_however_the_bytes_arrive(data: bytes, step: int) -> 
     assert lines_of(Dripping(data, step)) == expected
 
 
-def test_a_line_without_end_is_refused_before_memory_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(produce_lines, "LINE_BYTES_MAX", 10)
+def test_a_line_without_end_is_refused_before_memory_ends() -> None:
     with pytest.raises(BadLineError, match="line 3 of standard input: a line is longer than 10 bytes"):
-        lines_of(Dripping(b"a\nb\n" + b"x" * 11, 3))
+        lines_of(Dripping(b"a\nb\n" + b"x" * 11, 3), line_bytes_max=10)
 
 
 def test_a_keyed_line_without_its_separator_is_named() -> None:

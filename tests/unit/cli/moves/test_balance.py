@@ -11,6 +11,7 @@ import typer
 from penstock import TopicPartition
 from penstock.balance.cluster import Goal
 from penstock.cli.moves import balance, performing, waiting
+from penstock.cli.moves.balance import MovesAtATime
 from penstock.cli.moves.cluster_reading import SizesUnknownError, read_cluster
 from penstock.errors import (
     ConfigError,
@@ -45,9 +46,8 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(cluster: FakeCluster, caps
     assert "8 replicas of 8 partitions move" in told.err and "1\t-\t12\t12\t120\t8\t4\t80" in told.out
 
 
-def test_only_some_partitions_move_at_a_time(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(performing, "MOVING_MAX", 3)
-    balance.balance()
+def test_only_some_partitions_move_at_a_time(cluster: FakeCluster) -> None:
+    balance.balance_cluster("replicas,leaders", limits=MovesAtATime(3))
     assert cluster.most_moving == 3 and cluster.counts()[3] == 8
 
 
@@ -85,20 +85,18 @@ def test_a_partition_that_somebody_else_begins_to_move_is_left_alone(
 
 
 def test_ctrl_c_says_that_what_was_begun_goes_on_and_the_next_run_does_the_rest(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(performing, "MOVING_MAX", 2)
-
     def interrupt() -> None:
         if len(cluster.begun) >= 4:
             raise KeyboardInterrupt
 
     cluster.on_look = interrupt
     with pytest.raises(KeyboardInterrupt):
-        balance.balance()
+        balance.balance_cluster("replicas,leaders", limits=MovesAtATime(2))
     assert "What was begun goes on" in capsys.readouterr().err
     cluster.on_look = lambda: None
-    balance.balance()
+    balance.balance_cluster("replicas,leaders", limits=MovesAtATime(2))
     cluster.list_partition_reassignments()
     assert set(cluster.counts().values()) == {8} and len(set(cluster.begun)) == len(cluster.begun)
 
@@ -120,10 +118,9 @@ def test_what_is_no_goal_is_refused(by: str) -> None:
 
 
 def test_a_partition_that_has_changed_since_the_plan_was_made_is_left_alone(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A balance takes hours. What an operator did meanwhile is not undone."""
-    monkeypatch.setattr(performing, "MOVING_MAX", 2)
     plan = balance.make_plan(read_cluster(cluster), {Goal.REPLICAS})  # type: ignore[arg-type]
     last = TopicPartition(plan.moves[-1].topic, plan.moves[-1].index)
     leader_id = 3 - cluster.partitions[last].leader_id
@@ -132,7 +129,7 @@ def test_a_partition_that_has_changed_since_the_plan_was_made_is_left_alone(
         cluster.partitions[last] = replace(cluster.partitions[last], replicas=(3, leader_id), leader_id=leader_id)
 
     cluster.on_look = change
-    assert performing.perform(cluster, plan).failed == {}  # type: ignore[arg-type]
+    assert performing.perform(cluster, plan, moving_max=2).failed == {}  # type: ignore[arg-type]
     info = cluster.partitions[last]
     assert (info.replicas, info.leader_id) == ((3, leader_id), leader_id), "no election either"
     told = capsys.readouterr().err
@@ -191,23 +188,17 @@ def test_a_move_that_ended_elsewhere_is_a_failure_and_not_counted(
     assert "7 of 8 partitions moved" in told.err
 
 
-def test_a_plan_ends_where_a_broker_that_gets_replicas_goes_out_of_service(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(performing, "MOVING_MAX", 2)
+def test_a_plan_ends_where_a_broker_that_gets_replicas_goes_out_of_service(cluster: FakeCluster) -> None:
     cluster.looks = 1 << 30
     cluster.on_look = lambda: cluster.fence(3)
     with pytest.raises(waiting.MoveStuckError, match=r"t-\d+ is being moved to broker 3, which is out of") as stuck:
-        balance.balance()
+        balance.balance_cluster("replicas,leaders", limits=MovesAtATime(2))
     assert "`penstock reassignments delete t -p " in str(stuck.value) and len(cluster.begun) == 2
 
 
-def test_a_plan_waits_for_slow_copies_though_a_broker_is_out_of_service(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(performing, "MOVING_MAX", 2)
+def test_a_plan_waits_for_slow_copies_though_a_broker_is_out_of_service(cluster: FakeCluster) -> None:
     cluster.looks = 1_000
     cluster.left = lambda: 10 - int(performing.time.monotonic()) // 50
     cluster.on_look = lambda: cluster.fence(3)
-    balance.balance(by="replicas")
+    balance.balance_cluster("replicas", limits=MovesAtATime(2))
     assert cluster.counts()[3] == 8

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from metadata.controller import acls as decisions
 from metadata.controller.config import ControllerConfig
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE
@@ -123,9 +122,8 @@ def test_an_acl_that_would_never_count_is_refused_and_the_others_are_made(acl: A
     assert held(cluster) == {GROUP}
 
 
-def test_there_is_a_limit_of_acls_and_of_one_decision(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decisions, "ACLS_MAX", 3)
-    cluster = Cluster()
+def test_there_is_a_limit_of_acls_and_of_one_decision() -> None:
+    cluster = Cluster(config=ControllerConfig(CLUSTER_ID, max_acls=3))
     errors = cluster.create_acls(*EVERY)
     assert errors[:3] == [None] * 3 and all(isinstance(error, PolicyViolationError) for error in errors[3:])
     small = Cluster(config=ControllerConfig(CLUSTER_ID, max_records_per_decision=2))
@@ -135,9 +133,8 @@ def test_there_is_a_limit_of_acls_and_of_one_decision(monkeypatch: pytest.Monkey
     assert isinstance(result.error, PolicyViolationError) and len(small.image.acls) == 3
 
 
-def test_filters_that_name_an_acl_whole_cost_nothing_and_others_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decisions, "COMPARED_MAX", 8)
-    cluster = Cluster()
+def test_filters_that_name_an_acl_whole_cost_nothing_and_others_are_bounded() -> None:
+    cluster = Cluster(config=ControllerConfig(CLUSTER_ID, max_acls_compared=8))
     cluster.create_acls(*EVERY)
     whole = [
         AclFilter(a.resource_type, a.resource_name, a.pattern_type, a.principal, a.host, a.operation, a.permission)

@@ -9,20 +9,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.spark.machine import worker_memory
 from penstock.spark.machine.worker_memory import WorkerMemory
+
+ANY_NUMBER = 10**9
+"""This process has the objects that other tests have left."""
 
 
 @pytest.fixture(autouse=True)
-def unfrozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(worker_memory, "FROZEN_MAX", 10**9)  # this process has what other tests have left
+def unfrozen() -> Iterator[None]:
     gc.unfreeze()
     yield
     gc.unfreeze()
 
 
 def test_the_second_task_of_a_process_sets_aside_what_is_there_and_no_later_one_does() -> None:
-    memory = WorkerMemory()
+    memory = WorkerMemory(ANY_NUMBER)
     memory.begin_task()
     assert not gc.get_freeze_count()
     memory.begin_task()
@@ -39,7 +40,7 @@ def test_what_comes_after_that_is_collected_and_what_has_no_cycle_is_freed_as_ev
 
     before = Thing()
     was = weakref.ref(before)
-    memory = WorkerMemory()
+    memory = WorkerMemory(ANY_NUMBER)
     memory.begin_task()
     memory.begin_task()
     del before
@@ -52,9 +53,8 @@ def test_what_comes_after_that_is_collected_and_what_has_no_cycle_is_freed_as_ev
     assert gone() is None
 
 
-def test_a_process_that_holds_much_besides_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_memory, "FROZEN_MAX", 100)
-    memory = WorkerMemory()
+def test_a_process_that_holds_much_besides_is_left_alone() -> None:
+    memory = WorkerMemory(frozen_max=100)
     for _ in range(3):
         memory.begin_task()
     assert not gc.get_freeze_count()
@@ -63,7 +63,7 @@ def test_a_process_that_holds_much_besides_is_left_alone(monkeypatch: pytest.Mon
 def test_a_process_whose_collector_somebody_else_has_set_is_left_alone() -> None:
     gc.disable()
     try:
-        memory = WorkerMemory()
+        memory = WorkerMemory(ANY_NUMBER)
         for _ in range(2):
             memory.begin_task()
         assert not gc.get_freeze_count()
@@ -72,14 +72,14 @@ def test_a_process_whose_collector_somebody_else_has_set_is_left_alone() -> None
     gc.freeze()
     before = gc.get_freeze_count()
     _later = [[] for _ in range(1_000)]
-    memory = WorkerMemory()
+    memory = WorkerMemory(ANY_NUMBER)
     for _ in range(2):
         memory.begin_task()
     assert gc.get_freeze_count() <= before
 
 
 def test_a_forked_worker_counts_its_own_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = WorkerMemory()
+    memory = WorkerMemory(ANY_NUMBER)
     memory.begin_task()
     monkeypatch.setattr(os, "getpid", lambda: -1)
     memory.begin_task()

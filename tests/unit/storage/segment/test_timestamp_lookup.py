@@ -20,7 +20,7 @@ from storage.log_config import LogConfig
 from storage.segment import timestamp_lookup
 from storage.segment.batch_scan import NOWAIT_HEADERS_MAX
 from storage.segment.cold_read import ColdRead
-from storage.segment.timestamp_lookup import LOOP_BYTES_MAX, VAIN_BATCHES_MAX, TimeLookUp
+from storage.segment.timestamp_lookup import LOOK_UP_LIMITS, LOOP_BYTES_MAX, VAIN_BATCHES_MAX, LookUpLimits, TimeLookUp
 from tests.support.look_ups import max_timestamp, offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, batch, new_log
@@ -118,9 +118,9 @@ def test_a_batch_whose_records_are_all_compacted_has_no_largest_time() -> None:
 BIG = LogConfig(segment_bytes=1 << 20, record_validation="headers")
 
 
-def in_thread(log: Log, timestamp_ms: int) -> ColdLookUp:
+def in_thread(log: Log, timestamp_ms: int, limits: LookUpLimits = LOOK_UP_LIMITS) -> ColdLookUp:
     """The look-up that the event loop leaves to a thread, after that has made it."""
-    found = log.reader.look_up_nowait(TimeLookUp(log.log_start_offset, timestamp_ms))
+    found = log.reader.look_up_nowait(TimeLookUp(log.log_start_offset, timestamp_ms, limits=limits))
     assert isinstance(found, ColdLookUp)
     found.run()
     return found
@@ -177,16 +177,15 @@ def test_after_some_batches_that_promise_in_vain_the_next_one_is_the_answer_by_i
     assert found is not None and found.offset == 2 * (VAIN_BATCHES_MAX + 5), "those that are deleted are not looked at"
 
 
-@pytest.mark.parametrize("limit", ["RECORDS_MAX", "UNPACKED_BYTES_MAX"])
-def test_a_look_up_decodes_no_more_than_its_limits_whatever_the_headers_promise(
-    limit: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(timestamp_lookup, limit, {"RECORDS_MAX": 250, "UNPACKED_BYTES_MAX": 250_000}[limit])
+@pytest.mark.parametrize("limits", [LookUpLimits(records=250), LookUpLimits(unpacked_bytes=250_000)])
+def test_a_look_up_decodes_no_more_than_its_limits_whatever_the_headers_promise(limits: LookUpLimits) -> None:
     log = new_log(LosingFileSystem(), BIG)
     for _ in range(5):
         log.append.as_leader(promising(100, bytes(1000), Codec.ZSTD), 1, NOW_MS)
-    assert in_thread(log, NOW_MS + 1).result() == TimestampAndOffset(NOW_MS + 1000, 200, 1), "the third batch"
-    assert max_timestamp(log) == TimestampAndOffset(NOW_MS + 1000, 99, 1), "the last of the first that says so"
+    assert in_thread(log, NOW_MS + 1, limits).result() == TimestampAndOffset(NOW_MS + 1000, 200, 1), "the third batch"
+    assert max_timestamp(log, limits=limits) == TimestampAndOffset(NOW_MS + 1000, 99, 1), (
+        "the last of the first that says so"
+    )
 
 
 def test_the_largest_time_of_many_segments_takes_one_batch_to_decode(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,7 @@ import pytest
 from penstock.record.builder import build_batch
 from storage.disk.file_system import OsFileSystem
 from storage.segment.batch_scan import MAX_OFFSETS, LogFile
-from storage.tools import batch_walk
-from storage.tools.batch_walk import Seen, walk
+from storage.tools.batch_walk import CHUNK_BYTES, Seen, walk
 
 
 def file_of(path: Path, content: bytes) -> LogFile:
@@ -21,10 +20,10 @@ def file_of(path: Path, content: bytes) -> LogFile:
     return LogFile(fs, fs.open(str(path)), str(path), len(content), 0, MAX_OFFSETS)
 
 
-def walked(path: Path, content: bytes) -> list[Seen]:
+def walked(path: Path, content: bytes, chunk_bytes: int = CHUNK_BYTES) -> list[Seen]:
     file = file_of(path, content)
     try:
-        return list(walk(file, lambda count: None))
+        return list(walk(file, lambda count: None, chunk_bytes))
     finally:
         file.fs.close(file.fd)
 
@@ -34,15 +33,12 @@ def batches(sizes: list[int]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("chunk_bytes", [61, 64, 100, 150, 1000, 512 * 1024])
-def test_every_batch_is_seen_whatever_the_chunk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int
-) -> None:
-    monkeypatch.setattr(batch_walk, "CHUNK_BYTES", chunk_bytes)
+def test_every_batch_is_seen_whatever_the_chunk(tmp_path: Path, chunk_bytes: int) -> None:
     random = Random(chunk_bytes)
     parts = batches([random.randrange(0, 300) for _ in range(50)])
     bad = {random.randrange(50) for _ in range(5)}
     content = b"".join(part[:-1] + b"\xff" if at in bad else part for at, part in enumerate(parts))
-    found = walked(tmp_path / "log", content)
+    found = walked(tmp_path / "log", content, chunk_bytes)
     assert [seen.header.base_offset for seen in found if seen.header] == list(range(50))
     assert {at for at, seen in enumerate(found) if seen.problem} == bad
     ends = [sum(map(len, parts[:at])) for at in range(50)]
@@ -60,12 +56,12 @@ class Counting(OsFileSystem):
         return super().pread(fd, size, at)
 
 
-def counted(path: Path, content: bytes) -> tuple[list[Seen], list[int], int]:
+def counted(path: Path, content: bytes, chunk_bytes: int = CHUNK_BYTES) -> tuple[list[Seen], list[int], int]:
     """The batches, the sizes of the reads, and the sum of what `on_read` was told."""
     path.write_bytes(content)
     fs, told = Counting(), []
     file = LogFile(fs, fs.open(str(path)), str(path), len(content), 0, MAX_OFFSETS)
-    found = list(walk(file, told.append))
+    found = list(walk(file, told.append, chunk_bytes))
     fs.close(file.fd)
     return found, fs.reads, sum(told)
 
@@ -93,12 +89,11 @@ def test_what_stands_behind_the_last_batch(tmp_path: Path, tail: bytes, what: st
     assert what in last.problem and last.is_cut_off is is_cut_off
 
 
-def test_a_length_that_claims_the_whole_file_allocates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_walk, "CHUNK_BYTES", 1024)
+def test_a_length_that_claims_the_whole_file_allocates_nothing(tmp_path: Path) -> None:
     parts = batches([100] * 100)
     content = bytearray(b"".join(parts))
     content[8:12] = (len(content) - 12).to_bytes(4, "big")
-    (seen,), reads, told = counted(tmp_path / "log", bytes(content))
+    (seen,), reads, told = counted(tmp_path / "log", bytes(content), 1024)
     assert "checksum" in seen.problem and max(reads) <= 1024 and told == len(content)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
-from broker.apis.arrivals import arrival_waits
 from broker.apis.arrivals.arrival_waits import (
     LOOKED_AT_MAX,
     SLOW_MS,
     WAIT_MS_MAX,
     WAITING_OF_PARTY,
+    ArrivalLimits,
     ArrivalStatistics,
     ArrivalWaits,
 )
@@ -48,14 +48,16 @@ class Rights:
 
 
 class Stage:
-    def __init__(self, permissions: Rights | None = None) -> None:
+    def __init__(self, permissions: Rights | None = None, limits: ArrivalLimits | None = None) -> None:
         self.image: MetadataImage = replace(EMPTY_IMAGE, offset=4)
         self.hosted = HostedPartitions(1)
         self.end_offset: int | None = 5
         self.reads = 0
         self.gate: asyncio.Event | None = None
         clock: Any = asyncio.get_running_loop()
-        self.waits = ArrivalWaits(lambda: self.image, self.hosted, lambda: 5, self.read_end, clock, permissions)
+        self.waits = ArrivalWaits(
+            lambda: self.image, self.hosted, lambda: 5, self.read_end, clock, permissions, limits or ArrivalLimits()
+        )
         self.hosted.subscribe(self.waits.news)
 
     async def read_end(self, timeout_ms: int) -> int:
@@ -156,10 +158,9 @@ def test_after_a_wait_in_vain_its_party_does_not_wait_for_a_while_and_others_do(
     run(test)
 
 
-def test_waits_in_vain_of_many_parties_are_remembered_up_to_a_bound(monkeypatch: Any) -> None:
+def test_waits_in_vain_of_many_parties_are_remembered_up_to_a_bound() -> None:
     async def test() -> None:
-        monkeypatch.setattr(arrival_waits, "SLOW_PARTIES_MAX", 1)
-        stage = Stage()
+        stage = Stage(limits=ArrivalLimits(slow_parties=1))
         stage.end_offset = 99
         await stage.ask()
         assert stage.begin(caller=OTHER) is None
@@ -237,16 +238,15 @@ def test_a_caller_without_the_right_to_the_group_waits_for_no_topic_of_its_commi
     run(test)
 
 
-def test_a_party_has_so_many_requests_that_wait_and_the_broker_a_limit_for_all(monkeypatch: Any) -> None:
+def test_a_party_has_so_many_requests_that_wait_and_the_broker_a_limit_for_all() -> None:
     async def test() -> None:
-        stage = Stage()
+        stage = Stage(limits=ArrivalLimits(waiting=WAITING_OF_PARTY + 1))
         stage.gate = asyncio.Event()
         asked = [stage.ask(f"t{number}") for number in range(WAITING_OF_PARTY)]
         await turns()
         assert stage.begin("more") is None, "answered at once"
         asked.append(stage.ask("more", caller=OTHER))
         await turns()
-        monkeypatch.setattr(arrival_waits, "WAITING_MAX", WAITING_OF_PARTY + 1)
         assert stage.begin("more", caller=OTHER) is None
         stage.gate.set()
         await asyncio.gather(*asked)

@@ -107,8 +107,7 @@ class AdminNode:
             return self.answers[ask.api](ask.body)
         api = APIS[ask.api]
         if api.kind is ApiKind.FORWARDED:
-            decide = getattr(self.cluster.controller, api.function)
-            return self.cluster.commit(decide(ask.body, self.cluster.now_ms))
+            return self.cluster.commit(self.cluster.controller.decide(ask.body, self.cluster.now_ms))
         request = Request(ask.api, ask.body, Sink(), caller, NOW_NS)
         self._handlers()[ask.api](request, ask.body)
         return as_received(request)

@@ -14,7 +14,7 @@ import pytest
 
 from broker.config.config import parse_config
 from broker.node.process import audit_file
-from broker.node.process.audit_file import AuditFile
+from broker.node.process.audit_file import AuditFile, AuditFileLimits
 from penstock.errors import ConfigError
 from penstock.testing.layout import new_layout
 
@@ -59,12 +59,9 @@ def test_lines_are_json_with_time_and_node_and_only_the_nodes_user_reads_them(
     assert path.stat().st_mode & 0o777 == 0o600 and not errors(caplog)
 
 
-def test_a_file_that_is_large_enough_is_kept_and_the_oldest_go(
-    tmp_path: Path, logger: logging.Logger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audit_file, "FILE_BYTES", 200)
+def test_a_file_that_is_large_enough_is_kept_and_the_oldest_go(tmp_path: Path, logger: logging.Logger) -> None:
     path = tmp_path / "audit.log"
-    file = AuditFile(str(path), 0)
+    file = AuditFile(str(path), 0, AuditFileLimits(file_bytes=200))
     file.take(logger)
     for number in range(100):
         say(logger, number)
@@ -124,10 +121,8 @@ def test_a_disk_that_hangs_holds_up_nobody_and_its_lines_are_in_the_nodes_log(
         goes_on.wait()
         return len(line)
 
-    monkeypatch.setattr(audit_file, "QUEUED_MAX", 3)
-    monkeypatch.setattr(audit_file, "CLOSE_SECONDS", 0.01)
     monkeypatch.setattr(audit_file.os, "write", write)
-    file = AuditFile(str(tmp_path / "audit.log"), 0)
+    file = AuditFile(str(tmp_path / "audit.log"), 0, AuditFileLimits(queued_lines=3, close_seconds=0.01))
     file.take(logger)
     say(logger, 0)
     assert hangs.wait(10)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from broker.replication.partition import Partition
-from broker.transactions.verification import held_batches as holding
 from broker.transactions.verification.held_batches import HeldBatches
 from broker.transactions.verification.questions import InTransaction
 from penstock.errors import ApiError, NotEnoughReplicasError, ResourceExhaustedError, TransactionAbortableError
@@ -134,18 +133,15 @@ def test_without_an_answer_those_behind_are_told_with_the_first_one(tmp_path: Pa
     play(tmp_path, story, closed={"mine"})
 
 
-@pytest.mark.parametrize(("limit", "most"), [("BATCHES_MAX", 4), ("BYTES_MAX", 40), ("QUEUE_MAX", 2)])
-def test_batches_are_bounded_and_a_party_has_a_share(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int
-) -> None:
-    monkeypatch.setattr(holding, limit, most)
-
+@pytest.mark.parametrize(("limit", "most"), [("batches", 4), ("size_bytes", 40), ("queue", 2)])
+def test_batches_are_bounded_and_a_party_has_a_share(tmp_path: Path, limit: str, most: int) -> None:
     async def story(scene: Scene) -> None:
+        scene.held = held_by(scene.coordinators, **{limit: most})
         scene.hold("a")
         scene.hold("b")
         with pytest.raises(ResourceExhaustedError) as refusal:
             scene.hold("c")
-        if limit != "QUEUE_MAX":
+        if limit != "queue":
             assert "of User:anna" in str(refusal.value)
             scene.hold("of another", InTransaction("other", 8, 0), party="User:ben")
         assert refusal.value.retriable and refusal.value.nothing_written

@@ -11,8 +11,9 @@ import typer
 from penstock import TopicPartition
 from penstock.balance.dirs.dir_planner import make_dir_plan
 from penstock.cli.moves import balance
+from penstock.cli.moves.balance import MovesAtATime
 from penstock.cli.moves.cluster_reading import read_cluster
-from penstock.cli.moves.dirs import dir_performing, dir_queue
+from penstock.cli.moves.dirs import dir_performing
 from penstock.cli.moves.dirs.dir_reading import read_dirs
 from penstock.cli.moves.throttling import LOG_DIR_KEYS
 from penstock.errors import KafkaStorageError, NetworkError, ReplicaNotAvailableError
@@ -28,10 +29,14 @@ def log_dirs(monkeypatch: pytest.MonkeyPatch) -> FakeLogDirs:
     return asked_for_dirs(monkeypatch, FakeLogDirs(placed))
 
 
+def at_a_time(replicas: int) -> MovesAtATime:
+    return MovesAtATime(replicas_of_broker=replicas)
+
+
 def failed_balance(capsys: pytest.CaptureFixture[str], **options: Any) -> list[dict[str, Any]]:
     """The replicas that it says are not where they should be; it exits with 1."""
     with pytest.raises(typer.Exit) as exit_:
-        balance.balance(by="dirs", as_json=True, **options)
+        balance.balance_cluster("dirs", as_json=True, **options)
     assert exit_.value.exit_code == 1
     told = json.loads(capsys.readouterr().out)
     failed: list[dict[str, Any]] = told["log_dirs"]["failed"]
@@ -89,28 +94,25 @@ def test_the_goals_without_dirs_ask_nothing_of_log_dirs(
     assert not log_dirs.asked and "log_dirs" not in json.loads(capsys.readouterr().out)
 
 
-def test_only_some_replicas_move_at_a_time(log_dirs: FakeLogDirs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dir_queue, "DIR_MOVES_MAX", 2)
-    balance.balance(by="dirs")
+def test_only_some_replicas_move_at_a_time(log_dirs: FakeLogDirs) -> None:
+    balance.balance_cluster(by="dirs", limits=at_a_time(2))
     assert log_dirs.most_coming == 2 and log_dirs.sizes(1) == [40, 40, 40]
 
 
 def test_ctrl_c_stops_the_command_and_not_the_moves_and_the_next_run_does_the_rest(
-    log_dirs: FakeLogDirs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    log_dirs: FakeLogDirs, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(dir_queue, "DIR_MOVES_MAX", 1)
-
     def interrupt() -> None:
         if len(log_dirs.asked) == 2:
             raise KeyboardInterrupt
 
     log_dirs.on_look = interrupt
     with pytest.raises(KeyboardInterrupt):
-        balance.balance(by="dirs", throttle=7)
+        balance.balance_cluster(by="dirs", throttle=7, limits=at_a_time(1))
     assert "What was begun goes on: `penstock log-dirs describe" in capsys.readouterr().err
     assert len(log_dirs.coming) == 1 and log_dirs.configs == {RATE: "7"}
     log_dirs.on_look = lambda: None
-    balance.balance(by="dirs")
+    balance.balance_cluster(by="dirs", limits=at_a_time(1))
     assert log_dirs.sizes(1) == [40, 40, 40] and len(set(log_dirs.asked)) == len(log_dirs.asked) == 4
 
 
@@ -169,9 +171,8 @@ def test_a_broker_that_dies_in_the_middle_holds_up_no_other_and_what_is_left_is_
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = two_skewed(monkeypatch)
-    monkeypatch.setattr(dir_queue, "DIR_MOVES_MAX", 1)
     made.after_alter = lambda: made.silent.add(1)
-    failed = failed_balance(capsys, throttle=7)
+    failed = failed_balance(capsys, throttle=7, limits=at_a_time(1))
     assert made.sizes(2) == [20, 20] and made.sizes(1) == [40, 0]
     assert [(row["broker_id"], row["topic"]) for row in failed] == [(1, "t")] * 2
     assert "its move goes on by itself: broker 1 does not answer: it is silent, for 60 s" in failed[0]["error"]
@@ -218,9 +219,8 @@ def test_a_disk_that_fails_in_the_middle_ends_the_moves_to_it_and_no_others(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = asked_for_dirs(monkeypatch, FakeLogDirs({1: {"/a": [10 * MIB] * 9, "/b": [], "/c": []}}))
-    monkeypatch.setattr(dir_queue, "DIR_MOVES_MAX", 4)
     made.after_alter = lambda: made.offline.add((1, "/b"))
-    failed = failed_balance(capsys)
+    failed = failed_balance(capsys, limits=at_a_time(4))
     assert made.sizes(1) == [60, 0, 30] and len(failed) == 3
     assert all("/b is offline: the disk is dead" in row["error"] for row in failed)
     assert any("is in /a and not in /b" in row["error"] for row in failed)

@@ -9,7 +9,7 @@ import pytest
 from penstock import TopicPartition
 from penstock.balance.cluster import BalancedBroker, BalancedPartition, ClusterState
 from penstock.balance.dirs.broker_dirs import DirMove, DirReplica
-from penstock.cli.moves.dirs.dir_queue import DirQueue
+from penstock.cli.moves.dirs.dir_queue import DIR_MOVES_MAX, DirQueue
 from penstock.cli.moves.dirs.dir_reading import read_dirs, room_in
 from penstock.client.admin.log_dir_info import FutureReplicaInfo, LogDirInfo, ReplicaLogInfo
 from penstock.client.admin.log_dirs import BrokerLogDirs
@@ -76,7 +76,7 @@ def test_room_keeps_a_part_of_the_disk_and_what_comes_already() -> None:
 
 
 def queue(*, size: int = 10) -> DirQueue:
-    return DirQueue(1, [DirMove(1, "t", 0, "/a", "/b", size, "id")], 0.0)
+    return DirQueue(1, [DirMove(1, "t", 0, "/a", "/b", size, "id")], 0.0, DIR_MOVES_MAX)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ CONFIG = ControllerConfig(
     CLUSTER_ID, SESSION_TIMEOUT_MS, replica_balance_enable=True, replica_balance_check_interval_ms=INTERVAL_MS
 )
 
+FEW = replace(CONFIG, max_moving_partitions=2)
+
 
 def grown(partitions: int = 12, factor: int = 2, config: ControllerConfig = CONFIG, topics: str = "t") -> Cluster:
     """Three brokers have everything, and a fourth has just joined."""
@@ -92,9 +94,8 @@ def test_the_deadline_is_the_next_round() -> None:
     assert cluster.controller.next_deadline_ms() == 1 + INTERVAL_MS
 
 
-def test_only_some_partitions_move_at_a_time_and_the_next_when_those_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_balance, "MOVING_MAX", 2)
-    cluster = grown()
+def test_only_some_partitions_move_at_a_time_and_the_next_when_those_are_done() -> None:
+    cluster = grown(config=FEW)
     assert pass_time(cluster, INTERVAL_MS) == 2
     assert pass_time(cluster, replica_balance.RETRY_MS) == 0
     finish_copies(cluster)
@@ -134,9 +135,8 @@ def test_a_broker_that_was_drained_gets_nothing_for_an_interval(is_seen: bool) -
 
 
 @pytest.mark.parametrize("other", ["begins", "cancels"])
-def test_a_round_ends_when_somebody_else_changes_a_move(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_balance, "MOVING_MAX", 2)
-    cluster = grown()
+def test_a_round_ends_when_somebody_else_changes_a_move(other: str) -> None:
+    cluster = grown(config=FEW)
     assert pass_time(cluster, INTERVAL_MS) == 2
     partitions = cluster.image.topics_by_name["t"].partitions.items()
     number, partition = next(each for each in partitions if each[1].is_reassigning is (other == "cancels"))
@@ -148,9 +148,8 @@ def test_a_round_ends_when_somebody_else_changes_a_move(other: str, monkeypatch:
     assert pass_time(cluster, replica_balance.RETRY_MS) == 2
 
 
-def test_a_step_looks_at_so_many_partitions_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_balance, "LOOKS_MAX", 3)
-    cluster = grown()
+def test_a_step_looks_at_so_many_partitions_only() -> None:
+    cluster = grown(config=replace(CONFIG, max_replica_looks_per_step=3))
     assert 0 < pass_time(cluster, INTERVAL_MS) <= 3
     assert settle(cluster) > 0 and counts(cluster) == [6, 6, 6, 6]
 
@@ -185,9 +184,8 @@ def test_nothing_moves_until_every_broker_has_been_in_service_for_an_interval(tr
     assert pass_time(cluster, 1) == 6
 
 
-def test_a_broker_that_goes_in_the_middle_of_a_round_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_balance, "MOVING_MAX", 2)
-    cluster = grown()
+def test_a_broker_that_goes_in_the_middle_of_a_round_ends_it() -> None:
+    cluster = grown(config=FEW)
     assert pass_time(cluster, INTERVAL_MS) == 2
     finish_copies(cluster)
     cluster.heartbeat(3, stop=True)
@@ -246,9 +244,8 @@ def test_a_new_controller_waits_an_interval() -> None:
     assert pass_time(cluster, 1) == 6
 
 
-def test_topics_that_are_deleted_in_the_middle_of_a_pass_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_balance, "LOOKS_MAX", 2)
-    cluster = grown(partitions=4, topics="abc")
+def test_topics_that_are_deleted_in_the_middle_of_a_pass_are_passed_over() -> None:
+    cluster = grown(partitions=4, topics="abc", config=replace(CONFIG, max_replica_looks_per_step=2))
     pass_time(cluster, INTERVAL_MS)
     cluster.delete("a", "b")
     settle(cluster)
@@ -275,11 +272,8 @@ def test_a_schedule_that_is_switched_on_begins_an_interval_later(off_ms: int) ->
     assert pass_time(cluster, 1) == 6 and counts(cluster) == [6, 6, 6, 6]
 
 
-def test_a_schedule_that_is_switched_off_begins_no_move_and_ends_those_under_way(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(replica_balance, "MOVING_MAX", 2)
-    cluster = grown(config=replace(RUNNING, replica_balance_enable=True))
+def test_a_schedule_that_is_switched_off_begins_no_move_and_ends_those_under_way() -> None:
+    cluster = grown(config=replace(RUNNING, replica_balance_enable=True, max_moving_partitions=2))
     assert pass_time(cluster, INTERVAL_MS) == 2
     configure(cluster, enable="false")
     assert settle(cluster) == 0 and counts(cluster)[3] == 2

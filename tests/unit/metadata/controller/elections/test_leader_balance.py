@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from metadata.controller.config import ControllerConfig
-from metadata.controller.elections import leader_balance
 from penstock.messages.nodes.brokers import HostedReplicas
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
 
@@ -150,19 +149,17 @@ def test_a_broker_whose_session_is_over_is_fenced_and_gets_nothing() -> None:
     assert share and led_by(cluster, 1) == 0
 
 
-def test_a_round_is_done_in_bounded_steps_without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_is_done_in_bounded_steps_without_pauses() -> None:
     """All of a broker's partitions go back, though after the first step it leads enough of them."""
-    monkeypatch.setattr(leader_balance, "ELECTIONS_MAX", 3)
-    cluster, share = moved_away(20, replace(CONFIG, leader_imbalance_percentage=90))
+    cluster, share = moved_away(20, replace(CONFIG, leader_imbalance_percentage=90, max_elections_per_step=3))
     assert share == 10
     assert [pass_time(cluster, INTERVAL_MS), *(pass_time(cluster, 1) for _ in range(3))] == [3, 3, 3, 1]
     assert led_by(cluster, 1) == share
     assert cluster.controller._leader_balance.next_deadline_ms == cluster.now_ms + INTERVAL_MS
 
 
-def test_a_step_looks_at_few_partitions_and_the_next_one_goes_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leader_balance, "LOOKS_MAX", 4)
-    cluster = Cluster(2)
+def test_a_step_looks_at_few_partitions_and_the_next_one_goes_on_at_once() -> None:
+    cluster = Cluster(2, replace(CONFIG, max_leader_looks_per_step=4))
     cluster.create("t", 20, 2)
     cluster.let_die(1)
     cluster.come_back(1)
@@ -179,18 +176,18 @@ def test_a_step_looks_at_few_partitions_and_the_next_one_goes_on_at_once(monkeyp
     assert cluster.partition("t", last).leader_id == 1
 
 
-def test_what_changes_in_the_middle_of_a_round_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_changes_in_the_middle_of_a_round_is_seen() -> None:
     """A topic is deleted, a broker begins to shut down, another controller decides."""
-    monkeypatch.setattr(leader_balance, "ELECTIONS_MAX", 1)
-    cluster, share = moved_away(8)
+    one = replace(CONFIG, max_elections_per_step=1)
+    cluster, share = moved_away(8, one)
     assert share == 4 and pass_time(cluster, INTERVAL_MS) == 1
     cluster.delete("t")
     assert pass_time(cluster, 1) == 0
-    cluster, _ = moved_away(8)
+    cluster, _ = moved_away(8, one)
     assert pass_time(cluster, INTERVAL_MS) == 1
     cluster.heartbeat(1, stop=True)
     assert pass_time(cluster, 1) == 0 and led_by(cluster, 1) == 0
-    cluster, _ = moved_away(8)
+    cluster, _ = moved_away(8, one)
     assert pass_time(cluster, INTERVAL_MS) == 1
     cluster.fail_over()
     assert pass_time(cluster, INTERVAL_MS - 1) == 0 and led_by(cluster, 1) == 1, "a new controller waits an interval"
