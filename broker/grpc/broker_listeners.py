@@ -73,13 +73,13 @@ class ServedListeners:
             limits.connections_max, limits.connections_max_per_ip, streams, key if is_own else "max.connections"
         )
         held = DoorLimits(
-            self.decoders,
-            quotas,
-            service.client_requests,
-            service.node_requests,
-            self.names,
-            service.quotas,
-            service.requests_before_log_in,
+            decoders=self.decoders,
+            connections=quotas,
+            requests=service.client_requests,
+            node_requests=service.node_requests,
+            clients=self.names,
+            quotas=service.quotas,
+            log_ins=service.requests_before_log_in,
         )
         inter_broker = config.inter_broker_listener_name
         gate = Gate(name, inter_broker, self._callers(name), self._turns(name))
@@ -92,8 +92,7 @@ class ServedListeners:
         config, service = self._config, self._service
         if name == config.inter_broker_listener_name:
             return node_callers(config, name, service.cluster_id, self._certificates)
-        by = self._certificates, service.authentication
-        return client_callers(config, name, *by, self._now_ms)
+        return client_callers(config, name, self._certificates, service.authentication, self._now_ms)
 
     def _turns(self, name: str) -> PeerTurns | None:
         """None between nodes, which have no quotas."""

@@ -112,7 +112,7 @@ class Bench:
         self.gate = Gate("OUTSIDE", "INTERNAL", callers)
         self.gate.open()
         memory, decoders = RequestMemory(1 << 20), RequestDecoders(1 << 20)
-        limits = DoorLimits(decoders, StreamQuotas(9, 9), memory, memory)
+        limits = DoorLimits(decoders=decoders, connections=StreamQuotas(9, 9), requests=memory, node_requests=memory)
         self.door = BrokerDoor(channel, cast(Any, lambda host: self), limits, self.gate)
         self.served: dict[str, Any] = {}
         calls = client_calls(channel, self.gate)

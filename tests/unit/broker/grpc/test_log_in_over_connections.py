@@ -80,7 +80,9 @@ def test_a_session_is_its_connections_alone_and_ends_with_it(host: str) -> None:
         log_ins = SaslAuthenticateApi(by, CLOCK, FailedRequests(lambda error: None).fail)
         gate = Gate("OUT", "INTERNAL", SessionCallers("OUT", sessions, CLOCK.now_ms))
         memory = RequestMemory(1 << 20)
-        held = DoorLimits(RequestDecoders(1 << 20), StreamQuotas(9, 9), memory, memory)
+        held = DoorLimits(
+            decoders=RequestDecoders(1 << 20), connections=StreamQuotas(9, 9), requests=memory, node_requests=memory
+        )
         door = BrokerDoor(channel, cast(Any, None), held, gate)
         gate.open()
         here = Endpoint(host, free_ports(1)[0][0])

@@ -79,7 +79,7 @@ class Node:
         self.channel, decoders = channel, RequestDecoders(1 << 20)
         gate = Gate("INTERNAL", "INTERNAL", callers)
         gate.open()
-        limits = DoorLimits(decoders, StreamQuotas(9, 9), memory, memory)
+        limits = DoorLimits(decoders=decoders, connections=StreamQuotas(9, 9), requests=memory, node_requests=memory)
         door = BrokerDoor(channel, cast(Any, lambda host: self), limits, gate)
         calls = broker_calls(channel, gate) | quorum_calls(self._handle, callers)
         calls |= controller_calls(self._handle, callers)
