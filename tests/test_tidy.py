@@ -31,7 +31,7 @@ FILE_LINES_MIN = 60
 FOLDER_MODULES_MAX = 24
 STILL_SHORT = 51
 """Modules below FILE_LINES_MIN with one user and no test of their own that are no port, table or format."""
-STILL_SPREAD = 25
+STILL_SPREAD = 20
 """Calls in the wiring that spread a local tuple."""
 SUBJECTLESS = (
     r"\s*(Above|After|Among|As|At|Before|Behind|Below|Beside|Between|By|During|For|From|In|Like|On|Since|To|Under|Until"

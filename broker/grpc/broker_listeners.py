@@ -26,7 +26,7 @@ from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.types import Endpoint
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServedListener:
     """One listener: where it is, what it may take, and what serves it."""
 
@@ -86,7 +86,15 @@ class ServedListeners:
         is_of_brokers, arrivals = name == inter_broker, service.arrivals
         prepare = coordinators_first(arrivals) if is_of_brokers else arrivals_first(arrivals, service.prepare)
         door = BrokerDoor(service.channel, service.new_session, held, gate, prepare)
-        return ServedListener(name, config.listener(name), limits, guard, held, gate, door)
+        return ServedListener(
+            name=name,
+            endpoint=config.listener(name),
+            limits=limits,
+            guard=guard,
+            held=held,
+            gate=gate,
+            door=door,
+        )
 
     def _callers(self, name: str) -> Callers:
         config, service = self._config, self._service

@@ -78,7 +78,15 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]], prepare: Prepa
         ports = free_ports(1)[0]
         here = [Endpoint("127.0.0.1", port) for port in ports[:2]]
         outside, nodes = (
-            ServedListener(name, at, listener, listener.guard(name), limits, gate, door)
+            ServedListener(
+                name=name,
+                endpoint=at,
+                limits=listener,
+                guard=listener.guard(name),
+                held=limits,
+                gate=gate,
+                door=door,
+            )
             for name, at in zip(("OUTSIDE", "NODES"), here, strict=True)
         )
         servers = tuple(broker_server(served, SystemClock(), THREADS) for served in (outside, nodes))
