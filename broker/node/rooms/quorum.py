@@ -7,11 +7,13 @@ other nodes. Made before the broker's parts, which stand on it, and stopped afte
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.load.busy_time import BusyTimes
+from broker.metrics.metrics import Reading
+from broker.metrics.quorum_readings import quorum_readings
 from broker.network.doors import ControllerService, Listener
 from broker.node.environment import Environment
 from broker.node.process.descriptors import plan_descriptors
@@ -44,6 +46,7 @@ class QuorumParts:
         environment: Environment,
         log_manager: LogManager,
         dynamic: DynamicBrokerConfig,
+        *,
         busy: BusyTimes,
         commit_timed: Callable[[float], None],
         on_fatal: Callable[[BaseException], None],
@@ -177,6 +180,10 @@ class QuorumParts:
             tuple(_replica_view(replica) for replica in found.observers),
             only_own,
         )
+
+    def readings(self) -> Iterator[Reading]:
+        """The metrics of this room."""
+        return quorum_readings(self.raft, self.controller, self.loader, self.snapshotter)
 
     # -- start and stop, in order --------------------------------------------------------------------------------------
 

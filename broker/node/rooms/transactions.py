@@ -98,15 +98,6 @@ def make_transactions(
         )
 
     counters, memory = TransactionCounters(), transaction_memory(config.transaction_coordinator_memory_max_bytes)
-    settings = TransactionConfig(
-        transaction_max_timeout_ms=config.transaction_max_timeout_ms,
-        transactional_id_expiration_ms=config.transactional_id_expiration_ms,
-        transaction_remove_expired_transaction_cleanup_interval_ms=(
-            config.transaction_remove_expired_transaction_cleanup_interval_ms
-        ),
-        record_bytes_max=config.message_max_bytes,
-    )
-
     topics, appends = ImageTopics(image), LeaderAppends(durability, traffic, clock)
     backoff = Backoff(RELOAD_MS, RELOAD_MS_MAX, random)
     loader = ShardLoader(
@@ -115,7 +106,7 @@ def make_transactions(
 
     def ports_of(markers: MarkerPort) -> ShardPorts:
         return ShardPorts(
-            partial(TransactionShard, settings, markers, memory, counters),
+            partial(TransactionShard, transaction_config(config), markers, memory, counters),
             appends,
             loader,
             topics,
@@ -129,9 +120,30 @@ def make_transactions(
             quorum.lease.is_held,
         )
 
-    ids = check_transactional_id, partition_of_transactional_id
-    topic = StateTopic(TRANSACTION_STATE, *ids, image, wanted, quorum.channel.call, random, on_fatal, quorum.may_lead)
+    topic = StateTopic(
+        TRANSACTION_STATE,
+        check_transactional_id,
+        partition_of_transactional_id,
+        image,
+        wanted,
+        call=quorum.channel.call,
+        random=random,
+        on_fatal=on_fatal,
+        may_lead=quorum.may_lead,
+    )
     sender = MarkerSender(image, call_broker, clock, random, on_fatal)
     coordinator = TransactionCoordinator(config.node_id, topic, sender, request_id, ports_of, clock, random)
     figures = TransactionFigures(coordinator, sender, memory, counters, loader.figures)
     return TransactionParts(coordinator, figures, topics, loader)
+
+
+def transaction_config(config: NodeConfig) -> TransactionConfig:
+    """The settings of the cores."""
+    return TransactionConfig(
+        transaction_max_timeout_ms=config.transaction_max_timeout_ms,
+        transactional_id_expiration_ms=config.transactional_id_expiration_ms,
+        transaction_remove_expired_transaction_cleanup_interval_ms=(
+            config.transaction_remove_expired_transaction_cleanup_interval_ms
+        ),
+        record_bytes_max=config.message_max_bytes,
+    )

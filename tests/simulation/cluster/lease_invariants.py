@@ -19,7 +19,7 @@ def may_answer_deposed(node: Node, newest: MetadataImage) -> str:
     broker = node.broker
     if broker is None:
         return ""
-    for shard in (*broker.groups.coordinator.shards, *broker.transactions.coordinator.shards):
+    for shard in (*broker.coordinators.groups.coordinator.shards, *broker.coordinators.transactions.coordinator.shards):
         if shard.is_serving and (why := _deposed(shard, newest)):
             return why
     return ""
