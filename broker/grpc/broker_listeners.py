@@ -26,7 +26,7 @@ from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.types import Endpoint
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServedListener:
     """One listener: where it is, what it may take, and what serves it."""
 
@@ -73,27 +73,34 @@ class ServedListeners:
             limits.connections_max, limits.connections_max_per_ip, streams, key if is_own else "max.connections"
         )
         held = DoorLimits(
-            self.decoders,
-            quotas,
-            service.client_requests,
-            service.node_requests,
-            self.names,
-            service.quotas,
-            service.requests_before_log_in,
+            decoders=self.decoders,
+            connections=quotas,
+            requests=service.client_requests,
+            node_requests=service.node_requests,
+            clients=self.names,
+            quotas=service.quotas,
+            log_ins=service.requests_before_log_in,
         )
         inter_broker = config.inter_broker_listener_name
         gate = Gate(name, inter_broker, self._callers(name), self._turns(name))
         is_of_brokers, arrivals = name == inter_broker, service.arrivals
         prepare = coordinators_first(arrivals) if is_of_brokers else arrivals_first(arrivals, service.prepare)
         door = BrokerDoor(service.channel, service.new_session, held, gate, prepare)
-        return ServedListener(name, config.listener(name), limits, guard, held, gate, door)
+        return ServedListener(
+            name=name,
+            endpoint=config.listener(name),
+            limits=limits,
+            guard=guard,
+            held=held,
+            gate=gate,
+            door=door,
+        )
 
     def _callers(self, name: str) -> Callers:
         config, service = self._config, self._service
         if name == config.inter_broker_listener_name:
             return node_callers(config, name, service.cluster_id, self._certificates)
-        by = self._certificates, service.authentication
-        return client_callers(config, name, *by, self._now_ms)
+        return client_callers(config, name, self._certificates, service.authentication, self._now_ms)
 
     def _turns(self, name: str) -> PeerTurns | None:
         """None between nodes, which have no quotas."""

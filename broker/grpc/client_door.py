@@ -120,7 +120,7 @@ class _StreamBytes:
         await self._context.write(message)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DoorLimits:
     """The limits that a door checks requests against."""
 

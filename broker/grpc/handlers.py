@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -46,56 +47,63 @@ Delivered = Callable[[Caller, int], None]
 Stream = Callable[[Any, grpc.aio.ServicerContext], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """The APIs of one service, and what their requests are held to."""
+
+    name: str
+    """Its full name in the protocol."""
+    calls: Mapping[Api[Any, Any], Call]
+    streams: Mapping[Api[Any, Any], Stream]
+    decoders: RequestDecoders
+    memory: RequestMemory
+    log_ins: RequestMemory | None = None
+    """Memory for what may come before a log-in; None where nobody logs in."""
+    busy: BusyTime
+    """Counts the time of the calls."""
+    caller_of: CallerOf
+    """The caller of a call; raises what refuses it."""
+    delivered: Delivered = lambda caller, size: None
+    work: LongWork | None = None
+    """The turns at large messages of clients; None where nodes call."""
+
+    def memory_of(self, api: Api[Any, Any]) -> RequestMemory:
+        return self.memory if self.log_ins is None or not api.before_authentication else self.log_ins
+
+
 def add_calls(
     server: Any,
-    service: str,
-    calls: Mapping[Api[Any, Any], Call],
-    streams: Mapping[Api[Any, Any], Stream],
-    decoders: RequestDecoders,
-    memory: RequestMemory,
-    busy: BusyTime,
-    caller_of: CallerOf,
+    service: Service,
+    *,
     read_unproven: ReadUnproven = read_at_once,
-    log_ins: RequestMemory | None = None,
     refuses: Refuses = NOT_COUNTED,
-    delivered: Delivered = lambda caller, size: None,
     unread: UnreadAnswers | None = None,
-    work: LongWork | None = None,
 ) -> None:
-    """Serve these APIs under the full name of a service; `busy` counts the time of its calls. `caller_of` tells who
-    makes one, or refuses it, of which `refuses` hears; `read_unproven` reads what may come before that is known, and
-    `log_ins` is the memory for it. `work`: the turns at large messages of clients; None where nodes call."""
+    """Serves these APIs. `read_unproven` reads what may come before its caller is known; `refuses` hears of callers
+    that are refused."""
     turns = ReadTurns()
-
-    def memory_of(api: Api[Any, Any]) -> RequestMemory:
-        return memory if log_ins is None or not api.before_authentication else log_ins
-
     handlers = {
         api.name: grpc.stream_unary_rpc_method_handler(
             _bounded(
                 api,
                 call,
-                TurnedDecoder(decoders.of(api), DecodingTurns(memory_of(api).turns, work)),
-                memory_of(api),
-                busy,
-                caller_of,
-                turns,
-                read_unproven if api.before_authentication else None,
-                refuses,
-                delivered,
-                unread,
+                service,
+                turns=turns,
+                read=read_unproven if api.before_authentication else read_at_once,
+                refuses=refuses,
+                unread=unread,
             ),
             None,
             None,
         )
-        for api, call in calls.items()
+        for api, call in service.calls.items()
     }
     handlers |= {
         api.name: grpc.stream_stream_rpc_method_handler(_of_known(stream, refuses), None, None)
-        for api, stream in streams.items()
+        for api, stream in service.streams.items()
     }
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
-    server.add_registered_method_handlers(service, handlers)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, handlers),))
+    server.add_registered_method_handlers(service.name, handlers)
 
 
 def _of_known(stream: Stream, refuses: Refuses) -> Stream:
@@ -129,17 +137,15 @@ async def _read_with_room(
 def _bounded(
     api: Api[Any, Any],
     call: Call,
-    decoder: TurnedDecoder,
-    memory: RequestMemory,
-    busy: BusyTime,
-    caller_of: CallerOf,
+    service: Service,
+    *,
     turns: ReadTurns,
-    read_unproven: ReadUnproven | None,
+    read: ReadUnproven,
     refuses: Refuses,
-    delivered: Delivered,
     unread: UnreadAnswers | None,
 ) -> Callable[[Any, grpc.aio.ServicerContext], Awaitable[bytes]]:
-    read = read_at_once if read_unproven is None else read_unproven
+    memory = service.memory_of(api)
+    decoder = TurnedDecoder(service.decoders.of(api), DecodingTurns(memory.turns, service.work))
 
     async def read_in_time(context: grpc.aio.ServicerContext, peer: Endpoint) -> Any:
         try:
@@ -156,7 +162,7 @@ def _bounded(
         raw = await _read_with_room(decoder, party, turns, peer, lambda: read_in_time(context, peer))
         if raw is grpc.aio.EOF:
             raise InvalidRequestError(f"{api.name}: the call has no message")
-        delivered(caller, len(raw))
+        service.delivered(caller, len(raw))
         if decoder.may_decode(raw, party):
             return decoder.decode(raw, party), memory.admit(party, len(raw))
         lease = memory.admit(party, len(raw), waits=True)
@@ -168,7 +174,7 @@ def _bounded(
 
     async def answer(context: grpc.aio.ServicerContext) -> bytes:
         try:
-            caller = caller_of(context, api)  # BEFORE any work for who may not ask
+            caller = service.caller_of(context, api)  # BEFORE any work for who may not ask
         except (ApiError, EndsConnection) as refusal:
             await refuse(refuses, context, refusal)
         try:
@@ -184,6 +190,6 @@ def _bounded(
         return answered
 
     async def timed(messages: Any, context: grpc.aio.ServicerContext) -> bytes:
-        return await busy.timed(answer(context))
+        return await service.busy.timed(answer(context))
 
     return timed

@@ -158,22 +158,29 @@ def response_from_pb(message: Any) -> raft.Response:
         case quorum_pb2.EndQuorumEpochResponse():
             return raft.EndQuorumEpochResponse(message.leader_id, message.leader_epoch, code, text)
         case quorum_pb2.FetchSnapshotResponse():
-            found = _epoch_end(message, "snapshot_id")
-            place = (found, message.size_bytes, message.position, message.data)
-            return raft.FetchSnapshotResponse(message.leader_id, message.leader_epoch, *place, code, text)
+            return raft.FetchSnapshotResponse(
+                message.leader_id,
+                message.leader_epoch,
+                snapshot_id=_epoch_end(message, "snapshot_id"),
+                size_bytes=message.size_bytes,
+                position=message.position,
+                data=message.data,
+                error_code=code,
+                error_message=text,
+            )
         case _:
             return raft.FetchMetadataResponse(
                 message.leader_id,
                 message.leader_epoch,
-                message.high_watermark,
-                message.log_start_offset,
-                message.records,
-                _epoch_end(message, "diverging_epoch"),
-                _epoch_end(message, "snapshot_id"),
-                code,
-                text,
-                message.log_end_offset,
-                message.leader_time_ms,
+                high_watermark=message.high_watermark,
+                log_start_offset=message.log_start_offset,
+                records=message.records,
+                diverging_epoch=_epoch_end(message, "diverging_epoch"),
+                snapshot_id=_epoch_end(message, "snapshot_id"),
+                error_code=code,
+                error_message=text,
+                log_end_offset=message.log_end_offset,
+                leader_time_ms=message.leader_time_ms,
             )
 
 

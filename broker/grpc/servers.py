@@ -23,7 +23,7 @@ from broker.grpc.callers_that_left import quieten
 from broker.grpc.client_calls import broker_calls, client_calls
 from broker.grpc.controller_door import controller_calls, quorum_calls
 from broker.grpc.credentials import server_credentials
-from broker.grpc.handlers import Call, CallerOf, Delivered, Stream, add_calls
+from broker.grpc.handlers import Service, add_calls
 from broker.grpc.lobby import Lobby
 from broker.grpc.open_services import OpenServices
 from broker.grpc.outgoing_calls import MESSAGE_BYTES_OVERHEAD
@@ -31,14 +31,12 @@ from broker.grpc.refused_calls import RefusedCalls, UnknownCalls
 from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.unread_answers import UnreadAnswers, WithCalls
 from broker.load.busy_time import BusyTime
-from broker.load.long_work import LongWork
 from broker.network.doors import ControllerService
 from broker.network.request_channel import SMALL_BYTES, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.clock import Clock
 from penstock.errors import ConfigError
-from penstock.messages.api import Api
 from penstock.pb import broker_pb2, controller_pb2, quorum_pb2, replication_pb2
 from penstock.threads import Threads
 from penstock.types import Endpoint
@@ -64,6 +62,7 @@ class GrpcServer:
         self,
         listener: str,
         endpoint: Endpoint,
+        *,
         limits: ListenerLimits,
         guard: ConnectionGuard,
         streams: StreamsView,
@@ -97,26 +96,10 @@ class GrpcServer:
         if self._bytes is not None:
             self._bytes.refused_too_much(peer, is_one)
 
-    def add(
-        self,
-        service: str,
-        calls: Mapping[Api[Any, Any], Call],
-        streams: Mapping[Api[Any, Any], Stream],
-        decoders: RequestDecoders,
-        memory: RequestMemory,
-        busy: BusyTime,
-        caller_of: CallerOf,
-        log_ins: RequestMemory | None = None,
-        delivered: Delivered = lambda caller, size: None,
-        work: LongWork | None = None,
-    ) -> None:
-        """Serve these APIs under the name of a service; their requests pass their limits before they are parsed. `busy`
-        counts the calls' time; `log_ins` is the memory for what comes before a log-in; `work` has the turns at large
-        messages of clients."""
-        read = self._lobby.read
-        given = calls, streams, decoders, memory, busy, caller_of, read, log_ins, self._refusals, delivered
-        add_calls(self._server, service, *given, unread=self._unread, work=work)
-        self._services.append(service)
+    def add(self, service: Service) -> None:
+        """Serves the APIs of a service; their requests pass their limits before they are parsed."""
+        add_calls(self._server, service, read_unproven=self._lobby.read, refuses=self._refusals, unread=self._unread)
+        self._services.append(service.name)
 
     async def start(self) -> None:
         """Bind and serve; ConfigError if the address cannot be bound."""
@@ -192,60 +175,83 @@ def server_options(limits: ListenerLimits) -> list[tuple[str, Any]]:
 class ServesCalls(Protocol):
     """The half of a server that is given the APIs that it serves."""
 
-    def add(
-        self,
-        service: str,
-        calls: Mapping[Api[Any, Any], Call],
-        streams: Mapping[Api[Any, Any], Stream],
-        decoders: RequestDecoders,
-        memory: RequestMemory,
-        busy: BusyTime,
-        caller_of: CallerOf,
-        log_ins: RequestMemory | None = None,
-        delivered: Delivered = lambda caller, size: None,
-        work: LongWork | None = None,
-    ) -> None: ...
+    def add(self, service: Service) -> None: ...
 
 
 def add_client_apis(server: ServesCalls, served: ServedListener, channel: RequestChannel) -> None:
     """Adds the calls and streams of a listener for clients."""
     held = served.held
-    calls = client_calls(channel, served.gate, held.quotas, held.requests, served.door.prepare)
-    busy, caller_of = served.door.busy, served.gate.caller
-    parts = calls, served.door.streams, held.decoders, held.requests, busy, caller_of
-    delivered, work = served.gate.heard.delivered, channel.long_work
-    server.add(BROKER_SERVICE, *parts, log_ins=held.log_ins, delivered=delivered, work=work)
+    service = Service(
+        name=BROKER_SERVICE,
+        calls=client_calls(channel, served.gate, held.quotas, held.requests, served.door.prepare),
+        streams=served.door.streams,
+        decoders=held.decoders,
+        memory=held.requests,
+        log_ins=held.log_ins,
+        busy=served.door.busy,
+        caller_of=served.gate.caller,
+        delivered=served.gate.heard.delivered,
+        work=channel.long_work,
+    )
+    server.add(service)
 
 
 def add_broker_apis(server: ServesCalls, served: ServedListener, channel: RequestChannel) -> None:
     """Adds the calls and streams of the inter-broker listener."""
-    calls, held = broker_calls(channel, served.gate, served.door.prepare), served.held
-    streams = served.door.replica_streams
-    busy, caller_of = served.door.busy, served.gate.caller
-    server.add(REPLICATION_SERVICE, calls, streams, held.decoders, held.node_requests, busy, caller_of)
+    service = Service(
+        name=REPLICATION_SERVICE,
+        calls=broker_calls(channel, served.gate, served.door.prepare),
+        streams=served.door.replica_streams,
+        decoders=served.held.decoders,
+        memory=served.held.node_requests,
+        busy=served.door.busy,
+        caller_of=served.gate.caller,
+    )
+    server.add(service)
 
 
 def add_controller_apis(
-    server: ServesCalls, limits: ListenerLimits, service: ControllerService, clock: Clock, callers: Callers
+    server: ServesCalls, limits: ListenerLimits, controller: ControllerService, clock: Clock, callers: Callers
 ) -> None:
     """Adds the calls of the controller listener."""
-    quorum, controller = quorum_calls(service.quorum, callers), controller_calls(service.controller, callers)
     decoders, memory = RequestDecoders(limits.message_bytes_max), RequestMemory(limits.request_bytes_max)
-    for name, calls in ((QUORUM_SERVICE, quorum), (CONTROLLER_SERVICE, controller)):
-        server.add(name, calls, {}, decoders, memory, BusyTime(clock.now_ns), callers.caller)  # raft counts its own
+    for name, calls in (
+        (QUORUM_SERVICE, quorum_calls(controller.quorum, callers)),
+        (CONTROLLER_SERVICE, controller_calls(controller.controller, callers)),
+    ):
+        service = Service(
+            name=name,
+            calls=calls,
+            streams={},
+            decoders=decoders,
+            memory=memory,
+            busy=BusyTime(clock.now_ns),  # raft counts its own
+            caller_of=callers.caller,
+        )
+        server.add(service)
 
 
 def broker_server(
     served: ServedListener, clock: Clock, threads: Threads, certificates: Certificates = NO_CERTIFICATES
 ) -> GrpcServer:
     """The server of a broker's listener, without what it serves."""
-    parts = served.name, served.endpoint, served.limits, served.guard, served.door
     gate, watched = served.gate, None
     log_ins = gate.is_known if gate.has_log_ins else None
     if served.shares is not None:
         free_bytes = FIRST_CALL_BYTES if log_ins is None else LOG_IN_BYTES
         watched = Watched(log_ins or gate.has_asked, gate.heard, served.shares, free_bytes)
-    return GrpcServer(*parts, clock, threads, certificates, log_ins, watched)
+    return GrpcServer(
+        served.name,
+        served.endpoint,
+        limits=served.limits,
+        guard=served.guard,
+        streams=served.door,
+        clock=clock,
+        threads=threads,
+        certificates=certificates,
+        is_known=log_ins,
+        watched=watched,
+    )
 
 
 class _CallersOnly(NoStreams):
@@ -270,5 +276,13 @@ def controller_server(
     callers: Callers,
 ) -> GrpcServer:
     """The server of the controller listener, without what it serves."""
-    parts = "CONTROLLER", endpoint, limits, limits.guard("CONTROLLER"), _CallersOnly(callers)
-    return GrpcServer(*parts, clock, threads, certificates)
+    return GrpcServer(
+        "CONTROLLER",
+        endpoint,
+        limits=limits,
+        guard=limits.guard("CONTROLLER"),
+        streams=_CallersOnly(callers),
+        clock=clock,
+        threads=threads,
+        certificates=certificates,
+    )

@@ -1,4 +1,4 @@
-"""The metrics of requests and connections: memory in use and its budgets, and refusals.
+"""The metrics of requests and connections: queues, threads, conversions, and refusals.
 
 Read from `statistics()` in the thread of a scrape, as in node_readings.py.
 """
@@ -7,45 +7,62 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from broker.apis.producing.produce_conversion import ProduceConverter
+from broker.authentication.authentication import Authentication
+from broker.authorization.gatekeeper import Gatekeeper
 from broker.authorization.refusals import NO_AUTHORIZER
-from broker.metrics.field_readings import labelled, readings
+from broker.metrics.field_readings import labelled, record_readings
 from broker.metrics.metrics import Reading
-from broker.metrics.node_view import BrokerView
 from broker.network.client_software import SOFTWARE_MAX
+from broker.network.doors import BrokerListeners, Decoders
+from broker.network.io_threads import IoThreads, IoWork
+from broker.network.request_channel import RequestChannel
 from penstock.messages.apis import APIS
+from penstock.messages.client_apis import FETCH
 from storage.disk.spare_descriptors import SPARE
 
+_FETCHES = ("FetchConsumer", "FetchFollower")
+APIS_THAT_WAIT = tuple(
+    name for api in APIS.values() if api.waits for name in (_FETCHES if api is FETCH else (api.name,))
+)
 
-def door_readings(broker: BrokerView) -> Iterator[Reading]:
-    """Everything that is known now."""
-    budgets = {
-        "requests": broker.request_memory.statistics(),
-        "log-ins": broker.log_in_memory.statistics(),
-        "answers": broker.answer_memory.statistics(),
-        "other-answers": broker.request_memory.answers.statistics(),
-        "sessions": broker.session_memory.statistics(),
-    }
-    yield from labelled("kind", budgets)
-    yield from readings(broker.named_sessions.statistics())
-    yield from readings(broker.arrivals.statistics())
-    gatekeeper = broker.gatekeeper
-    yield from readings(NO_AUTHORIZER if gatekeeper is None else gatekeeper.statistics())
-    yield from labelled("quota", broker.quotas.clients.statistics())
-    yield from readings(broker.audit.statistics())
-    yield from _connections(broker)
-    yield from _conversions(broker)
-    refused = broker.listeners.decoders.refused()
+
+def queue_readings(of_requests: RequestChannel) -> Iterator[Reading]:
+    channel = of_requests.statistics()
+    yield Reading("penstock_request_queue_size", "Requests that wait for a handler.", channel.request_queue_size)
+    yield Reading("penstock_response_queue_size", "Answers that wait to be sent.", channel.response_queue_size)
+    for api in APIS_THAT_WAIT:
+        yield Reading(
+            "penstock_purgatory_size",
+            "Handled requests that wait: for acks, records or the controller.",
+            channel.waiting.get(api, 0),
+            labels=(("api", api),),
+        )
+    help_text = "Open produce and fetch streams, and connections in Kafka's protocol."
+    yield Reading("penstock_connections", help_text, channel.connections)
+
+
+def io_readings(threads: IoThreads) -> Iterator[Reading]:
+    io = threads.statistics()
+    yield from record_readings(io)
+    help_text = "Reads by an I/O thread because the page cache did not have it: records of a fetch, look-ups by time."
+    for kind in IoWork:
+        yield Reading("penstock_cold_reads", help_text, io.done.get(kind, 0), True, (("work", kind.value),))
+
+
+def decoder_readings(decoders: Decoders) -> Iterator[Reading]:
+    refused = decoders.refused()
     help_text = "Requests over a limit of their API, or not messages, that were refused before any work."
     for api in dict.fromkeys((*APIS, *refused)):
         yield Reading("penstock_requests_refused", help_text, refused[api], True, (("api", api),))
-    received = broker.listeners.decoders.received_bytes()
+    received = decoders.received_bytes()
     help_text = "Bytes of the requests that came, refused ones too."
     for api in dict.fromkeys((*APIS, *received)):
         yield Reading("penstock_request_bytes", help_text, received[api], True, (("api", api),))
 
 
-def _conversions(broker: BrokerView) -> Iterator[Reading]:
-    found = broker.converter.statistics()
+def conversion_readings(converter: ProduceConverter) -> Iterator[Reading]:
+    found = converter.statistics()
     help_text = (
         "Produce requests with batches that a thread compressed, or checked for keys, before they were appended."
     )
@@ -61,21 +78,29 @@ def _conversions(broker: BrokerView) -> Iterator[Reading]:
     )
 
 
-def _connections(broker: BrokerView) -> Iterator[Reading]:
-    clients = broker.listeners.clients.statistics()
+def connection_readings(listeners: BrokerListeners) -> Iterator[Reading]:
+    clients = listeners.clients.statistics()
     yield from labelled("client_id", {client.name: client for client in clients})
     help_text = (
         "Open connections in Kafka's protocol by the name and version that the client's library tells (ApiVersions 3 "
         f"and later); beyond {SOFTWARE_MAX} such pairs, together."
     )
-    for (name, version), count in broker.listeners.clients.software.statistics().items():
+    for (name, version), count in listeners.clients.software.statistics().items():
         labels = (("name", name), ("version", version))
         yield Reading("penstock_kafka_client_software", help_text, count, labels=labels)
-    listeners = broker.listeners.connections
-    yield from labelled("listener", {name: connections.statistics() for name, connections in listeners.items()})
-    yield from labelled("listener", broker.authentication.counts.statistics())
-    help_text = "Connections of gRPC's listeners by which somebody is logged in."
-    yield Reading("penstock_authenticated_connections", help_text, len(broker.authentication.sessions))
+    found = {name: connections.statistics() for name, connections in listeners.connections.items()}
+    yield from labelled("listener", found)
     yield Reading("penstock_spare_descriptors", "Descriptors in reserve for the logs.", len(SPARE))
     help_text = "How often a log had to take a descriptor from the reserve."
     yield Reading("penstock_spare_descriptors_used", help_text, SPARE.used, True)
+
+
+def authentication_readings(authentication: Authentication) -> Iterator[Reading]:
+    yield from labelled("listener", authentication.counts.statistics())
+    help_text = "Connections of gRPC's listeners by which somebody is logged in."
+    yield Reading("penstock_authenticated_connections", help_text, len(authentication.sessions))
+
+
+def refusal_readings(gatekeeper: Gatekeeper | None) -> Iterator[Reading]:
+    """`gatekeeper` is None without an authorizer."""
+    yield from record_readings(NO_AUTHORIZER if gatekeeper is None else gatekeeper.statistics())

@@ -22,7 +22,7 @@ Shown = tuple[str, str, bool, Callable[[Any], float], Labels]
 """A metric of a class: name, help, counter or not, its number in a record, and labels of its own."""
 
 
-def readings(found: Any) -> Iterator[Reading]:
+def record_readings(found: Any) -> Iterator[Reading]:
     """The metrics of one record."""
     return _read(type(found), [((), found)])
 

@@ -8,19 +8,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from broker.metrics.field_readings import readings
+from broker.metrics.field_readings import record_readings
 from broker.metrics.metrics import Reading
-from broker.metrics.node_view import NodeView
-from broker.quorum.metadata_snapshotter import SnapshotStatistics
+from broker.quorum.controller_driver import ControllerDriver
+from broker.quorum.metadata_loader import MetadataLoader
+from broker.quorum.metadata_snapshotter import MetadataSnapshotter, SnapshotStatistics
 from metadata.controller.controller import ControllerStatistics
 from metadata.image import MetadataImage
 from metadata.offline import OfflineReason, offline_reason
+from raft.driver.driver import RaftDriver
 from raft.statistics import DriverStatistics
 
 
-def quorum_readings(node: NodeView) -> Iterator[Reading]:
-    driver = node.raft
-    active = node.controller is not None and node.controller.is_active
+def quorum_readings(
+    driver: RaftDriver, controller: ControllerDriver | None, loader: MetadataLoader, snapshotter: MetadataSnapshotter
+) -> Iterator[Reading]:
+    """Everything that is known now; `controller` is None without that role."""
+    active = controller is not None and controller.is_active
     _, epoch = driver.leader_and_epoch
     yield Reading("penstock_active_controllers", "1 on the active controller, else 0.", float(active))
     yield Reading("penstock_quorum_epoch", "The quorum's epoch as this node knows it.", epoch)
@@ -30,23 +34,21 @@ def quorum_readings(node: NodeView) -> Iterator[Reading]:
         float(driver.has_forgotten),
     )
     yield Reading("penstock_quorum_high_watermark", "Committed offset of the metadata log.", driver.high_watermark)
-    yield Reading(
-        "penstock_metadata_offset", "The last metadata offset in this node's image.", node.loader.image.offset
-    )
+    yield Reading("penstock_metadata_offset", "The last metadata offset in this node's image.", loader.image.offset)
     yield Reading(
         "penstock_metadata_age_seconds",
         "For how long this node has not heard from the quorum's leader (the leader: from a majority of the voters)."
         " What it shows of the cluster may be so old.",
         driver.contact_ms_ago() / 1000,
     )
-    fenced = sum(broker.fenced for broker in node.loader.image.brokers.values())
+    fenced = sum(broker.fenced for broker in loader.image.brokers.values())
     yield Reading("penstock_fenced_brokers", "Registered brokers that are fenced.", fenced)
-    yield from _offline_partitions(node.loader.image)
-    if node.controller is not None:
-        found = node.controller.statistics()
-        yield from readings(found)
-        yield from readings(found.controller or ControllerStatistics())
-    yield from _snapshots(node.snapshotter.statistics())
+    yield from _offline_partitions(loader.image)
+    if controller is not None:
+        found = controller.statistics()
+        yield from record_readings(found)
+        yield from record_readings(found.controller or ControllerStatistics())
+    yield from _snapshots(snapshotter.statistics())
     if driver.is_started:
         yield from _elections(driver.statistics())
 
@@ -58,7 +60,7 @@ def _snapshots(found: SnapshotStatistics) -> Iterator[Reading]:
     yield Reading("penstock_metadata_snapshot_bytes", help_text, newest.size_bytes)
     help_text = "Where the newest snapshot of the metadata here ends; what is behind it is in the metadata log alone."
     yield Reading("penstock_metadata_snapshot_end_offset", help_text, newest.snapshot_id.end_offset)
-    yield from readings(found)
+    yield from record_readings(found)
 
 
 def _elections(driver: DriverStatistics) -> Iterator[Reading]:
@@ -71,8 +73,8 @@ def _elections(driver: DriverStatistics) -> Iterator[Reading]:
     yield Reading("penstock_quorum_uncommitted_bytes", help_text, core.uncommitted_bytes)
     help_text = "Decisions of this node that wait for their commit."
     yield Reading("penstock_quorum_proposals_waiting", help_text, driver.proposals_waiting)
-    yield from readings(core)
-    yield from readings(driver)
+    yield from record_readings(core)
+    yield from record_readings(driver)
 
 
 def _offline_partitions(image: MetadataImage) -> Iterator[Reading]:

@@ -1,4 +1,4 @@
-"""The metrics of logs and disks, and of the jobs that maintain them. The other half of node_readings.py.
+"""The metrics of logs and disks, and of the jobs that maintain them.
 
 Read in the thread of a scrape, from `statistics()` and from single numbers of the logs. They change on the loop
 meanwhile, so each number is right by itself but may be a moment old. Sizes are shown for each partition, as in Kafka,
@@ -8,14 +8,18 @@ but only of the largest ones, up to a limit: a node may host many more partition
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from heapq import nlargest
 
-from broker.metrics.field_readings import labelled, readings
+from broker.jobs.cleaner_job import CleanerJob
+from broker.jobs.disk_room import DiskRooms
+from broker.jobs.log_upkeep import LogUpkeep
+from broker.metrics.field_readings import record_readings
 from broker.metrics.metrics import Reading
-from broker.metrics.node_view import BrokerView, NodeView
+from broker.replication.lost_replicas import LostReplicas
 from penstock.types import TopicPartition
 from storage.log.retention import DeletionReason
+from storage.log_dirs.log_manager import LogManager
 
 PARTITIONS_SHOWN_MAX = 1_000
 """Partitions with a size of their own; the sum over all of them is always there."""
@@ -26,59 +30,38 @@ _REASONS = {
 }
 
 
-def storage_readings(node: NodeView) -> Iterator[Reading]:
-    """Everything that is known now."""
-    yield from _log_dirs(node)
-    if node.broker is not None:
-        broker, producers = node.broker, node.log_manager.producer_ids
-        yield from _lost_replicas(node, broker)
-        yield from readings(broker.group_commit.statistics())
-        yield from readings(broker.log_starts.statistics())
-        yield from readings(broker.replicas.refused.statistics())
-        yield from _retention(broker)
-        help_text = (
-            "Idempotent producers that the logs here know; one that writes to several partitions counts in each."
-        )
-        yield Reading("penstock_producer_ids", help_text, len(producers))
-        yield from readings(producers.counts)
-        yield from _cleaner(broker)
-        yield from _logs(node)
-        yield from _disks(broker)
-        yield from readings(broker.log_dir_moves.statistics())
-        yield from labelled("task", {job.name: job for job in broker.scheduler.statistics()})
-
-
-def _log_dirs(node: NodeView) -> Iterator[Reading]:
-    failed = {**node.log_manager.offline_log_dirs, **node.failed_log_dirs}
+def log_dir_readings(log_manager: LogManager, failed_log_dirs: Mapping[str, Exception]) -> Iterator[Reading]:
+    """`failed_log_dirs`: those that failed since the start."""
+    failed = {**log_manager.offline_log_dirs, **failed_log_dirs}
     yield Reading("penstock_failed_log_dirs", "Log dirs that cannot be used.", len(failed))
     help_text = "Age of the oldest call to the disk of a log dir; one that hangs fails at log.dir.hang.ms.max."
-    for log_dir, age_ms in node.log_manager.calls.ages_ms().items():
+    for log_dir, age_ms in log_manager.calls.ages_ms().items():
         yield Reading("penstock_log_dir_oldest_call_seconds", help_text, age_ms / 1000, labels=(("log_dir", log_dir),))
-    strays, rotten = len(node.log_manager.removal.strays), len(node.log_manager.removal.rotten)
+    strays, rotten = len(log_manager.removal.strays), len(log_manager.removal.rotten)
     help_text = "Directories of partitions that were set aside, for a person to look at and delete."
     yield Reading("penstock_set_aside_directories", help_text, strays, labels=(("why", "stray"),))
     yield Reading("penstock_set_aside_directories", help_text, rotten, labels=(("why", "rotten"),))
 
 
-def _lost_replicas(node: NodeView, broker: BrokerView) -> Iterator[Reading]:
-    offline = set(broker.replicas.lost.partitions) | set(node.log_manager.table.offline.names())
+def lost_replica_readings(lost: LostReplicas, log_manager: LogManager) -> Iterator[Reading]:
+    offline = set(lost.partitions) | set(log_manager.table.offline.names())
     yield Reading("penstock_offline_replicas", "Replicas here whose disk or data failed.", len(offline))
-    yield from readings(broker.replicas.lost.statistics())
+    yield from record_readings(lost.statistics())
 
 
-def _retention(broker: BrokerView) -> Iterator[Reading]:
-    found = broker.upkeep.statistics()
+def retention_readings(upkeep: LogUpkeep) -> Iterator[Reading]:
+    found = upkeep.statistics()
     help_text = "Segments that retention has deleted, by the reason."
     for reason, name in _REASONS.items():
         count = found.segments_deleted.get(reason, 0)
         yield Reading("penstock_log_segments_deleted", help_text, count, True, (("reason", name),))
-    yield from readings(found)
+    yield from record_readings(found)
 
 
-def _cleaner(broker: BrokerView) -> Iterator[Reading]:
+def cleaner_readings(cleaner: CleanerJob) -> Iterator[Reading]:
     """Kafka's max-dirty-percent, cleaner-recopy-percent, max-clean-time-secs, uncleanable-partitions-count, and
     DeadThreadCount, which is 0 or the end of the node: a worker that meets a bug is fatal."""
-    found = broker.cleaner.statistics()
+    found = cleaner.statistics()
     last = found.last_pass
     yield Reading(
         "penstock_cleaner_max_dirty_percent",
@@ -93,16 +76,20 @@ def _cleaner(broker: BrokerView) -> Iterator[Reading]:
     )
     elapsed_ms = last.elapsed_ms if last is not None else 0
     yield Reading("penstock_cleaner_last_pass_seconds", "How long the cleaner's last pass took.", elapsed_ms / 1000)
-    yield from readings(found)
-    yield Reading("penstock_cleaner_dead_threads", "Workers of the cleaner that have ended.", broker.cleaner.dead)
+    yield from record_readings(found)
+    yield Reading("penstock_cleaner_dead_threads", "Workers of the cleaner that have ended.", cleaner.dead)
 
 
-def _logs(node: NodeView) -> Iterator[Reading]:
+def log_readings(log_manager: LogManager) -> Iterator[Reading]:
     """Looks at each log once: there may be thousands."""
+    producers = log_manager.producer_ids
+    help_text = "Idempotent producers that the logs here know; one that writes to several partitions counts in each."
+    yield Reading("penstock_producer_ids", help_text, len(producers))
+    yield from record_readings(producers.counts)
     size_bytes, segments = 0, 0
     in_dirs: Counter[str] = Counter()
     sizes: Counter[TopicPartition] = Counter()
-    for log in node.log_manager.logs():
+    for log in log_manager.logs():
         log_bytes = log.size_bytes
         size_bytes += log_bytes
         segments += len(log.segments)
@@ -119,8 +106,8 @@ def _logs(node: NodeView) -> Iterator[Reading]:
         yield Reading("penstock_partition_log_bytes", help_text, log_bytes, labels=labels)
 
 
-def _disks(broker: BrokerView) -> Iterator[Reading]:
-    rooms = broker.disk_rooms.statistics()
+def disk_readings(disk_rooms: DiskRooms) -> Iterator[Reading]:
+    rooms = disk_rooms.statistics()
     for log_dir, room in rooms.items():
         help_text = "Bytes of the disk that has the log dir, each 10 s."
         yield Reading("penstock_log_dir_disk_bytes", help_text, room.size_bytes, labels=(("log_dir", log_dir),))

@@ -51,7 +51,7 @@ class Permissions(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerService:
     """The parts with which a broker serves its clients and its followers."""
 
@@ -94,7 +94,7 @@ class BrokerService:
     """Requests of connections that have still to log in, at all listeners."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerService:
     """The parts with which a controller serves the quorum and the brokers."""
 

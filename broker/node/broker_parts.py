@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from typing import Protocol
 
-from broker.config.dynamic_config import DynamicBrokerConfig
-from broker.config.node_config import NodeConfig
-from broker.groups.coordinator.group_statistics import GroupFigures
-from broker.groups.lag.lag_watch import LagWatch
-from broker.load.busy_time import BusyTimes
+from broker.metrics.field_readings import record_readings
+from broker.metrics.metrics import Reading
+from broker.metrics.storage_readings import log_readings, lost_replica_readings
 from broker.network.broker_calls import BrokerCalls
 from broker.network.dispatcher import Dispatcher
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
-from broker.node.environment import Environment
-from broker.node.node_failures import NodeFailures
 from broker.node.rooms.apis import make_apis
-from broker.node.rooms.disk_work import make_disk_work, schedule_upkeep
-from broker.node.rooms.quorum import QuorumParts
+from broker.node.rooms.coordinators import make_coordinators
+from broker.node.rooms.disk_work import make_disk_work, schedule_jobs
+from broker.node.rooms.foundation import Foundation
 from broker.node.rooms.replication import make_replication
 from broker.node.rooms.request_path import make_request_path
 from broker.node.standing.broker_lifecycle import BrokerLifecycle
@@ -32,10 +30,9 @@ from broker.node.standing.broker_registration import as_refusal, hosted_replicas
 from broker.node.standing.replica_losses import ReplicaLosses
 from broker.producer_ids.producer_id_manager import ProducerIdManager
 from broker.replication.hosting.replica_parts import known_replicas
-from broker.transactions.coordinator.coordinator_figures import TransactionFigures
+from broker.replication.replica_statistics import Traffic
 from penstock.tasks import watch
 from storage.disk.stop_wait import StopWait
-from storage.log_dirs.log_manager import LogManager
 
 _log = logging.getLogger(__name__)
 
@@ -51,106 +48,121 @@ class BrokerMeters(Protocol):
 class BrokerParts:
     """Everything that a node with the broker role has besides the quorum."""
 
-    def __init__(
-        self,
-        config: NodeConfig,
-        environment: Environment,
-        quorum: QuorumParts,
-        log_manager: LogManager,
-        dynamic: DynamicBrokerConfig,
-        busy: BusyTimes,
-        meters: BrokerMeters,
-        failures: NodeFailures,
-    ) -> None:
-        self.config, self.log_manager, self._on_fatal = config, log_manager, failures.on_fatal
-        clock, random, threads, on_fatal = environment.clock, environment.random, environment.threads, failures.on_fatal
+    def __init__(self, base: Foundation, meters: BrokerMeters) -> None:
+        config, environment, quorum, log_manager = base.config, base.environment, base.quorum, base.log_manager
+        clock, on_fatal, failures = environment.clock, base.on_fatal, base.failures
+        self.config, self.log_manager, self._on_fatal = config, log_manager, on_fatal
+        self._announcements = set[asyncio.Task[None]]()
         losses = ReplicaLosses()
 
         def log_dir_failed(log_dir: str, error: Exception) -> None:
             failures.directory_failed(log_dir, error)
             losses.log_dir_failed()
 
-        known = known_replicas(config.node_id, log_manager, clock, threads, losses.post, log_dir_failed)
-        disks = make_disk_work(config, environment, log_manager, known, meters.flush_timed, on_fatal)
-        self.group_commit, self.log_starts = disks.group_commit, disks.log_starts
-        self.scheduler, self.cleaner = disks.scheduler, disks.cleaner
+        known = known_replicas(
+            config.node_id,
+            log_manager,
+            clock,
+            environment.threads,
+            on_replica_lost=losses.post,
+            on_log_dir_failed=log_dir_failed,
+        )
+        self.disks = make_disk_work(base, known, meters.flush_timed)
+        self.producer_ids = ProducerIdManager(
+            config.node_id,
+            lambda: known.lost.broker_epoch,
+            call=quorum.channel.call,
+            clock=clock,
+            on_fatal=on_fatal,
+            random=environment.random,
+        )
+        call_broker = BrokerCalls(
+            config.node_id,
+            others=quorum.peers.call_broker,
+            handle=self._handle_own,
+            fail=FailedRequests(on_fatal).fail,
+            now_ns=clock.now_ns,
+        )
+        durability, traffic, request_id = self.disks.durability, Traffic(), self.producer_ids.request
+        self.coordinators = make_coordinators(
+            base, known, durability, traffic, request_id=request_id, call_broker=call_broker
+        )
+        role_listeners = self.coordinators.role_listeners
+        self.replication = make_replication(base, known, self.disks, traffic=traffic, role_listeners=role_listeners)
+        self.coordinators.subscribe(quorum.loader)
+        self.jobs = schedule_jobs(base, self.disks, self.replication.replicas)
+        self.requests = make_request_path(base, self.replication, meters.request_sent)
+        self.lifecycle = self._make_lifecycle(base, losses)
+        self.apis = make_apis(
+            base,
+            replication=self.replication,
+            coordinators=self.coordinators,
+            jobs=self.jobs,
+            requests=self.requests,
+            producer_ids=self.producer_ids,
+            lifecycle=self.lifecycle,
+            wall_clock=self.disks.wall_clock,
+        )
+        self.dispatcher = Dispatcher(
+            self.requests.channel,
+            self.apis.router.handle,
+            fail=self.requests.failed_requests.fail,
+            probe=environment.probe,
+            nodes_listener=config.inter_broker_listener_name,
+        )
 
-        by = quorum.channel.call, clock, on_fatal, random
-        self.producer_ids = ProducerIdManager(config.node_id, lambda: known.lost.broker_epoch, *by)
-        handled = self._handle_own, FailedRequests(on_fatal).fail, clock.now_ns
-        call_broker = BrokerCalls(config.node_id, quorum.peers.call_broker, *handled)
-        over = quorum, log_manager, dynamic, busy, known, disks, self.producer_ids.request, call_broker
-        replication = make_replication(config, environment, *over, on_fatal)
-        self.alter_partition, self.directories = replication.alter_partition, replication.directories
-        self.leader_throttle, self.follower_throttle = replication.leader_throttle, replication.follower_throttle
-        self.fetchers, self.replicas, self.groups = replication.fetchers, replication.replicas, replication.groups
-        self.log_dir_moves, self.publisher = replication.log_dir_moves, replication.publisher
-        self.verifier, self.transactions = replication.verifier, replication.transactions
-        upkeep = schedule_upkeep(config, environment, log_manager, disks, self.replicas)
-        self.upkeep, self.disk_rooms, self.stable_offsets = upkeep
-        requests = make_request_path(config, environment, busy, quorum, replication, meters.request_sent, on_fatal)
-        self.channel, self.io_threads, self.converter = requests.channel, requests.io_threads, requests.converter
-        self.request_memory, self.answer_memory = requests.request_memory, requests.answer_memory
-        self.log_in_memory, self.session_memory = requests.log_in_memory, requests.session_memory
-        self.authentication, self.audit, self.listeners = requests.authentication, requests.audit, requests.listeners
-        self.named_sessions, self._announcements = requests.named_sessions, set[asyncio.Task[None]]()
+    def _make_lifecycle(self, base: Foundation, losses: ReplicaLosses) -> BrokerLifecycle:
+        config, quorum, log_manager, failures = base.config, base.quorum, base.log_manager, base.failures
 
         def caught_up() -> None:
-            replication.publisher.caught_up(quorum.loader.image)
-            requests.listeners.open()
+            self.replication.publisher.caught_up(base.image())
+            self.requests.listeners.open()
 
-        self.lifecycle = BrokerLifecycle(
+        return BrokerLifecycle(
             registration(config, quorum.cluster_id, quorum.incarnation_id, log_manager),
             quorum.channel,
             quorum.loader,
-            environment.ids,
-            random,
-            config.broker_heartbeat_interval_ms,
-            config.broker_session_timeout_ms,
-            quorum.lease,
-            losses,
-            lambda: hosted_replicas(log_manager),
-            self.replicas.revival.registered,
-            caught_up,
-            self._standing_changed,
-            lambda: log_manager.directory_ids(failures.offline_log_dirs()),
-            disks.wall_clock,
+            ids=base.environment.ids,
+            random=base.environment.random,
+            heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
+            session_timeout_ms=config.broker_session_timeout_ms,
+            lease=quorum.lease,
+            losses=losses,
+            hosted_replicas=lambda: hosted_replicas(log_manager),
+            on_registered=self.replication.replicas.revival.registered,
+            on_caught_up=caught_up,
+            on_standing=self._standing_changed,
+            failed_log_dirs=lambda: log_manager.directory_ids(failures.offline_log_dirs()),
+            calendar=self.disks.wall_clock,
         )
-        stands_on = replication, *upkeep[1:], requests, self.producer_ids, self.lifecycle, failures, disks.wall_clock
-        self._apis = make_apis(config, environment, quorum, log_manager, dynamic, *stands_on)
-        self.quotas, self.gatekeeper, self.arrivals = requests.quotas, requests.gatekeeper, requests.arrivals
-        given = requests.failed_requests.fail, environment.probe, config.inter_broker_listener_name
-        self.dispatcher = Dispatcher(self.channel, self._apis.router.handle, *given)
+
+    def readings(self) -> Iterator[Reading]:
+        """The metrics of the rooms, and of what stands between them."""
+        yield from record_readings(self.lifecycle.statistics())
+        yield from self.disks.readings()
+        yield from self.replication.readings()
+        yield from self.coordinators.readings()
+        yield from self.jobs.readings()
+        yield from self.requests.readings()
+        yield from lost_replica_readings(self.replication.replicas.lost, self.log_manager)
+        yield from log_readings(self.log_manager)
 
     # -- start and stop, in order --------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Take requests, then ask the controller to be unfenced."""
         self.dispatcher.start()
-        self.alter_partition.calls.start()
-        self.directories.calls.start()
+        self.replication.alter_partition.calls.start()
+        self.replication.directories.calls.start()
         self.producer_ids.start()
-        self.groups.start()
-        self.transactions.start()
-        await self.listeners.start()
-        self.scheduler.start()
+        self.coordinators.start()
+        await self.requests.listeners.start()
+        self.disks.scheduler.start()
         watch(self.lifecycle.start(), lambda error: self._on_fatal(as_refusal(error, self.log_manager)))
-
-    @property
-    def group_figures(self) -> GroupFigures:
-        return self.groups.figures
-
-    @property
-    def group_lag(self) -> LagWatch:
-        return self.groups.lag
-
-    @property
-    def transaction_figures(self) -> TransactionFigures:
-        return self.transactions.figures
 
     def _handle_own(self, request: Request) -> None:
         """A request of this broker to itself."""
-        self._apis.router.handle(request)
+        self.apis.router.handle(request)
 
     def _standing_changed(self, may_serve: bool) -> None:
         """A load balancer that asks the health service then sends no more clients to a broker that leads nothing."""
@@ -160,7 +172,7 @@ class BrokerParts:
 
     async def serving(self, is_serving: bool) -> None:
         """Sets the answer of the health service of both listeners."""
-        await self.listeners.serving(is_serving)
+        await self.requests.listeners.serving(is_serving)
 
     async def stop(self, wait: StopWait, *, in_order: bool = True) -> None:
         """Hand the leaders over, stop taking requests, let what was taken finish, write the checkpoints; `wait` says
@@ -172,33 +184,33 @@ class BrokerParts:
             await self.lifecycle.controlled_shutdown()
         await self.lifecycle.stop()  # BEFORE the next line: an answer to a heartbeat would say SERVING again
         await self.serving(False)
-        self.replicas.creation.stop()
-        self.publisher.reconfiguration.stop()
-        self._apis.describe_metadata.close()
-        await self.transactions.stop()  # BEFORE the doors close, as the groups
-        await self.groups.stop()  # BEFORE the doors close: requests that wait are answered
-        await self.verifier.stop()
-        await self.arrivals.close()
-        await self.listeners.stop()
-        self.converter.close()
-        self.authentication.logins.close()
+        replication, disks, requests = self.replication, self.disks, self.requests
+        replication.replicas.creation.stop()
+        replication.publisher.reconfiguration.stop()
+        self.apis.describe_metadata.close()
+        await self.coordinators.stop()  # BEFORE the listeners close: requests that wait are answered
+        await requests.arrivals.close()
+        await requests.listeners.stop()
+        requests.converter.close()
+        requests.authentication.logins.close()
         await self.dispatcher.stop()
-        self.io_threads.close()
-        await self._apis.forwarded.stop()
-        await self.fetchers.stop()
-        await self.log_starts.close(wait)
-        await self.alter_partition.calls.stop()
-        await self.directories.calls.stop()
+        requests.io_threads.close()
+        await self.apis.forwarded.stop()
+        await replication.fetchers.stop()
+        await disks.log_starts.close(wait)
+        await replication.alter_partition.calls.stop()
+        await replication.directories.calls.stop()
         await self.producer_ids.stop()
-        self.cleaner.stop()
-        self.log_dir_moves.stop()
-        await self.scheduler.stop(wait)
-        self.cleaner.close()
-        self.log_dir_moves.close()
-        await self.group_commit.close(wait)
+        disks.cleaner.stop()
+        replication.log_dir_moves.stop()
+        await disks.scheduler.stop(wait)
+        disks.cleaner.close()
+        replication.log_dir_moves.close()
+        await disks.group_commit.close(wait)
         await wait.each(self.log_manager.checkpoints.log_dirs, self._write_high_watermarks)
 
     def _write_high_watermarks(self, log_dir: str) -> None:
-        failure = self.log_manager.checkpoints.try_high_watermarks(log_dir, self.replicas.high_watermarks.current)
+        current = self.replication.replicas.high_watermarks.current
+        failure = self.log_manager.checkpoints.try_high_watermarks(log_dir, current)
         if failure is not None:  # a full disk: the rest of the stop must not miss its turn
             _log.error("the high watermarks were not written: %s", failure)

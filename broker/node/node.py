@@ -8,7 +8,7 @@ without the clean-shutdown marker: the next start must check the files.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
@@ -16,11 +16,13 @@ from broker.jobs.log_dir_watch import LogDirWatch
 from broker.load.busy_time import BusyTimes
 from broker.load.load_sampler import LoadSampler
 from broker.load.node_load import NodeLoad
-from broker.metrics.metrics import Metrics
-from broker.metrics.node_readings import node_readings
+from broker.metrics.metrics import Metrics, Reading
+from broker.metrics.node_readings import certificate_readings, load_readings
+from broker.metrics.storage_readings import log_dir_readings
 from broker.node.broker_parts import BrokerParts
 from broker.node.environment import Environment
 from broker.node.node_failures import NodeFailures
+from broker.node.rooms.foundation import Foundation
 from broker.node.rooms.quorum import QuorumParts
 from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
 from storage.log_dirs.log_manager import LogManager
@@ -46,26 +48,45 @@ class Node:
         self.failures = failures = NodeFailures(config, log_manager)
         self.load = NodeLoad(threads.own_native_id())
         busy = BusyTimes(clock.now_ns)
-        self.metrics = Metrics(lambda: tuple(node_readings(self)))
+        self.metrics = Metrics(lambda: tuple(self.readings()))
         self._sampler = LoadSampler(
             self.load,
             busy,
             self.metrics.loop_lag,
             clock,
             threads,
-            environment.thread_times,
-            environment.idle_processors,
+            thread_times=environment.thread_times,
+            idle_processors=environment.idle_processors,
         )
         self.dynamic = dynamic = dynamic or DynamicBrokerConfig(config)
-        timed, on_fatal = self.metrics.commit_timed, failures.on_fatal
-        self.quorum = quorum = QuorumParts(config, environment, log_manager, dynamic, busy, timed, on_fatal)
+        on_fatal = failures.on_fatal
+        self.quorum = quorum = QuorumParts(
+            config,
+            environment,
+            log_manager,
+            dynamic,
+            busy=busy,
+            commit_timed=self.metrics.commit_timed,
+            on_fatal=on_fatal,
+        )
         self.loader, self.raft, self.snapshotter = quorum.loader, quorum.raft, quorum.snapshotter
         self.controller = quorum.controller
         self.broker: BrokerParts | None = None
         if config.is_broker:
-            self.broker = BrokerParts(config, environment, quorum, log_manager, dynamic, busy, self.metrics, failures)
+            base = Foundation(
+                config=config,
+                environment=environment,
+                quorum=quorum,
+                log_manager=log_manager,
+                dynamic=dynamic,
+                busy=busy,
+                failures=failures,
+            )
+            self.broker = BrokerParts(base, self.metrics)
             quorum.loader.subscribe(self.broker.lifecycle.published)
-        hangs = failures.directory_failed if self.broker is None else self.broker.replicas.failures.directory_failed
+        hangs = failures.directory_failed
+        if self.broker is not None:
+            hangs = self.broker.replication.replicas.failures.directory_failed
         self._log_dir_watch = LogDirWatch(log_manager.calls, config.log_dir_hang_ms_max, clock, hangs, on_fatal)
 
     @property
@@ -82,6 +103,15 @@ class Node:
     def failed_log_dirs(self) -> Mapping[str, Exception]:
         """The log dirs that failed since the start, each with its error."""
         return self.failures.failed_log_dirs
+
+    def readings(self) -> Iterator[Reading]:
+        """The metrics of the node. Those of a role that it does not have are left out."""
+        yield from self.quorum.readings()
+        yield from load_readings(self.load, is_broker=self.broker is not None)
+        if self.broker is not None:
+            yield from self.broker.readings()
+        yield from log_dir_readings(self.log_manager, self.failed_log_dirs)
+        yield from certificate_readings(self.certificates, self.tokens)
 
     # -- start and stop, in order --------------------------------------------------------------------------------------
 
@@ -106,7 +136,7 @@ class Node:
         """The state of the node, in a line for people."""
         said = []
         if self.broker is not None:
-            replicas = self.broker.replicas.statistics()
+            replicas = self.broker.replication.replicas.statistics()
             standing = "in service" if self.broker.lifecycle.unfenced.is_set() else "fenced"
             said.append(f"{standing}, leads {replicas.leaders} of {replicas.partitions} partitions")
             if replicas.troubles.under_replicated:
@@ -134,7 +164,7 @@ class Node:
             await self.broker.stop(self.stop_wait, in_order=in_order)
         await self.quorum.stop(self.stop_wait)
         if self.broker is not None:
-            await self.broker.replicas.creation.close(self.stop_wait)
+            await self.broker.replication.replicas.creation.close(self.stop_wait)
         await self.quorum.close()
         await self._sampler.stop()
         await self.log_manager.close_within(self.stop_wait, in_order, broker_epoch)

@@ -67,7 +67,7 @@ class ReplicaStatistics:
     replication_bytes_out: int
 
 
-def count_roles(hosted: Sequence[Partition], retired_shrinks: int, retired_expands: int) -> dict[str, int]:
+def count_roles(hosted: Sequence[Partition], *, retired_shrinks: int, retired_expands: int) -> dict[str, int]:
     """The roles and ISR changes of the partitions; `retired_…` are of partitions that were led here before."""
     leading = [partition.leading for partition in hosted if partition.leading is not None]
     return {

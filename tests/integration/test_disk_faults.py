@@ -96,7 +96,7 @@ def broker_of(nodes: NodesHere) -> BrokerParts:
 
 
 def retention_runs(nodes: NodesHere) -> int:
-    jobs = nodes.ask(broker_of(nodes).scheduler.statistics)
+    jobs = nodes.ask(broker_of(nodes).disks.scheduler.statistics)
     return next(job.runs for job in jobs if job.name.startswith("log-retention"))
 
 

@@ -176,15 +176,15 @@ class DoorBench:
         self.shared = shared or SharedConnections(100, CreationRate(1_000))
         self.fatal: list[BaseException] = []
         failed = FailedRequests(self.fatal.append)
-        memories = self.memory, self.memory
         self.service = BrokerService(
-            self.channel,
-            no_session,
-            prepare,
-            *memories,
-            100,
-            100,
-            self.shared,
+            channel=self.channel,
+            new_session=no_session,
+            prepare=prepare,
+            client_requests=self.memory,
+            node_requests=self.memory,
+            client_connections_max=100,
+            node_connections_max=100,
+            shared=self.shared,
             names=ClientNames(() if authentication is None else authentication.listeners),
             fail=failed.fail,
             authentication=authentication,

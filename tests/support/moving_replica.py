@@ -184,13 +184,13 @@ async def stage(path: Path) -> AsyncIterator[Stage]:
         manager,
         table,
         replicas.parts,
-        fetchers,
-        replicas.directories,
-        lambda key: None,
-        scheduler,
-        throttle,
-        clock,
-        THREADS,
+        fetchers=fetchers,
+        directories=replicas.directories,
+        on_log_gone=lambda key: None,
+        scheduler=scheduler,
+        throttle=throttle,
+        clock=clock,
+        threads=THREADS,
     )
     replicas.directories.calls.start()
     yield Stage(path, fs, clock, manager, replicas, moves, throttle, fetchers, controller)

@@ -117,14 +117,14 @@ class Replicas:
             broker_id, lambda: known.lost.broker_epoch, log_manager.directory_id, report, on_fatal, Random(0)
         )
         ports = ReplicaPorts(
-            durability,
-            isrs,
-            contacts,
-            fetchers or NoFetchers(),
-            self.directories,
-            on_log_gone,
-            on_fatal,
-            role_listeners,
+            durability=durability,
+            isrs=isrs,
+            contacts=contacts,
+            fetchers=fetchers or NoFetchers(),
+            directories=self.directories,
+            on_log_gone=on_log_gone,
+            on_fatal=on_fatal,
+            role_listeners=role_listeners,
         )
         self.parts: ReplicaParts = replica_parts(known, log_manager, clock, THREADS, ports, creating or AtOnce())
         self.find, self.get = self.parts.hosted.find, self.parts.hosted.get

@@ -25,6 +25,7 @@ def make_log_dir_moves(
     log_manager: LogManager,
     table: MoveTable,
     replicas: ReplicaParts,
+    *,
     fetchers: Fetchers,
     directories: DirectoryReports,
     on_log_gone: Callable[[TopicPartition], None],

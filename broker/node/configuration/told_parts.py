@@ -29,6 +29,7 @@ def tell_parts(
     dynamic: DynamicBrokerConfig,
     publisher: MetadataPublisher,
     cleaner: CleanerJob,
+    *,
     leader: MoveThrottle,
     follower: MoveThrottle,
     log_dirs: MoveThrottle,

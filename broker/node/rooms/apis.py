@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from broker.apis.api_parts import ApiParts, Standing
 from broker.apis.cluster.topic_views import TopicViews
@@ -10,14 +11,10 @@ from broker.apis.forwarding import ForwardedRequests
 from broker.apis.router import Router
 from broker.apis.served_apis import AUDITED_OFTEN, handlers
 from broker.audit.acts import Acts
-from broker.config.dynamic_config import DynamicBrokerConfig
-from broker.config.node_config import NodeConfig
-from broker.jobs.disk_room import DiskRooms
-from broker.jobs.stable_offsets import StableOffsets
 from broker.jobs.wall_clock import WallClockGuard
-from broker.node.environment import Environment
-from broker.node.node_failures import NodeFailures
-from broker.node.rooms.quorum import QuorumParts
+from broker.node.rooms.coordinators import BrokerCoordinators
+from broker.node.rooms.disk_work import ReplicaJobs
+from broker.node.rooms.foundation import Foundation
 from broker.node.rooms.replication import Replication
 from broker.node.rooms.request_path import RequestPath
 from broker.node.standing.broker_lifecycle import BrokerLifecycle
@@ -25,12 +22,11 @@ from broker.node.standing.node_findings import NodeFindings
 from broker.node.standing.own_standing import own_standing
 from broker.producer_ids.producer_id_manager import ProducerIdManager
 from broker.quorum.describe_metadata import DescribeMetadataApi
+from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.transactions.verification.held_batches import HeldBatches
-from metadata.image import MetadataImage
-from storage.log_dirs.log_manager import LogManager
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Apis:
     """The router, and those of the APIs that have to be stopped."""
 
@@ -40,34 +36,31 @@ class Apis:
 
 
 def make_apis(
-    config: NodeConfig,
-    environment: Environment,
-    quorum: QuorumParts,
-    log_manager: LogManager,
-    dynamic: DynamicBrokerConfig,
+    base: Foundation,
+    *,
     replication: Replication,
-    disk_rooms: DiskRooms,
-    stable_offsets: StableOffsets,
+    coordinators: BrokerCoordinators,
+    jobs: ReplicaJobs,
     requests: RequestPath,
     producer_ids: ProducerIdManager,
     lifecycle: BrokerLifecycle,
-    failures: NodeFailures,
     wall_clock: WallClockGuard,
 ) -> Apis:
     """A new API that needs nothing else of the node changes nothing here (apis/served_apis.py)."""
-    replicas, fail, metadata_age_ms = replication.replicas, requests.failed_requests.fail, quorum.raft.contact_ms_ago
-    watched = disk_rooms, stable_offsets, replication.groups.lag
-    findings = NodeFindings(dynamic, environment.certificates, *watched, wall_clock, environment.clock)
-
-    def image() -> MetadataImage:
-        return quorum.loader.image
+    config, environment, quorum = base.config, base.environment, base.quorum
+    replicas, fail = replication.replicas, requests.failed_requests.fail
+    findings = NodeFindings(
+        dynamic=base.dynamic,
+        certificates=environment.certificates,
+        disk_rooms=jobs.disk_rooms,
+        stable_offsets=jobs.stable_offsets,
+        group_lag=coordinators.groups.lag,
+        wall_clock=wall_clock,
+        clock=environment.clock,
+    )
 
     def leader_id() -> int:
         return quorum.leader_id
-
-    def standing() -> Standing:
-        known = metadata_age_ms(), failures.offline_log_dirs(), log_manager.calls.ages_ms()
-        return own_standing(config, lifecycle, replicas, image(), *known, findings)
 
     forwarded = ForwardedRequests(quorum.channel, quorum.loader, fail)
     describe_metadata = DescribeMetadataApi(quorum.own_metadata, environment.threads, fail)
@@ -78,9 +71,9 @@ def make_apis(
         clock=environment.clock,
         fail=fail,
         io_threads=requests.io_threads,
-        image=image,
+        image=base.image,
         leader_id=leader_id,
-        metadata_age_ms=metadata_age_ms,
+        metadata_age_ms=quorum.raft.contact_ms_ago,
         forwarded=forwarded,
         describe_metadata=describe_metadata,
         own_quorum_view=quorum.own_view,
@@ -88,17 +81,17 @@ def make_apis(
         durability=replicas.durability,
         traffic=replicas.traffic,
         stamps=replication.stamps,
-        held=HeldBatches(replication.verifier),
+        held=HeldBatches(coordinators.verifier),
         registered_epochs=lambda: replicas.isrs.registered_epochs,
         fetched=replicas.contacts.fetched,
-        log_manager=log_manager,
+        log_manager=base.log_manager,
         log_dir_moves=replication.log_dir_moves,
-        disk_rooms=disk_rooms.statistics,
+        disk_rooms=jobs.disk_rooms.statistics,
         views=TopicViews(config.node_id, replicas.lost.why_offline),
-        standing=standing,
-        dynamic=dynamic,
-        groups=replication.groups.coordinator,
-        transactions=replication.transactions.coordinator,
+        standing=partial(_standing, base, lifecycle, replicas, findings),
+        dynamic=base.dynamic,
+        groups=coordinators.groups.coordinator,
+        transactions=coordinators.transactions.coordinator,
         request_producer_id=producer_ids.request,
         has_authorizer=gatekeeper is not None,
         share_holder=None if gatekeeper is None else gatekeeper.share_holder,
@@ -107,4 +100,18 @@ def make_apis(
         audit_act=acts.found,
     )
     passes = None if gatekeeper is None else gatekeeper.passes
-    return Apis(Router(handlers(parts), passes, acts.watch), forwarded, describe_metadata)
+    router = Router(handlers(parts), passes, acts.watch)
+    return Apis(router=router, forwarded=forwarded, describe_metadata=describe_metadata)
+
+
+def _standing(base: Foundation, lifecycle: BrokerLifecycle, replicas: ReplicaParts, findings: NodeFindings) -> Standing:
+    return own_standing(
+        base.config,
+        lifecycle,
+        replicas,
+        base.image(),
+        metadata_age_ms=base.quorum.raft.contact_ms_ago(),
+        failed_log_dirs=base.failures.offline_log_dirs(),
+        silent_ms=base.log_manager.calls.ages_ms(),
+        findings=findings,
+    )

@@ -7,11 +7,13 @@ other nodes. Made before the broker's parts, which stand on it, and stopped afte
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
 from broker.load.busy_time import BusyTimes
+from broker.metrics.metrics import Reading
+from broker.metrics.quorum_readings import quorum_readings
 from broker.network.doors import ControllerService, Listener
 from broker.node.environment import Environment
 from broker.node.process.descriptors import plan_descriptors
@@ -45,6 +47,7 @@ class QuorumParts:
         environment: Environment,
         log_manager: LogManager,
         dynamic: DynamicBrokerConfig,
+        *,
         busy: BusyTimes,
         commit_timed: Callable[[float], None],
         on_fatal: Callable[[BaseException], None],
@@ -72,17 +75,28 @@ class QuorumParts:
         )
         self.controller: ControllerDriver | None = None
         if config.is_controller:
-            over = self.cluster_id, self.raft, self.loader
-            self.controller = make_controller(config, environment, *over, commit_timed, on_fatal)
+            self.controller = make_controller(
+                config,
+                environment,
+                cluster_id=self.cluster_id,
+                raft=self.raft,
+                loader=self.loader,
+                commit_timed=commit_timed,
+                on_fatal=on_fatal,
+            )
         length_ms = min(config.broker_session_timeout_ms, config.replica_lag_time_max_ms)
         self.lease = LeadLease(length_ms, clock.boot_ms, lambda: self.loader.image.offset)
         self.channel = ControllerChannel(config.node_id, self, clock, self.peers.call_controller, self._asked, rng)
         self.raft.subscribe(self)
         self._listener: Listener | None = None
         if self.controller is not None:
-            raft, most = self.raft, plan_descriptors(environment.descriptors_max).node_connections_max
-            handle = (lambda request: busy.raft.timed(raft.handle(request))), self._asked
-            service = ControllerService(*handle, most, self.cluster_id)
+            raft = self.raft
+            service = ControllerService(
+                quorum=lambda request: busy.raft.timed(raft.handle(request)),
+                controller=self._asked,
+                connections_max=plan_descriptors(environment.descriptors_max).node_connections_max,
+                cluster_id=self.cluster_id,
+            )
             self._listener = environment.doors.controller(config, service)
         self.own_metadata = OwnMetadata(
             config.node_id,
@@ -170,6 +184,10 @@ class QuorumParts:
             tuple(_replica_view(replica) for replica in found.observers),
             only_own,
         )
+
+    def readings(self) -> Iterator[Reading]:
+        """The metrics of this room."""
+        return quorum_readings(self.raft, self.controller, self.loader, self.snapshotter)
 
     # -- start and stop, in order --------------------------------------------------------------------------------------
 

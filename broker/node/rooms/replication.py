@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from broker.config.dynamic_config import DynamicBrokerConfig
-from broker.config.node_config import NodeConfig
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
 from broker.jobs.log_dir_moves.make import make_log_dir_moves
 from broker.jobs.log_dir_moves.move_table import MoveTable
-from broker.load.busy_time import BusyTimes
-from broker.network.broker_calls import CallBroker
+from broker.metrics.field_readings import record_readings
+from broker.metrics.metrics import Reading
+from broker.metrics.replication_readings import copy_readings, fetcher_readings, replica_readings
 from broker.node.configuration.told_parts import tell_parts
-from broker.node.environment import Environment
 from broker.node.rooms.disk_work import DiskWork
-from broker.node.rooms.groups import GroupParts, make_groups
-from broker.node.rooms.quorum import QuorumParts
-from broker.node.rooms.transactions import TransactionParts, make_transactions
-from broker.node.rooms.verification import make_verifier
+from broker.node.rooms.foundation import Foundation
 from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults
-from broker.replication.durability import Durability
 from broker.replication.follower.fetcher_config import fetcher_config
 from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.hosting.directory_reports import DirectoryReports
 from broker.replication.hosting.follower_node import FollowerNode
 from broker.replication.hosting.replica_parts import KnownReplicas, ReplicaParts, ReplicaPorts, replica_parts
+from broker.replication.hosting.role_news import RoleListener
 from broker.replication.leader.alter_partition import AlterPartitionManager
 from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.isr_upkeep import IsrUpkeep
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.replica_statistics import Traffic
-from broker.transactions.coordinator.transaction_coordinator import RequestProducerId
-from broker.transactions.verification.verifier import Verifier
 from penstock.clock import Clock
 from penstock.types import TopicPartition
-from storage.log_dirs.log_manager import LogManager
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replication:
     """Subscribed to the metadata, and to the configuration."""
 
@@ -50,77 +42,115 @@ class Replication:
     replicas: ReplicaParts
     log_dir_moves: LogDirMoves
     publisher: MetadataPublisher
-    groups: GroupParts
-    transactions: TransactionParts
-    verifier: Verifier
     stamps: Clock
     """The clock of what leaders append."""
 
+    def readings(self) -> Iterator[Reading]:
+        """The metrics of this room."""
+        yield from replica_readings(self.replicas)
+        yield from fetcher_readings(self.fetchers)
+        yield from copy_readings(sent=self.leader_throttle, fetched=self.follower_throttle)
+        yield from record_readings(self.log_dir_moves.statistics())
+
 
 def make_replication(
-    config: NodeConfig,
-    environment: Environment,
-    quorum: QuorumParts,
-    log_manager: LogManager,
-    dynamic: DynamicBrokerConfig,
-    busy: BusyTimes,
+    base: Foundation,
     known: KnownReplicas,
     disks: DiskWork,
-    request_id: RequestProducerId,
-    call_broker: CallBroker,
-    on_fatal: Callable[[BaseException], None],
+    *,
+    traffic: Traffic,
+    role_listeners: Sequence[RoleListener],
 ) -> Replication:
-    """`known` are the tables of replicas, which the parts here share. `request_id` gives producer ids; `call_broker`
-    reaches this broker, too."""
-    clock, random, threads = environment.clock, environment.random, environment.threads
-    call, broker_id, lag_ms = quorum.channel.call, config.node_id, config.replica_lag_time_max_ms
-    durability = Durability(disks.group_commit, disks.log_starts, disks.upkeep.make_room_below_log_start)
+    """`known` are the tables of replicas, which the parts here share; `traffic` counts what is appended."""
+    config, environment, quorum, log_manager = base.config, base.environment, base.quorum, base.log_manager
+    clock, random, call, on_fatal = environment.clock, environment.random, quorum.channel.call, base.on_fatal
+    broker_id, lag_ms = config.node_id, config.replica_lag_time_max_ms
 
     def broker_epoch() -> int:
         return known.lost.broker_epoch
 
-    alter_partition = AlterPartitionManager(broker_id, broker_epoch, call, on_fatal, random, environment.probe)
-    isrs = IsrUpkeep(alter_partition, broker_epoch, lag_ms)
-    contacts = FollowerContacts(broker_id, clock.now_ms, lag_ms)
+    alter_partition = AlterPartitionManager(broker_id, broker_epoch, call, on_fatal, random, probe=environment.probe)
     leader_throttle = MoveThrottle(config.leader_replication_throttled_rate)
     follower_throttle = MoveThrottle(config.follower_replication_throttled_rate)
-    fetchers = FetcherManager(
-        fetcher_config(config, quorum.cluster_id),
-        config.num_replica_fetchers,
-        clock,
-        random,
-        quorum.peers.open_fetch_stream,
-        FollowerNode(known.lost, known.hosted, durability, log_manager.checkpoints.expect_cut),
-        on_fatal,
-        follower_throttle,
-        busy.fetchers.timed,
-    )
-    directories = DirectoryReports(broker_id, broker_epoch, log_manager.directory_id, call, on_fatal, random)
+    node = FollowerNode(known.lost, known.hosted, disks.durability, log_manager.checkpoints.expect_cut)
+    fetchers = _make_fetchers(base, node, follower_throttle)
+    directories = DirectoryReports(broker_id, broker_epoch, log_manager.directory_id, call, on_fatal, random=random)
     move_table, forget_cleaned = MoveTable(log_manager), disks.cleaner.cleaner.forget
 
     def on_log_gone(partition: TopicPartition) -> None:
         forget_cleaned(partition)
         move_table.give_up(partition)
 
-    traffic = Traffic()
-    verifies = config.transaction_partition_verification_enable
-    verifier = make_verifier(environment, quorum, call_broker, on_fatal, is_enabled=verifies)
-    led = durability, traffic, known.hosted, broker_epoch, verifier
-    groups = make_groups(config, environment, quorum, *led, on_fatal)
-    transactions = make_transactions(
-        config, environment, quorum, durability, traffic, broker_epoch, request_id, call_broker, on_fatal
+    ports = ReplicaPorts(
+        durability=disks.durability,
+        isrs=IsrUpkeep(alter_partition, broker_epoch, lag_ms),
+        contacts=FollowerContacts(broker_id, clock.now_ms, lag_ms),
+        fetchers=fetchers,
+        directories=directories,
+        on_log_gone=on_log_gone,
+        on_fatal=on_fatal,
+        role_listeners=role_listeners,
+        traffic=traffic,
     )
-    told = on_log_gone, on_fatal, (groups.coordinator, transactions.coordinator)
-    ports = ReplicaPorts(durability, isrs, contacts, fetchers, directories, *told, traffic)
-    replicas = replica_parts(known, log_manager, clock, threads, ports)
-    throttle = MoveThrottle(config.replica_alter_log_dirs_io_max_bytes_per_second)
-    moving = move_table, replicas, fetchers, directories, forget_cleaned
-    moves = make_log_dir_moves(log_manager, *moving, disks.scheduler, throttle, clock, threads)
+    replicas = replica_parts(known, log_manager, clock, environment.threads, ports)
+    move_throttle = MoveThrottle(config.replica_alter_log_dirs_io_max_bytes_per_second)
     publisher = MetadataPublisher(replicas.assignments, log_manager, topic_defaults(config), clock.now_ms, on_fatal)
-    tell_parts(dynamic, publisher, disks.cleaner, leader_throttle, follower_throttle, throttle)
+    tell_parts(
+        base.dynamic,
+        publisher,
+        disks.cleaner,
+        leader=leader_throttle,
+        follower=follower_throttle,
+        log_dirs=move_throttle,
+    )
     quorum.loader.subscribe(publisher.publish)
     quorum.loader.subscribe(replicas.traffic.by_topic.published)
-    quorum.loader.subscribe(groups.coordinator.published)
-    quorum.loader.subscribe(transactions.published)
-    serving = replicas, moves, publisher, groups, transactions, verifier, disks.wall_clock.stamps
-    return Replication(alter_partition, leader_throttle, follower_throttle, fetchers, directories, *serving)
+    return Replication(
+        alter_partition=alter_partition,
+        leader_throttle=leader_throttle,
+        follower_throttle=follower_throttle,
+        fetchers=fetchers,
+        directories=directories,
+        replicas=replicas,
+        log_dir_moves=_make_moves(base, replicas, ports, table=move_table, disks=disks, throttle=move_throttle),
+        publisher=publisher,
+        stamps=disks.wall_clock.stamps,
+    )
+
+
+def _make_fetchers(base: Foundation, node: FollowerNode, throttle: MoveThrottle) -> FetcherManager:
+    config, environment, quorum = base.config, base.environment, base.quorum
+    return FetcherManager(
+        fetcher_config(config, quorum.cluster_id),
+        config.num_replica_fetchers,
+        clock=environment.clock,
+        random=environment.random,
+        open_stream=quorum.peers.open_fetch_stream,
+        node=node,
+        on_fatal=base.on_fatal,
+        throttle=throttle,
+        timed=base.busy.fetchers.timed,
+    )
+
+
+def _make_moves(
+    base: Foundation,
+    replicas: ReplicaParts,
+    ports: ReplicaPorts,
+    *,
+    table: MoveTable,
+    disks: DiskWork,
+    throttle: MoveThrottle,
+) -> LogDirMoves:
+    return make_log_dir_moves(
+        base.log_manager,
+        table,
+        replicas,
+        fetchers=ports.fetchers,
+        directories=ports.directories,
+        on_log_gone=disks.cleaner.cleaner.forget,
+        scheduler=disks.scheduler,
+        throttle=throttle,
+        clock=base.environment.clock,
+        threads=base.environment.threads,
+    )

@@ -6,7 +6,7 @@ controller, and that stands on the listeners.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,10 +18,20 @@ from broker.authentication.authentication import Authentication
 from broker.authorization.gatekeeper import Gatekeeper
 from broker.config.node_config import NodeConfig
 from broker.connections.listener_limits import shared_by_clients
-from broker.load.busy_time import BusyTimes
+from broker.metrics.door_readings import (
+    authentication_readings,
+    connection_readings,
+    conversion_readings,
+    decoder_readings,
+    io_readings,
+    queue_readings,
+    refusal_readings,
+)
+from broker.metrics.field_readings import labelled, record_readings
+from broker.metrics.metrics import Reading
 from broker.network.client_names import ClientNames
 from broker.network.doors import BrokerListeners, BrokerService
-from broker.network.failed_requests import FailedRequests
+from broker.network.failed_requests import FailedRequests, FailRequest
 from broker.network.io_threads import IoThreads
 from broker.network.memory_budget import MemoryBudget
 from broker.network.named_sessions import ID_MAX, NamedSessions
@@ -31,11 +41,11 @@ from broker.node.environment import Environment
 from broker.node.process.descriptors import plan_descriptors
 from broker.node.rooms.authentication import make_authentication
 from broker.node.rooms.authorization import make_gatekeeper
+from broker.node.rooms.foundation import Foundation
 from broker.node.rooms.quorum import QuorumParts
 from broker.node.rooms.quotas import make_quotas
 from broker.node.rooms.replication import Replication
 from broker.quotas.request_quotas import RequestQuotas
-from metadata.image import MetadataImage
 
 ANSWERS_STREAM_SHARE = 16
 """Share of the answers' budget: a stream that does not read keeps 1/16 of it, until it is closed."""
@@ -44,7 +54,7 @@ OTHER_ANSWERS_SHARE = 4
 are counted once they are built, and only large ones."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestPath:
     """The path of requests from the listeners to the queue."""
 
@@ -65,33 +75,47 @@ class RequestPath:
     quotas: RequestQuotas
     audit: AuditLog
 
+    def readings(self) -> Iterator[Reading]:
+        """The metrics of this room."""
+        yield from queue_readings(self.channel)
+        yield from io_readings(self.io_threads)
+        budgets = {
+            "requests": self.request_memory.statistics(),
+            "log-ins": self.log_in_memory.statistics(),
+            "answers": self.answer_memory.statistics(),
+            "other-answers": self.request_memory.answers.statistics(),
+            "sessions": self.session_memory.statistics(),
+        }
+        yield from labelled("kind", budgets)
+        yield from record_readings(self.named_sessions.statistics())
+        yield from record_readings(self.arrivals.statistics())
+        yield from refusal_readings(self.gatekeeper)
+        yield from labelled("quota", self.quotas.clients.statistics())
+        yield from record_readings(self.audit.statistics())
+        yield from connection_readings(self.listeners)
+        yield from authentication_readings(self.authentication)
+        yield from conversion_readings(self.converter)
+        yield from decoder_readings(self.listeners.decoders)
+
 
 def make_request_path(
-    config: NodeConfig,
-    environment: Environment,
-    busy: BusyTimes,
-    quorum: QuorumParts,
-    replication: Replication,
-    request_sent: Callable[[Request, int], None],
-    on_fatal: Callable[[BaseException], None],
+    base: Foundation, replication: Replication, request_sent: Callable[[Request, int], None]
 ) -> RequestPath:
     """Takes nothing before the listeners are started."""
-    clock, threads, replicas = environment.clock, environment.threads, replication.replicas
+    config, environment, quorum = base.config, base.environment, base.quorum
+    clock, threads, busy = environment.clock, environment.threads, base.busy
     channel = RequestChannel(config.queued_max_requests, busy, clock.now_ns, request_sent)
-    failed = FailedRequests(on_fatal)
+    failed = FailedRequests(base.on_fatal)
     io_threads = IoThreads(threads, config.num_io_threads, len(config.log_dirs), busy.handlers, clock.now_ns)
     answer_memory = MemoryBudget(config.queued_max_response_bytes, ANSWERS_STREAM_SHARE)
     other_answers = MemoryBudget(config.queued_max_response_bytes // OTHER_ANSWERS_SHARE, OTHER_ANSWERS_SHARE)
     request_memory = RequestMemory(config.queued_max_request_bytes, other_answers)
     log_in_memory, audit = RequestMemory.before_log_in(), AuditLog(clock.now_ms)
     session_memory = MemoryBudget(config.fetch_sessions_max_bytes, 1)
-    get, count_out, throttle = replicas.hosted.get, replicas.traffic.count_out, replication.leader_throttle
 
-    def new_session(party: str, *, is_stream: bool = True) -> FetchSession:
-        memory = SessionMemory(answer_memory.open(party), session_memory.open(party))
-        limits = config.fetch_max_bytes, count_out, memory
-        return FetchSession(get, clock, *limits, failed.fail, io_threads, throttle, is_stream=is_stream)
-
+    new_session = partial(
+        _new_session, base, replication, answers=answer_memory, sessions=session_memory, fail=failed.fail, io=io_threads
+    )
     named_sessions = NamedSessions(
         partial(new_session, is_stream=False),
         config.max_incremental_fetch_session_cache_slots,
@@ -100,28 +124,24 @@ def make_request_path(
     )
     descriptors = plan_descriptors(environment.descriptors_max)
     connections_max, quotas = descriptors.client_connections_max, make_quotas(config, quorum.loader)
-
-    def image() -> MetadataImage:
-        return quorum.loader.image
-
-    gatekeeper = make_gatekeeper(config, image, audit)
+    gatekeeper = make_gatekeeper(config, base.image, audit)
     arrivals = _arrivals(environment, quorum, replication, gatekeeper)
     converter = _converter(config, environment, replication, gatekeeper)
-    authentication = make_authentication(config, environment, image, connections_max, audit)
+    authentication = make_authentication(config, environment, base.image, connections_max, audit)
     service = BrokerService(
-        channel,
-        new_session,
-        converter.begin,
-        request_memory,
-        RequestMemory(config.queued_max_request_bytes),
-        connections_max,
-        descriptors.node_connections_max,
-        shared_by_clients(config, connections_max),
-        quorum.cluster_id,
-        on_fatal=on_fatal,
+        channel=channel,
+        new_session=new_session,
+        prepare=converter.begin,
+        client_requests=request_memory,
+        node_requests=RequestMemory(config.queued_max_request_bytes),
+        client_connections_max=connections_max,
+        node_connections_max=descriptors.node_connections_max,
+        shared=shared_by_clients(config, connections_max),
+        cluster_id=quorum.cluster_id,
+        on_fatal=base.on_fatal,
         fail=failed.fail,
-        image=image,
-        voters=lambda: quorum.raft.voters,
+        image=base.image,
+        voters=lambda: base.quorum.raft.voters,
         wall_ms=clock.wall_ms,
         named_sessions=named_sessions,
         names=ClientNames(authentication.listeners),
@@ -132,9 +152,47 @@ def make_request_path(
         arrivals=arrivals,
         requests_before_log_in=log_in_memory,
     )
-    memories = request_memory, log_in_memory, answer_memory, session_memory, named_sessions
-    checks = authentication, environment.doors.broker(config, service), gatekeeper, quotas
-    return RequestPath(channel, failed, io_threads, converter, arrivals, *memories, *checks, audit=audit)
+    return RequestPath(
+        channel=channel,
+        failed_requests=failed,
+        io_threads=io_threads,
+        converter=converter,
+        arrivals=arrivals,
+        request_memory=request_memory,
+        log_in_memory=log_in_memory,
+        answer_memory=answer_memory,
+        session_memory=session_memory,
+        named_sessions=named_sessions,
+        authentication=authentication,
+        listeners=environment.doors.broker(config, service),
+        gatekeeper=gatekeeper,
+        quotas=quotas,
+        audit=audit,
+    )
+
+
+def _new_session(
+    base: Foundation,
+    replication: Replication,
+    party: str,
+    *,
+    answers: MemoryBudget,
+    sessions: MemoryBudget,
+    fail: FailRequest,
+    io: IoThreads,
+    is_stream: bool = True,
+) -> FetchSession:
+    return FetchSession(
+        replication.replicas.hosted.get,
+        base.environment.clock,
+        base.config.fetch_max_bytes,
+        count_out=replication.replicas.traffic.count_out,
+        memory=SessionMemory(answers.open(party), sessions.open(party)),
+        fail=fail,
+        io=io,
+        throttle=replication.leader_throttle,
+        is_stream=is_stream,
+    )
 
 
 def _arrivals(

@@ -95,6 +95,7 @@ class BrokerLifecycle:
         registration: RegisterBrokerRequest,
         channel: ControllerChannel,
         loader: MetadataLoader,
+        *,
         ids: Ids,
         random: Random,
         heartbeat_interval_ms: int,
@@ -312,8 +313,8 @@ class BrokerLifecycle:
         if failed - self._registered_without - set(answer.offline_log_dirs):
             self._losses.post()  # an older controller: it does not know which replicas are in a log dir
         if not (answer.is_fenced or answer.should_shut_down or self._is_stopping):
-            told = answer.silent_ms, answer.must_have_read, answer.session_timeout_ms
-            self._lease.granted(Grant(sent_ms, *told))
+            grant = Grant(sent_ms, answer.silent_ms, answer.must_have_read, answer.session_timeout_ms)
+            self._lease.granted(grant)
         return answer
 
     async def controlled_shutdown(self) -> bool:

@@ -39,6 +39,7 @@ class NodeFindings:
 
     def __init__(
         self,
+        *,
         dynamic: DynamicBrokerConfig,
         certificates: Certificates,
         disk_rooms: DiskRooms,

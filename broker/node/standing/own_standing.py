@@ -28,6 +28,7 @@ def own_standing(
     lifecycle: BrokerLifecycle,
     replicas: ReplicaParts,
     image: MetadataImage,
+    *,
     metadata_age_ms: int,
     failed_log_dirs: Iterable[str],
     silent_ms: Mapping[str, int],

@@ -38,7 +38,7 @@ from storage.disk.log_dir_threads import InLogDir, LogDirThreads
 from storage.log_dirs.log_manager import LogManager
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownReplicas:
     """The table of replicas, those of them that are lost, and the part that reports a loss."""
 
@@ -67,10 +67,10 @@ def known_replicas(
     refused = RefusedAppends(clock.now_ms)
     removing = LogDirThreads(threads, "log-deletion")
     failures = DiskFailures(log_manager, hosted, lost, refused, removing, on_replica_lost, on_log_dir_failed)
-    return KnownReplicas(hosted, lost, refused, failures, removing)
+    return KnownReplicas(hosted=hosted, lost=lost, refused=refused, failures=failures, removing=removing)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPorts:
     """The other parts of the broker that the hosting of replicas uses."""
 
@@ -86,7 +86,7 @@ class ReplicaPorts:
     traffic: Traffic = field(default_factory=Traffic)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaParts:
     """All parts that hold a broker's replicas."""
 
@@ -106,10 +106,9 @@ class ReplicaParts:
     traffic: Traffic
 
     def statistics(self) -> ReplicaStatistics:
-        past = self.news.past_isr_shrinks, self.news.past_isr_expands
-        hosted = self.hosted.all()
+        hosted, news = self.hosted.all(), self.news
         return ReplicaStatistics(
-            **count_roles(hosted, *past),
+            **count_roles(hosted, retired_shrinks=news.past_isr_shrinks, retired_expands=news.past_isr_expands),
             troubles=replica_troubles(hosted, self.contacts),
             to_create=len(self.creation),
             offline=len(self.lost),
@@ -126,6 +125,24 @@ def _append_refused(refused: RefusedAppends, durability: Durability, partition: 
         durability.request_flush(partition)
 
 
+def _opener(
+    known: KnownReplicas,
+    log_manager: LogManager,
+    high_watermarks: CheckpointedHighWatermarks,
+    news: RoleNews,
+    ports: ReplicaPorts,
+) -> PartitionOpener:
+    append_refused = partial(_append_refused, known.refused, ports.durability)
+    return PartitionOpener(
+        known.hosted,
+        log_manager,
+        high_watermarks=high_watermarks,
+        durability=ports.durability,
+        reports=PartitionReports(ports.isrs.maybe_expand, known.failures.disk_error, append_refused, news.lead_changed),
+        dismissed=(known.refused.forget, ports.directories.forget, ports.on_log_gone),
+    )
+
+
 def replica_parts(
     known: KnownReplicas,
     log_manager: LogManager,
@@ -139,18 +156,16 @@ def replica_parts(
     hosted, lost, failures, isrs = known.hosted, known.lost, known.failures, ports.isrs
     high_watermarks = CheckpointedHighWatermarks(log_manager.checkpoints.high_watermarks(), hosted.all)
     news = RoleNews(ports.role_listeners, ports.on_fatal)
-    append_refused = partial(_append_refused, known.refused, ports.durability)
-    reports = PartitionReports(isrs.maybe_expand, failures.disk_error, append_refused, news.lead_changed)
-    opener = PartitionOpener(
-        hosted,
-        log_manager,
-        high_watermarks,
-        ports.durability,
-        reports,
-        (known.refused.forget, ports.directories.forget, ports.on_log_gone),
+    opener = _opener(known, log_manager, high_watermarks, news, ports)
+    roles = ReplicaRoles(
+        hosted.broker_id,
+        clock,
+        durability=ports.durability,
+        isrs=isrs,
+        fetchers=ports.fetchers,
+        partition_failed=failures.partition_failed,
+        check_directory=ports.directories.check,
     )
-    told = failures.partition_failed, ports.directories.check
-    roles = ReplicaRoles(hosted.broker_id, clock, ports.durability, isrs, ports.fetchers, *told)
     creation = ReplicaCreation(
         hosted,
         opener,

@@ -40,6 +40,7 @@ class ReplicaRoles:
         self,
         broker_id: int,
         clock: Clock,
+        *,
         durability: Durability,
         isrs: IsrUpkeep,
         fetchers: Fetchers,

@@ -83,7 +83,7 @@ def works(world: World) -> bool:
         (partition.topic_partition, partition.broker_id)
         for machine, node in live_nodes(world)
         if machine.process is not None and not machine.process.is_paused and node.broker is not None
-        for partition in node.broker.replicas.hosted.all()
+        for partition in node.broker.replication.replicas.hosted.all()
         if partition.leading is not None
     }
     return all(
@@ -153,7 +153,7 @@ def _of_partitions(world: World) -> Iterator[Condition]:
 def _replicas(world: World) -> dict[TopicPartition, dict[str, Partition]]:
     found: dict[TopicPartition, dict[str, Partition]] = {}
     for machine, node in live_nodes(world):
-        for partition in node.broker.replicas.hosted.all() if node.broker is not None else ():
+        for partition in node.broker.replication.replicas.hosted.all() if node.broker is not None else ():
             found.setdefault(partition.topic_partition, {})[machine.name] = partition
     return found
 
@@ -177,12 +177,12 @@ def _of_jobs(world: World) -> Iterator[Condition]:
     for _, node in live_nodes(world):
         if node.broker is None:
             continue
-        if node.broker.log_dir_moves.table.moves:
+        if node.broker.replication.log_dir_moves.table.moves:
             yield Condition.RELOCATING
-        for job in node.broker.scheduler.statistics():
+        for job in node.broker.disks.scheduler.statistics():
             if job.is_running and (condition := _JOBS.get(job.name.partition(" ")[0])) is not None:
                 yield condition
-        if any(fetcher.truncating_partitions for fetcher in node.broker.fetchers.statistics().values()):
+        if any(fetcher.truncating_partitions for fetcher in node.broker.replication.fetchers.statistics().values()):
             yield Condition.TRUNCATING
 
 
@@ -201,5 +201,7 @@ def _of_target(world: World, fault: Fault) -> Iterator[Condition]:
     if machine in active_controllers(world):
         yield Condition.ON_CONTROLLER
     broker = machine.node.broker if machine.node is not None else None
-    if broker is not None and any(partition.leading is not None for partition in broker.replicas.hosted.all()):
+    if broker is not None and any(
+        partition.leading is not None for partition in broker.replication.replicas.hosted.all()
+    ):
         yield Condition.ON_LEADER

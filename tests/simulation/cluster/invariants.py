@@ -262,10 +262,14 @@ class Invariants:
 
     def _count_holds(self, life: _Life) -> None:
         broker = life.node.broker
-        holds = broker.leader_throttle.holds + broker.follower_throttle.holds if broker is not None else 0
+        holds = (
+            broker.replication.leader_throttle.holds + broker.replication.follower_throttle.holds
+            if broker is not None
+            else 0
+        )
         self.copies_held += holds - life.holds
         life.holds = holds
-        moved = broker.log_dir_moves.statistics().completed if broker is not None else 0
+        moved = broker.replication.log_dir_moves.statistics().completed if broker is not None else 0
         self.moved_logs += moved - life.moved
         life.moved = moved
 
@@ -327,11 +331,11 @@ def check_limits(machine: Machine, node: Node) -> None:
         found.append(("uncommitted bytes of metadata", leadership.uncommitted_bytes, core.config.uncommitted_max_bytes))
     if node.broker is not None:
         config, broker = node.config, node.broker
-        found.append(("requests", broker.channel.statistics().request_queue_size, config.queued_max_requests))
+        found.append(("requests", broker.requests.channel.statistics().request_queue_size, config.queued_max_requests))
         for name, memory in (
-            ("bytes of requests", broker.request_memory.statistics()),
-            ("bytes of answers", broker.answer_memory.statistics()),
-            ("bytes of fetch sessions", broker.session_memory.statistics()),
+            ("bytes of requests", broker.requests.request_memory.statistics()),
+            ("bytes of answers", broker.requests.answer_memory.statistics()),
+            ("bytes of fetch sessions", broker.requests.session_memory.statistics()),
         ):
             found.append((name, memory.used_bytes, memory.bytes_max + config.socket_request_max_bytes))
     for name, used, limit in found:

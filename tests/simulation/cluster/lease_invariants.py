@@ -20,7 +20,10 @@ def may_answer_deposed(node: Node, newest: MetadataImage) -> str:
     broker = node.broker
     if broker is None:
         return ""
-    for shard in (*broker.groups.coordinator.led.shards, *broker.transactions.coordinator.led.shards):
+    for shard in (
+        *broker.coordinators.groups.coordinator.led.shards,
+        *broker.coordinators.transactions.coordinator.led.shards,
+    ):
         if shard.is_serving and (why := _deposed(shard, newest)):
             return why
     return ""

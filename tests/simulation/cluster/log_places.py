@@ -121,7 +121,7 @@ def _moves_of(machine: Machine) -> Iterator[str]:
     if node is None or node.broker is None:
         yield f"{machine.name} is down"
         return
-    for key, move in node.broker.log_dir_moves.table.moves.items():
+    for key, move in node.broker.replication.log_dir_moves.table.moves.items():
         yield f"{machine.name}: {key} moves to {move.side.log_dir}"
     for log_dir in machine.config.log_dirs:
         for name in sorted({*machine.disk.directory_at(log_dir).entries, *_durable_in(machine, log_dir)}):

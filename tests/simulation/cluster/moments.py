@@ -51,7 +51,9 @@ def strike(world: World, fault: Fault) -> None:
 def _led(machine: Machine) -> Iterator[Partition]:
     node = machine.node
     if node is not None and node.broker is not None:
-        yield from (partition for partition in node.broker.replicas.hosted.all() if partition.leading is not None)
+        yield from (
+            partition for partition in node.broker.replication.replicas.hosted.all() if partition.leading is not None
+        )
 
 
 def _ahead_of_its_followers(machine: Machine) -> bool:
@@ -94,7 +96,9 @@ def _following_the_quorum_with_something_not_durable(machine: Machine) -> bool:
 def _holding_what_its_leader_lacks(machine: Machine) -> bool:
     """A follower that will have to be cut."""
     node = machine.node
-    for partition in node.broker.replicas.hosted.all() if node is not None and node.broker is not None else ():
+    for partition in (
+        node.broker.replication.replicas.hosted.all() if node is not None and node.broker is not None else ()
+    ):
         entries = partition.log.epoch_entries
         if partition.leading is None and entries and partition.high_watermark < partition.log.log_end_offset:
             return True

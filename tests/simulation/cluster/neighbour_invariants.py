@@ -151,5 +151,5 @@ def _serves(machine: Machine, tp: TopicPartition, topic_id: str) -> bool:
     if replica is None or replica.topic_id != topic_id or replica.offline is not None:
         return False
     node, log_dir = machine.node, replica.log.log_dir
-    moves = node.broker.log_dir_moves.table.moves if node is not None and node.broker is not None else {}
+    moves = node.broker.replication.log_dir_moves.table.moves if node is not None and node.broker is not None else {}
     return log_dir not in machine.faults.hung and tp not in moves

@@ -402,4 +402,4 @@ def hosted_by(machine: Machine) -> HostedPartitions:
 
 def hosted_of(node: Node) -> HostedPartitions:
     """The replicas of a node; none if it is no broker."""
-    return node.broker.replicas.hosted if node.broker is not None else HostedPartitions(node.config.node_id)
+    return node.broker.replication.replicas.hosted if node.broker is not None else HostedPartitions(node.config.node_id)

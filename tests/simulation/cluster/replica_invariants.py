@@ -22,10 +22,10 @@ def check_replicas(machine: Machine, node: Node) -> None:
     """Each replica of the node's broker; the loop is not in the middle of anything."""
     if node.broker is None:
         return
-    for replica in node.broker.replicas.hosted.replicas():
+    for replica in node.broker.replication.replicas.hosted.replicas():
         if found := wrong(replica, node.log_manager.table):
             raise Violated(f"I56: {machine.name}, {replica.key} is {replica.state.value}, and {found}")
-    _check_news(machine, node.broker.replicas)
+    _check_news(machine, node.broker.replication.replicas)
 
 
 def _check_news(machine: Machine, replicas: ReplicaParts) -> None:

@@ -70,7 +70,9 @@ def _places(world: World, machine: Machine) -> Iterator[_Place]:
     again."""
     node = machine.node
     kept = {topic.name for topic in world.plan.topics if topic.kind is TopicKind.PLAIN}
-    for partition in node.broker.replicas.hosted.all() if node is not None and node.broker is not None else ():
+    for partition in (
+        node.broker.replication.replicas.hosted.all() if node is not None and node.broker is not None else ()
+    ):
         if partition.offline is not None or partition.topic_partition.topic not in kept or len(partition.state.isr) < 2:
             continue
         directory = partition.log.directory

@@ -17,12 +17,10 @@ from broker.config.node_config import NodeConfig
 from broker.connections.listener_limits import listener_limits
 from broker.grpc.broker_listeners import ServedListeners
 from broker.grpc.callers import URIS, node_callers
-from broker.grpc.handlers import add_calls
+from broker.grpc.handlers import Service, add_calls
 from broker.grpc.outgoing_calls import Peers
 from broker.grpc.servers import STOP_GRACE_SECONDS, add_broker_apis, add_client_apis, add_controller_apis
-from broker.load.long_work import LongWork
 from broker.network.doors import BrokerService, ControllerService
-from broker.network.request_memory import RequestMemory
 from penstock.client.wire.channel import GrpcChannel
 from penstock.client.wire.tls_files import Tls
 from penstock.client.wire.transport import OnTrailer, unheard
@@ -107,10 +105,8 @@ class SimulatedServer:
         self._listener: Listener | None = None
         self.is_serving = False
 
-    def add(
-        self, *served: Any, log_ins: RequestMemory | None = None, delivered: Any = None, work: LongWork | None = None
-    ) -> None:
-        add_calls(self, *served, log_ins=log_ins, work=work)
+    def add(self, service: Service) -> None:
+        add_calls(self, service)
 
     def add_generic_rpc_handlers(self, handlers: Any) -> None:
         """Each method is registered by its name."""

@@ -179,7 +179,7 @@ class ShareInvariants:
     def __init__(self, machine: Machine, broker: BrokerParts, *, is_secured: bool) -> None:
         """`is_secured`: clients log in at every listener for them."""
         self._machine, self._is_secured = machine, is_secured
-        memory, before = broker.request_memory, broker.log_in_memory
+        memory, before = broker.requests.request_memory, broker.requests.log_in_memory
         self.of_users = {
             "small requests": watched(memory.small),
             "large requests": watched(memory.large),
@@ -189,8 +189,8 @@ class ShareInvariants:
             "small requests before log-ins": watched(before.small),
             "large requests before log-ins": watched(before.large),
             "answers before log-ins": watched(before.answers),
-            "fetch answers": watched(broker.answer_memory),
-            "fetch sessions": watched(broker.session_memory),
+            "fetch answers": watched(broker.requests.answer_memory),
+            "fetch sessions": watched(broker.requests.session_memory),
         }
         if machine.config.kafka_listeners and machine.kafka is not None:
             elements = machine.kafka.elements

@@ -35,7 +35,10 @@ def test_a_replica_that_is_not_what_its_state_says_is_found() -> None:
         machine, partition = scene.leader
         node = machine.node
         assert node is not None and node.broker is not None
-        replica, logs = node.broker.replicas.hosted.replica(partition.topic_partition), node.log_manager.table
+        replica, logs = (
+            node.broker.replication.replicas.hosted.replica(partition.topic_partition),
+            node.log_manager.table,
+        )
         assert replica is not None and replica.state is HostingState.LED
         leading, log, state = partition.leading, partition.log, replica.state
         lies: tuple[Callable[[], object], ...] = (
@@ -68,7 +71,7 @@ def test_a_lead_that_is_not_as_it_was_told_is_found() -> None:
         machine, partition = scene.leader
         node = machine.node
         assert node is not None and node.broker is not None and partition.leading is not None
-        news, key = node.broker.replicas.news, partition.topic_partition
+        news, key = node.broker.replication.replicas.news, partition.topic_partition
         truth = news.led[key]
         for told_lead in (None, truth._replace(leader_epoch=truth.leader_epoch - 1)):
             del news.led[key]

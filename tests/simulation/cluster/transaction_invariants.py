@@ -81,7 +81,7 @@ def undecided(decisions: Decisions, brokers: Iterable[Machine]) -> Iterator[str]
         if broker is None:
             yield f"{machine.name} is down"
             continue
-        for each in broker.replicas.hosted.all():
+        for each in broker.replication.replicas.hosted.all():
             if each.offline is not None or each.log.producers.is_stale:
                 continue
             stable, end = each.last_stable_offset, each.high_watermark

@@ -115,7 +115,7 @@ class Transcript:
             before_image, self._image = self._image, image
             for line in image_changes(before_image, image):
                 self._say(line)
-        for partition in node.broker.replicas.hosted.all() if node.broker is not None else ():
+        for partition in node.broker.replication.replicas.hosted.all() if node.broker is not None else ():
             self._note_replica(name, partition)
 
     def _voters(self) -> frozenset[str]:

@@ -461,7 +461,7 @@ class World:
         image = node.loader.image
         found = [f"{p}" for t in image.topics_by_id.values() for p in t.partitions.values() if p.is_reassigning]
         for broker in self.brokers:
-            hosted = broker.node.broker.replicas.hosted.all() if broker.node and broker.node.broker else ()
+            hosted = broker.node.broker.replication.replicas.hosted.all() if broker.node and broker.node.broker else ()
             for partition in hosted:
                 known = image.partition(*partition.topic_partition)
                 if known is None or broker.config.node_id not in known.replicas:
@@ -480,7 +480,7 @@ class World:
         """The time that the throttle of moves between log dirs takes for all logs of a broker."""
         rate = self.plan.config.get(MOVE_RATE)
         sizes = (
-            sum(partition.log.size_bytes for partition in broker.node.broker.replicas.hosted.all())
+            sum(partition.log.size_bytes for partition in broker.node.broker.replication.replicas.hosted.all())
             for broker in self.brokers
             if broker.node is not None and broker.node.broker is not None
         )
@@ -502,7 +502,9 @@ class World:
     def _all_committed(self) -> bool:
         """A record with acks=1 may be answered before."""
         brokers = [machine.node.broker for machine in self.machines if machine.node is not None]
-        partitions = (each for broker in brokers if broker is not None for each in broker.replicas.hosted.all())
+        partitions = (
+            each for broker in brokers if broker is not None for each in broker.replication.replicas.hosted.all()
+        )
         return all(each.leading is None or each.high_watermark == each.log.log_end_offset for each in partitions)
 
     def _undecided(self) -> list[str]:

@@ -228,7 +228,7 @@ async def _log_dir_failed(stage: Stage) -> None:
     config, broker = stage.cluster.config(AWAY), stage.cluster.nodes[AWAY].broker
     (failing,) = (path for path in config.log_dirs if path != config.metadata_log_dir)
     assert broker is not None
-    broker.replicas.failures.directory_failed(failing, OSError(errno.EIO, os.strerror(errno.EIO), failing))
+    broker.replication.replicas.failures.directory_failed(failing, OSError(errno.EIO, os.strerror(errno.EIO), failing))
     await stage.until(lambda: bool(stage.image.brokers[AWAY].offline_log_dirs))
 
 

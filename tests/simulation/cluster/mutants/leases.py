@@ -75,7 +75,7 @@ LEASES = (
     Mutant(
         "a lease is counted from when the answer comes",
         SEAM,
-        (Edit(BrokerLifecycle._heartbeat, "Grant(sent_ms, *told)", "Grant(self._lease.now_ms(), *told)"),),
+        (Edit(BrokerLifecycle._heartbeat, "Grant(sent_ms, ", "Grant(self._lease.now_ms(), "),),
         stories=kept(*LATE_ANSWERS),
     ),
     Mutant(

@@ -123,9 +123,16 @@ def test_the_connections_of_proven_callers_come_before_all_others_but_for_a_quar
 def test_a_listener_has_no_more_than_its_own_limit_and_its_clients_are_told_its_name() -> None:
     config = configured(listener_name_outside_max_connections=2, max_connections=3)
     memory = RequestMemory(1 << 20)
-    channel = RequestChannel(1, BusyTimes(NOW_NS), NOW_NS)
-    shared = shared_by_clients(config, 100)
-    service = BrokerService(channel, lambda host: None, lambda body: None, memory, memory, 100, 100, shared)  # type: ignore[arg-type, return-value]
+    service = BrokerService(
+        channel=RequestChannel(1, BusyTimes(NOW_NS), NOW_NS),
+        new_session=lambda host: None,  # type: ignore[arg-type, return-value]
+        prepare=lambda body: None,
+        client_requests=memory,
+        node_requests=memory,
+        client_connections_max=100,
+        node_connections_max=100,
+        shared=shared_by_clients(config, 100),
+    )
     served = {one.name: one for one in ServedListeners(config, service).all}
     assert [served[name].limits.connections_max for name in NAMES[:3]] == [3, 2, 3]
     outside, inside = served["OUTSIDE"].held.connections, served["BROKER"].held.connections

@@ -74,7 +74,12 @@ class Bench:
     def __init__(self, queued_max: int = 10, turns: PeerTurns | None = None, quotas: Quotas | None = None) -> None:
         self.channel = RequestChannel(queued_max, BusyTimes(NOW_NS), NOW_NS)
         self.memory = RequestMemory(1 << 30)
-        limits = DoorLimits(RequestDecoders(1 << 20), StreamQuotas(9, 9), self.memory, self.memory)
+        limits = DoorLimits(
+            decoders=RequestDecoders(1 << 20),
+            connections=StreamQuotas(9, 9),
+            requests=self.memory,
+            node_requests=self.memory,
+        )
         gate = Gate("BROKER", "INTERNAL", turns=turns)
         self.door = BrokerDoor(self.channel, cast(Any, None), limits, gate)
         self.calls = client_calls(self.channel, gate, quotas, self.memory)

@@ -73,7 +73,14 @@ def test_a_header_block_without_an_end_is_cut_and_others_are_served(is_logged_in
         here = Endpoint("127.0.0.1", free_ports(1)[0][0])
         held = cast(Any, None)
         served = ServedListener(
-            "OUT", here, LIMITS, LIMITS.guard("OUT"), held, gate, cast(Any, NoStreams()), Shares(MIB, MIB)
+            name="OUT",
+            endpoint=here,
+            limits=LIMITS,
+            guard=LIMITS.guard("OUT"),
+            held=held,
+            gate=gate,
+            door=cast(Any, NoStreams()),
+            shares=Shares(MIB, MIB),
         )
         server = broker_server(served, CLOCK, THREADS)
         await server.start()
@@ -103,7 +110,16 @@ def test_where_nobody_logs_in_a_header_block_without_an_end_is_cut_as_before_a_l
         gate, here = Gate("OUT", "INTERNAL"), Endpoint("127.0.0.1", free_ports(1)[0][0])
         door = cast(Any, NoStreams())
         shares = Shares(MIB, MIB)
-        served = ServedListener("OUT", here, LIMITS, LIMITS.guard("OUT"), cast(Any, None), gate, door, shares)
+        served = ServedListener(
+            name="OUT",
+            endpoint=here,
+            limits=LIMITS,
+            guard=LIMITS.guard("OUT"),
+            held=cast(Any, None),
+            gate=gate,
+            door=door,
+            shares=shares,
+        )
         server = broker_server(served, CLOCK, THREADS)
         await server.start()
         try:

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from broker.connections.under_way import MESSAGE_MS
-from broker.grpc.handlers import add_calls
+from broker.grpc.handlers import Service, add_calls
 from broker.grpc.lobby import read_at_once
 from broker.grpc.open_services import OpenServices
 from broker.grpc.read_turns import READS_MAX, ReadTurns
@@ -55,10 +55,16 @@ class Server:
     def __init__(self) -> None:
         self.handlers: dict[str, Any] = {}
         self.memory = RequestMemory(LARGE_BYTES * 16)
-        add_calls(
-            self, "service", {API: self._call}, {}, RequestDecoders(LARGE_BYTES * 2), self.memory,
-            BusyTime(NOW_NS), lambda context, api: CALLER,
-        )  # fmt: skip
+        service = Service(
+            name="service",
+            calls={API: self._call},
+            streams={},
+            decoders=RequestDecoders(LARGE_BYTES * 2),
+            memory=self.memory,
+            busy=BusyTime(NOW_NS),
+            caller_of=lambda context, api: CALLER,
+        )
+        add_calls(self, service)
         health = grpc.unary_unary_rpc_method_handler(cast(Any, self._check))
         OpenServices(self, read_at_once).add_registered_method_handlers("health", {"Check": health})
 

@@ -108,7 +108,9 @@ def run(story: Callable[[Stage], Awaitable[None]], callers: Callers | None = Non
         heard = Heard(callers or NodeCallers("CONTROLLER", CLUSTER))
         stage = Stage(endpoint, heard)
         server = controller_server(endpoint, LIMITS, SystemClock(), THREADS, own, heard)
-        service = ControllerService(stage.answer, stage.answer, 10, CLUSTER)
+        service = ControllerService(
+            quorum=stage.answer, controller=stage.answer, connections_max=10, cluster_id=CLUSTER
+        )
         add_controller_apis(server, LIMITS, service, SystemClock(), heard)
         await server.start()
         try:

@@ -65,7 +65,12 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]], prepare: Prepa
     async def run() -> None:
         requests, decoders = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), RequestDecoders(1 << 20)
         no_session = cast(NewSession, NoSession)
-        limits = DoorLimits(decoders, StreamQuotas(1, 1), RequestMemory(1 << 20), RequestMemory(1 << 20))
+        limits = DoorLimits(
+            decoders=decoders,
+            connections=StreamQuotas(1, 1),
+            requests=RequestMemory(1 << 20),
+            node_requests=RequestMemory(1 << 20),
+        )
         listener = ListenerLimits(1 << 20, 1 << 20, 60_000, 10, 10, 60_000)
         gate = Gate("OUTSIDE", "NODES")
         door = BrokerDoor(requests, no_session, limits, gate, prepare)
@@ -73,7 +78,15 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]], prepare: Prepa
         ports = free_ports(1)[0]
         here = [Endpoint("127.0.0.1", port) for port in ports[:2]]
         outside, nodes = (
-            ServedListener(name, at, listener, listener.guard(name), limits, gate, door)
+            ServedListener(
+                name=name,
+                endpoint=at,
+                limits=listener,
+                guard=listener.guard(name),
+                held=limits,
+                gate=gate,
+                door=door,
+            )
             for name, at in zip(("OUTSIDE", "NODES"), here, strict=True)
         )
         servers = tuple(broker_server(served, SystemClock(), THREADS) for served in (outside, nodes))
@@ -184,14 +197,14 @@ def test_each_listener_for_clients_has_a_port_a_name_and_limits_of_its_own() -> 
         )
         new_session = cast(NewSession, NoSession)
         service = BrokerService(
-            channel,
-            new_session,
-            lambda body: None,
-            memory,
-            memory,
-            100,
-            100,
-            shared_by_clients(config, 100),
+            channel=channel,
+            new_session=new_session,
+            prepare=lambda body: None,
+            client_requests=memory,
+            node_requests=memory,
+            client_connections_max=100,
+            node_connections_max=100,
+            shared=shared_by_clients(config, 100),
         )
         listeners = GrpcDoors(SystemClock(), THREADS).broker(config, service)
         listeners.open()

@@ -23,7 +23,7 @@ from broker.grpc.callers import METADATA_MAX, SessionCallers
 from broker.grpc.client_calls import client_calls
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
-from broker.grpc.handlers import add_calls
+from broker.grpc.handlers import Service, add_calls
 from broker.grpc.refused_calls import EndsConnection
 from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTime, BusyTimes
@@ -112,11 +112,20 @@ class Bench:
         self.gate = Gate("OUTSIDE", "INTERNAL", callers)
         self.gate.open()
         memory, decoders = RequestMemory(1 << 20), RequestDecoders(1 << 20)
-        limits = DoorLimits(decoders, StreamQuotas(9, 9), memory, memory)
+        limits = DoorLimits(decoders=decoders, connections=StreamQuotas(9, 9), requests=memory, node_requests=memory)
         self.door = BrokerDoor(channel, cast(Any, lambda host: self), limits, self.gate)
         self.served: dict[str, Any] = {}
         calls = client_calls(channel, self.gate)
-        add_calls(self, "any", calls, self.door.streams, decoders, memory, BusyTime(loop.now_ns), self.gate.caller)
+        service = Service(
+            name="any",
+            calls=calls,
+            streams=self.door.streams,
+            decoders=decoders,
+            memory=memory,
+            busy=BusyTime(loop.now_ns),
+            caller_of=self.gate.caller,
+        )
+        add_calls(self, service)
         self.handled: list[Request] = []
 
     def close(self) -> None:

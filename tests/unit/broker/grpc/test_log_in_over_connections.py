@@ -80,11 +80,21 @@ def test_a_session_is_its_connections_alone_and_ends_with_it(host: str) -> None:
         log_ins = SaslAuthenticateApi(by, CLOCK, FailedRequests(lambda error: None).fail)
         gate = Gate("OUT", "INTERNAL", SessionCallers("OUT", sessions, CLOCK.now_ms))
         memory = RequestMemory(1 << 20)
-        held = DoorLimits(RequestDecoders(1 << 20), StreamQuotas(9, 9), memory, memory)
+        held = DoorLimits(
+            decoders=RequestDecoders(1 << 20), connections=StreamQuotas(9, 9), requests=memory, node_requests=memory
+        )
         door = BrokerDoor(channel, cast(Any, None), held, gate)
         gate.open()
         here = Endpoint(host, free_ports(1)[0][0])
-        served = ServedListener("OUT", here, LIMITS, LIMITS.guard("OUT"), held, gate, door)
+        served = ServedListener(
+            name="OUT",
+            endpoint=here,
+            limits=LIMITS,
+            guard=LIMITS.guard("OUT"),
+            held=held,
+            gate=gate,
+            door=door,
+        )
         server = broker_server(served, CLOCK, THREADS)
         add_client_apis(server, served, channel)
 
@@ -129,7 +139,15 @@ def test_health_and_reflection_are_told_without_a_log_in_and_only_small_requests
         gate = Gate("OUT", "INTERNAL", SessionCallers("OUT", Sessions(10, iter("ab").__next__), CLOCK.now_ms))
         held = cast(Any, None)
         here = Endpoint("127.0.0.1", free_ports(1)[0][0])
-        served = ServedListener("OUT", here, LIMITS, LIMITS.guard("OUT"), held, gate, cast(Any, NoStreams()))
+        served = ServedListener(
+            name="OUT",
+            endpoint=here,
+            limits=LIMITS,
+            guard=LIMITS.guard("OUT"),
+            held=held,
+            gate=gate,
+            door=cast(Any, NoStreams()),
+        )
         server = broker_server(served, CLOCK, THREADS)
         await server.start()
         async with grpc.aio.insecure_channel(str(here)) as channel:

@@ -22,7 +22,7 @@ from broker.grpc.client_calls import broker_calls
 from broker.grpc.client_door import BrokerDoor, DoorLimits
 from broker.grpc.controller_door import controller_calls, quorum_calls
 from broker.grpc.gate import Gate
-from broker.grpc.handlers import add_calls
+from broker.grpc.handlers import Service, add_calls
 from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTime, BusyTimes
 from broker.network.request_channel import RequestChannel
@@ -79,11 +79,20 @@ class Node:
         self.channel, decoders = channel, RequestDecoders(1 << 20)
         gate = Gate("INTERNAL", "INTERNAL", callers)
         gate.open()
-        limits = DoorLimits(decoders, StreamQuotas(9, 9), memory, memory)
+        limits = DoorLimits(decoders=decoders, connections=StreamQuotas(9, 9), requests=memory, node_requests=memory)
         door = BrokerDoor(channel, cast(Any, lambda host: self), limits, gate)
         calls = broker_calls(channel, gate) | quorum_calls(self._handle, callers)
         calls |= controller_calls(self._handle, callers)
-        add_calls(self, "any", calls, door.replica_streams, decoders, memory, BusyTime(NOW_NS), gate.caller)
+        service = Service(
+            name="any",
+            calls=calls,
+            streams=door.replica_streams,
+            decoders=decoders,
+            memory=memory,
+            busy=BusyTime(NOW_NS),
+            caller_of=gate.caller,
+        )
+        add_calls(self, service)
 
     def close(self) -> None:
         """It is every stream's session, too."""

@@ -133,7 +133,13 @@ def run(story: Callable[[Endpoint], Awaitable[None]]) -> None:
         )
         callers = NodeCallers("CONTROLLER", CLUSTER, certificates.of("CONTROLLER"))
         server = controller_server(endpoint, LIMITS, SystemClock(), THREADS, certificates, callers)
-        add_controller_apis(server, LIMITS, ControllerService(answer, answer, 10, CLUSTER), SystemClock(), callers)
+        add_controller_apis(
+            server,
+            LIMITS,
+            ControllerService(quorum=answer, controller=answer, connections_max=10, cluster_id=CLUSTER),
+            SystemClock(),
+            callers,
+        )
         await server.start()
         try:
             async with asyncio.timeout(60):

@@ -101,7 +101,9 @@ def run(
         certificates = NodeCertificates(tls_config(1), bench.wall_ms, Files(node=CA.node(1), ca=CA.pem).read)
         callers = callers_of(certificates)
         server = controller_server(bench.endpoint, LIMITS, SystemClock(), THREADS, certificates, callers)
-        service = ControllerService(bench.answer, bench.answer, 10, CLUSTER)
+        service = ControllerService(
+            quorum=bench.answer, controller=bench.answer, connections_max=10, cluster_id=CLUSTER
+        )
         add_controller_apis(server, LIMITS, service, SystemClock(), callers)
         await server.start()
         try:

@@ -79,7 +79,10 @@ def run(story: Callable[[Stage], Awaitable[None]], serving: NodeCertificates | N
         certificates = serving or node_certificates(files)
         certificates.belong_to(certificates.of("CONTROLLER").current.keystore.identity.cluster_id)  # type: ignore
         endpoint = Endpoint("127.0.0.1", free_ports(1)[0][0])
-        service, callers = ControllerService(answers, answers, 10, CLUSTER), NodeCallers("CONTROLLER", CLUSTER)
+        service, callers = (
+            ControllerService(quorum=answers, controller=answers, connections_max=10, cluster_id=CLUSTER),
+            NodeCallers("CONTROLLER", CLUSTER),
+        )
         server = controller_server(endpoint, LIMITS, SystemClock(), THREADS, certificates, callers)
         add_controller_apis(server, LIMITS, service, SystemClock(), callers)
         await server.start()

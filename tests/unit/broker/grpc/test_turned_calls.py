@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from broker.grpc.handlers import add_calls
+from broker.grpc.handlers import Service, add_calls
 from broker.grpc.read_turns import READS_MAX
 from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
 from broker.load.busy_time import BusyTime
@@ -75,10 +75,17 @@ class Node:
         self.handled: list[object] = []
         self.asked = 0
         calls = {APIS[name]: self._call for name in ("Metadata", "OffsetCommit")}
-        add_calls(
-            self, "any", calls, {}, self.decoders, self.memory, BusyTime(NOW_NS), self._caller,
+        service = Service(
+            name="any",
+            calls=calls,
+            streams={},
+            decoders=self.decoders,
+            memory=self.memory,
+            busy=BusyTime(NOW_NS),
+            caller_of=self._caller,
             work=self.work if is_of_clients else None,
-        )  # fmt: skip
+        )
+        add_calls(self, service)
 
     def _caller(self, context: object, api: object) -> Caller:
         self.asked += 1

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import grpc.aio
 
 from broker.connections.connection_watch import NoStreams
 from broker.grpc.client_calls import _encoded
-from broker.grpc.handlers import add_calls
+from broker.grpc.handlers import Call as CallOfService
+from broker.grpc.handlers import Service, add_calls
 from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.servers import CONNECTION_STREAMS_MAX
 from broker.grpc.unread_answers import FREE_BYTES, UnreadAnswers, WithCalls
 from broker.load.busy_time import BusyTime
 from broker.network.request_channel import _NOWHERE, Caller, Request
 from broker.network.request_memory import ANSWER_COPIES, RequestMemory
+from penstock.messages.api import Api
 from penstock.messages.apis import APIS
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import groups_pb2
@@ -108,6 +110,18 @@ def asked(api: str, size: int) -> Request:
     return request
 
 
+def service(calls: Mapping[Api[Any, Any], CallOfService], memory: RequestMemory) -> Service:
+    return Service(
+        name="any",
+        calls=calls,
+        streams={},
+        decoders=RequestDecoders(MIB),
+        memory=memory,
+        busy=BusyTime(NOW_NS),
+        caller_of=lambda *_: HERE,
+    )
+
+
 def test_a_call_with_small_answers_is_read_beside_unread_ones_of_its_party() -> None:
     async def main() -> None:
         memory, server = RequestMemory(64 * MIB), grpc.aio.server()
@@ -116,7 +130,7 @@ def test_a_call_with_small_answers_is_read_beside_unread_ones_of_its_party() -> 
             return b"done"
 
         calls = {api: call for api in APIS.values() if api.name in ("Metadata", "Heartbeat")}
-        add_calls(server, "any", calls, {}, RequestDecoders(MIB), memory, BusyTime(NOW_NS), lambda *_: HERE)
+        add_calls(server, service(calls, memory))
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         full = memory.answer("User:anna", 64 * MIB)
@@ -145,8 +159,7 @@ def test_an_answer_that_a_client_does_not_read_is_under_way_until_it_is_read() -
         async def call(body: Any, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
             return bytes(2 * MIB)
 
-        calls, decoders, busy = {api: call}, RequestDecoders(MIB), BusyTime(NOW_NS)
-        add_calls(server, "any", calls, {}, decoders, memory, busy, lambda *_: HERE, unread=unread)
+        add_calls(server, service({api: call}, memory), unread=unread)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         options = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 65_536)]

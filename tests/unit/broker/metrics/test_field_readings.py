@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from broker.metrics.field_readings import labelled, readings
+from broker.metrics.field_readings import labelled, record_readings
 from broker.metrics.metrics import Reading
 from penstock.metric_fields import counter, gauge, in_seconds, inner, measured
 
@@ -31,7 +31,7 @@ class Whole:
 
 
 def test_the_fields_with_a_metric_are_read_in_their_order_and_inner_ones_in_their_place() -> None:
-    assert list(readings(Whole("w", 3, Parts(7, 1, 2), 9, ("a", "b")))) == [
+    assert list(record_readings(Whole("w", 3, Parts(7, 1, 2), 9, ("a", "b")))) == [
         Reading("penstock_begun", "What began.", 3, True),
         Reading("penstock_size", "The size.", 7),
         Reading(*CUT, 1, True, (("reason", "short"),)),

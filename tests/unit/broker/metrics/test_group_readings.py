@@ -24,12 +24,10 @@ def shown(snapshot: LagSnapshot) -> dict[tuple[str, tuple[str, ...]], float]:
     """The value of each sample, by its name and the values of its labels."""
     figures = CoordinatorStatistics(3, 1, 0, 7, 9, 2, 1_000, 300, 2_000, 12, 5, 6, 8, 4, 44, 1_500, 2_500)
     parties = [PartyMemory("User:anna", 600), PartyMemory("10.0.0.1", 400)]
-    broker: Any = SimpleNamespace(
-        group_figures=SimpleNamespace(statistics=lambda: figures, largest_parties=lambda: parties),
-        group_lag=SimpleNamespace(snapshot=snapshot),
-    )
+    of_groups: Any = SimpleNamespace(statistics=lambda: figures, largest_parties=lambda: parties)
+    watch: Any = SimpleNamespace(snapshot=snapshot)
     registry = CollectorRegistry()
-    registry.register(Readings(lambda: group_readings(broker)))
+    registry.register(Readings(lambda: group_readings(of_groups, watch)))
     families = text_string_to_metric_families(metrics_text(registry))
     return {(one.name, tuple(one.labels.values())): one.value for family in families for one in family.samples}
 

@@ -102,19 +102,20 @@ class Stage:
 
     def broker(self) -> Any:
         service = BrokerService(
-            self.channel,
-            self._new_session,
-            lambda body: None,
-            RequestMemory(1 << 20),
-            RequestMemory(1 << 20),
-            100,
-            100,
-            shared_by_clients(self.config, 100),
+            channel=self.channel,
+            new_session=self._new_session,
+            prepare=lambda body: None,
+            client_requests=RequestMemory(1 << 20),
+            node_requests=RequestMemory(1 << 20),
+            client_connections_max=100,
+            node_connections_max=100,
+            shared=shared_by_clients(self.config, 100),
         )
         return self.doors.broker(self.config, service)
 
     def controller(self) -> Any:
-        return self.doors.controller(self.config, ControllerService(self._handle, self._handle, 100))
+        service = ControllerService(quorum=self._handle, controller=self._handle, connections_max=100)
+        return self.doors.controller(self.config, service)
 
     async def serve(self) -> None:
         """Answers each request with `served`, a fetch with its own correlation id, for as long as it is not

@@ -338,8 +338,17 @@ def test_what_is_prepared_for_a_request_is_prepared_after_its_wait() -> None:
 def test_the_listeners_of_clients_wait_for_leaders_too_and_that_of_brokers_for_coordinators_alone() -> None:
     arrivals, memory = Arrivals(), RequestMemory(1 << 20)
     nothing: Any = lambda *given: None  # noqa: E731
-    channel, shared = RequestChannel(1, BusyTimes(NOW_NS), NOW_NS), shared_by_clients(CONFIG, 100)
-    service = BrokerService(channel, nothing, nothing, memory, memory, 100, 100, shared, arrivals=arrivals)
+    service = BrokerService(
+        channel=RequestChannel(1, BusyTimes(NOW_NS), NOW_NS),
+        new_session=nothing,
+        prepare=nothing,
+        client_requests=memory,
+        node_requests=memory,
+        client_connections_max=100,
+        node_connections_max=100,
+        shared=shared_by_clients(CONFIG, 100),
+        arrivals=arrivals,
+    )
     served = ServedListeners(CONFIG, service)
     waits = {}
 

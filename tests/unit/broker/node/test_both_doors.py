@@ -41,8 +41,16 @@ def a_free_port() -> int:
 
 def service_of(config: NodeConfig) -> BrokerService:
     channel, memory = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), RequestMemory(1 << 20)
-    shared = shared_by_clients(config, 100)
-    return BrokerService(channel, no_session, lambda request: None, memory, memory, 100, 100, shared)
+    return BrokerService(
+        channel=channel,
+        new_session=no_session,
+        prepare=lambda request: None,
+        client_requests=memory,
+        node_requests=memory,
+        client_connections_max=100,
+        node_connections_max=100,
+        shared=shared_by_clients(config, 100),
+    )
 
 
 async def connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from broker.metrics.quorum_readings import quorum_readings
 from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
@@ -23,7 +22,7 @@ async def described(cluster: MemoryCluster, index: int) -> tuple[ClusterInfo, Qu
 
 def metadata_ages(cluster: MemoryCluster) -> list[float]:
     """By the metrics of each node."""
-    shown = [{reading.name: reading.value for reading in quorum_readings(node)} for node in cluster.nodes]
+    shown = [{reading.name: reading.value for reading in node.quorum.readings()} for node in cluster.nodes]
     return [readings["penstock_metadata_age_seconds"] for readings in shown]
 
 

@@ -119,8 +119,8 @@ def test_each_principal_does_what_it_may(who: Who, caplog: pytest.LogCaptureFixt
         await cluster.stop()
         await cluster.start()
         assert [len(node.loader.image.acls) for node in cluster.nodes] == [2] * 3
-        assert cluster.nodes[0].broker.gatekeeper is not None
-        statistics = cluster.nodes[0].broker.gatekeeper.statistics()
+        assert cluster.nodes[0].broker.requests.gatekeeper is not None
+        statistics = cluster.nodes[0].broker.requests.gatekeeper.statistics()
         assert statistics.acls == 2
 
     with caplog.at_level(logging.WARNING, "penstock.audit"):
@@ -214,7 +214,7 @@ def test_without_an_authorizer_acls_are_off() -> None:
                 admin.describe_acls(),
             ):
                 assert "authorizer.class.name" in await refused(call, SecurityDisabledError)
-            assert cluster.nodes[0].broker.gatekeeper is None
+            assert cluster.nodes[0].broker.requests.gatekeeper is None
 
     run_in_memory(4, story)
 
@@ -257,7 +257,7 @@ def test_no_time_is_spent_on_the_records_of_who_may_not_write(who: Who) -> None:
             await admin.create_acls([acl(ANNA, Operation.WRITE, "packed"), *of_bob])
 
             def converted() -> int:
-                return sum(node.broker.converter.statistics().requests for node in cluster.nodes)
+                return sum(node.broker.requests.converter.statistics().requests for node in cluster.nodes)
 
             who.now = BOB
             text = await refused(produced(cluster, "packed", b"x" * 1_000, "zstd"), TopicAuthorizationFailedError)

@@ -130,7 +130,7 @@ def test_every_act_is_told_and_no_secret_is(caplog: pytest.LogCaptureFixture) ->
         node = cluster.nodes[0]
         told.append(str(metrics_text(node.metrics.registry)))
         told.append(repr(vars(node)))
-        assert node.broker.audit.statistics().lines >= len(ACTS)
+        assert node.broker.requests.audit.statistics().lines >= len(ACTS)
 
     with caplog.at_level("DEBUG"):
         run_in_memory(1, story, nodes=1, config=EVERYBODY)

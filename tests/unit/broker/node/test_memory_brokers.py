@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 
-from broker.metrics.quorum_readings import quorum_readings
 from penstock import AsyncAdmin, AsyncProducer, TopicPartition
 from penstock.errors import BrokerIdNotRegisteredError, PenstockError, PolicyViolationError
 from penstock.messages.nodes.brokers import BrokerHeartbeatResponse
@@ -79,7 +78,7 @@ class Story:
 
     def metrics(self, name: str) -> set[float]:
         """The metric's values on the nodes that run."""
-        return {r.value for node in self.cluster.nodes for r in quorum_readings(node) if r.name == name}
+        return {r.value for node in self.cluster.nodes for r in node.quorum.readings() if r.name == name}
 
 
 def told(seed: int, story: Callable[[Story], Awaitable[None]]) -> None:

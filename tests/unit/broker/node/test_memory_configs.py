@@ -128,7 +128,7 @@ def test_min_isr_for_all_counts_on_controller_and_leaders() -> None:
         await admin.alter_broker_config(None, {"min.insync.replicas": 2})
         found = (await admin.describe_topic_config("orders"))["min.insync.replicas"]
         assert (found.value, found.source) == ("2", "DYNAMIC_DEFAULT_BROKER_CONFIG")
-        found_by = [node.broker.replicas.hosted.find(ORDERS) for node in cluster.nodes if node.broker]
+        found_by = [node.broker.replication.replicas.hosted.find(ORDERS) for node in cluster.nodes if node.broker]
         assert [partition and partition.min_insync_replicas for partition in found_by] == [2, 2]
 
     told(story)
@@ -136,7 +136,7 @@ def test_min_isr_for_all_counts_on_controller_and_leaders() -> None:
 
 def test_the_cleaner_has_its_new_limit_and_pause() -> None:
     async def story(admin: AsyncAdmin, cluster: MemoryCluster, producer: Callable[[], AsyncProducer]) -> None:
-        one, other = (node.broker.cleaner.cleaner for node in cluster.nodes if node.broker)
+        one, other = (node.broker.disks.cleaner.cleaner for node in cluster.nodes if node.broker)
         before = other.config
         await admin.alter_broker_config(0, {"log.cleaner.io.max.bytes.per.second": 7, "log.cleaner.backoff.ms": 8})
         assert (one.config.io_max_bytes_per_second, one.config.backoff_ms) == (7, 8)
@@ -151,10 +151,14 @@ def test_copies_for_replicas_that_move_have_their_new_rates() -> None:
         await admin.alter_broker_config(1, {"follower.replication.throttled.rate": 8_000})
         one, other = (node.broker for node in cluster.nodes)
         assert one is not None and other is not None
-        assert "7000 bytes/s" in repr(one.leader_throttle) and "7000 bytes/s" in repr(other.leader_throttle)
-        assert "no limit" in repr(one.follower_throttle) and "8000 bytes/s" in repr(other.follower_throttle)
+        assert "7000 bytes/s" in repr(one.replication.leader_throttle) and "7000 bytes/s" in repr(
+            other.replication.leader_throttle
+        )
+        assert "no limit" in repr(one.replication.follower_throttle) and "8000 bytes/s" in repr(
+            other.replication.follower_throttle
+        )
         await admin.alter_broker_config(None, {"leader.replication.throttled.rate": None})
-        assert not one.leader_throttle.is_limited
+        assert not one.replication.leader_throttle.is_limited
 
     told(story)
 

@@ -74,7 +74,7 @@ class Traffic:
         """Bytes, as a replica that moves."""
         broker = self.cluster.nodes[index].broker
         assert broker is not None
-        return broker.follower_throttle.bytes_total
+        return broker.replication.follower_throttle.bytes_total
 
     def bytes_on(self, index: int) -> bytes:
         log = self.log_on(index)

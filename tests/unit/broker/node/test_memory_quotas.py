@@ -32,11 +32,11 @@ def test_a_producer_has_its_quota_over_30_s_and_no_error() -> None:
                     await (await producer.send("t", b"x" * SIZE))
                     count += 1
                 assert count * SIZE / 30 == pytest.approx(RATE, rel=0.05)
-            counts = cluster.nodes[0].broker.quotas.clients.statistics()["producer_byte_rate"]
+            counts = cluster.nodes[0].broker.requests.quotas.clients.statistics()["producer_byte_rate"]
             assert counts.throttled > 200 and counts.throttle_ms == pytest.approx(30_000, rel=0.1)
             assert await admin.alter_client_quotas({EVERY_CLIENT: {"producer_byte_rate": None}}) == {EVERY_CLIENT: None}
             assert await admin.describe_client_quotas() == {}
-            assert not cluster.nodes[0].broker.quotas.is_active
+            assert not cluster.nodes[0].broker.requests.quotas.is_active
             with pytest.raises(TypeError):
                 await admin.alter_client_quotas({"anna": {}})  # type: ignore[dict-item]
             result = await admin.alter_client_quotas({EVERY_CLIENT: {"producer_byte_rate": 0}})

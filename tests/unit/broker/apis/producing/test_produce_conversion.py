@@ -375,7 +375,12 @@ class Stream:
 
 
 def test_a_stream_waits_for_its_own_conversion_in_order_and_no_other_stream_does() -> None:
-    limits = DoorLimits(RequestDecoders(1 << 20), StreamQuotas(9, 9), RequestMemory(1 << 30), RequestMemory(1 << 30))
+    limits = DoorLimits(
+        decoders=RequestDecoders(1 << 20),
+        connections=StreamQuotas(9, 9),
+        requests=RequestMemory(1 << 30),
+        node_requests=RequestMemory(1 << 30),
+    )
 
     async def scenario() -> None:
         channel, slow = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), asyncio.get_running_loop().create_future()

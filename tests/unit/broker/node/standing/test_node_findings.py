@@ -50,8 +50,16 @@ def test_certificates_are_told_by_the_time_that_is_left_and_disks_by_their_room(
         CertificateStatistics("KAFKA", 130 * DAY_MS, None, ""),
         CertificateStatistics("INTERNAL", 99 * DAY_MS, 101 * DAY_MS, "/node.pem: is empty"),
     ]
-    parts = cast(Any, (None, Told(of_tls), Told({"/b": DiskRoom(10, 1), "/a": DiskRoom(20, 2)}), None, None, None))
-    findings = NodeFindings(*parts, clock)
+    nothing = cast(Any, None)
+    findings = NodeFindings(
+        dynamic=nothing,
+        certificates=cast(Any, Told(of_tls)),
+        disk_rooms=cast(Any, Told({"/b": DiskRoom(10, 1), "/a": DiskRoom(20, 2)})),
+        stable_offsets=nothing,
+        group_lag=nothing,
+        wall_clock=nothing,
+        clock=clock,
+    )
     assert findings.certificate_standings() == (
         CertificateStanding("KAFKA", 30 * DAY_MS),
         CertificateStanding("INTERNAL", -DAY_MS, DAY_MS, "/node.pem: is empty"),

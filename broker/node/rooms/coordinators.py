@@ -1,0 +1,102 @@
+"""Makes the coordinators of groups and of transactions, and the leaders' way to those of transactions.
+
+Made before the replicas, whose leads they hear of. Not here: the cores (`broker/groups/`, `broker/transactions/`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from broker.metrics.group_readings import group_readings, transaction_readings
+from broker.metrics.metrics import Reading
+from broker.network.broker_calls import CallBroker
+from broker.node.rooms.foundation import Foundation
+from broker.node.rooms.groups import GroupParts, make_groups
+from broker.node.rooms.transactions import TransactionParts, make_transactions
+from broker.node.rooms.verification import make_verifier
+from broker.quorum.metadata_loader import MetadataLoader
+from broker.replication.durability import Durability
+from broker.replication.hosting.replica_parts import KnownReplicas
+from broker.replication.hosting.role_news import RoleListener
+from broker.replication.replica_statistics import Traffic
+from broker.transactions.coordinator.transaction_coordinator import RequestProducerId
+from broker.transactions.verification.verifier import Verifier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerCoordinators:
+    """The coordinators of a broker."""
+
+    groups: GroupParts
+    transactions: TransactionParts
+    verifier: Verifier
+
+    @property
+    def role_listeners(self) -> tuple[RoleListener, ...]:
+        """The listeners to the leads of replicas."""
+        return self.groups.coordinator, self.transactions.coordinator
+
+    def subscribe(self, loader: MetadataLoader) -> None:
+        """Called AFTER the replicas have subscribed."""
+        loader.subscribe(self.groups.coordinator.published)
+        loader.subscribe(self.transactions.published)
+
+    def start(self) -> None:
+        self.groups.start()
+        self.transactions.start()
+
+    async def stop(self) -> None:
+        """BEFORE the listeners close: requests that wait are answered."""
+        await self.transactions.stop()
+        await self.groups.stop()
+        await self.verifier.stop()
+
+    def readings(self) -> Iterator[Reading]:
+        """The metrics of this room."""
+        yield from group_readings(self.groups.figures, self.groups.lag)
+        yield from transaction_readings(self.transactions.figures, self.verifier)
+
+
+def make_coordinators(
+    base: Foundation,
+    known: KnownReplicas,
+    durability: Durability,
+    traffic: Traffic,
+    *,
+    request_id: RequestProducerId,
+    call_broker: CallBroker,
+) -> BrokerCoordinators:
+    """`request_id` gives producer ids; `call_broker` reaches this broker, too."""
+    config, environment, quorum, on_fatal = base.config, base.environment, base.quorum, base.on_fatal
+
+    def broker_epoch() -> int:
+        return known.lost.broker_epoch
+
+    verifies = config.transaction_partition_verification_enable
+    verifier = make_verifier(environment, quorum, call_broker, on_fatal, is_enabled=verifies)
+    return BrokerCoordinators(
+        groups=make_groups(
+            config,
+            environment,
+            quorum,
+            durability=durability,
+            traffic=traffic,
+            partitions=known.hosted,
+            broker_epoch=broker_epoch,
+            verifier=verifier,
+            on_fatal=on_fatal,
+        ),
+        transactions=make_transactions(
+            config,
+            environment,
+            quorum,
+            durability=durability,
+            traffic=traffic,
+            broker_epoch=broker_epoch,
+            request_id=request_id,
+            call_broker=call_broker,
+            on_fatal=on_fatal,
+        ),
+        verifier=verifier,
+    )
