@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from penstock.client.consumer.raw.raw_buffer import RawBuffer
 from penstock.spark.kafka_options import options_of
-from penstock.spark.planning import PlannedRange
+from penstock.spark.planning import OffsetAt, PlannedRange, PlannedTopic
 from penstock.spark.positions import SourcePositions
-from penstock.types import NO_EPOCH, EpochEndOffset, MetadataOffset, TopicPartition
+from penstock.types import EpochEndOffset, MetadataOffset, TopicPartition
 
 if TYPE_CHECKING:
     from penstock.client.cluster.cluster import ClusterClient
@@ -42,22 +42,6 @@ SAMPLE_BYTES = 64 * 1024
 """Some hundred records of 100 bytes; a fetch gives one whole batch, however large."""
 
 T = TypeVar("T")
-
-
-class OffsetAt(NamedTuple):
-    """An answer to 'which offset?'; -1 when no record is that late."""
-
-    offset: int
-    leader_epoch: int = NO_EPOCH
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedTopic:
-    """A topic as planning sees it."""
-
-    name: str
-    topic_id: str
-    partition_count: int
 
 
 class LogClient(Protocol):

@@ -21,8 +21,7 @@ from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
 from penstock.client.cluster.offsets import epoch_ends, list_offsets
 from penstock.errors import ReplicaNotAvailableError, UnknownTopicOrPartitionError
 from penstock.messages.metadata import TopicInfo
-from penstock.spark.log_client import OffsetAt, PlannedTopic
-from penstock.spark.planning import BrokerBehindError
+from penstock.spark.planning import BrokerBehindError, OffsetAt, PlannedTopic
 from penstock.spark.positions import SourcePositions
 from penstock.types import LATEST_TIMESTAMP, CommittedOffset, EpochEndOffset, MetadataOffset, TopicPartition
 

@@ -16,9 +16,17 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from penstock.spark.admission import rows_by_bytes, sampler
-from penstock.spark.log_client import LogClient, OffsetAt, PlannedTopic
+from penstock.spark.log_client import LogClient
 from penstock.spark.options import Subscription
-from penstock.spark.planning import BrokerBehindError, PlannedRange, clamp_to_log, report_loss, share
+from penstock.spark.planning import (
+    BrokerBehindError,
+    OffsetAt,
+    PlannedRange,
+    PlannedTopic,
+    clamp_to_log,
+    report_loss,
+    share,
+)
 from penstock.spark.positions import SourcePositions, StreamPosition, positions_of, with_gone
 from penstock.spark.topics import earliest, ends_of_logs, latest, latest_positions, subscribed
 from penstock.topic_names import INTERNAL_NAMES

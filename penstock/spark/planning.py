@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from penstock.errors import PenstockError
 from penstock.types import NO_EPOCH, NOTHING_SEEN, MetadataOffset, TopicPartition
@@ -19,6 +20,22 @@ from penstock.types import NO_EPOCH, NOTHING_SEEN, MetadataOffset, TopicPartitio
 _log = logging.getLogger(__name__)
 
 OFFSET_MAX = 2**63 - 1
+
+
+class OffsetAt(NamedTuple):
+    """An answer to 'which offset?'; -1 when no record is that late."""
+
+    offset: int
+    leader_epoch: int = NO_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTopic:
+    """A topic as planning sees it."""
+
+    name: str
+    topic_id: str
+    partition_count: int
 
 
 class DataLossError(PenstockError):

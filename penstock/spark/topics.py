@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from penstock.errors import UnknownTopicOrPartitionError
 from penstock.spark.boundary import Boundary, BoundaryKind, resolve
-from penstock.spark.log_client import LogClient, OffsetAt, PlannedTopic
+from penstock.spark.log_client import LogClient
 from penstock.spark.options import Subscription
-from penstock.spark.planning import OFFSET_MAX
+from penstock.spark.planning import OFFSET_MAX, OffsetAt, PlannedTopic
 from penstock.spark.positions import SourcePositions, StreamPosition, positions_of
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 

@@ -9,8 +9,7 @@ from penstock.client.consumer.raw.raw_buffer import RawBuffer
 from penstock.epochs import end_offset_for
 from penstock.errors import OffsetOutOfRangeError, PenstockError, TopicRecreatedError, UnknownTopicOrPartitionError
 from penstock.record.builder import build_batch
-from penstock.spark.log_client import OffsetAt, PlannedTopic
-from penstock.spark.planning import PlannedRange
+from penstock.spark.planning import OffsetAt, PlannedRange, PlannedTopic
 from penstock.spark.positions import SourcePositions
 from penstock.types import (
     EARLIEST_TIMESTAMP,

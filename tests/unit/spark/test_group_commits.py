@@ -8,8 +8,8 @@ import pytest
 
 from penstock.errors import ConfigError, CoordinatorNotAvailableError, NonEmptyGroupError
 from penstock.spark.groups import group_commits
-from penstock.spark.log_client import OffsetAt
 from penstock.spark.options import source_options
+from penstock.spark.planning import OffsetAt
 from penstock.types import TopicPartition
 from tests.support.fake_log_client import FakeLogClient
 from tests.unit.spark.test_stream_reader import client as client

@@ -12,9 +12,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from penstock.spark.batch_reader import PenstockBatchReader
-from penstock.spark.log_client import OffsetAt
 from penstock.spark.options import source_options
-from penstock.spark.planning import DataLossError, PlannedRange
+from penstock.spark.planning import DataLossError, OffsetAt, PlannedRange
 from penstock.spark.schema import source_schema
 from penstock.spark.stream_reader import PenstockStreamReader
 from penstock.types import TopicPartition

@@ -11,8 +11,8 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from penstock.errors import ConfigError, MissingDependencyError
 from penstock.spark import log_client as log_client_module
-from penstock.spark.log_client import PenstockLogClient, PlannedTopic, log_client
-from penstock.spark.planning import PlannedRange
+from penstock.spark.log_client import PenstockLogClient, log_client
+from penstock.spark.planning import PlannedRange, PlannedTopic
 from penstock.spark.source import PenstockDataSource
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from tests.support.fake_broker import FakeCluster

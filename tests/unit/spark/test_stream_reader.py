@@ -13,9 +13,8 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
 from penstock.errors import ConfigError, UnknownTopicOrPartitionError
-from penstock.spark.log_client import PlannedTopic
 from penstock.spark.options import source_options
-from penstock.spark.planning import BrokerBehindError, DataLossError
+from penstock.spark.planning import BrokerBehindError, DataLossError, PlannedTopic
 from penstock.spark.positions import GONE_MAX, SourcePositions, StreamPosition, TopicPositions, with_gone
 from penstock.spark.schema import source_schema
 from penstock.spark.stream_reader import PenstockStreamReader

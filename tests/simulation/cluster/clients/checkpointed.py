@@ -30,11 +30,11 @@ from penstock.errors import (
     UnknownTopicOrPartitionError,
 )
 from penstock.record.reader import read_columns
-from penstock.spark.log_client import LogClient, OffsetAt, PlannedTopic
+from penstock.spark.log_client import LogClient
 from penstock.spark.log_questions import LogQuestions
 from penstock.spark.micro_batch import Limits, advance, newest_end, planned_ranges
 from penstock.spark.options import Subscription
-from penstock.spark.planning import DataLossError, PlannedRange
+from penstock.spark.planning import DataLossError, OffsetAt, PlannedRange, PlannedTopic
 from penstock.spark.positions import SourcePositions
 from penstock.types import EpochEndOffset, MetadataOffset
 from tests.simulation.cluster.clients.readers import RETRY_SECONDS, has_read, opened
