@@ -105,12 +105,11 @@ def make_request_path(
     config, environment, quorum = base.config, base.environment, base.quorum
     clock, threads, busy = environment.clock, environment.threads, base.busy
     channel = RequestChannel(config.queued_max_requests, busy, clock.now_ns, request_sent)
-    failed = FailedRequests(base.on_fatal)
     io_threads = IoThreads(threads, config.num_io_threads, len(config.log_dirs), busy.handlers, clock.now_ns)
     answer_memory = MemoryBudget(config.queued_max_response_bytes, ANSWERS_STREAM_SHARE)
     other_answers = MemoryBudget(config.queued_max_response_bytes // OTHER_ANSWERS_SHARE, OTHER_ANSWERS_SHARE)
     request_memory = RequestMemory(config.queued_max_request_bytes, other_answers)
-    log_in_memory, audit = RequestMemory.before_log_in(), AuditLog(clock.now_ms)
+    log_in_memory, audit, failed = RequestMemory.before_log_in(), AuditLog(clock.now_ms), FailedRequests(base.on_fatal)
     session_memory = MemoryBudget(config.fetch_sessions_max_bytes, 1)
 
     new_session = partial(
