@@ -11,7 +11,7 @@ from penstock.errors import InvariantViolation
 from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
 from tests.simulation.cluster.neighbour_invariants import NeighbourInvariants
-from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, ReaderPlan, Task
+from tests.simulation.cluster.plan import Aim, Fault, Kind, NodePlan, OperatorPlan, ReaderPlan, Task
 from tests.simulation.cluster.small_plan import small_plan
 from tests.simulation.cluster.world import World
 
@@ -55,6 +55,17 @@ def test_a_topic_gets_partitions_which_its_clients_find_while_they_work() -> Non
     assert clients.ends is not None
     written = [tp.partition for tp, end in clients.ends.items() if end and tp.partition >= plan.topics[0].partitions]
     assert written, "producers have found the new partitions"
+
+
+def test_an_operator_who_makes_topics_of_two_brokers_spares_the_last_one_in_service() -> None:
+    """Else every broker is out of service by his own order, and the refusal of his topics is right."""
+    nodes = tuple(
+        NodePlan(is_broker=number > 0, is_voter=number == 0, log_dirs=1, clock_rate=1.0) for number in (0, 1, 2)
+    )
+    plan = replace(small_plan(seconds=8.0), nodes=nodes, operators=(OperatorPlan(Task.MAKE, "topic-0", 0.3),))
+    world = World(plan)
+    assert not world.run().failures
+    assert world.clients.calls["last brokers spared"] and world.clients.calls["made with a broker out"]
 
 
 def test_a_node_that_ends_by_an_invariant_of_its_own_fails_the_story_though_it_is_started_again() -> None:

@@ -81,6 +81,9 @@ class Site(Protocol):
     def take_out(self, broker_id: int, seconds: float) -> None:
         """Stops a broker in order, and starts it again later."""
 
+    def is_last(self, broker_id: int) -> bool:
+        """True if no other broker is in service, or only such as have been ordered to stop."""
+
     def lacks_a_disk(self) -> bool:
         """True if a disk is lost, and the cluster does not know of it yet."""
 

@@ -320,6 +320,11 @@ class World:
 
         self.at(self.scheduler.now_s + seconds, self.disks.began(machine, end))
 
+    def is_last(self, broker_id: int) -> bool:
+        """True if no other broker is in service, or only such as are held (workload.Site)."""
+        active = (broker.broker_id for broker in self.invariants.metadata.newest.active_brokers())
+        return all(other == broker_id or self.machines[other].is_held for other in active)
+
     is_healing = False
     rolls_under_way = 0
 

@@ -46,6 +46,14 @@ GROWTH = (
         stories=MADE_WITHOUT_A_BROKER,
     ),
     Mutant(
+        "one broker out of service is taken for all of them",
+        "KIP-841",
+        (Edit(assignments.brokers_for, "not any(broker.is_active for", "not all(broker.is_active for"),),
+        (Kind.STOP, Kind.KILL),
+        is_replicated=None,
+        stories=MADE_WITHOUT_A_BROKER,
+    ),
+    Mutant(
         "an absent replica of a new partition is in sync",
         "KIP-841",
         (ABSENT_IN_SYNC,),
