@@ -31,8 +31,9 @@ def cluster() -> Iterator[Cluster]:
     with Cluster(nodes=1, config=CONFIG) as running:
         with Admin(running.bootstrap) as admin:
             page = PAGE.read_text(encoding="utf-8")
-            for topic, partitions in re.findall(r"(?m)^penstock topics create (\S+) -p (\d)$", page):
-                admin.create_topic(topic, int(partitions))
+            for topics, partitions in re.findall(r"(?m)^penstock topics create (.+) -p (\d)$", page):
+                for topic in topics.split():
+                    admin.create_topic(topic, int(partitions))
         yield running
 
 

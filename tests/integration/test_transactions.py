@@ -25,9 +25,9 @@ def cluster() -> Iterator[Cluster]:
         yield running
 
 
-def values_of(cluster: Cluster, topic: str, level: str = "read_committed") -> list[bytes]:
-    """All that the topic has for such a reader, once nothing is open any more."""
-    assert wait_topic_decided(cluster.bootstrap, topic), f"{topic} has a transaction that does not end"
+def values_of(cluster: Cluster, topic: str, level: str = "read_committed", *, is_open: bool = False) -> list[bytes]:
+    """All that the topic has for such a reader, once nothing is open any more; with `is_open` at once."""
+    assert is_open or wait_topic_decided(cluster.bootstrap, topic), f"{topic} has a transaction that does not end"
     with Consumer(cluster.bootstrap, auto_offset_reset="earliest", isolation_level=level) as consumer:  # type: ignore[arg-type]
         partitions = consumer.partitions_for(topic)
         consumer.assign(partitions)

@@ -52,16 +52,16 @@ def test_a_replica_moves_to_another_log_dir_with_an_open_transaction(tmp_path: P
             wait_until(lambda: place() == target)
             (known,) = [one for one in admin.describe_producers([tp])[tp] if one.transaction_start_offset is not None]
             assert known.transaction_start_offset == start
-            assert values_of(cluster, "t") == []
+            assert values_of(cluster, "t", is_open=True) == []
             producer.send("t", b"after", partition=0).result(PATIENCE_S)
             producer.commit_transaction()
-            wait_until(lambda: values_of(cluster, "t") == [b"before", b"after"])
+            wait_until(lambda: values_of(cluster, "t", is_open=True) == [b"before", b"after"])
             producer.begin_transaction()
             producer.send("t", b"open", partition=0).result(PATIENCE_S)
             cluster.restart(0)
-            assert place() == target and values_of(cluster, "t") == [b"before", b"after"]
+            assert place() == target and values_of(cluster, "t", is_open=True) == [b"before", b"after"]
             producer.commit_transaction()
-        wait_until(lambda: values_of(cluster, "t") == [b"before", b"after", b"open"])
+        wait_until(lambda: values_of(cluster, "t", is_open=True) == [b"before", b"after", b"open"])
 
 
 def test_a_full_disk_under_the_coordinator_refuses_decisions_and_loses_none(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_full_disk_under_the_coordinator_refuses_decisions_and_loses_none(tmp_
 
 def decided(cluster: Cluster) -> list[bytes]:
     """As it can be read now: the markers of a transaction are written after its commit was answered."""
-    return [value for value in values_of(cluster, "t") if value != EATEN]
+    return [value for value in values_of(cluster, "t", is_open=True) if value != EATEN]
 
 
 def is_committed(producer: Producer) -> bool:
@@ -133,7 +133,7 @@ def test_the_disk_of_a_coordinator_is_replaced_by_an_empty_one_with_a_transactio
             admin.elect_leaders([TopicPartition(STATE, 0)])
             with producer.transaction() as t:
                 t.send("t", b"third")
-        wait_until(lambda: sorted(values_of(cluster, "t")) == [b"first", b"second", b"third"])
+        wait_until(lambda: sorted(values_of(cluster, "t", is_open=True)) == [b"first", b"second", b"third"])
         wait_until(lambda: [one.state for one in admin.list_transactions()] == ["CompleteCommit"])
 
 
@@ -156,7 +156,7 @@ def test_a_coordinator_that_stands_still_is_left_for_the_next_one_within_seconds
             assert took < 25, "its session ends after 2 s, and a request after 30"
             with producer.transaction() as t:
                 t.send("t", b"third")
-        wait_until(lambda: values_of(cluster, "t") == [b"first", b"second", b"third"])
+        wait_until(lambda: values_of(cluster, "t", is_open=True) == [b"first", b"second", b"third"])
 
 
 def two_dirs(main: Path, other: Path) -> dict[str, object]:

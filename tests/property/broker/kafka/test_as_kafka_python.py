@@ -68,4 +68,4 @@ def test_every_message_that_kafka_python_has_has_its_bytes_and_its_values() -> N
             assert again == body, f"{cls.__name__} of version {version}"
             assert decode(cls, version, memoryview(again), at=len(prefix))[0] == ours
             compared.add((cls, version))
-    assert len(compared) >= 484
+    assert len(compared) >= 480

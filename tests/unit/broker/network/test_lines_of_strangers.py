@@ -34,6 +34,7 @@ NOT_BY_CLIENTS = {
     "broker/coordination/led_shard.py": "the loading of a partition of the node's own, and its retries",
     "broker/coordination/state_topic.py": "a topic of the node's own",
     "broker/grpc/outgoing_calls.py": "failed handshakes with this cluster's nodes, bounded by FailedHandshakes",
+    "broker/metrics/page_server.py": "one line in `PageLimits.told_every_s`, whoever fails",
     "broker/groups/consumer/group_epochs.py": "the same text for a group, which needs a right and a megabyte",
 }
 """Files with other lines, and why no client can repeat those without bound."""
