@@ -1,4 +1,7 @@
-"""The coordinators of groups and of transactional ids, as the handlers of their APIs know them."""
+"""The coordinators of groups and of transactional ids, as the handlers of their APIs know them.
+
+Two files of handlers need both. Not here: the coordinators (broker/coordination/), and the handlers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""All APIs that a broker serves, and what the request path reads of their rows. A new API adds its file here."""
+"""All APIs that a broker serves, and what the request path reads of their rows. A new API adds its file here.
+
+Not here: what a row has (served.py), and the handlers. DescribeMetadata has its row here, because its handler stands in
+`broker/quorum/`, which knows no rights.
+"""
 
 from __future__ import annotations
 

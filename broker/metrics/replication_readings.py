@@ -1,6 +1,7 @@
 """The metrics of replicas, of the fetchers that copy them, and of the copies that reassignments make.
 
-Read from `statistics()` in the thread of a scrape, as in node_readings.py.
+Read from `statistics()` in the thread of a scrape, as in node_readings.py. Not here: what is counted
+(broker/replication/), and the traffic of topics.
 """
 
 from __future__ import annotations
