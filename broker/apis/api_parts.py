@@ -1,6 +1,6 @@
 """The parts of a broker on which the handlers of its APIs stand, each by its name.
 
-The node fills it once (node/rooms/apis.py). A new API that needs nothing else changes no wiring. Not here: the
+The node fills it once (node/parts/apis.py). A new API that needs nothing else changes no wiring. Not here: the
 handlers, and the parts themselves.
 """
 

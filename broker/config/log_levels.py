@@ -1,4 +1,4 @@
-"""Reads `logger.level`: a level for the node's log, and others for single rooms of it.
+"""Reads `logger.level`: a level for the node's log, and others for single packages of it.
 
     info,broker.replication=debug,raft=warning
 

@@ -1,6 +1,6 @@
 """The metrics of a node, whatever its roles: its load, and its files of certificates and public keys.
 
-Reads `statistics()` only. The metrics of each room of a node stand elsewhere in this folder, and the rooms
+Reads `statistics()` only. The metrics of each part of a node stand elsewhere in this folder, and the parts
 (`broker/node/`) say which are theirs.
 """
 

@@ -1,6 +1,6 @@
 """The broker's half of a node: request path, replicas, replication, and its standing with the controller.
 
-Made room by room (`rooms/`), from the bottom up: each is given the rooms that it stands on, and nothing is told of
+Made part by part (`parts/`), from the bottom up: each is given the parts that it stands on, and nothing is told of
 another one afterwards. Started and stopped in an order that node.py relies on: requests are taken only AFTER the parts
 that answer them run, and a part is closed only AFTER the last one that writes to it.
 """
@@ -19,12 +19,12 @@ from broker.network.broker_calls import BrokerCalls
 from broker.network.dispatcher import Dispatcher
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
-from broker.node.rooms.apis import make_apis
-from broker.node.rooms.coordinators import make_coordinators
-from broker.node.rooms.disk_work import make_disk_work, schedule_jobs
-from broker.node.rooms.foundation import Foundation
-from broker.node.rooms.replication import make_replication
-from broker.node.rooms.request_path import make_request_path
+from broker.node.parts.apis import make_apis
+from broker.node.parts.coordinators import make_coordinators
+from broker.node.parts.disk_work import make_disk_work, schedule_jobs
+from broker.node.parts.foundation import Foundation
+from broker.node.parts.replication import make_replication
+from broker.node.parts.request_path import make_request_path
 from broker.node.standing.broker_lifecycle import BrokerLifecycle
 from broker.node.standing.broker_registration import as_refusal, hosted_replicas, registration
 from broker.node.standing.replica_losses import ReplicaLosses
@@ -137,7 +137,7 @@ class BrokerParts:
         )
 
     def readings(self) -> Iterator[Reading]:
-        """The metrics of the rooms, and of what stands between them."""
+        """The metrics of the parts, and of what stands between them."""
         yield from record_readings(self.lifecycle.statistics())
         yield from self.disks.readings()
         yield from self.replication.readings()

@@ -22,8 +22,8 @@ from broker.metrics.storage_readings import log_dir_readings
 from broker.node.broker_parts import BrokerParts
 from broker.node.environment import Environment
 from broker.node.node_failures import NodeFailures
-from broker.node.rooms.foundation import Foundation
-from broker.node.rooms.quorum import QuorumParts
+from broker.node.parts.foundation import Foundation
+from broker.node.parts.quorum import QuorumParts
 from storage.disk.stop_wait import STOP_WAIT_MS, StopWait
 from storage.log_dirs.log_manager import LogManager
 

@@ -2,7 +2,7 @@
 
     log_start_offset <= log_end_offset, flushed_offset <= log_end_offset
 
-Its rooms do the rest: `append`, `reader`, `full` (the segments that retention and the cleaner take), `producers`,
+Its parts do the rest: `append`, `reader`, `full` (the segments that retention and the cleaner take), `producers`,
 `transactions`, `written_start`, `flush_schedule`. Used from one thread (the event loop); only `PendingFlush.run`, and
 what `full` says, may be elsewhere. On the loop only a truncation waits for the disk: it must be durable before it
 counts. The promise of the package ends in `flushed_offset`: every record below it survives a power cut, because it

@@ -1,4 +1,4 @@
-"""LogParts: what the rooms of one log share, made once when the log is opened.
+"""LogParts: what the parts of one log share, made once when the log is opened.
 
 Appends, reads, cuts and removals each know these and nothing of one another. Not here: what any of them does.
 """

@@ -1,6 +1,6 @@
 """Draws whether calendars are wrong: from a randomness of its own, so the rest of the plan stays as it is.
 
-Such a plan has no writers of transactions of other rooms, whose oracles know of no id that expires while it rests, and
+Such a plan has no writers of transactions of other groups, whose oracles know of no id that expires while it rests, and
 no certificates, which end by the calendar.
 """
 

@@ -13,7 +13,7 @@ from broker.authorization.authorizer import Rights
 from broker.authorization.gatekeeper import Gatekeeper
 from broker.kafka.schemas import topics
 from broker.network.request_channel import Caller
-from broker.node.rooms import consensus
+from broker.node.parts import consensus
 from metadata.controller.config import ControllerConfig
 from metadata.image import MetadataImage
 from metadata.records import OWNER_KEY, TOPIC_OWNER_RESOURCE

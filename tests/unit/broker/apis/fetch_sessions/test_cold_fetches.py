@@ -23,7 +23,7 @@ from broker.apis.fetch_sessions.fetch_session import (
 from broker.network.failed_requests import FailedRequests
 from broker.network.memory_budget import MemoryBudget
 from broker.network.request_channel import Request
-from broker.node.rooms.request_path import ANSWERS_STREAM_SHARE
+from broker.node.parts.request_path import ANSWERS_STREAM_SHARE
 from broker.replication.follower.follower_log import truncate_to
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition, PartitionReports

@@ -16,7 +16,7 @@ from broker.jobs.wall_clock import WallClockGuard
 from broker.metrics.field_readings import labelled, record_readings
 from broker.metrics.metrics import Reading
 from broker.metrics.storage_readings import cleaner_readings, disk_readings, retention_readings
-from broker.node.rooms.foundation import Foundation
+from broker.node.parts.foundation import Foundation
 from broker.replication.durability import Durability
 from broker.replication.hosting.replica_parts import KnownReplicas, ReplicaParts
 from broker.replication.leader.log_start_commit import LogStartCommit

@@ -12,8 +12,8 @@ from typing import Final
 from broker.config.node_config import NodeConfig
 from broker.network.broker_calls import CallBroker
 from broker.node.environment import Environment
-from broker.node.rooms.coordination import StateLog, make_state
-from broker.node.rooms.quorum import QuorumParts
+from broker.node.parts.coordination import StateLog, make_state
+from broker.node.parts.quorum import QuorumParts
 from broker.replication.durability import Durability
 from broker.replication.replica_statistics import Traffic
 from broker.transactions.coordinator.coordinator_figures import TransactionFigures

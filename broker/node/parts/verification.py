@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from broker.network.broker_calls import CallBroker
 from broker.node.environment import Environment
-from broker.node.rooms.quorum import QuorumParts
+from broker.node.parts.quorum import QuorumParts
 from broker.transactions.verification.image_coordinators import ImageCoordinators
 from broker.transactions.verification.verifier import Verifier
 from metadata.image import MetadataImage

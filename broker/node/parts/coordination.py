@@ -17,7 +17,7 @@ from broker.coordination.shard_ports import ShardPorts
 from broker.coordination.state_topic import PartitionOf, StateTopic
 from broker.coordination.tick_batches import Encode
 from broker.node.environment import Environment
-from broker.node.rooms.quorum import QuorumParts
+from broker.node.parts.quorum import QuorumParts
 from broker.replication.durability import Durability
 from broker.replication.leader.leader_appends import LeaderAppends
 from broker.replication.replica_statistics import Traffic

@@ -24,8 +24,8 @@ from broker.groups.shard.group_memory import group_memory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from broker.node.environment import Environment
-from broker.node.rooms.coordination import StateLog, make_state
-from broker.node.rooms.quorum import QuorumParts
+from broker.node.parts.coordination import StateLog, make_state
+from broker.node.parts.quorum import QuorumParts
 from broker.replication.durability import Durability
 from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.replica_statistics import Traffic

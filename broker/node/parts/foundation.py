@@ -1,4 +1,4 @@
-"""The parts of a node that the rooms of its broker stand on.
+"""The parts of a node that the rest of its broker stands on.
 
 Made by the node, for every room alike. Not here: what one room has of another one, which its maker is given by name.
 """
@@ -13,7 +13,7 @@ from broker.config.node_config import NodeConfig
 from broker.load.busy_time import BusyTimes
 from broker.node.environment import Environment
 from broker.node.node_failures import NodeFailures
-from broker.node.rooms.quorum import QuorumParts
+from broker.node.parts.quorum import QuorumParts
 from metadata.image import MetadataImage
 from storage.log_dirs.log_manager import LogManager
 

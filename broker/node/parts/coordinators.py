@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from broker.metrics.group_readings import group_readings, transaction_readings
 from broker.metrics.metrics import Reading
 from broker.network.broker_calls import CallBroker
-from broker.node.rooms.foundation import Foundation
-from broker.node.rooms.groups import GroupParts, make_groups
-from broker.node.rooms.transactions import TransactionParts, make_transactions
-from broker.node.rooms.verification import make_verifier
+from broker.node.parts.foundation import Foundation
+from broker.node.parts.groups import GroupParts, make_groups
+from broker.node.parts.transactions import TransactionParts, make_transactions
+from broker.node.parts.verification import make_verifier
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.replication.durability import Durability
 from broker.replication.hosting.replica_parts import KnownReplicas

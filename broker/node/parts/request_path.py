@@ -38,13 +38,13 @@ from broker.network.named_sessions import ID_MAX, NamedSessions
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.node.environment import Environment
+from broker.node.parts.authentication import make_authentication
+from broker.node.parts.authorization import make_gatekeeper
+from broker.node.parts.foundation import Foundation
+from broker.node.parts.quorum import QuorumParts
+from broker.node.parts.quotas import make_quotas
+from broker.node.parts.replication import Replication
 from broker.node.process.descriptors import plan_descriptors
-from broker.node.rooms.authentication import make_authentication
-from broker.node.rooms.authorization import make_gatekeeper
-from broker.node.rooms.foundation import Foundation
-from broker.node.rooms.quorum import QuorumParts
-from broker.node.rooms.quotas import make_quotas
-from broker.node.rooms.replication import Replication
 from broker.quotas.request_quotas import RequestQuotas
 
 ANSWERS_STREAM_SHARE = 16

@@ -16,8 +16,8 @@ from broker.metrics.metrics import Reading
 from broker.metrics.quorum_readings import quorum_readings
 from broker.network.doors import ControllerService, Listener
 from broker.node.environment import Environment
+from broker.node.parts.consensus import make_controller, make_raft
 from broker.node.process.descriptors import plan_descriptors
-from broker.node.rooms.consensus import make_controller, make_raft
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.describe_metadata import OwnMetadata

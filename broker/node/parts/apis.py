@@ -12,11 +12,11 @@ from broker.apis.router import Router
 from broker.apis.served_apis import AUDITED_OFTEN, handlers
 from broker.audit.acts import Acts
 from broker.jobs.wall_clock import WallClockGuard
-from broker.node.rooms.coordinators import BrokerCoordinators
-from broker.node.rooms.disk_work import ReplicaJobs
-from broker.node.rooms.foundation import Foundation
-from broker.node.rooms.replication import Replication
-from broker.node.rooms.request_path import RequestPath
+from broker.node.parts.coordinators import BrokerCoordinators
+from broker.node.parts.disk_work import ReplicaJobs
+from broker.node.parts.foundation import Foundation
+from broker.node.parts.replication import Replication
+from broker.node.parts.request_path import RequestPath
 from broker.node.standing.broker_lifecycle import BrokerLifecycle
 from broker.node.standing.node_findings import NodeFindings
 from broker.node.standing.own_standing import own_standing
