@@ -65,6 +65,7 @@ class RaftCore:
         self._quorum = QuorumState(config, election_state, _history(config, log))
         self._log = DecidedLog(log)
         self._outbox = Outbox()
+        self._quorum.history.note_committed(self._log.high_watermark)
         self._shared = Shared(config, self._quorum, self._log, self._outbox, random, Contact(now_ms))
         self._in_flight: Ready | None = None
         self._told_high_watermark = self._log.high_watermark
@@ -92,6 +93,10 @@ class RaftCore:
     def voters(self) -> VoterSet:
         """The voters as this node knows them now."""
         return self._quorum.voters
+
+    def voters_at(self, end_offset: int) -> VoterSet:
+        """The voters in force where the log ends at `end_offset`: those that a snapshot with this end must name."""
+        return self._quorum.history.at(end_offset)
 
     @property
     def high_watermark(self) -> int:

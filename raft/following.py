@@ -74,6 +74,12 @@ class Following:
         self._fetch_at_ms = None
         self._snapshot = None
 
+    def ask_around(self) -> None:
+        """One question to a node that may know the leader: of a voter that waits for votes, and whose log may name only
+        voters that are gone."""
+        if (asked := self._another_node()) != NO_LEADER:
+            self._shared.outbox.ask(asked, self._request(0))
+
     def search(self, now_ms: int) -> None:
         """An observer without a leader asks a random voter who leads."""
         self.has_fetched = False
@@ -84,7 +90,7 @@ class Following:
         """Send the next fetch if it is time."""
         if self._fetch_at_ms is None or now_ms < self._fetch_at_ms or self.is_installing:
             return
-        config, quorum, log = self._shared.config, self._shared.quorum, self._shared.log
+        config, quorum = self._shared.config, self._shared.quorum
         self._fetch_at_ms = None
         if (part := self._snapshot) is not None:
             place = (
@@ -98,25 +104,29 @@ class Following:
                 quorum.leader_id, FetchSnapshotRequest(config.cluster_id, config.node_id, quorum.epoch, *place)
             )
             return
-        request = FetchMetadataRequest(
-            config.cluster_id,
-            config.node_id,
-            quorum.epoch,
-            log.log_end_offset,
-            log.last_epoch,
-            # The first fetch, and one after a failure, does not wait: the leader cannot know that this node has not
-            # heard of its high watermark.
-            0 if self._failures or not self.has_fetched else config.fetch_wait_ms,
-            config.fetch_max_bytes,
-            config.incarnation_id,
-            self._heard_ms,
-            config.directory_id,
-        )
+        # The first fetch, and one after a failure, does not wait: the leader cannot know that this node has not heard
+        # of its high watermark.
+        request = self._request(0 if self._failures or not self.has_fetched else config.fetch_wait_ms)
         asked = quorum.leader_id if quorum.leader_id != NO_LEADER else self._another_node()
         if asked == NO_LEADER:
             self.on_failure(now_ms)
             return
         self._shared.outbox.ask(asked, request)
+
+    def _request(self, wait_ms: int) -> FetchMetadataRequest:
+        config, quorum, log = self._shared.config, self._shared.quorum, self._shared.log
+        return FetchMetadataRequest(
+            config.cluster_id,
+            config.node_id,
+            quorum.epoch,
+            log.log_end_offset,
+            log.last_epoch,
+            wait_ms,
+            config.fetch_max_bytes,
+            config.incarnation_id,
+            self._heard_ms,
+            config.directory_id,
+        )
 
     def on_failure(self, now_ms: int) -> None:
         """No answer, or a useless one: try again after the back-off. The fetch time-out goes on running."""
@@ -154,6 +164,7 @@ class Following:
             self._shared.log.install(taken.snapshot_id)
             if taken.voters is not None:
                 self._shared.quorum.history.install(taken.voters)
+            self._shared.quorum.history.note_committed(taken.snapshot_id.end_offset)
             self._shared.counters.snapshots_installed += 1
             self._failures = 0
             self.deadline_ms = now_ms + self._shared.config.fetch_timeout_ms  # checking it may have taken longer
@@ -229,7 +240,8 @@ class Following:
             for offset, voters in changes:
                 self._shared.quorum.history.append(offset, voters)
             self._shared.outbox.append(FollowerAppend(request.fetch_offset, response.records))
-        log.advance_high_watermark(min(response.high_watermark, log.log_end_offset))
+        if log.advance_high_watermark(min(response.high_watermark, log.log_end_offset)):
+            self._shared.quorum.history.note_committed(log.high_watermark)
         return True
 
     def _truncate(self, offset: int) -> None:

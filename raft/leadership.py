@@ -93,7 +93,7 @@ class Leadership:
     @property
     def _is_changing(self) -> bool:
         """The newest set of voters waits for its majority."""
-        return self._shared.quorum.history.newest_offset >= self._shared.log.high_watermark
+        return not self._shared.quorum.history.is_committed
 
     def sent_end_besides(self, node_id: int, incarnation_id: str) -> int:
         """No process of that node but this one was sent a record at this offset or behind it, by any leader.
@@ -208,6 +208,7 @@ class Leadership:
         offset = progress.committed_offset(offset, self.epoch_start_offset, shared.log.high_watermark)
         if not shared.log.advance_high_watermark(offset):
             return False
+        shared.quorum.history.note_committed(offset)
         while self._uncommitted and self._uncommitted[0][0] <= offset:
             self._uncommitted_bytes -= self._uncommitted.popleft()[1]
         return True

@@ -167,8 +167,10 @@ class QuorumState:
 
     @property
     def takes_part(self) -> bool:
-        """True if this node may vote and stand for election: a voter that knows what it has promised."""
-        return self.is_voter and self._election.forgotten is Forgotten.NOTHING
+        """True if this node may vote and stand for election: a voter that knows what it has promised. One whose removal
+        is not known to be committed stands, too; its own vote does not count then."""
+        needed = self.history.may_be_needed(self._node_id, self._directory_id)
+        return needed and self._election.forgotten is Forgotten.NOTHING
 
     @property
     def may_vote(self) -> bool:

@@ -169,6 +169,8 @@ class Transitions:
         self._quorum.to_prospective()
         self._shared.counters.pre_vote_rounds += 1
         self.left_old_state()
+        if self._config.bootstrap_ids:
+            self.following.ask_around()
         self.on_outcome(self.election.start_round(True, now_ms), now_ms)
 
     def _become_candidate(self, now_ms: int) -> None:

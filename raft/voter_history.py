@@ -23,6 +23,7 @@ class VoterHistory:
     def __init__(self, first: VoterSet, changes: Iterable[tuple[int, VoterSet]] = ()) -> None:
         """`changes`: the offset of each record in the log that names voters, and its set, in order."""
         self._sets: list[tuple[int, VoterSet]] = [(NO_OFFSET, first)]
+        self._committed_offset = 0
         for offset, voters in changes:
             self.append(offset, voters)
 
@@ -37,6 +38,21 @@ class VoterHistory:
     def newest_offset(self) -> int:
         """The offset of the record that made the newest set; -1 if no record of the log did."""
         return self._sets[-1][0]
+
+    @property
+    def is_committed(self) -> bool:
+        """True if the newest set is known to be committed, so that nothing brings back the one before it."""
+        return self.newest_offset < self._committed_offset
+
+    def may_be_needed(self, node_id: int, directory_id: str) -> bool:
+        """True if the quorum may not go on without this node: it is a voter, or it was one until a change that is not
+        known to be committed. Its log may be the longest, and nobody else might win (Ongaro, 2014, §4.2.2)."""
+        counted = self._sets[-1:] if self.is_committed else self._sets[-2:]
+        return any(voters.names(node_id, directory_id) for _, voters in counted)
+
+    def note_committed(self, offset: int) -> None:
+        """Everything below `offset` is committed."""
+        self._committed_offset = max(self._committed_offset, offset)
 
     def at(self, end_offset: int) -> VoterSet:
         """The set in force where the log ends at `end_offset`: what a snapshot with this end must say."""
