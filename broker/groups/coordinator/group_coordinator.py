@@ -1,4 +1,4 @@
-"""The coordinator of groups on one broker: beside what every coordinator does (coordination/coordinator.py), it
+"""The coordinator of groups on one broker. Beside the work of every coordinator (coordination/coordinator.py), it
 
     asks about the transaction of offsets before a shard takes them     transactional_offsets.py
     writes the marker of a transaction that has committed offsets       for the partition's leader, which this broker is

@@ -1,4 +1,4 @@
-"""The coordinator of transactions on one broker: beside what every coordinator does (coordination/coordinator.py), it
+"""The coordinator of transactions on one broker. Beside the work of every coordinator (coordination/coordinator.py), it
 
     gives a request that needs a producer id one            the shard answers NEEDS_PRODUCER_ID: again, with one
     sends the markers of each lead's decisions              led_markers.py, marker_sender.py
