@@ -115,12 +115,12 @@ class ChangingWorld(World):
         leader = max((n for n in self.nodes.values() if n.core.leadership is not None), key=lambda n: n.core.epoch)
         for node in self.nodes.values():
             if node.core.voters != self.oracle.voters:
-                raise Violated(f"I25: {node.key} goes by {node.core.voters}, not by {self.oracle.voters}")
+                raise Violated(f"I92: {node.key} goes by {node.core.voters}, not by {self.oracle.voters}")
         if leader.key not in keys_of(leader.core.voters):
-            raise Violated(f"I25: {leader.key} leads, and is no voter of {keys_of(leader.core.voters)}")
+            raise Violated(f"I92: {leader.key} leads, and is no voter of {keys_of(leader.core.voters)}")
 
     def _remove_the_gone(self) -> None:
-        """What a person does at last, for each disk that is no more."""
+        """A person removes the voters at last whose disk is no more."""
         for _ in range(40):
             leaders = [node for node in self.nodes.values() if node.core.leadership is not None]
             leader = max(leaders, key=lambda node: node.core.epoch, default=None)
@@ -131,7 +131,7 @@ class ChangingWorld(World):
                 if gone:
                     self.change(leader, RemoveVoter(gone[0].voter_id, gone[0].directory_id or ""))
             self.run_until(self.now_ms + 250)
-        raise Violated("I25: a voter whose disk is no more could not be removed")
+        raise Violated("I92: a voter whose disk is no more could not be removed")
 
 
 def _disk(node_id: int, number: int) -> str:

@@ -172,7 +172,7 @@ class SimNode:
             return
         said = self.world.oracle.voters_at(end_offset)
         if said is not None and self.core.voters_at(end_offset) != said:
-            raise Violated(f"I25: {self.key} would write a snapshot of other voters than {said}")
+            raise Violated(f"I92: {self.key} would write a snapshot of other voters than {said}")
         self.world.oracle.snapshot_seen(self, self.log.take_snapshot(end_offset))
         kept = self.log.snapshot_ids[-kept_max:]
         self.log.drop_snapshots_but(kept)

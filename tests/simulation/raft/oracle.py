@@ -145,10 +145,10 @@ class Oracle:
             index, node.verified_offset = index + 1, next_offset
 
     def _voters_committed(self, voters: VoterSet) -> None:
-        """I25: one voter at a time, so that any two majorities of neighbours share a voter."""
+        """I92: one voter at a time, so that any two majorities of neighbours share a voter."""
         before, after = keys_of(self.voters), keys_of(voters)
         if len(before ^ after) > 1:
-            raise Violated(f"I25: voters {sorted(before)} are followed by {sorted(after)}")
+            raise Violated(f"I92: voters {sorted(before)} are followed by {sorted(after)}")
         self.voters = voters
 
     def voters_at(self, end_offset: int) -> VoterSet | None:
