@@ -6,8 +6,9 @@
         minutes: float = option(1.0, "of faults")
 
 A field that `option` makes is an argument: `--minutes`, with the type of its default. A tuple is given by repeating the
-argument, or as `nargs` or `type` say. A field without `option` is for callers in code alone. `words_of` is the way
-back, from options to the command line that gives them. Not here: seeds and the number of runs, which are the frame's.
+argument, or as `nargs` or `type` say; with `positional` it has no name on the command line. A field without `option` is
+for callers in code alone. `words_of` is the way back, from options to the command line that gives them. Not here: seeds
+and the number of runs, which are the frame's.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ def add_to(parser: argparse.ArgumentParser, kind: type) -> None:
     """Declares the arguments of the class of options."""
     for one in _declared(kind):
         given = dict(one.metadata)
+        if given.pop("positional", False):
+            parser.add_argument(one.name, nargs="*", **given)
+            continue
         if isinstance(one.default, bool):
             given["action"] = "store_true"
         elif isinstance(one.default, tuple):
@@ -65,6 +69,8 @@ def words_of(options: object) -> list[str]:
             continue
         if isinstance(value, bool):
             words.append(_flag(one))
+        elif "positional" in one.metadata:
+            words += map(str, value)
         elif not isinstance(value, tuple):
             words += [_flag(one), str(value)]
         elif one.metadata.get("type") is commas:

@@ -28,6 +28,7 @@ class Options:
     kinds: tuple[str, ...] = option(("ours", "java"), "of members", type=commas)
     words: tuple[str, ...] = option((), "words", nargs="+")
     secure: bool = option(False, "with TLS")
+    names: tuple[str, ...] = option((), "names", positional=True)
     lost: int = option(0, "records that the run loses")
     faults_max: int | None = None
 
@@ -93,6 +94,8 @@ def test_what_is_wrong_with_all_runs_together_fails_them(capsys: pytest.CaptureF
 
 def test_options_are_given_back_as_the_words_that_give_them() -> None:
     found = Options(minutes=0.5, only=("kill", "stop"), kinds=("ours",), words=("a", "b"), secure=True, faults_max=3)
+    assert words_of(Options(names=("x", "y"))) == ["x", "y"]
+    assert CAMPAIGN._given(["x", "y"])[0].names == ("x", "y")
     words = words_of(found)
     assert " ".join(words) == "--minutes 0.5 --only kill --only stop --kinds ours --words a b --secure"
     given, seeds = CAMPAIGN._given([*words, "--seed", "4"])
