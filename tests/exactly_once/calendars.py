@@ -13,6 +13,7 @@ and brokers check their times against their own (`log.message.timestamp.after.ma
 
 from __future__ import annotations
 
+import random
 import sys
 import time
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ class Options:
 
 def play(run: Run[Options]) -> None:
     """One round after the other, or Spark's stream."""
-    clocks = Clocks(run.directory / "cluster", NODES, run.draw)
+    clocks = Clocks(run.directory / "cluster", NODES, random.Random(run.options.seed))  # changed in another thread
     run.enter(own_clocks())
     if run.options.spark:
         with beside(every(SPARK_CHANGES_S, clocks.change)):

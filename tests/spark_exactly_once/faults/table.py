@@ -9,12 +9,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.spark_exactly_once.faults import checkpoints, tasks, writes
 from tests.spark_exactly_once.faults.stage import Stage, stage_in
-from tests.support.campaign.frame import Report
+from tests.support.campaign.frame import Report, Say
 
 Play = Callable[[Stage, random.Random], None]
 LOST_PLANS, SET_BACK, TASKS = "lost-plans", "set-back-checkpoints", "failed-tasks"
@@ -102,11 +103,17 @@ def named(only: Sequence[str], seed: int) -> list[Fault]:
     ]
 
 
-def play(directory: Path, faults: Iterable[Fault], report: Report, say: Callable[[str], None]) -> None:
+def play(
+    directory: Path,
+    faults: Iterable[Fault],
+    report: Report,
+    say: Say,
+    staged: Callable[[Path], AbstractContextManager[Stage]] = stage_in,
+) -> None:
     """Plays the faults on one session of Spark and one node."""
     directory.mkdir()
     played = report.figures.setdefault("played", {})
-    with stage_in(directory) as stage:
+    with staged(directory) as stage:
         for fault in faults:
             began, stage.problems = time.monotonic(), []
             try:
