@@ -208,6 +208,8 @@ class Campaign(Generic[Options]):
                 self.play(run)
         except BaseException as error:
             error.add_note(f"kept: {directory}")
+            if isinstance(error, SystemExit):  # it has no traceback, and so no note
+                say(f"kept: {directory}")
             raise
         run.report.figures |= {"faults": dict(run.faults)} if run.faults else {}
         run.report.figures["seconds"] = round(run.seconds, 1)
@@ -277,9 +279,9 @@ def _limited(seconds: float | None) -> Iterator[None]:
         sys.exit(f"the run took longer than {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, too_long)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    timer = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *timer)

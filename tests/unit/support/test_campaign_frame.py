@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -145,6 +147,22 @@ def test_a_run_that_takes_longer_than_its_limit_is_ended() -> None:
     with pytest.raises(SystemExit, match=r"the run took longer than 0\.05 s") as error:
         campaign.run(Options(minutes=0.05))
     Path(error.value.__notes__[0].removeprefix("kept: ")).rmdir()
+
+
+def test_sigterm_ends_what_was_entered_and_names_the_directory_that_is_kept(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before, ended = signal.getsignal(signal.SIGTERM), list[bool]()
+
+    def waits(run: Run[Options]) -> None:
+        run.enter(beside(lambda is_over: ended.append(is_over.wait(60))))
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Event().wait(60)
+
+    with pytest.raises(SystemExit, match="ended by SIGTERM"):
+        Campaign("tests.of_frame", "", Options, waits).main([])
+    assert ended == [True] and signal.getsignal(signal.SIGTERM) is before
+    Path(capsys.readouterr().err.rpartition("kept: ")[2].strip()).rmdir()
 
 
 def test_every_fault_comes_once_before_one_comes_again(tmp_path: Path) -> None:
