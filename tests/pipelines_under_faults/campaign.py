@@ -27,7 +27,7 @@ from tests.pipelines_under_faults.verdict import (
     Outcome,
     judge,
 )
-from tests.support.lake import LEAST, write_confs
+from tests.support.lake import LEAST, clicks_arguments, write_confs
 
 NODES = 3
 BATCHES = 12
@@ -114,16 +114,10 @@ def run_jobs(config: Config, plan: Plan, run: Run) -> None:
     run.admin.create_topic(GOLD, GOLD_PARTITIONS)
     run.admin.create_topic(GOLD_LEAST, GOLD_PARTITIONS, config={"cleanup.policy": "compact"})
     batch = config.events // BATCHES
-    write_confs(
-        run.lake,
-        run.cluster.bootstrap,
-        TOPIC,
-        events=config.events,
-        seed=config.seed,
-        batch=batch,
-        speed=config.rate,
-    )
-    generator = run.drivers.start("clicks")
+    place = run.lake, run.cluster.bootstrap, TOPIC
+    write_confs(*place, batch=batch)
+    clicks = clicks_arguments(*place, events=config.events, seed=config.seed)
+    generator = run.drivers.start_clicks([*clicks, f"--events-per-second={config.rate}"])
     while generator.poll() is None and moments.end_of(run.admin, TOPIC, PARTITIONS) < config.events // 4:
         run.drivers.left_s()
         time.sleep(LOOK_S)
