@@ -84,10 +84,10 @@ def make_groups(
     coordinator = GroupCoordinator(config.node_id, state.topic, state.topics, state.ports, make_core, verifier)
 
     def serving() -> list[WatchedShard]:
-        return [shard.core for shard in coordinator.led.shards if shard.state is ShardState.ACTIVE]
+        return [shard.core for shard in coordinator.shards if shard.state is ShardState.ACTIVE]
 
     ends = LogEnds(config.node_id, partitions, lambda: quorum.loader.image, quorum.peers.call_broker)
-    figures = GroupFigures(coordinator.led, memory, totals, state.ports.loader.figures)
+    figures = GroupFigures(coordinator, memory, totals, state.ports.loader.figures)
     lag = LagWatch(serving, ends, state.topics, environment.clock, on_fatal)
     return GroupParts(coordinator, figures, lag)
 

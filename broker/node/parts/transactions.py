@@ -101,5 +101,5 @@ def make_transactions(
     coordinator = TransactionCoordinator(
         config.node_id, state.topic, state.topics, state.ports, make_core, sender, request_id, random
     )
-    figures = TransactionFigures(coordinator.led, sender, memory, counters, state.ports.loader.figures)
+    figures = TransactionFigures(coordinator, sender, memory, counters, state.ports.loader.figures)
     return TransactionParts(coordinator, figures)
