@@ -60,6 +60,7 @@ class StateParts:
 
 
 def make_state(
+    *,
     log: StateLog,
     config: NodeConfig,
     environment: Environment,
@@ -76,12 +77,12 @@ def make_state(
 
     def wanted() -> CreateInternalTopicRequest:
         return CreateInternalTopicRequest(
-            config.node_id,
-            broker_epoch(),
-            log.topic,
-            log.partitions,
-            log.replication_factor,
-            dict(log.topic_config),
+            broker_id=config.node_id,
+            broker_epoch=broker_epoch(),
+            name=log.topic,
+            partitions=log.partitions,
+            replication_factor=log.replication_factor,
+            config=dict(log.topic_config),
         )
 
     topics = ImageTopics(image)
@@ -99,14 +100,14 @@ def make_state(
         may_answer=quorum.lease.is_held,
     )
     topic = StateTopic(
-        log.topic,
-        log.check_id,
-        log.partition_of,
-        image,
-        wanted,
-        quorum.channel.call,
-        random,
-        on_fatal,
-        quorum.may_lead,
+        name=log.topic,
+        check_id=log.check_id,
+        partition_of=log.partition_of,
+        image=image,
+        wanted=wanted,
+        call=quorum.channel.call,
+        random=random,
+        on_fatal=on_fatal,
+        may_lead=quorum.may_lead,
     )
     return StateParts(topic, topics, ports)

@@ -78,10 +78,26 @@ def make_groups(
         codec=Codec(config.offsets_topic_compression_codec),
         commit_timeout_ms=config.offsets_commit_timeout_ms,
     )
-    state = make_state(log, config, environment, quorum, durability, traffic, broker_epoch, on_fatal)
+    state = make_state(
+        log=log,
+        config=config,
+        environment=environment,
+        quorum=quorum,
+        durability=durability,
+        traffic=traffic,
+        broker_epoch=broker_epoch,
+        on_fatal=on_fatal,
+    )
     memory, totals = group_memory(config.group_coordinator_memory_max_bytes), GroupTotals()
     make_core = partial(Shard, group_config(config), memory, totals)
-    coordinator = GroupCoordinator(config.node_id, state.topic, state.topics, state.ports, make_core, verifier)
+    coordinator = GroupCoordinator(
+        broker_id=config.node_id,
+        topic=state.topic,
+        topics=state.topics,
+        ports=state.ports,
+        make_core=make_core,
+        verification=verifier,
+    )
 
     def serving() -> list[WatchedShard]:
         return [shard.core for shard in coordinator.shards if shard.state is ShardState.ACTIVE]

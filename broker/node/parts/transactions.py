@@ -82,7 +82,16 @@ def make_transactions(
         codec=Codec.NONE,
         commit_timeout_ms=COMMIT_MS,
     )
-    state = make_state(log, config, environment, quorum, durability, traffic, broker_epoch, on_fatal)
+    state = make_state(
+        log=log,
+        config=config,
+        environment=environment,
+        quorum=quorum,
+        durability=durability,
+        traffic=traffic,
+        broker_epoch=broker_epoch,
+        on_fatal=on_fatal,
+    )
     settings = TransactionConfig(
         transaction_max_timeout_ms=config.transaction_max_timeout_ms,
         transactional_id_expiration_ms=config.transactional_id_expiration_ms,
@@ -99,7 +108,14 @@ def make_transactions(
     random = environment.random
     sender = MarkerSender(lambda: quorum.loader.image, call_broker, environment.clock, random, on_fatal)
     coordinator = TransactionCoordinator(
-        config.node_id, state.topic, state.topics, state.ports, make_core, sender, request_id, random
+        broker_id=config.node_id,
+        topic=state.topic,
+        topics=state.topics,
+        ports=state.ports,
+        make_core=make_core,
+        sender=sender,
+        request_id=request_id,
+        random=random,
     )
     figures = TransactionFigures(coordinator, sender, memory, counters, state.ports.loader.figures)
     return TransactionParts(coordinator, figures)

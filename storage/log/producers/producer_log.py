@@ -93,7 +93,12 @@ class ProducerLog:
         """A truncation took batches of producers: `reload` before the next use."""
         self._files = TransactionFiles(health.path, loaded.aborted, loaded.indexes)
         self.snapshots = ProducerSnapshots(
-            fs, health.path, epoch_cache.names, loaded.snapshots, self._left_out, self._files
+            fs=fs,
+            directory=health.path,
+            names=epoch_cache.names,
+            offsets=loaded.snapshots,
+            left_out=self._left_out,
+            files=self._files,
         )
         newest = loaded.snapshots[-1] if loaded.snapshots else -1
         self._is_saved = newest == segments.active.next_offset
