@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from broker.config.node_config import NodeConfig
 from broker.coordination.image_topics import ImageTopics
 from broker.coordination.loading import ShardLoader
 from broker.coordination.record_log import ReadLog
 from broker.coordination.shard_ports import ShardPorts
 from broker.coordination.state_topic import PartitionOf, StateTopic
 from broker.coordination.tick_batches import Encode
-from broker.node.environment import Environment
-from broker.node.parts.quorum import QuorumParts
+from broker.node.parts.foundation import Foundation
 from broker.replication.durability import Durability
 from broker.replication.leader.leader_appends import LeaderAppends
 from broker.replication.replica_statistics import Traffic
@@ -59,17 +57,18 @@ class StateParts:
     ports: ShardPorts
 
 
+StateMaker = Callable[[StateLog], StateParts]
+"""`make_state` with all that is the same for both coordinators."""
+
+
 def make_state(
-    *,
-    log: StateLog,
-    config: NodeConfig,
-    environment: Environment,
-    quorum: QuorumParts,
+    base: Foundation,
     durability: Durability,
     traffic: Traffic,
     broker_epoch: Callable[[], int],
-    on_fatal: Callable[[BaseException], None],
+    log: StateLog,
 ) -> StateParts:
+    config, environment, quorum, on_fatal = base.config, base.environment, base.quorum, base.on_fatal
     clock, random = environment.clock, environment.random
 
     def image() -> MetadataImage:
