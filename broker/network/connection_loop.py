@@ -153,6 +153,7 @@ class ConnectionLoop(Generic[Raw, Message]):
             self._held.clear()
             if self._intake is not None:
                 self._intake.close()
+            del reader  # its error has this frame in its traceback, and the bytes of a request: a ring without this
 
     async def _read(self, turn: Turn | None) -> None:
         if turn is not None:
