@@ -41,6 +41,8 @@ class Incoming(NamedTuple):
     correlation_id: int
     client_id: str
     body: Any
+    is_large: bool = False
+    """See `Request`."""
 
 
 class Measured(Protocol):
