@@ -112,7 +112,11 @@ QUORUM = (
         "a second vote is given in an epoch",
         "Raft's own: I3",
         (
-            Edit(election.may_grant, "up_to_date and quorum.voted_id in (NO_VOTE, request.candidate_id)", "up_to_date"),
+            Edit(
+                election.may_grant,
+                "up_to_date and quorum.has_vote_for(request.candidate_id, request.candidate_directory_id)",
+                "up_to_date",
+            ),
             Edit(QuorumState._move, "if old.voted_id not in (NO_VOTE, election.voted_id):", "if False:"),
         ),
         (*CRASHES, *CUTS),
@@ -214,7 +218,7 @@ QUORUM = (
     Mutant(
         "a leader without a majority leads on",
         "etcd #20418",
-        (Edit(Leadership.tick, "if now_ms >= self.replicas.quorum_deadline_ms():", "if False:"),),
+        (Edit(Leadership.tick, "or now_ms >= self.replicas.quorum_deadline_ms():", "or False:"),),
         (Kind.ISOLATE, Kind.PAUSE),
         stories=directed(Fault(1.0, Kind.ISOLATE, 0, 1, 3.0, 0.9, Aim.CONTROLLER), roles=TOGETHER),
     ),
