@@ -117,7 +117,11 @@ QUORUM = (
                 "up_to_date and quorum.has_vote_for(request.candidate_id, request.candidate_directory_id)",
                 "up_to_date",
             ),
-            Edit(QuorumState._move, "if old.voted_id not in (NO_VOTE, election.voted_id):", "if False:"),
+            Edit(
+                QuorumState._move,
+                "if not self.has_vote_for(election.voted_id, election.voted_directory_id):",
+                "if False:",
+            ),
         ),
         (*CRASHES, *CUTS),
         is_replicated=None,
