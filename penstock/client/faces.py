@@ -153,40 +153,36 @@ def at_once(call: Callable[Concatenate[C, P], R], calls: str = "_calls") -> Call
     return passed_on
 
 
-class Within(Face[C_co], Protocol[C_co]):
+class Within(Protocol):
     """The face of a part of a producer's work, which sends by the producer: a transaction, or a writer."""
 
     @property
     def _producer(self) -> Any: ...
 
-
-class Opened(Protocol):
-    """The calls behind a `Within`."""
-
-    def must_be_open(self) -> None:
+    @property
+    def _must_be_open(self) -> Callable[[], None]:
         """Raises once the part is over, or before it begins."""
         ...
 
 
-def within(call: F, doc: str | None) -> F:
-    """A method of its own, with this docstring, for a face of which several have the same."""
+def within(call: Callable[Concatenate[Within, P], R], doc: str | None) -> Callable[Concatenate[Within, P], R]:
+    """A method of its own, with this docstring, for a plain face of which several have the same."""
     own: Any = _copy(call)
     own.__doc__ = doc
     own.__annotations__ = {name: hint for name, hint in own.__annotations__.items() if name != "self"}
-    made: F = own
+    made: Callable[Concatenate[Within, P], R] = own
     return made
 
 
 def awaited_within(
-    call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]], doc: str | None = None
-) -> Callable[Concatenate[Within[Opened], P], Coroutine[Any, Any, R]]:
-    """The call of the async producer that has this name, while the part is open. `doc` if it says more there."""
-    own, name = _copy(call), call.__name__
-    own.__doc__ = doc or own.__doc__
+    call: Callable[Concatenate[Within, P], R], doc: str | None
+) -> Callable[Concatenate[Within, P], Coroutine[Any, Any, R]]:
+    """`within` for an async face, whose producer has a call of the same name and arguments that is awaited."""
+    own, name = within(call, doc), call.__name__
 
     @functools.wraps(own)
-    async def passed_on(self: Within[Opened], /, *args: P.args, **more: P.kwargs) -> R:
-        self._calls.must_be_open()
+    async def passed_on(self: Within, /, *args: P.args, **more: P.kwargs) -> R:
+        self._must_be_open()
         sent: R = await getattr(self._producer, name)(*args, **more)
         return sent
 
