@@ -107,6 +107,8 @@ from penstock.wire_errors.transactions import ProducerFencedError as ProducerFen
 from penstock.wire_errors.transactions import TransactionAbortableError as TransactionAbortableError
 from penstock.wire_errors.transactions import TransactionalIdNotFoundError as TransactionalIdNotFoundError
 from penstock.wire_errors.transactions import TransactionCoordinatorFencedError as TransactionCoordinatorFencedError
+from penstock.wire_errors.voters import DuplicateVoterError as DuplicateVoterError
+from penstock.wire_errors.voters import VoterNotFoundError as VoterNotFoundError
 
 
 class CleaningAbortedError(PenstockError):

@@ -23,6 +23,11 @@ class RaftConfig:
     cluster_id: str
     node_id: int
     first_voters: VoterSet
+    directory_id: str = ""
+    """The id of this node's metadata log dir: in a dynamic set of voters a voter is this disk. "" in a static one."""
+    bootstrap_ids: tuple[int, ...] = ()
+    """The nodes that an observer asks for the leader besides the voters that it knows, by the transport's names for
+    their addresses (`controller.quorum.bootstrap.servers`)."""
     incarnation_id: str = ""
     """Names this process to the leader from which it fetches; a process registers its broker by the same id."""
     election_timeout_ms: int = 1_000
@@ -48,7 +53,8 @@ class RaftConfig:
         if self.node_id < 0:
             raise ConfigError(f"node.id is {self.node_id}; it must be 0 or more")
         count = len(self.first_voters)
-        if not 1 <= count <= VOTERS_MAX:
+        joins = self.directory_id and self.bootstrap_ids
+        if not (0 if joins else 1) <= count <= VOTERS_MAX:
             raise ConfigError(f"controller.quorum.voters has {count} voters; 1 to {VOTERS_MAX} are possible")
         for key in _POSITIVE:
             if getattr(self, key) <= 0:

@@ -7,8 +7,8 @@ bad requests, election.py has the vote, following.py fetches, leadership.py lead
 forgot must learn, quorum_state.py has the states, ready.py the order of effects.
 
 KRaft's shape (KIP-595, KIP-996): followers fetch, truncation rides on the fetch, pre-vote, check-quorum, observers.
-No record changes the voters yet (voters.py). A snapshot replaces the beginning of the log (KIP-630); when one is
-written is not decided here.
+The voters are changed by records of the log, one at a time (voter_changes.py; KIP-853). A snapshot replaces the
+beginning of the log (KIP-630); when one is written is not decided here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.errors import (
     NotControllerError,
     NotLeaderOrFollowerError,
 )
-from penstock.types import EpochEntry, LeaderHint
+from penstock.types import NO_OFFSET, EpochEntry, LeaderHint
 from raft.answers import PeerAnswers
 from raft.config import RaftConfig
 from raft.decided_log import DecidedLog, LogView
@@ -50,6 +50,8 @@ from raft.shared import Contact, Shared
 from raft.statistics import RaftStatistics
 from raft.transitions import Transitions
 from raft.validation import objection
+from raft.voter_changes import VoterChange
+from raft.voter_history import VoterHistory
 from raft.voters import VoterSet
 
 
@@ -60,9 +62,10 @@ class RaftCore:
         self, config: RaftConfig, election_state: ElectionState, log: LogView, random: Random, now_ms: int
     ) -> None:
         self.config = config
-        self._quorum = QuorumState(config, election_state)
+        self._quorum = QuorumState(config, election_state, _history(config, log))
         self._log = DecidedLog(log)
         self._outbox = Outbox()
+        self._quorum.history.note_committed(self._log.high_watermark)
         self._shared = Shared(config, self._quorum, self._log, self._outbox, random, Contact(now_ms))
         self._in_flight: Ready | None = None
         self._told_high_watermark = self._log.high_watermark
@@ -90,6 +93,10 @@ class RaftCore:
     def voters(self) -> VoterSet:
         """The voters as this node knows them now."""
         return self._quorum.voters
+
+    def voters_at(self, end_offset: int) -> VoterSet:
+        """The voters in force where the log ends at `end_offset`: those that a snapshot with this end must name."""
+        return self._quorum.history.at(end_offset)
 
     @property
     def high_watermark(self) -> int:
@@ -162,10 +169,11 @@ class RaftCore:
                 self._outbox.drop_reply(request_id)
                 if self.leadership is not None:
                     self.leadership.abandon(request_id)
-            case SnapshotTaken(snapshot_id, is_installed):
-                self._following.on_snapshot_taken(snapshot_id, now_ms, is_installed=is_installed)
+            case SnapshotTaken():
+                self._states.on_snapshot_taken(inbound, now_ms)
             case SnapshotsKept(snapshot_ids):
                 self._log.keep_snapshots(snapshot_ids)
+                self._quorum.history.cut_prefix_to(self._log.log_start_offset)
                 self._outbox.cut_prefix_to(self._log.log_start_offset)
 
     def tick(self, now_ms: int) -> None:
@@ -182,6 +190,15 @@ class RaftCore:
             hint = LeaderHint(self.leader_id, self.epoch)
             raise NotControllerError(f"node {self.config.node_id} is {self.state.value}, not leader", leader=hint)
         return self.leadership.propose(values)
+
+    def change_voters(self, change: VoterChange, now_ms: int) -> int:
+        """Append the set of voters that this change makes; the offset of its record. Every node goes by the new set
+        from the moment at which the record is in its log. Raises what `changed_voters` raises; nothing is appended
+        then."""
+        if self.leadership is None:
+            hint = LeaderHint(self.leader_id, self.epoch)
+            raise NotControllerError(f"node {self.config.node_id} is {self.state.value}, not leader", leader=hint)
+        return self.leadership.change_voters(change, now_ms)
 
     def resign(self, now_ms: int) -> None:
         """Give up leadership and tell the voters, most log first. Nothing happens on a node that does not lead."""
@@ -231,9 +248,7 @@ class RaftCore:
             self._states.become_unattached(request.candidate_epoch, now_ms)
         granted = self._election.grants(request, self._following.has_fetched)
         if granted and not request.pre_vote and self.state is not State.VOTED:
-            self._quorum.to_voted(request.candidate_id)
-            self._states.left_old_state()
-            self._election.arm(now_ms)
+            self._states.give_vote(request, now_ms)
         self._outbox.reply(request_id, self._election.answer(request, granted, self._following.has_fetched))
 
     def _on_fetch(self, request_id: int, request: FetchMetadataRequest | FetchSnapshotRequest, now_ms: int) -> None:
@@ -244,3 +259,11 @@ class RaftCore:
             self.leadership.on_fetch_snapshot(request_id, request, now_ms)
         else:
             self.leadership.on_fetch(request_id, request, now_ms)
+
+
+def _history(config: RaftConfig, log: LogView) -> VoterHistory:
+    """The voters as the log says them; before that, as the configuration does."""
+    sets = log.voter_sets
+    if sets and sets[0][0] == NO_OFFSET:
+        return VoterHistory(sets[0][1], sets[1:])
+    return VoterHistory(config.first_voters, sets)

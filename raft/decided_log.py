@@ -14,6 +14,7 @@ from typing import Protocol
 from penstock import epochs
 from penstock.errors import InvariantViolation
 from penstock.types import NO_EPOCH, EpochEndOffset, EpochEntry
+from raft.voters import VoterSet
 
 BEGINNING = EpochEndOffset(NO_EPOCH, 0)
 """The empty snapshot, which every log begins with, and which no file holds."""
@@ -36,6 +37,11 @@ class LogView(Protocol):
     def flushed_offset(self) -> int: ...
     @property
     def epoch_entries(self) -> Sequence[EpochEntry]: ...
+    @property
+    def voter_sets(self) -> Sequence[tuple[int, VoterSet]]:
+        """The voters as the log says them: of the snapshot with which it begins, at offset -1, and of each record in it
+        that names them, in order. Empty for a log that says nothing of voters."""
+        ...
 
 
 class DecidedLog:

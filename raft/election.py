@@ -12,7 +12,7 @@ from enum import Enum
 
 from penstock.types import NO_LEADER
 from raft.messages import VoteRequest, VoteResponse
-from raft.quorum_state import NO_VOTE, QuorumState, State
+from raft.quorum_state import QuorumState, State
 from raft.shared import Shared
 
 
@@ -30,7 +30,7 @@ def log_is_up_to_date(request: VoteRequest, own_last_epoch: int, own_log_end_off
 
 def may_grant(quorum: QuorumState, request: VoteRequest, up_to_date: bool, has_fetched: bool) -> bool:
     """True if this voter, already in the epoch of the request, gives its (pre-)vote."""
-    if not quorum.takes_part:
+    if not quorum.may_vote:
         return False
     if request.pre_vote:
         has_live_leader = quorum.is_leader or (quorum.state is State.FOLLOWER and has_fetched)
@@ -38,7 +38,7 @@ def may_grant(quorum: QuorumState, request: VoteRequest, up_to_date: bool, has_f
     if quorum.epoch_leader_id != NO_LEADER or quorum.state is State.RESIGNED:
         return False
     # A candidate that has the vote already is checked again, too: it may have lost its log since, and rejoined.
-    return up_to_date and quorum.voted_id in (NO_VOTE, request.candidate_id)
+    return up_to_date and quorum.has_vote_for(request.candidate_id, request.candidate_directory_id)
 
 
 class Election:

@@ -10,6 +10,7 @@ request to find one. Which answers lead to another epoch or leader is decided in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import CorruptMessageError
@@ -21,9 +22,12 @@ from raft.messages import (
     FetchMetadataResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    SnapshotTaken,
 )
 from raft.ready import FollowerAppend, SnapshotChunk
 from raft.shared import NEVER_MS, Shared
+from raft.voter_records import voters_in
+from raft.voters import VoterSet
 
 
 @dataclass(slots=True)
@@ -70,6 +74,12 @@ class Following:
         self._fetch_at_ms = None
         self._snapshot = None
 
+    def ask_around(self) -> None:
+        """One question to a node that may know the leader: of a voter that waits for votes, and whose log may name only
+        voters that are gone."""
+        if (asked := self._another_node()) != NO_LEADER:
+            self._shared.outbox.ask(asked, self._request(0))
+
     def search(self, now_ms: int) -> None:
         """An observer without a leader asks a random voter who leads."""
         self.has_fetched = False
@@ -80,29 +90,43 @@ class Following:
         """Send the next fetch if it is time."""
         if self._fetch_at_ms is None or now_ms < self._fetch_at_ms or self.is_installing:
             return
-        config, quorum, log = self._shared.config, self._shared.quorum, self._shared.log
+        config, quorum = self._shared.config, self._shared.quorum
         self._fetch_at_ms = None
         if (part := self._snapshot) is not None:
-            place = (part.snapshot_id, part.position, config.fetch_max_bytes, config.incarnation_id)
+            place = (
+                part.snapshot_id,
+                part.position,
+                config.fetch_max_bytes,
+                config.incarnation_id,
+                config.directory_id,
+            )
             self._shared.outbox.ask(
                 quorum.leader_id, FetchSnapshotRequest(config.cluster_id, config.node_id, quorum.epoch, *place)
             )
             return
-        request = FetchMetadataRequest(
+        # The first fetch, and one after a failure, does not wait: the leader cannot know that this node has not heard
+        # of its high watermark.
+        request = self._request(0 if self._failures or not self.has_fetched else config.fetch_wait_ms)
+        asked = quorum.leader_id if quorum.leader_id != NO_LEADER else self._another_node()
+        if asked == NO_LEADER:
+            self.on_failure(now_ms)
+            return
+        self._shared.outbox.ask(asked, request)
+
+    def _request(self, wait_ms: int) -> FetchMetadataRequest:
+        config, quorum, log = self._shared.config, self._shared.quorum, self._shared.log
+        return FetchMetadataRequest(
             config.cluster_id,
             config.node_id,
             quorum.epoch,
             log.log_end_offset,
             log.last_epoch,
-            # The first fetch, and one after a failure, does not wait: the leader cannot know that this node has not
-            # heard of its high watermark.
-            0 if self._failures or not self.has_fetched else config.fetch_wait_ms,
+            wait_ms,
             config.fetch_max_bytes,
             config.incarnation_id,
             self._heard_ms,
+            config.directory_id,
         )
-        followed = quorum.voters.is_voter(quorum.leader_id)
-        self._shared.outbox.ask(quorum.leader_id if followed else self._another_voter(), request)
 
     def on_failure(self, now_ms: int) -> None:
         """No answer, or a useless one: try again after the back-off. The fetch time-out goes on running."""
@@ -133,17 +157,20 @@ class Following:
         self._snapshot = None
         self.on_failure(now_ms)
 
-    def on_snapshot_taken(self, snapshot_id: EpochEndOffset, now_ms: int, *, is_installed: bool) -> None:
+    def on_snapshot_taken(self, taken: SnapshotTaken, now_ms: int) -> None:
         """The snapshot has replaced the log; or it was damaged, and nothing has changed."""
         self.is_installing, self._snapshot = False, None
-        if is_installed:
-            self._shared.log.install(snapshot_id)
+        if taken.is_installed:
+            self._shared.log.install(taken.snapshot_id)
+            if taken.voters is not None:
+                self._shared.quorum.history.install(taken.voters)
+            self._shared.quorum.history.note_committed(taken.snapshot_id.end_offset)
             self._shared.counters.snapshots_installed += 1
             self._failures = 0
             self.deadline_ms = now_ms + self._shared.config.fetch_timeout_ms  # checking it may have taken longer
         else:
             self._shared.counters.snapshots_refused += 1
-        if not is_installed:
+        if not taken.is_installed:
             self.on_failure(now_ms)
         elif self._fetch_at_ms is not None:
             self._fetch_at_ms = now_ms
@@ -179,15 +206,17 @@ class Following:
     def next_search_ms(self) -> int:
         return NEVER_MS if self._fetch_at_ms is None else self._fetch_at_ms
 
-    def _another_voter(self) -> int:
-        """A random one, but not the one that led, or was asked before: it may hang, and each question waits long."""
-        voters = self._shared.quorum.other_voters
-        self._asked = self._shared.random.choice([voter for voter in voters if voter != self._asked] or voters)
+    def _another_node(self) -> int:
+        """A random voter or bootstrap server, but not the one that led, or was asked before: it may hang, and each
+        question waits long. -1 if this node knows no other one."""
+        nodes = (*self._shared.quorum.other_voters, *self._shared.config.bootstrap_ids)
+        if not nodes:
+            return NO_LEADER
+        self._asked = self._shared.random.choice([node for node in nodes if node != self._asked] or nodes)
         return self._asked
 
     def _apply(self, request: FetchMetadataRequest, response: FetchMetadataResponse) -> bool:
-        """Applies a good answer. False if the answer made no sense; nothing was changed then. False if the answer made
-        no sense; nothing was changed then."""
+        """Applies a good answer. False if the answer made no sense; nothing was changed then."""
         log = self._shared.log
         if response.snapshot_id is not None:
             epoch, end_offset = response.snapshot_id
@@ -203,19 +232,31 @@ class Following:
             return True
         if response.records:
             spans = self._spans(response.records, request.fetch_offset)
-            if not spans:
+            changes = self._changes(response.records)
+            if not spans or changes is None:
                 return False
             for next_offset, epoch in spans:
                 log.extend(next_offset, epoch)
+            for offset, voters in changes:
+                self._shared.quorum.history.append(offset, voters)
             self._shared.outbox.append(FollowerAppend(request.fetch_offset, response.records))
-        log.advance_high_watermark(min(response.high_watermark, log.log_end_offset))
+        if log.advance_high_watermark(min(response.high_watermark, log.log_end_offset)):
+            self._shared.quorum.history.note_committed(log.high_watermark)
         return True
 
     def _truncate(self, offset: int) -> None:
         log = self._shared.log
         log.truncate_to(offset)
+        self._shared.quorum.history.truncate_to(offset)
         self._shared.counters.truncations += 1
         self._shared.outbox.truncate_to(offset)
+
+    def _changes(self, records: bytes) -> Sequence[tuple[int, VoterSet]] | None:
+        """The sets of voters that these batches name, by offset; None if one cannot be read."""
+        try:
+            return tuple(voters_in(records))
+        except CorruptMessageError:
+            return None
 
     def _spans(self, records: bytes, at_offset: int) -> list[tuple[int, int]] | None:
         """(next offset, epoch) of each batch; None unless all are whole, sound, dense, and of epochs that may come."""

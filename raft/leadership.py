@@ -19,8 +19,9 @@ from penstock.errors import (
     ResourceExhaustedError,
     SnapshotNotFoundError,
 )
-from penstock.types import NO_EPOCH, EpochEndOffset
+from penstock.types import NO_EPOCH, NO_OFFSET, EpochEndOffset
 from raft import progress
+from raft.decided_log import BEGINNING
 from raft.messages import (
     BeginQuorumEpochRequest,
     FetchMetadataRequest,
@@ -34,6 +35,9 @@ from raft.quorum_replicas import QuorumReplicas
 from raft.ready import LeaderAppend, ReadRange
 from raft.shared import Shared
 from raft.validation import Objection
+from raft.voter_changes import LeadersView, VoterChange, changed_voters
+from raft.voter_records import voters_value
+from raft.voters import VoterSet
 
 RECORD_OVERHEAD_BYTES = 32
 BATCH_OVERHEAD_BYTES = 64
@@ -61,8 +65,7 @@ class Leadership:
         self._parked: dict[int, ParkedFetch] = {}  # by replica id: one each
         self._uncommitted: deque[tuple[int, int]] = deque()  # (next offset, bytes) of each batch that waits
         self._uncommitted_bytes = 0
-        value = leader_change_value(shared.config.node_id, self.epoch, shared.quorum.voters.ids)
-        self._append((value,), _size_bytes((value,)))
+        self._append_beginning()
         self._send_begin_notices(now_ms)
 
     def __repr__(self) -> str:
@@ -79,6 +82,18 @@ class Leadership:
     def has_committed(self) -> bool:
         """True if a record of this epoch is committed: only then may the node act as leader."""
         return self._shared.log.high_watermark > self.epoch_start_offset
+
+    @property
+    def is_over(self) -> bool:
+        """True if this leader is no voter any more, and the record of that is committed: then it must not lead on
+        (Ongaro, 2014, §4.2.2; KIP-853)."""
+        quorum = self._shared.quorum
+        return not quorum.is_voter and not self._is_changing
+
+    @property
+    def _is_changing(self) -> bool:
+        """The newest set of voters waits for its majority."""
+        return not self._shared.quorum.history.is_committed
 
     def sent_end_besides(self, node_id: int, incarnation_id: str) -> int:
         """No process of that node but this one was sent a record at this offset or behind it, by any leader.
@@ -110,13 +125,35 @@ class Leadership:
         self._answer_parked()
         return self._shared.log.log_end_offset - 1
 
+    def change_voters(self, change: VoterChange, now_ms: int) -> int:
+        """Append the set that the change makes, which counts at once; the offset of its record."""
+        shared, was_static = self._shared, not self._shared.quorum.voters.is_dynamic
+        view = LeadersView(
+            shared.config.node_id,
+            shared.config.directory_id,
+            shared.quorum.voters,
+            self.has_committed,
+            self._is_changing,
+            self.replicas.find,
+            now_ms - shared.config.fetch_timeout_ms,
+        )
+        voters = changed_voters(change, view)
+        self._append_voters(voters)
+        if was_static:
+            self.replicas.name_directories()
+        offset = shared.log.log_end_offset - 1
+        self.on_flushed()  # fewer voters may need fewer acks
+        self._answer_parked()
+        self._send_begin_notices(now_ms)
+        return offset
+
     def on_fetch(self, request_id: int, request: FetchMetadataRequest, now_ms: int) -> None:
         """A replica's fetch in this epoch: note its ack, then answer or park."""
         wrong = self._objection(request)
         if wrong is not None:
             self._shared.refuse(request_id, request, *wrong)
             return
-        replica, log = self._contacted(request.replica_id, now_ms), self._shared.log
+        replica, log = self._contacted(request, now_ms), self._shared.log
         # A node of an older release names no answer; but it lets a fetch wait only if the one before was answered.
         heard_ms = request.heard_ms or (now_ms if request.max_wait_ms > 0 else 0)
         replica.heard_ms = max(replica.heard_ms, min(heard_ms, now_ms))
@@ -143,7 +180,7 @@ class Leadership:
     def on_fetch_snapshot(self, request_id: int, request: FetchSnapshotRequest, now_ms: int) -> None:
         """A replica that lags behind the log's start reads a snapshot; that is contact, as a fetch is (KIP-630)."""
         shared = self._shared
-        replica = self._contacted(request.replica_id, now_ms)
+        replica = self._contacted(request, now_ms)
         if not shared.log.has_snapshot(request.snapshot_id):
             shared.refuse(
                 request_id, request, SnapshotNotFoundError, f"snapshot {request.snapshot_id} is not kept here"
@@ -164,19 +201,23 @@ class Leadership:
     def maybe_commit(self) -> bool:
         """Move the high watermark as far as a majority's acks allow; whether it moved."""
         shared = self._shared
-        acked = [shared.log.flushed_offset, *(voter.acked_offset for voter in self.replicas.voters())]
+        acked = [voter.acked_offset for voter in self.replicas.voters()]
+        if shared.quorum.is_voter:
+            acked.append(shared.log.flushed_offset)
         offset = progress.majority_offset(acked, shared.quorum.voters.majority)
         offset = progress.committed_offset(offset, self.epoch_start_offset, shared.log.high_watermark)
         if not shared.log.advance_high_watermark(offset):
             return False
+        shared.quorum.history.note_committed(offset)
         while self._uncommitted and self._uncommitted[0][0] <= offset:
             self._uncommitted_bytes -= self._uncommitted.popleft()[1]
         return True
 
     def tick(self, now_ms: int) -> bool:
-        """Answer fetches whose time is up, remind voters; False when the quorum is lost and the leader must resign."""
+        """Answer fetches whose time is up, remind voters; False when the leader must resign: the quorum is lost, or it
+        is no voter any more."""
         self._time_ms = now_ms
-        if now_ms >= self.replicas.quorum_deadline_ms():
+        if self.is_over or now_ms >= self.replicas.quorum_deadline_ms():
             return False
         for replica_id, parked in list(self._parked.items()):
             if now_ms >= parked.deadline_ms:
@@ -185,6 +226,8 @@ class Leadership:
         return True
 
     def next_deadline_ms(self) -> int:
+        if self.is_over:
+            return self._time_ms
         deadlines = [parked.deadline_ms for parked in self._parked.values()]
         return min([self.replicas.quorum_deadline_ms(), self.replicas.next_notice_ms(), *deadlines])
 
@@ -208,6 +251,21 @@ class Leadership:
             self._shared.outbox.reply(parked.request_id, answer)
         self._parked.clear()
 
+    def _append_beginning(self) -> None:
+        """The first records of the epoch; of the first epoch of a dynamic quorum, the first voters among them."""
+        quorum = self._shared.quorum
+        values = (leader_change_value(self._shared.config.node_id, self.epoch, quorum.voters.ids),)
+        self._append(values, _size_bytes(values))
+        says_nothing = quorum.history.newest_offset == NO_OFFSET and self._shared.log.newest_snapshot == BEGINNING
+        if quorum.voters.is_dynamic and says_nothing:
+            self._append_voters(quorum.voters)
+
+    def _append_voters(self, voters: VoterSet) -> None:
+        """Appends the record that names the voters. This node goes by it from now on."""
+        values = (voters_value(voters),)
+        self._append(values, _size_bytes(values))
+        self._shared.quorum.history.append(self._shared.log.log_end_offset - 1, voters)
+
     def _append(self, values: tuple[bytes, ...], size: int) -> None:
         log = self._shared.log
         base_offset = log.log_end_offset
@@ -223,24 +281,25 @@ class Leadership:
             return InvalidRequestError, f"a fetch at {request.fetch_offset} must say the epoch of the record before it"
         return None
 
-    def _contacted(self, replica_id: int, now_ms: int) -> ReplicaProgress:
+    def _contacted(self, request: FetchMetadataRequest | FetchSnapshotRequest, now_ms: int) -> ReplicaProgress:
         """The replica has asked for something in this epoch."""
-        replica = self._known_replica(replica_id)
+        replica = self._known_replica(request)
+        replica.directory_id = request.replica_directory_id
         replica.last_fetch_ms = self._time_ms = now_ms
         contact = self._shared.contact
         contact.at_ms = max(contact.at_ms, self.replicas.quorum_contact_ms())
         self.replicas.put_off_notice(replica, now_ms)
         return replica
 
-    def _known_replica(self, replica_id: int) -> ReplicaProgress:
+    def _known_replica(self, request: FetchMetadataRequest | FetchSnapshotRequest) -> ReplicaProgress:
         """The replica's progress, made at need for an observer."""
-        found = self.replicas.find(replica_id)
+        found = self.replicas.find(request.replica_id, request.replica_directory_id)
         if found is not None:
             return found
         forgotten = self.replicas.make_room()
         if forgotten is not None:
             self._unpark(forgotten)
-        return self.replicas.add_observer(replica_id)
+        return self.replicas.add_observer(request.replica_id, request.replica_directory_id)
 
     def _has_news(self, replica: ReplicaProgress, request: FetchMetadataRequest) -> bool:
         log = self._shared.log
@@ -278,12 +337,12 @@ class Leadership:
 
     def _answer_parked(self) -> None:
         for replica_id, parked in list(self._parked.items()):
-            if self._has_news(self._known_replica(replica_id), parked.request):
+            if self._has_news(self._known_replica(parked.request), parked.request):
                 self._answer_one_parked(replica_id)
 
     def _answer_one_parked(self, replica_id: int) -> None:
         parked = self._parked.pop(replica_id)
-        self._answer(parked.request_id, parked.request, self._known_replica(replica_id))
+        self._answer(parked.request_id, parked.request, self._known_replica(parked.request))
 
     def _unpark(self, replica_id: int) -> None:
         """A replica has one fetch at a time: an older one gets an empty answer, which the replica hardly waits for."""

@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass
 
 from penstock.types import NO_LEADER, NO_OFFSET, EpochEndOffset
+from raft.voters import VoterSet
 
 NO_ERROR = 0
 LEADER_CHANGE = "LeaderChange"
@@ -29,6 +30,8 @@ class VoteRequest:
     last_epoch: int
     last_epoch_end_offset: int
     pre_vote: bool
+    candidate_directory_id: str = ""  # of the candidate's disk; "" among static voters
+    voter_directory_id: str = ""  # for which disk this is meant; "" among static voters
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,7 @@ class FetchMetadataRequest:
     max_bytes: int
     incarnation_id: str = ""  # of the process that asks; "" from an older node
     heard_ms: int = 0  # the `leader_time_ms` of this leader's newest answer; 0: none, or from an older node
+    replica_directory_id: str = ""  # of the disk on which all below is durable; "" from an older node
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,7 @@ class FetchSnapshotRequest:
     position: int
     max_bytes: int
     incarnation_id: str = ""
+    replica_directory_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +191,7 @@ class SnapshotTaken:
 
     snapshot_id: EpochEndOffset
     is_installed: bool
+    voters: VoterSet | None = None  # as they stood at its end; None: it says nothing of voters
 
 
 @dataclass(frozen=True, slots=True)

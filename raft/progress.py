@@ -17,6 +17,7 @@ class ReplicaProgress:
     """One other node, as the leader knows it."""
 
     replica_id: int
+    directory_id: str = ""  # of the disk that fetches; "" from an older node
     last_fetch_ms: int | None = None
     heard_ms: int = 0  # it followed this leader at this time of the leader's clock, or later
     acked_offset: int = NO_OFFSET

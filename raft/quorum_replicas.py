@@ -1,8 +1,9 @@
 """Knows the other nodes of a quorum during one epoch of its leader: progress, contact, records sent, notices due.
 
 The quorum's state says which of the nodes are voters, and is asked each time: what is known of a node does not depend
-on it. An observer is known from its first fetch on, and there is a limit: where one too many comes, the observer that
-fetched longest ago is forgotten, but never the highest offset that it may have been sent.
+on it. In a dynamic quorum a node is known by its id and its disk: what one disk acked says nothing of another. An
+observer is known from its first fetch on, and there is a limit: where one too many comes, the observer that fetched
+longest ago is forgotten, but never the highest offset that it may have been sent.
 From the voters' fetches follows how long the leader may lead (check-quorum, KIP-595). A voter that has not fetched for
 a while is told again who leads. Whose fetch is answered, and what is committed, is decided in leadership.py.
 """
@@ -31,8 +32,9 @@ class QuorumReplicas:
         self._quorum = quorum
         self._backoff_ms = backoff_ms
         self._begun_ms = now_ms
-        self._known: dict[int, ReplicaProgress] = {}
-        """The nodes by id. One that becomes a voter, or is one no longer, keeps its progress."""
+        self._known: dict[tuple[int, str], ReplicaProgress] = {}
+        """The nodes by id and directory id, which is "" for all in a static quorum. One that becomes a voter, or is one
+        no longer, keeps its progress."""
         self._sent_end_of_forgotten = 0
 
     def __repr__(self) -> str:
@@ -40,24 +42,36 @@ class QuorumReplicas:
 
     def voters(self) -> Sequence[ReplicaProgress]:
         """All voters but the leader itself."""
-        return tuple(map(self._voter, self._quorum.other_voters))
+        return tuple(map(self._voter, self._voter_keys()))
 
     def observers(self) -> Sequence[ReplicaProgress]:
-        voters = self._quorum.other_voters
-        return tuple(replica for replica in self._known.values() if replica.replica_id not in voters)
+        voters = self._voter_keys()
+        return tuple(replica for key, replica in self._known.items() if key not in voters)
 
-    def find(self, replica_id: int) -> ReplicaProgress | None:
-        if replica_id in self._quorum.other_voters:
-            return self._voter(replica_id)
-        return self._known.get(replica_id)
+    def find(self, replica_id: int, directory_id: str) -> ReplicaProgress | None:
+        key = self._key(replica_id, directory_id)
+        return self._voter(key) if key in self._voter_keys() else self._known.get(key)
 
-    def _voter(self, voter_id: int) -> ReplicaProgress:
+    def name_directories(self) -> None:
+        """The quorum is dynamic from now on: the nodes are known by their disks, too."""
+        known = list(self._known.values())
+        self._known = {(each.replica_id, each.directory_id): each for each in known}
+
+    def _key(self, replica_id: int, directory_id: str) -> tuple[int, str]:
+        return replica_id, directory_id if self._quorum.voters.is_dynamic else ""
+
+    def _voter_keys(self) -> Sequence[tuple[int, str]]:
+        """The other voters."""
+        voters, own = self._quorum.voters.voters, (self._config.node_id, self._quorum.own_directory_id)
+        return [key for each in voters if (key := (each.voter_id, each.directory_id or "")) != own]
+
+    def _voter(self, key: tuple[int, str]) -> ReplicaProgress:
         """The progress of a voter. One that has not fetched yet counts as seen when the epoch began, and is to be told
         at once who leads."""
-        known = self._known.get(voter_id)
+        known = self._known.get(key)
         if known is None:
-            known = self._known[voter_id] = ReplicaProgress(
-                voter_id,
+            known = self._known[key] = ReplicaProgress(
+                *key,
                 last_fetch_ms=self._begun_ms,
                 begin_at_ms=self._begun_ms,
                 sent_end_of_others=self._sent_end_of_forgotten,
@@ -70,19 +84,23 @@ class QuorumReplicas:
         if len(observers) < OBSERVERS_MAX:
             return None
         oldest = min(observers, key=lambda seen: seen.last_fetch_ms or 0)
-        del self._known[oldest.replica_id]
+        del self._known[self._key(oldest.replica_id, oldest.directory_id)]
         self._sent_end_of_forgotten = max(self._sent_end_of_forgotten, oldest.sent_end_besides(""))
         return oldest.replica_id
 
-    def add_observer(self, replica_id: int) -> ReplicaProgress:
+    def add_observer(self, replica_id: int, directory_id: str) -> ReplicaProgress:
         """An observer that is not known. It may be one that was forgotten."""
-        known = ReplicaProgress(replica_id, sent_end_of_others=self._sent_end_of_forgotten)
-        return self._known.setdefault(replica_id, known)
+        key = self._key(replica_id, directory_id)
+        known = ReplicaProgress(replica_id, directory_id, sent_end_of_others=self._sent_end_of_forgotten)
+        return self._known.setdefault(key, known)
 
     def sent_end_besides(self, replica_id: int, incarnation_id: str) -> int:
         """The end of the records that another process of that node than this one may have been sent."""
-        replica = self.find(replica_id)
-        return replica.sent_end_besides(incarnation_id) if replica else self._sent_end_of_forgotten
+        replicas = [replica for replica in self._known.values() if replica.replica_id == replica_id]
+        sent_ends = [replica.sent_end_besides(incarnation_id) for replica in replicas]
+        if not sent_ends or self._quorum.voters.is_dynamic:  # another disk of the node may be among the forgotten
+            sent_ends.append(self._sent_end_of_forgotten)
+        return max(sent_ends)
 
     def preferred_successors(self) -> tuple[int, ...]:
         """The other voters, most log first."""
@@ -94,7 +112,12 @@ class QuorumReplicas:
         if self._quorum.is_only_voter:
             return 0
         contacts = [replica.last_fetch_ms or 0 for replica in self.voters()]
-        return progress.quorum_contact_ms(contacts, self._quorum.voters.majority - 1)
+        return progress.quorum_contact_ms(contacts, self._others_needed)
+
+    @property
+    def _others_needed(self) -> int:
+        """The number of voters that make a majority with this leader: more where it is no voter itself any more."""
+        return self._quorum.voters.majority - self._quorum.is_voter
 
     def quorum_heard_ms(self, now_ms: int) -> int:
         """No other leader was elected before this time: until then, or longer, a majority followed this leader.
@@ -105,7 +128,7 @@ class QuorumReplicas:
         if self._quorum.is_only_voter:
             return now_ms
         heard = [replica.heard_ms for replica in self.voters()]
-        return progress.quorum_contact_ms(heard, self._quorum.voters.majority - 1)
+        return progress.quorum_contact_ms(heard, self._others_needed)
 
     def quorum_deadline_ms(self) -> int:
         """When the leader must resign unless more voters fetch (check-quorum)."""
@@ -126,12 +149,16 @@ class QuorumReplicas:
         return min((at for voter in self.voters() if (at := voter.begin_at_ms) is not None), default=NEVER_MS)
 
     def on_notice_answered(self, voter: int, now_ms: int) -> None:
-        replica = self._voter(voter)
+        replica = self._told(voter)
+        if replica is None:
+            return
         replica.begin_failures = 0
         replica.begin_at_ms = now_ms + self._config.begin_quorum_epoch_interval_ms
 
     def on_notice_failed(self, voter: int, now_ms: int) -> None:
-        replica = self._voter(voter)
+        replica = self._told(voter)
+        if replica is None:
+            return
         replica.begin_failures += 1
         replica.begin_at_ms = now_ms + self._backoff_ms(replica.begin_failures)
 
@@ -140,3 +167,7 @@ class QuorumReplicas:
         replica.begin_failures = 0
         if replica.begin_at_ms is not None:
             replica.begin_at_ms = now_ms + self._config.begin_quorum_epoch_interval_ms
+
+    def _told(self, voter_id: int) -> ReplicaProgress | None:
+        """The voter of this id; None if it is one no longer."""
+        return next((self._voter(key) for key in self._voter_keys() if key[0] == voter_id), None)

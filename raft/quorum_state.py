@@ -8,6 +8,9 @@
     LEADER       has the votes of a majority
     RESIGNED     led in this epoch and stopped: it may neither lead in it again nor vote in it
 
+In a dynamic quorum a node that is no voter by its own log may still be VOTED: its log may not have the record yet that
+made it a voter, and whoever asks it for its vote says for which disk the question is meant (KIP-853). It never stands.
+
 A voter that has forgotten promises (`Forgotten`) is UNATTACHED or FOLLOWER, like an observer, until it knows again what
 it may have promised; raft/rejoining.py says when that is.
 
@@ -26,6 +29,7 @@ from enum import Enum
 from penstock.errors import InvariantViolation
 from penstock.types import NO_LEADER
 from raft.config import RaftConfig
+from raft.voter_history import VoterHistory
 from raft.voters import VoterSet
 
 NO_VOTE = -1
@@ -72,7 +76,11 @@ TRANSITIONS: Mapping[State, Mapping[State, str]] = {
     _F: {_U: f"{_NEWER_EPOCH}, or the leader ended its epoch", _F: _NEWER_LEADER, _P: "fetch time-out"},
     _P: {_U: _NEWER_EPOCH, _V: _VOTED, _F: _HEARD, _P: "another round", _C: "a majority would vote for it"},
     _C: {_U: _NEWER_EPOCH, _F: "another won", _P: "lost, or election time-out", _L: "a majority voted for it"},
-    _L: {_U: _NEWER_EPOCH, _F: _NEWER_LEADER, _R: "asked to stop, or no majority fetches"},
+    _L: {
+        _U: f"{_NEWER_EPOCH}, or its removal is committed",
+        _F: _NEWER_LEADER,
+        _R: "asked to stop, or no majority fetches",
+    },
     _R: {_U: _NEWER_EPOCH, _F: _NEWER_LEADER, _P: _TIME_OUT},
 }
 """The states that each state may go to, and the event of each change."""
@@ -86,16 +94,20 @@ class ElectionState:
     leader_id: int = NO_LEADER
     voted_id: int = NO_VOTE
     forgotten: Forgotten = Forgotten.NOTHING
+    voted_directory_id: str = ""
+    """The disk of the candidate that got the vote: the same id on another disk is another candidate."""
 
 
 class QuorumState:
     """The state machine of one node. `take_unsaved` hands over what has to be persisted before anything is sent."""
 
-    def __init__(self, config: RaftConfig, stored: ElectionState) -> None:
+    def __init__(self, config: RaftConfig, stored: ElectionState, history: VoterHistory | None = None) -> None:
+        """`history`: the voters as the log says them; the first ones of the configuration if it says nothing."""
         if stored.epoch < 0:
             raise InvariantViolation(f"stored epoch {stored.epoch} is negative")
-        self._node_id = config.node_id
-        self._voters = config.first_voters
+        self._node_id, self._directory_id = config.node_id, config.directory_id
+        self.history = history or VoterHistory(config.first_voters)
+        """The voters by offset. Whoever changes the log changes this in the same step."""
         self._election = stored
         self._unsaved = False
         self._leader_ended = False
@@ -111,7 +123,7 @@ class QuorumState:
             return State.UNATTACHED
         if stored.leader_id in self.other_voters:
             return State.FOLLOWER
-        if stored.voted_id != NO_VOTE and self.takes_part:
+        if stored.voted_id != NO_VOTE and self.may_vote:
             return State.VOTED
         return State.UNATTACHED
 
@@ -133,7 +145,7 @@ class QuorumState:
     @property
     def voters(self) -> VoterSet:
         """The voters now. Ask for them at each use: the set may change while the node runs."""
-        return self._voters
+        return self.history.newest
 
     @property
     def other_voters(self) -> tuple[int, ...]:
@@ -142,12 +154,12 @@ class QuorumState:
 
     @property
     def is_voter(self) -> bool:
-        return self.voters.is_voter(self._node_id)
+        return self.voters.names(self._node_id, self._directory_id)
 
     @property
     def is_only_voter(self) -> bool:
         """True if this node elects itself and commits alone."""
-        return self.voters.is_only_voter(self._node_id)
+        return self.is_voter and self.voters.is_only_voter(self._node_id)
 
     @property
     def forgotten(self) -> Forgotten:
@@ -155,8 +167,15 @@ class QuorumState:
 
     @property
     def takes_part(self) -> bool:
-        """True if this node may vote and stand for election: a voter that knows what it has promised."""
-        return self.is_voter and self._election.forgotten is Forgotten.NOTHING
+        """True if this node may vote and stand for election: a voter that knows what it has promised. One whose removal
+        is not known to be committed stands, too; its own vote does not count then."""
+        needed = self.history.may_be_needed(self._node_id, self._directory_id)
+        return needed and self._election.forgotten is Forgotten.NOTHING
+
+    @property
+    def may_vote(self) -> bool:
+        """True if this node may give its vote to a candidate that asks for it by the id of its disk, too."""
+        return self.takes_part or (self.voters.is_dynamic and self._election.forgotten is Forgotten.NOTHING)
 
     @property
     def is_leader(self) -> bool:
@@ -176,9 +195,16 @@ class QuorumState:
     def voted_id(self) -> int:
         return self._election.voted_id
 
+    def may_be_led_by(self, node_id: int) -> bool:
+        """True if this other node may be a candidate or leader as far as this node's log says. Among dynamic voters the
+        log may not know it yet."""
+        if self.voters.is_dynamic:
+            return 0 <= node_id != self._node_id
+        return node_id in self.other_voters
+
     def may_follow(self, leader_id: int, epoch: int) -> bool:
         """True if this node, from its present state, would follow a leader that it hears of."""
-        if leader_id not in self.other_voters or epoch < self.epoch:
+        if not self.may_be_led_by(leader_id) or epoch < self.epoch:
             return False
         if epoch > self.epoch:
             return True
@@ -189,8 +215,8 @@ class QuorumState:
     def to_unattached(self, epoch: int) -> None:
         self._move(State.UNATTACHED, self._in_epoch(epoch))
 
-    def to_voted(self, candidate_id: int) -> None:
-        self._move(State.VOTED, replace(self._election, voted_id=candidate_id))
+    def to_voted(self, candidate_id: int, directory_id: str = "") -> None:
+        self._move(State.VOTED, replace(self._election, voted_id=candidate_id, voted_directory_id=directory_id))
 
     def to_follower(self, epoch: int, leader_id: int) -> None:
         self._move(State.FOLLOWER, replace(self._in_epoch(epoch), leader_id=leader_id))
@@ -199,10 +225,11 @@ class QuorumState:
         self._move(State.PROSPECTIVE, self._election)
 
     def to_candidate(self) -> None:
-        self._move(State.CANDIDATE, ElectionState(self.epoch + 1, NO_LEADER, self._node_id))
+        own = replace(ElectionState(self.epoch + 1), voted_id=self._node_id, voted_directory_id=self.own_directory_id)
+        self._move(State.CANDIDATE, own)
 
     def to_leader(self) -> None:
-        self._move(State.LEADER, ElectionState(self.epoch, self._node_id, self._node_id))
+        self._move(State.LEADER, replace(self._election, leader_id=self._node_id))
 
     def to_resigned(self) -> None:
         self._move(State.RESIGNED, self._election)
@@ -215,12 +242,22 @@ class QuorumState:
     def note_leader_ended(self) -> None:
         self._leader_ended = True
 
+    def has_vote_for(self, candidate_id: int, directory_id: str) -> bool:
+        """True if nobody has this node's vote of the epoch, or this candidate has it."""
+        own = self._election
+        return own.voted_id == NO_VOTE or (own.voted_id, own.voted_directory_id) == (candidate_id, directory_id)
+
     def take_unsaved(self) -> ElectionState | None:
         """The election state if it has changed since the last call."""
         if not self._unsaved:
             return None
         self._unsaved = False
         return self._election
+
+    @property
+    def own_directory_id(self) -> str:
+        """The id of this node's disk where voters are known by it."""
+        return self._directory_id if self.voters.is_dynamic else ""
 
     def _in_epoch(self, epoch: int) -> ElectionState:
         return self._election if epoch == self.epoch else ElectionState(epoch, forgotten=self.forgotten)
@@ -229,12 +266,13 @@ class QuorumState:
         old = self._election
         if state not in TRANSITIONS[self._state]:
             raise InvariantViolation(f"no way from {self._state.value} to {state.value}")
-        if not self.takes_part and state not in (State.UNATTACHED, State.FOLLOWER):
+        allowed = (State.UNATTACHED, State.FOLLOWER, *([State.VOTED] if self.may_vote else []))
+        if not self.takes_part and state not in allowed:
             raise InvariantViolation(f"node {self._node_id}, which takes no part in elections, cannot be {state.value}")
         if election.epoch < old.epoch or election.epoch > EPOCH_MAX:
             raise InvariantViolation(f"epoch would go from {old.epoch} to {election.epoch}")
         if election.epoch == old.epoch:
-            if old.voted_id not in (NO_VOTE, election.voted_id):
+            if not self.has_vote_for(election.voted_id, election.voted_directory_id):
                 raise InvariantViolation(f"second vote in epoch {old.epoch}: {old.voted_id}, then {election.voted_id}")
             if old.leader_id not in (NO_LEADER, election.leader_id):
                 raise InvariantViolation(f"second leader in epoch {old.epoch}: {old.leader_id}, {election.leader_id}")

@@ -38,7 +38,8 @@ class Rejoining:
         self._shared = shared
         self._ask_at_ms = dict.fromkeys(shared.quorum.other_voters, now_ms)
         """When each voter is asked. The set cannot change meanwhile: nothing is fetched until all have answered, so the
-        log does not change either."""
+        log does not change either. Where voters are known by their disks, one that lost its votes is another node: this
+        way back is a static quorum's."""
         self._in_flight: set[int] = set()
         self._failures: dict[int, int] = {}
         self._target: tuple[int, int] | None = None  # (epoch, log end offset) of the leader's first answer

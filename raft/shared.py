@@ -97,8 +97,17 @@ class Shared:
     def ask_for_vote(self, voter: int, *, pre_vote: bool) -> None:
         """Asks for the voter's vote in the present epoch, for this node with its present log."""
         config, epoch, log = self.config, self.quorum.epoch, self.log
+        asked = self.quorum.voters.find(voter)
         request = VoteRequest(
-            config.cluster_id, epoch, config.node_id, voter, log.last_epoch, log.log_end_offset, pre_vote
+            config.cluster_id,
+            epoch,
+            config.node_id,
+            voter,
+            log.last_epoch,
+            log.log_end_offset,
+            pre_vote,
+            self.quorum.own_directory_id,
+            (asked.directory_id if asked else None) or "",
         )
         self.outbox.ask(voter, request)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from raft.election import Election, ElectionOutcome
 from raft.following import Following
 from raft.leadership import Leadership
-from raft.messages import EndQuorumEpochRequest
+from raft.messages import EndQuorumEpochRequest, SnapshotTaken, VoteRequest
 from raft.quorum_state import EPOCH_MAX, Forgotten, State
 from raft.rejoining import Rejoining
 from raft.shared import Shared
@@ -67,10 +67,13 @@ class Transitions:
         if self.leadership is None:
             return
         successors = self.leadership.replicas.preferred_successors()
-        self._quorum.to_resigned()
+        if self._quorum.takes_part:
+            self._quorum.to_resigned()
+        else:  # it led until its own removal was committed, or as long as a majority fetched
+            self._quorum.to_unattached(self._quorum.epoch)
         self._shared.counters.resignations += 1
         self.left_old_state()
-        self.election.arm(now_ms)
+        self._wait_for_a_leader(now_ms)
         self._send_end_quorum_epoch(successors)
 
     def learn_leader(self, leader_id: int, epoch: int, now_ms: int) -> bool:
@@ -93,6 +96,20 @@ class Transitions:
         self._quorum.to_unattached(epoch)
         self.left_old_state()
         self._wait_for_a_leader(now_ms)
+
+    def give_vote(self, request: VoteRequest, now_ms: int) -> None:
+        """The candidate gets this node's vote of the epoch."""
+        self._quorum.to_voted(request.candidate_id, request.candidate_directory_id)
+        self.left_old_state()
+        self._wait_for_a_leader(now_ms)
+
+    def on_snapshot_taken(self, taken: SnapshotTaken, now_ms: int) -> None:
+        """The snapshot has replaced the log, or was damaged. It may say that this node is a voter, or one no longer:
+        without a leader it waits in another way then."""
+        took_part = self._quorum.takes_part
+        self.following.on_snapshot_taken(taken, now_ms)
+        if self._quorum.takes_part != took_part and self._quorum.state in (State.UNATTACHED, State.VOTED):
+            self._wait_for_a_leader(now_ms)
 
     def on_outcome(self, outcome: ElectionOutcome, now_ms: int) -> None:
         """A vote has come, or nobody else has to give one."""
@@ -152,6 +169,8 @@ class Transitions:
         self._quorum.to_prospective()
         self._shared.counters.pre_vote_rounds += 1
         self.left_old_state()
+        if self._config.bootstrap_ids:
+            self.following.ask_around()
         self.on_outcome(self.election.start_round(True, now_ms), now_ms)
 
     def _become_candidate(self, now_ms: int) -> None:

@@ -82,7 +82,8 @@ def _makes_sense(request: Request, config: RaftConfig, quorum: QuorumState) -> b
         case VoteRequest():
             log_end = request.last_epoch >= NO_EPOCH and request.last_epoch_end_offset >= 0
             meant = _from_voter_to_me(request.candidate_id, request.voter_id, config, quorum)
-            return log_end and meant and 0 <= request.candidate_epoch < EPOCH_MAX
+            disk = _is_my_disk(request.voter_directory_id, config, quorum)
+            return log_end and meant and disk and 0 <= request.candidate_epoch < EPOCH_MAX
         case BeginQuorumEpochRequest():
             meant = _from_voter_to_me(request.leader_id, request.voter_id, config, quorum)
             return meant and 0 < request.leader_epoch < EPOCH_MAX
@@ -99,9 +100,17 @@ def _makes_sense(request: Request, config: RaftConfig, quorum: QuorumState) -> b
 
 
 def _from_another(request: FetchMetadataRequest | FetchSnapshotRequest, config: RaftConfig) -> bool:
-    named = len(request.incarnation_id) <= INCARNATION_ID_MAX
+    named = max(len(request.incarnation_id), len(request.replica_directory_id)) <= INCARNATION_ID_MAX
     return named and request.replica_id >= 0 and request.replica_id != config.node_id
 
 
 def _from_voter_to_me(sender_id: int, voter_id: int, config: RaftConfig, quorum: QuorumState) -> bool:
-    return quorum.is_voter and voter_id == config.node_id and sender_id in quorum.other_voters
+    """A dynamic set may have changed since the log of this node or of the sender was written: either may be no voter by
+    the other's log, and the sender must be heard (Ongaro, 2014, §4.1; KIP-853)."""
+    takes_any = quorum.is_voter or quorum.voters.is_dynamic
+    return takes_any and voter_id == config.node_id and quorum.may_be_led_by(sender_id)
+
+
+def _is_my_disk(directory_id: str, config: RaftConfig, quorum: QuorumState) -> bool:
+    """A vote is asked of a disk: this id may have been that of another one."""
+    return directory_id == config.directory_id if quorum.voters.is_dynamic else True

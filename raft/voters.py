@@ -1,14 +1,17 @@
 """The voters of the quorum as one value: their ids, their addresses, and the size of a majority of them.
 
 The quorum's state owns the set (`QuorumState.voters`). Every other object asks it there, at the moment of use, and
-keeps no copy: a control record may change the set while the node runs, and a truncation of the log may undo that
-(KIP-853). That change is not built yet. The configuration gives only the first set (`RaftConfig.first_voters`); what
-happens before there is a quorum's state, such as checks, formatting and the opening of the log, uses that and says so.
+keeps no copy: a record of the log changes the set while the node runs, and a truncation of the log undoes that
+(KIP-853; voter_history.py). The configuration gives only the first set (`RaftConfig.first_voters`); what happens before
+there is a quorum's state, such as checks, formatting and the opening of the log, uses that and says so.
+
+A set is dynamic if it names the directory id of each voter: a voter is then that disk, and the same id on an empty disk
+is another node. A set without directory ids is static: no record changes it, and its voters are known by id alone.
 
 Two sets that differ by one voter have no two majorities without a voter in common, so they cannot elect two leaders in
 one epoch (Ongaro, "Consensus: Bridging Theory and Practice", Stanford 2014, §4.1). Sets that differ by two may.
 
-Pure values. Not here: who may change the set, and when a change counts.
+Pure values. Not here: who may change the set, and when a change counts (voter_changes.py).
 """
 
 from __future__ import annotations
@@ -58,6 +61,11 @@ class VoterSet:
         return tuple(voter.voter_id for voter in self.voters)
 
     @property
+    def is_dynamic(self) -> bool:
+        """True if records may change the set. So it is with the empty set, of a node that has heard of no voter yet."""
+        return all(voter.directory_id is not None for voter in self.voters)
+
+    @property
     def majority(self) -> int:
         """The number of voters that elect a leader and commit a record."""
         return len(self.voters) // 2 + 1
@@ -71,6 +79,22 @@ class VoterSet:
 
     def is_only_voter(self, node_id: int) -> bool:
         return self.ids == (node_id,)
+
+    def find(self, voter_id: int) -> Voter | None:
+        return next((voter for voter in self.voters if voter.voter_id == voter_id), None)
+
+    def names(self, node_id: int, directory_id: str | None) -> bool:
+        """True if the node with this metadata log dir is one of the voters. A static set goes by the id alone."""
+        voter = self.find(node_id)
+        return voter is not None and voter.directory_id in (None, directory_id)
+
+    def with_voter(self, added: Voter) -> VoterSet:
+        """The set with one voter more. InvariantViolation if the id is taken."""
+        return VoterSet(tuple(sorted((*self.voters, added), key=lambda voter: voter.voter_id)))
+
+    def without(self, voter_id: int) -> VoterSet:
+        """The set without this voter."""
+        return VoterSet(tuple(voter for voter in self.voters if voter.voter_id != voter_id))
 
     def others(self, node_id: int) -> tuple[int, ...]:
         """The ids of all voters but this node."""

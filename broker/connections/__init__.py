@@ -1,0 +1,1 @@
+"""Limits of connections and streams: who may connect, what is counted, and what is cut."""

@@ -1,7 +1,6 @@
 """Requests about several ids of a coordinator: parted among the shards that hold them, and the answers joined.
 
-Not here: the kinds of requests (groups/coordinator/many_groups.py, transactions/coordinator/many_ids.py), and which
-shard holds an id.
+Not here: the kinds of requests (group_coordinator.py, transaction_coordinator.py), and which shard holds an id.
 """
 
 from __future__ import annotations

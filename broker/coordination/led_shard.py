@@ -30,9 +30,8 @@ from broker.coordination.log_errors import RefusedWrites, not_appended, not_comm
 from broker.coordination.record_log import Written
 from broker.coordination.shard_log import ShardLog
 from broker.coordination.shard_ports import Core, ShardPorts, ShardState
-from broker.coordination.shard_steps import HELD_MS, ShardSteps
 from broker.coordination.turn import Client, Ticket, Turn
-from broker.coordination.wake_up import WakeUp
+from broker.coordination.wake_up import HELD_MS, ShardSteps, WakeUp
 from broker.replication.hosting.role_news import Lead
 from penstock.errors import (
     ApiError,

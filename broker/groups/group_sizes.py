@@ -1,8 +1,13 @@
-"""Estimates the memory of groups and members, by their records: the last one of each key counts.
+"""The memory of this broker's groups: its limit, how more is refused, and estimates of groups and members.
 
-Committed offsets are estimated where they are kept (offsets/offsets_state.py): there are many, and their records are
-gone at once. With these figures an estimate is within a tenth of what tracemalloc counted for consumer groups of 1, 10
-and 200 members with 1 to 10 partitions: 4,810, 2,840 and 2,190 bytes a member, the groups' own included.
+An estimate goes by records: the last one of each key counts. Committed offsets are estimated where they are kept
+(offsets/offsets_state.py): there are many, and their records are gone at once. With these figures an estimate is within
+a tenth of what tracemalloc counted for consumer groups of 1, 10 and 200 members with 1 to 10 partitions: 4,810, 2,840
+and 2,190 bytes a member, the groups' own included.
+
+State that lasts is groups, members, subscriptions, assignments and committed offsets, and the offsets that a
+transaction commits where none was committed before. State that ends with its transaction is the offsets that will
+replace committed ones. Not here: the share of each party (coordination/memory_shares.py).
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ from collections.abc import Callable, Iterable, Sized
 from typing import Any, Final
 
 from broker.coordination.held_memory import UNIT_BYTES, Grown, text_bytes, uncounted
+from broker.coordination.memory_shares import CoordinatorMemory, MemoryWords
 from broker.groups.records.classic_records import GroupMetadataKey, GroupMetadataValue
 from broker.groups.records.consumer_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -23,6 +29,7 @@ from broker.groups.records.consumer_records import (
     ConsumerGroupTargetAssignmentMemberKey,
     ConsumerGroupTargetAssignmentMemberValue,
 )
+from penstock.errors import GroupMaxSizeReachedError, ResourceExhaustedError
 
 GROUP_BYTES: Final = 2_000 + UNIT_BYTES
 MEMBER_BYTES: Final = 2_300
@@ -32,6 +39,14 @@ PROTOCOL_BYTES: Final = 200
 """A protocol that a classic member supports, without its name and metadata."""
 TOPIC_BYTES: Final = 200
 PARTITION_BYTES: Final = 60
+_WORDS: Final = MemoryWords(
+    "the groups",
+    "group.coordinator.memory.max.bytes",
+    GroupMaxSizeReachedError,
+    "delete groups and offsets that are used no more, commit shorter metadata, or raise the limit",
+    ResourceExhaustedError,
+    "send it again when other transactions have ended, commit fewer offsets in one, or raise the limit",
+)
 
 
 def _of_classic_group(value: GroupMetadataValue) -> int:
@@ -108,3 +123,8 @@ class GroupSizes(Sized):
 
     def __repr__(self) -> str:
         return f"GroupSizes({len(self._sizes)} records, {self.bytes} bytes)"
+
+
+def group_memory(bytes_max: int) -> CoordinatorMemory:
+    """The memory of groups. There is one per broker, shared by its shards."""
+    return CoordinatorMemory(bytes_max, _WORDS)

@@ -1,0 +1,1 @@
+"""The gRPC edge of a node: listeners, calls and streams, and calls to other nodes."""

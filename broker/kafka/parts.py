@@ -1,15 +1,83 @@
-"""The parts of a node that plans may look at without asking the node. Reads only; the same for every listener."""
+"""The parts of a node that plans may look at without asking the node. Reads only; the same for every listener.
+
+The rights of the clients of Kafka's door are here, for what its plans look up by themselves: names in the metadata, and
+the operations that are told (KIP-430). Without an authorizer everybody may do everything. What a plan asks of the node
+is judged on its way (`broker/apis/router.py`), not here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 from broker.config.node_config import NodeConfig
-from broker.kafka.rights import DoorRights
 from broker.network.client_software import ClientSoftware
-from broker.network.doors import BrokerService
+from broker.network.doors import BrokerService, Permissions
 from broker.network.fetcher_session import FetcherSession
 from broker.network.named_sessions import NamedSessions
+from broker.network.request_channel import Caller
 from metadata.image import MetadataImage
+from penstock.messages.security.acls import CLUSTER_NAME, Operation, ResourceType
 from raft.voters import VoterSet
+
+OPERATION_CODES: Final = {operation: code for code, operation in enumerate(Operation)}
+"""Kafka's numbers; those of the words of ACLs are in the order of their enums."""
+
+
+class DoorRights:
+    """The rights of all clients of one node."""
+
+    def __init__(self, permissions: Permissions | None) -> None:
+        self._permissions = permissions
+
+    def check_topic(self, caller: Caller, api: str, operation: Operation, name: str) -> None:
+        """Raises the refusal: before it is looked whether there is such a topic."""
+        self._check(caller, api, operation, ResourceType.TOPIC, name)
+
+    def check_cluster(self, caller: Caller, api: str, operation: Operation) -> None:
+        self._check(caller, api, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def seen(self, caller: Caller, topics: Iterable[str]) -> list[str]:
+        """The topics that the caller may know of."""
+        permissions = self._permissions
+        if permissions is None:
+            return list(topics)
+        return [name for name in topics if permissions.may(caller, Operation.DESCRIBE, ResourceType.TOPIC, name)]
+
+    def may(self, caller: Caller, operation: Operation, resource: ResourceType, name: str = CLUSTER_NAME) -> bool:
+        return self._permissions is None or self._permissions.may(caller, operation, resource, name)
+
+    def operations(self, caller: Caller, resource: ResourceType, every: int, name: str = CLUSTER_NAME) -> int:
+        """The bits among `every` of the operations that the caller may do. The operations on the cluster are shown only
+        to a caller that may describe it."""
+        permissions = self._permissions
+        if permissions is None:
+            return every
+        is_told = resource is not ResourceType.CLUSTER or permissions.may(caller, Operation.DESCRIBE, resource, name)
+        if not is_told:
+            return 0
+        bits = 0
+        for operation, code in OPERATION_CODES.items():
+            if every >> code & 1 and permissions.may(caller, operation, resource, name):
+                bits |= 1 << code
+        return bits
+
+    def check_group(self, caller: Caller, api: str, operation: Operation, group_id: str) -> None:
+        """Checks the right to the group before its topics are looked at, so that topics are refused only to a caller
+        that may ask for the group."""
+        self._check(caller, api, operation, ResourceType.GROUP, group_id)
+
+    def check_transactional_id(self, caller: Caller, api: str, name: str) -> None:
+        self._check(caller, api, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+
+    def _check(self, caller: Caller, api: str, operation: Operation, resource: ResourceType, name: str) -> None:
+        if self._permissions is not None:
+            error = self._permissions.refusal(caller, api, operation, resource, name)
+            if error is not None:
+                raise error
+
+    def __repr__(self) -> str:
+        return f"DoorRights({self._permissions!r})"
 
 
 class DoorParts:

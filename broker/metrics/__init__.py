@@ -1,0 +1,1 @@
+"""The metrics of a node for Prometheus, read from statistics of its parts when they are scraped."""

@@ -28,7 +28,6 @@ from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.exposed_listeners import exposed_listeners
 from broker.config.idle_keys import security_warnings
 from broker.node.configuration.config_reload import ConfigReload
-from broker.node.configuration.node_log import OF_NODES_LOG, NodeLog, with_log_options
 from broker.node.environment import Environment
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
@@ -37,6 +36,7 @@ from broker.node.own_certificates import certificate_warnings, own_certificates
 from broker.node.process.banner import banner
 from broker.node.process.core_files import keep_secrets_out_of_cores
 from broker.node.process.descriptors import plan_descriptors, raise_open_files_limit
+from broker.node.process.log_output import OF_NODES_LOG, NodeLog, with_log_options
 from broker.node.process.malloc_arenas import keep_freed_memory, limit_malloc_arenas
 from broker.node.process.start_status import StartStatus
 from broker.node.process.systemd import Notifier

@@ -17,6 +17,7 @@ from penstock.errors import CorruptFileError, InvariantViolation, KafkaStorageEr
 from penstock.types import METADATA_TOPIC, EpochEndOffset, EpochEntry, TopicPartition
 from raft.driver.protocols import LoadedSnapshot, NoRoomError
 from raft.quorum_state import EPOCH_JUMP_MAX, EPOCH_MAX, ElectionState, Forgotten
+from raft.voters import VoterSet
 from storage.disk.atomic_file import read_text, write_atomically
 from storage.disk.disk_errors import is_shortage
 from storage.disk.file_system import FileSystem
@@ -84,6 +85,11 @@ class MetadataLog:
     @property
     def epoch_entries(self) -> Sequence[EpochEntry]:
         return self._log.epoch_entries
+
+    @property
+    def voter_sets(self) -> Sequence[tuple[int, VoterSet]]:
+        """None: no record of this log names voters yet."""
+        return ()
 
     @property
     def snapshot_ids(self) -> Sequence[EpochEndOffset]:

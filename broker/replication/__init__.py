@@ -1,0 +1,1 @@
+"""Replicas on a broker: partitions that lead or follow, their acks, and their failures."""

@@ -1,9 +1,10 @@
 """One partition on this broker: its log, its role, its high watermark, and the requests that wait for it.
 
 It is leader or follower or neither, as the metadata says; the role changes only in `become_leader`, `become_follower`
-and `stop`. A leader appends, serves reads and counts acknowledgements; what only a follower does to its log is in
-`follower/follower_log.py`. The partition calls its log directly and never waits: group_commit.py flushes,
-alter_partition.py sends ISR proposals, and waiting requests are callbacks in `OffsetWaiters`.
+and `stop`. A leader appends, serves reads and counts acknowledgements, and refuses a sender that knows another leader
+epoch (KIP-320); what only a follower does to its log is in `follower/follower_log.py`. The partition calls its log
+directly and never waits: group_commit.py flushes, alter_partition.py sends ISR proposals, and waiting requests are
+callbacks in `OffsetWaiters`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from broker.replication.leader.leader_epoch import check_leader_epoch
 from broker.replication.leader.leader_state import LeaderState, ProposedIsr
 from broker.replication.leader.partition_watcher import PartitionWatcher
 from broker.replication.leader.purgatory import LowWatermarkWaiters, OffsetWaiters
@@ -21,10 +21,12 @@ from metadata.registrations import PartitionRegistration
 from penstock.errors import (
     ApiError,
     CorruptFileError,
+    FencedLeaderEpochError,
     KafkaStorageError,
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderOrFollowerError,
+    UnknownLeaderEpochError,
 )
 from penstock.record.batch import Buffer
 from penstock.types import NO_EPOCH, NO_LEADER, NO_OFFSET, LeaderHint, TopicPartition
@@ -296,3 +298,17 @@ class Partition:
         role = "leader" if self.leading else "offline" if self._offline else "follower"
         at = f"epoch {self.state.leader_epoch}, hw {self.high_watermark}, end {self.log.log_end_offset}"
         return f"Partition({self.topic_partition}, {role}, {at})"
+
+
+def check_leader_epoch(partition: TopicPartition, state: PartitionRegistration, current_leader_epoch: int) -> None:
+    """The sender's epoch must be that of `state`: an older one hears of the leader, a newer one asks again."""
+    known = state.leader_epoch
+    if current_leader_epoch < known:
+        raise FencedLeaderEpochError(
+            f"{partition}: leader epoch {current_leader_epoch} is older than {known}",
+            leader=LeaderHint(state.leader_id, known, topic_id=state.topic_id),
+        )
+    if current_leader_epoch > known:
+        raise UnknownLeaderEpochError(
+            f"{partition}: leader epoch {current_leader_epoch} is newer than {known} of this broker"
+        )

@@ -5,7 +5,11 @@
 
 The value of version 1 has one field more than Kafka's, the last producer epoch, so that an InitProducerId that is
 repeated after a failover is answered as before it. It has a tag that Kafka passes over. Types that are not known here
-are passed over, too. Not here: batches (transaction_log.py).
+are passed over, too.
+
+Record batches are read here as well. From the records of one id in the part that is read only the last is decoded: a
+log that was not cleaned yet has many. Reading stops at nothing but damage; records of unknown types are counted,
+control batches passed over. Not here: batches for the log (coordination/tick_batches.py).
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from broker.coordination.record_codec import MalformedRecordError, RecordCodec, RecordType, first_version
+from broker.coordination.record_log import LogPart, parts_of
 from broker.coordination.watched_time import WATCHED_KEY_TYPE, WatchedTimeKey, WatchedTimeValue
 from broker.kafka_codec.fields import array, int8, int16, int32, int64, string
 from broker.kafka_codec.structs import message, struct
@@ -26,6 +31,9 @@ from broker.transactions.atomic_batches.batch_records import (
 )
 from broker.transactions.transaction_metadata import TransactionMetadata
 from broker.transactions.transaction_states import STATE_OF, STATUS
+from penstock.record.batch import Buffer
+from penstock.record.markers import Marker
+from penstock.record.reader import DEFAULT_MAX_DECOMPRESSED_BYTES
 from penstock.types import TopicPartition
 
 VALUE_VERSION: Final = 1
@@ -144,3 +152,24 @@ def transaction_of(transactional_id: str, value: TransactionLogValue) -> Transac
         last_producer_epoch=value.last_producer_epoch,
         version=value.client_transaction_version,
     )
+
+
+def read_transaction_log(
+    buffer: Buffer, from_offset: int, max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
+) -> LogPart:
+    """Reads the newest records of the part; as `ReadLog` requires."""
+    part = LogPart(from_offset)
+    last: dict[bytes | None, tuple[int, bytes | None]] = {}
+    for one in parts_of(bytes(buffer), part, max_decompressed_bytes):
+        if not isinstance(one, Marker) and one.producer is None:
+            last.update(zip(one.keys, zip(one.offsets, one.values, strict=True), strict=True))
+    for key, (offset, value) in last.items():
+        try:
+            record = decode_transaction_record(key, value)
+        except MalformedRecordError as error:
+            raise MalformedRecordError(f"offset {offset}: {error}") from None
+        if record is None:
+            part.unknown += 1
+        else:
+            part.records.append(record)
+    return part

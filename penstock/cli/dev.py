@@ -1,10 +1,14 @@
-"""`penstock dev`: a cluster of one to nine nodes on this machine, until Ctrl-C."""
+"""`penstock dev`: a cluster of one to nine nodes on this machine, until Ctrl-C.
+
+With `--secure`, or with data that was started so, it has TLS, users and ACLs, and tells how clients connect.
+"""
 
 from __future__ import annotations
 
 import errno
 import math
 import os
+import shlex
 import signal
 import threading
 import tomllib
@@ -17,12 +21,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.dev_ports import DEFAULT_PORT, PORT_MAX, KafkaPort, KafkaPorts, as_before, choose_kafka_ports
-from penstock.cli.dev_security import Secure, how_to_connect, secured_as_before
 from penstock.cli.options import AsJson, parse_pairs
 from penstock.cli.output import note, print_json, say
 from penstock.standard_streams import give_up_unwritten
 
 if TYPE_CHECKING:
+    from penstock.certs.secured import Secured
     from penstock.testing import Cluster, NodeFailedError
 
 DEFAULT_DATA = Path("penstock-data")
@@ -44,6 +48,35 @@ NodeKeys = Annotated[
         " writes their files anew. May be repeated.",
     ),
 ]
+
+Secure = Annotated[
+    bool,
+    typer.Option(
+        "--secure",
+        help="TLS, users and ACLs. How clients connect is printed, and is kept in the data for later starts.",
+    ),
+]
+
+
+def secured_as_before(data: Path, secure: bool) -> bool:
+    """Secured if that is asked for, or if the data was started so. ConfigError for data that was not."""
+    from penstock.errors import ConfigError
+    from penstock.testing.layout import is_stored_secure
+
+    stored = is_stored_secure(data)
+    if secure and stored is False:
+        raise ConfigError(
+            f"--secure: {data} holds a cluster that is not secured; start another with --data DIR, or follow"
+            " docs/security.md"
+        )
+    return secure or bool(stored)
+
+
+def how_to_connect(secured: Secured | None) -> Iterator[str]:
+    """The lines that tell the user how to connect to a ready cluster."""
+    if secured is not None:
+        yield f"secured; commands and programs are the user admin after:  . {shlex.quote(str(secured.client_env))}"
+        yield f"and Kafka's tools with:  --command-config {shlex.quote(str(secured.kafka_properties))}"
 
 
 def dev(

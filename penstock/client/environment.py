@@ -5,25 +5,30 @@ every client:
 
     AsyncProducer("node:1", acks="all", environment=ClientEnvironment(...))
 
-A user never needs it. Not here: the event loop. An async client works on the loop that runs it; a plain one on the
-loop of `background`.
+A client works in a thread of the system, beside its callers; as a green thread it would stand still as soon as a caller
+waits for it. So it is refused where gevent or eventlet has replaced the threads of the system by its own. Both
+libraries can leave threads as they are and replace everything else.
+
+A user never needs it. Not here: the event loop (an async client works on the loop that runs it, a plain one on the loop
+of `background`), and gevent's own way to wait without stopping its other green threads (docs/forking.md).
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from penstock.client import forks
 from penstock.client.background import Closable, loop_thread
-from penstock.client.green_threads import refuse_green_threads
 from penstock.client.wire.channel import GrpcTransport
 from penstock.client.wire.http2_channel import Http2Transport
 from penstock.client.wire.transport import ClientTransport
 from penstock.clock import Clock, SystemClock
+from penstock.errors import GreenThreadsError
 from penstock.threads import SystemThreads, Threads
 
 C = TypeVar("C", bound=Closable)
@@ -86,3 +91,20 @@ def given_or_system(environment: ClientEnvironment | None) -> ClientEnvironment:
     refuse_green_threads()
     transport = Http2Transport() if forks.must_avoid_grpc() else GrpcTransport()
     return ClientEnvironment(SystemClock(), transport, random.Random(), SystemThreads(), loop_thread)
+
+
+def refuse_green_threads() -> None:
+    """GreenThreadsError if threads are patched, with the call that leaves them."""
+    gevent = sys.modules.get("gevent.monkey")
+    if gevent is not None and gevent.is_module_patched("threading"):
+        raise _refusal("gevent", "monkey.patch_all(thread=False)")
+    eventlet = sys.modules.get("eventlet.patcher")
+    if eventlet is not None and eventlet.is_monkey_patched("thread"):
+        raise _refusal("eventlet", "eventlet.monkey_patch(thread=False)")
+
+
+def _refusal(library: str, call: str) -> GreenThreadsError:
+    return GreenThreadsError(
+        f"{library} has replaced this process's threads, and a client needs one of the system's: leave them as they"
+        f" are, with {call}, before anything else is imported"
+    )

@@ -2,9 +2,11 @@
 
 For each pair of a record and a message two functions are made from the record's annotations and the message's
 descriptor, as source, so that they cost what functions written by hand do: a message in a message is a dict until
-protobuf has it, which spares it a copy, and the slots of a frozen record are set as its own `__init__` does, without
-a call for each. A field that has no place in the other one, or another kind there, raises InvariantViolation with its
-name: a node or a client with such a record does not start.
+protobuf has it, which spares it a copy, and the slots of a frozen record are set by their descriptors, as quick as an
+assignment: its own `__init__` sets them by `object.__setattr__`, which costs more than all that a record is read for. A
+record that does more in its `__init__` than that, or has no slots, is called like any other class. A field that has no
+place in the other one, or another kind there, raises InvariantViolation with its name: a node or a client with such a
+record does not start.
 
     int, str, bool, bytes     the field of that name; an enum's number is an int
     tuple[T, ...], Mapping    repeated fields and maps
@@ -36,7 +38,6 @@ from penstock.messages.api import Api
 from penstock.messages.fields import NONE_FLAG, WIRE_NAME
 from penstock.pb import broker_pb2, controller_pb2
 from penstock.wire.error_message import error_in_message, error_to_message
-from penstock.wire.record_building import building
 
 A = TypeVar("A")
 Q = TypeVar("Q")
@@ -286,3 +287,30 @@ def _is_map_of(found: FieldDescriptor, inner: tuple[Any, ...]) -> bool:
         return False
     kinds = entry.fields_by_name["key"].cpp_type, entry.fields_by_name["value"].cpp_type
     return all(kind in _SCALARS.get(one, ()) for kind, one in zip(kinds, inner, strict=True))
+
+
+def building(record: Any, values: Mapping[str, str], names: dict[str, Any]) -> str:
+    """The lines of a function that returns a record of these values; what they call is put into `names`."""
+    names["_Record"] = record
+    is_plain = dataclasses.is_dataclass(record) and "__slots__" in vars(record) and not hasattr(record, "__post_init__")
+    if not is_plain or not values:
+        return f"return _Record({', '.join(f'{name}={value}' for name, value in values.items())})"
+    names["_new"] = object.__new__
+    lines = ["o = _new(_Record)"]
+    for field in dataclasses.fields(record):
+        names[f"_set_{field.name}"] = getattr(record, field.name).__set__
+        value = values.get(field.name)
+        if value is None:
+            names[f"_default_{field.name}"] = _default(record, field)
+            value = f"_default_{field.name}()"
+        lines.append(f"_set_{field.name}(o, {value})")
+    return "\n    ".join([*lines, "return o"])
+
+
+def _default(record: Any, field: dataclasses.Field[Any]) -> Callable[[], Any]:
+    """The value of a field that does not stand on the wire."""
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory
+    if field.default is dataclasses.MISSING:
+        raise InvariantViolation(f"{record.__name__}.{field.name} is not on the wire and has no default")
+    return lambda: field.default

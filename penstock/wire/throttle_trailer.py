@@ -1,4 +1,4 @@
-"""The times for which a client makes no call after one, in gRPC's trailing metadata (KIP-219):
+"""The times for which a client makes no call after one, in gRPC's trailing metadata (KIP-219).
 
     penstock-throttle-time-ms: 800       no call at all
     penstock-throttle-changes-ms: 4000   none that makes or deletes partitions (`Api.changes_partitions`)

@@ -1,0 +1,1 @@
+"""The checks and the state of an append: batches, offsets, times, producers, transactions."""

@@ -1,0 +1,1 @@
+"""The cleaner: compacts logs, and keeps their offsets dense."""

@@ -1,4 +1,4 @@
-"""Decides what compaction leaves of one batch. Pure: bytes in, bytes out.
+"""Decides what compaction leaves of one batch, or of one marker. Pure: bytes in, bytes out.
 
 A record stays if it has a key and the offset map has no higher offset for that key. A *tombstone* (null value) stays at
 first like any other record. The pass that finds one in a batch without a delete horizon stamps the batch with one: now
@@ -20,6 +20,10 @@ A tombstone T of key k at offset t may be removed, because no crash can then bri
 
 Each replica cleans for itself. A replica that was away for longer than delete.retention.ms may have missed a tombstone
 that is gone by then, and keeps the deleted value, as in Kafka (`docs/data-directory.md`).
+
+A transaction marker that no batch needs any more is stamped with a delete horizon by the first pass that finds it. A
+pass after the horizon removes it, unless the index of aborted transactions still has an entry for it: that goes in this
+pass, and the marker in the next. `cleaned_transactions.py` says why, and which markers are needed.
 
 `segment_cleaning.py` decides which batches are filtered, and handles control batches and empty ones.
 """
@@ -98,3 +102,19 @@ def filter_batch(data: bytes, at: int, header: BatchHeader, offset_map: OffsetMa
         return Filtered(None, kept, 0, horizon_ms)
     records = rewritten(header, body, rows, keep, horizon_ms) if kept else b""
     return Filtered(records, kept, removed, horizon_ms)
+
+
+def filter_marker(data: bytes, at: int, header: BatchHeader, rule: TombstoneRule, *, is_indexed: bool) -> Filtered:
+    """Filters the marker at `data[at:]`; with `is_indexed` it counts as changed, so that the index is written anew."""
+    horizon_ms = header.delete_horizon_ms
+    if not header.record_count:  # Kafka's cleaner has such batches; they tell nothing
+        return Filtered(b"", 0)
+    if horizon_ms is None:
+        body, rows = rows_of_batch(data, at, header)
+        stamped = rewritten(header, body, rows, [True] * header.record_count, rule.new_horizon_ms)
+        return Filtered(stamped, header.record_count, 0, rule.new_horizon_ms)
+    if is_indexed:
+        return Filtered(data[at : at + header.size_bytes], header.record_count, 0, horizon_ms)
+    if tombstone_may_go(horizon_ms, rule.now_ms):
+        return Filtered(b"", 0)
+    return Filtered(None, header.record_count, 0, horizon_ms)

@@ -15,7 +15,7 @@ An entry goes in one pass, and its marker in a later one. Otherwise a crash betw
 its index could leave an entry without a marker, which would hide later records of the same producer from readers.
 
 The batches of a producer come in the order of the log, and it has one transaction at a time. Not here: which batches
-the producers need (`kept_offsets` of the plan), and the bytes (`marker_filter.py`).
+the producers need (`kept_offsets` of the plan), and the bytes (`batch_filter.py`).
 """
 
 from __future__ import annotations

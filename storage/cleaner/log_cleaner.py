@@ -16,8 +16,13 @@ How a pass may end:
   another disk error                           KafkaStorageError to the driver: the log dir goes offline
   any other error                              the log is *uncleanable* until a restart, and reported; other logs go on
 
-Used from one thread, except for the steps. `cleaner_plan.py` decides, `segment_cleaning.py` has the blocking part, the
-broker the threads and schedules.
+A pass takes full segments that are flushed and below the last stable offset. Each roll leaves one for a moment that is
+not. If it stays so (the ISR is too small to commit, a disk takes no flush, a transaction hangs), the log grows without
+bound, and nothing else tells: `HeldUpLogs` writes a line once the log has been dirty enough for `PATIENCE_MS`, and
+again each `AGAIN_MS`.
+
+Used from one thread, except for the steps. Not here: `cleaner_plan.py` decides, `segment_cleaning.py` has the blocking
+part, the broker the threads and schedules.
 """
 
 from __future__ import annotations
@@ -38,7 +43,6 @@ from storage.cleaner.cleaner_log_view import Candidate, LogToClean
 from storage.cleaner.cleaner_plan import Assessment, KnownHorizon, assess
 from storage.cleaner.cleaner_throttle import CleanerThrottle, Pace, StopSignal
 from storage.cleaner.cleaner_types import CleanerConfig, CleanerStatistics, PassStatistics, Reason
-from storage.cleaner.held_up import HeldUpLogs
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.segment_cleaning import Cleaning
 from storage.cleaner.segment_reads import Surroundings
@@ -48,6 +52,37 @@ from storage.log.log_types import CleanedSegment
 from storage.segment.segment import Segment
 
 _log = logging.getLogger(__name__)
+
+PATIENCE_MS = 60_000
+AGAIN_MS = 60 * 60_000
+
+
+@dataclass(slots=True)
+class _HeldUp:
+    since_ms: int
+    said_ms: int | None = None
+
+
+class HeldUpLogs:
+    """The logs of a node that are due for cleaning, but held up."""
+
+    def __init__(self) -> None:
+        self._held: dict[TopicPartition, _HeldUp] = {}
+
+    def note(self, found: dict[TopicPartition, str], now_ms: int) -> None:
+        """These logs are held up now, and why; no others are. Monotonic time."""
+        self._held = {one: self._held.get(one) or _HeldUp(now_ms) for one in found}
+        for topic_partition, why in found.items():
+            held = self._held[topic_partition]
+            waited_ms = now_ms - held.since_ms
+            if waited_ms >= PATIENCE_MS and (held.said_ms is None or now_ms - held.said_ms >= AGAIN_MS):
+                held.said_ms = now_ms
+                _log.warning(
+                    "%s: not cleaned for %d s, although it is due: %s", topic_partition, waited_ms // 1000, why
+                )
+
+    def __repr__(self) -> str:
+        return f"HeldUpLogs({len(self._held)})"
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ use its records (`DECODING_ERRORS`). Batches of aborted transactions lose all th
 after the last batch of their transaction (`cleaned_transactions.py`). Control batches that are no markers stay.
 
 Runs in any thread, one call at a time. Not here: when and why (`cleaner_plan.py`, `log_cleaner.py`), how segments are
-read (`segment_reads.py`), and what stays of a batch (`batch_filter.py`, `marker_filter.py`).
+read (`segment_reads.py`), and what stays of a batch (`batch_filter.py`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from dataclasses import dataclass
 from penstock.record.batch import CONTROL_BIT, NO_PRODUCER_ID, TRANSACTIONAL_BIT, BatchHeader
 from penstock.record.decoding import DECODING_ERRORS
 from penstock.record.rewrite import emptied
-from storage.cleaner.batch_filter import TombstoneRule, filter_batch, offsets_of_rows, rows_of_batch
+from storage.cleaner.batch_filter import TombstoneRule, filter_batch, filter_marker, offsets_of_rows, rows_of_batch
 from storage.cleaner.cleaned_file import CleanedFile
 from storage.cleaner.cleaned_transactions import AbortedBatches, CleanedTransactions
 from storage.cleaner.cleaner_plan import group_segments
 from storage.cleaner.cleaner_types import NEVER_MS, CleaningPlan, PassStatistics, SegmentFile
-from storage.cleaner.marker_filter import filter_marker
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.offset_tiling import OffsetTiling
 from storage.cleaner.segment_reads import SegmentReads, Surroundings

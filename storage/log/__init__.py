@@ -1,0 +1,1 @@
+"""One log: appends, reads, flushes, cuts, retention, over a list of segments."""

@@ -1,0 +1,1 @@
+"""The log dirs of a broker: locks, checkpoints, and which log is in which dir."""

@@ -1,0 +1,1 @@
+"""`penstock log`: dumps, verifies and recovers the files of a stopped node."""

@@ -3,14 +3,14 @@
 Each fault of cases.py strikes a real cluster of three nodes under a real Prometheus, with some seconds for each minute
 of the rules. The alerts that the table names must fire, no other may, and all must be gone after the fault is healed.
 What their pages look for in the nodes' logs must be there. Prints a row for each fault: what fired after how many
-seconds, what was gone how many seconds after the remedy, what else fired, and how long the whole took. Exit code 1 when
-a fault was not judged right.
+seconds, what was gone how many seconds after the remedy, what else fired, and how long the whole took. It is wrong when
+a fault was not judged right, or could not be made.
 """
 
 from __future__ import annotations
 
-import argparse
 import shutil
+import sys
 import time
 import traceback
 from collections.abc import Mapping
@@ -19,12 +19,25 @@ from dataclasses import dataclass, field
 from tests.alerts_fire import runbook_lines
 from tests.alerts_fire.cases import CASES, Case
 from tests.alerts_fire.stage import OF_THE_MACHINE, WAIT_S_MAX, FaultError, Stage, stage, until
+from tests.support.campaign.frame import Campaign, Run
+from tests.support.campaign.options import option
 
 HELD_MINUTES = 6
 """A fault lasts so long at least, in minutes of the rules: most conditions must hold for 5."""
-HEAD = """\
-| fault | fired, s after it | gone, s after the remedy | others | s |
-| --- | --- | --- | --- | --- |"""
+HEAD = ("| fault | fired, s after it | gone, s after the remedy | others | s |", "| --- | --- | --- | --- | --- |")
+KNOWN = {case.name: case for case in CASES}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    faults: tuple[str, ...] = option((), "all, if none is named", positional=True, metavar="FAULT")
+    seconds_per_minute: int = option(4, "of the rules, at least 3")
+
+    def __post_init__(self) -> None:
+        if set(self.faults) - KNOWN.keys():
+            raise ValueError(f"the faults are {', '.join(KNOWN)}")
+        if self.seconds_per_minute < 3:
+            raise ValueError("--seconds-per-minute is at least 3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +85,7 @@ def _short(name: str) -> str:
     return name.removeprefix("Penstock")
 
 
-def run(case: Case, seconds_per_minute: int) -> Outcome:
+def strike(case: Case, seconds_per_minute: int) -> Outcome:
     """One fault and its remedy, on a cluster of its own."""
     opened_s, not_judged = time.monotonic(), OF_THE_MACHINE - case.must_fire
     with stage(case.setting, seconds_per_minute) as here:
@@ -105,34 +118,26 @@ def _has_come(here: Stage, case: Case) -> bool:
     return case.must_fire <= names and all(sum(name == one for name, _ in firing) == len(here.cluster) for one in busy)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("faults", nargs="*", metavar="FAULT", help="all, if none is named")
-    parser.add_argument("--seconds-per-minute", type=int, default=4, help="of the rules (default: 4, at least 3)")
-    args = parser.parse_args()
-    known = {case.name: case for case in CASES}
-    unknown = [name for name in args.faults if name not in known]
-    if unknown or args.seconds_per_minute < 3:
-        parser.error(f"the faults are {', '.join(known)}" if unknown else "--seconds-per-minute is at least 3")
+def play(run: Run[Options]) -> None:
     if shutil.which("prometheus") is None:
         raise SystemExit("prometheus is not on the path: install it (Debian: apt install prometheus)")
-    print(f"A minute of the rules is {args.seconds_per_minute} s; nothing waits longer than {WAIT_S_MAX} s.\n")
-    print(HEAD, flush=True)
-    wrong = []
-    for name in args.faults or known:
+    run.say(f"A minute of the rules is {run.options.seconds_per_minute} s; nothing waits longer than {WAIT_S_MAX} s.")
+    run.report.table += HEAD
+    for name in run.options.faults or KNOWN:
         try:
-            outcome = run(known[name], args.seconds_per_minute)
+            outcome = strike(KNOWN[name], run.options.seconds_per_minute)
+            row, is_right = outcome.row(), outcome.is_right
         except Exception as error:  # whatever a fault meets, the others are still made
             if not isinstance(error, FaultError):
                 traceback.print_exc()
-            print(f"| {name} | NOT MADE: {error} | | | |", flush=True)
-            wrong.append(name)
-            continue
-        print(outcome.row(), flush=True)
-        wrong += [] if outcome.is_right else [name]
-    print(f"\nWrong: {', '.join(wrong)}" if wrong else "\nAll as the table says.")
-    raise SystemExit(bool(wrong))
+            row, is_right = f"| {name} | NOT MADE: {error} | | | |", False
+        run.say(row)
+        run.report.table.append(row)
+        if not is_right:
+            run.report.wrong(name, row)
 
+
+CAMPAIGN = Campaign("tests.alerts_fire", __doc__, Options, play)
 
 if __name__ == "__main__":
-    main()
+    sys.exit(CAMPAIGN.main())

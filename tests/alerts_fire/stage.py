@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 from penstock import Admin, Producer
 from penstock.testing import Cluster
@@ -171,25 +172,12 @@ def stage(setting: Setting, seconds_per_minute: int) -> Iterator[Stage]:
         if network is not None:
             network.attach(cluster)
         if setting.own_clocks:
-            stack.enter_context(_environment("PYTHONPATH", str(OWN_CLOCKS)))
+            stack.enter_context(patch.dict(os.environ, {"PYTHONPATH": str(OWN_CLOCKS)}))
         stack.enter_context(cluster)
         write_config(directory, cluster, seconds_per_minute)
         admin = stack.enter_context(Admin(cluster.bootstrap))
         api = stack.enter_context(running_prometheus(directory))
         yield Stage(cluster, admin, api, seconds_per_minute, log_dirs, network, keystore, keys)
-
-
-@contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    """A variable that the nodes inherit."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        del os.environ[name]
-        if before is not None:
-            os.environ[name] = before
 
 
 def until(holds: Callable[[], bool], timeout_s: float = WAIT_S_MAX) -> float | None:

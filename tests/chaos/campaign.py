@@ -1,4 +1,7 @@
-"""One chaos run: three node processes, clients that never rest, faults that follow from a seed, and the verdict.
+"""Faults on a real cluster under load: python -m tests.chaos --seeds 1..10 --minutes 2 [--only kill] [--secure].
+
+Every seed is a run of its own: three node processes, clients that never rest, faults that follow from the seed, and the
+verdict (ledger.py says which anomalies there are). What happened is in history.jsonl, in the directory of the run.
 
 Three nodes of three log dirs, three replicas, min.insync.replicas=2. Topic `steady` lives through the run; `reborn` is
 deleted and made anew when the plan says so. In the end the writers close, every reader goes to the end, a new consumer
@@ -11,10 +14,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -27,13 +29,14 @@ from penstock.testing import Cluster, NodeFailedError
 from tests.chaos.faults import LOG_DIRS, NODES, Kind, plan
 from tests.chaos.history import History
 from tests.chaos.hung_disks import HANG_MS_MAX, HungDisks, nodes_that_can_hang
-from tests.chaos.ledger import Ledger, Verdict
+from tests.chaos.ledger import Ledger
 from tests.chaos.operator import Operator, StuckError, delete_until_gone
 from tests.chaos.readers import Readers, take_arrow, take_poll
 from tests.chaos.security import Security
 from tests.chaos.writers import IMPATIENT_OPTIONS, Writers
 from tests.support import replica_bytes
-from tests.support.campaign_directory import in_directory
+from tests.support.campaign.frame import Campaign, Report, Run, Say
+from tests.support.campaign.options import option
 from tests.support.power_disk import PowerDisk, power_disk, why_no_power_cut
 from tests.support.small_disk import small_disk
 
@@ -47,85 +50,34 @@ KEYED, BULK, TO_PARTITIONS, KEYED_REBORN, ASYNC, IMPATIENT = range(6)
 WRITERS = ("keyed", "bulk", "to partitions", "keyed, reborn", "async", "impatient")
 ENDS_TIMEOUT_S = 60.0
 RETRY_S = 0.2
+SPARK_READS = 6
+SPARK_FROM_MINUTES = 1.0
+"""Shorter runs do without Spark, whose start takes ten seconds."""
 CLUSTER_CONFIG: dict[str, object] = {"log.segment.bytes": 256 * 1024, "log.dir.hang.ms.max": HANG_MS_MAX}
 TOPIC_CONFIG = {"min.insync.replicas": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class Options:
     """Ends after `minutes`, or after so many faults when `faults_max` is given."""
 
-    seed: int
-    minutes: float = 1.0
-    kinds: Sequence[Kind] = tuple(Kind)
-    spark_reads: int = 0
+    seed: int = 1
+    minutes: float = option(1.0, "of faults, for each seed")
+    only: tuple[Kind, ...] = option(
+        (), "these faults and no others", type=Kind, action="append", choices=list(Kind), metavar="FAULT"
+    )
+    secure: bool = option(False, "TLS, log-ins and ACLs (security.py); certificates are replaced")
+    spark_reads: int = option(-1, f"at most; {SPARK_READS} from {SPARK_FROM_MINUTES:g} minute on")
     faults_max: int | None = None
-    secure: bool = False
-    """With TLS, log-ins and ACLs (security.py)."""
-
-
-@dataclass(slots=True)
-class Outcome:
-    """The result of a run; `directory` is kept when it is not ok."""
-
-    config: Config
-    verdict: Verdict
-    wrong: Counter[str]
-    examples: list[str]
-    faults: Counter[str]
-    failed: dict[str, int]
-    possible_duplicates: dict[str, int]
-    in_flight_max: int
-    batches_retried: int
-    nodes_count: dict[str, int]
-    worst_ack_s: float
-    acked_beside_hung_disks: int
-    worst_ack_beside_s: float
-    spark_reads: int
-    seconds: float
-    directory: Path
-    renewals: int = 0
-    """Certificates that were replaced under a node."""
-    strangers_refused: Counter[str] = field(default_factory=Counter)
 
     @property
-    def ok(self) -> bool:
-        return not self.wrong
-
-    def as_json(self) -> dict[str, object]:
-        """One object for one line."""
-        kept = {} if self.ok else {"kept": str(self.directory)}
-        return {
-            "seed": self.config.seed,
-            "ok": self.ok,
-            "anomalies": dict(self.wrong),
-            "faults": dict(self.faults),
-            "sent": self.verdict.sent,
-            "acked": self.verdict.acked,
-            "failed": self.failed,
-            "read": self.verdict.read,
-            "duplicates": self.verdict.duplicates,
-            "possible_duplicates": self.possible_duplicates,
-            "in_flight_max": self.in_flight_max,
-            "batches_retried": self.batches_retried,
-            **self.nodes_count,
-            "spark_reads": self.spark_reads,
-            "worst_ack_s": round(self.worst_ack_s, 1),
-            "acked_beside_hung_disks": self.acked_beside_hung_disks,
-            "worst_ack_beside_hung_disks_s": round(self.worst_ack_beside_s, 2),
-            "seconds": round(self.seconds, 1),
-            **({"renewals": self.renewals, "strangers": dict(self.strangers_refused)} if self.config.secure else {}),
-            "examples": self.examples,
-            **kept,
-        }
+    def spark_reads_max(self) -> int:
+        if self.spark_reads >= 0:
+            return self.spark_reads
+        return SPARK_READS if self.minutes >= SPARK_FROM_MINUTES else 0
 
 
-def run_campaign(config: Config, say: Callable[[str], None] = lambda text: None) -> Outcome:
-    """One run, from empty directories to compared replicas; the directory stays unless all is well."""
-    return in_directory("chaos", say, lambda directory: _run(config, directory, say))
-
-
-def playable(kinds: Sequence[Kind], say: Callable[[str], None]) -> tuple[Kind, ...]:
+def playable(kinds: Sequence[Kind], say: Say) -> tuple[Kind, ...]:
     """The kinds that this machine and user can play; says why others are left out."""
     left_out: set[Kind] = set()
     if Kind.FULL in kinds and os.geteuid() != 0:
@@ -146,111 +98,84 @@ class Disks:
     full: Path | None
 
 
-def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome:
-    began = time.monotonic()
-    with ExitStack() as stack:
-        disks = _disks(config, directory, stack)
-        own = [
-            {"log.dirs": [str(path) for path in paths], "metadata.log.dir": str(paths[0])} for paths in disks.log_dirs
-        ]
-        history = stack.enter_context(History(directory / "history.jsonl"))
-        ledger = Ledger()
-        cluster = Cluster(NODES, CLUSTER_CONFIG, directory / "cluster", node_configs=own, secure=config.secure)
-        security = Security(cluster, ledger, history)
-        if Kind.HANG_DISK in config.kinds:
-            stack.enter_context(nodes_that_can_hang(disks.log_dirs))
-        with cluster, Admin(cluster.bootstrap, **cluster.client_options) as admin:
-            load = Load(cluster.bootstrap, admin, ledger, history, config)
-            operator = Operator(
-                cluster,
-                admin,
-                ledger,
-                history,
-                disks.log_dirs,
-                load.remake,
-                load.topics,
-                load.hung_disks,
-                disks.full,
-                disks.of_nodes,
-            )
-            with security.on(admin, STEADY) if config.secure else nullcontext():
-                faults = _play(config, load, operator, security, say)
-            say("stopping the nodes")
-            _stop_all(cluster, operator)
-        load.judge_writers()
-        verdict = ledger.judge(load.writers.possible_duplicates)
-        wrong, examples = Counter(verdict.anomalies), list(verdict.examples)
-        for topic, partitions in load.partitions.items():
-            for text in replica_bytes.differences(disks.log_dirs, topic, partitions):
-                wrong["different-replicas"] += 1
-                examples.append(f"different-replicas: {text}")
-    return Outcome(
-        config=config,
-        verdict=verdict,
-        wrong=wrong,
-        examples=examples,
-        faults=faults,
-        failed=_by_name(load.writers.failed),
-        possible_duplicates=_by_name(load.writers.possible_duplicates),
-        in_flight_max=max(load.writers.in_flight_max.values(), default=0),
-        batches_retried=load.writers.batches_retried,
-        nodes_count=dict(operator.counts.found),
-        worst_ack_s=load.writers.worst_ack_s,
-        acked_beside_hung_disks=load.hung_disks.acked_beside,
-        worst_ack_beside_s=load.hung_disks.worst_ack_s,
-        spark_reads=load.readers.spark_reads,
-        seconds=time.monotonic() - began,
-        directory=directory,
-        renewals=security.renewals,
-        strangers_refused=security.refused,
-    )
+def play(run: Run[Options]) -> None:
+    """One run, from empty directories to compared replicas."""
+    options, kinds = run.options, playable(run.options.only or tuple(Kind), run.say)
+    disks = _disks(run, kinds)
+    own = [{"log.dirs": [str(path) for path in paths], "metadata.log.dir": str(paths[0])} for paths in disks.log_dirs]
+    history, ledger = run.enter(History(run.directory / "history.jsonl")), Ledger()
+    if Kind.HANG_DISK in kinds:
+        run.enter(nodes_that_can_hang(disks.log_dirs))
+    cluster = run.cluster(NODES, CLUSTER_CONFIG, node_configs=own, secure=options.secure)
+    security = Security(cluster, ledger, history)
+    with Admin(cluster.bootstrap, **cluster.client_options) as admin:
+        reads = options.spark_reads_max
+        load = Load(cluster.bootstrap, admin, ledger, history, options.seed, reads, recreates=Kind.RECREATE in kinds)
+        operator = Operator(
+            cluster,
+            admin,
+            ledger,
+            history,
+            disks.log_dirs,
+            load.remake,
+            load.topics,
+            load.hung_disks,
+            disks.full,
+            disks.of_nodes,
+        )
+        with security.on(admin, STEADY) if options.secure else nullcontext():
+            _strike(run, kinds, load, operator, security)
+        run.say("stopping the nodes")
+        _stop_all(cluster, operator)
+    load.judge(run.report)
+    for topic, partitions in load.partitions.items():
+        run.report.all_wrong("different-replicas", replica_bytes.differences(disks.log_dirs, topic, partitions))
+    run.report.figures |= operator.counts.found
+    if options.secure:
+        run.report.figures |= {"renewals": security.renewals, "strangers": dict(security.refused)}
 
 
 def _by_name(counts: Mapping[int, int]) -> dict[str, int]:
     return {WRITERS[number]: count for number, count in counts.items() if count}
 
 
-def _disks(config: Config, directory: Path, stack: ExitStack) -> Disks:
+def _disks(run: Run[Options], kinds: Sequence[Kind]) -> Disks:
     """Mounts what the faults need. One node has a log dir more, whose disk can be full."""
-    homes = [directory / f"node-{node}" for node in range(NODES)]
+    homes = [run.directory / f"node-{node}" for node in range(NODES)]
     of_nodes: list[list[PowerDisk]] = []
-    if Kind.POWER_CUT in config.kinds:
-        of_nodes = [[stack.enter_context(power_disk(home, NODE_DISK_BYTES))] for home in homes]
+    if Kind.POWER_CUT in kinds:
+        of_nodes = [[run.enter(power_disk(home, NODE_DISK_BYTES))] for home in homes]
     log_dirs = [[home / f"d{number}" for number in range(LOG_DIRS)] for home in homes]
-    if Kind.FULL not in config.kinds:
+    if Kind.FULL not in kinds:
         return Disks(log_dirs, of_nodes, None)
-    full, node = directory / "disk", config.seed % NODES
+    full, node = run.directory / "disk", run.options.seed % NODES
     if of_nodes:
-        of_nodes[node].append(stack.enter_context(power_disk(full, DISK_BYTES)))
+        of_nodes[node].append(run.enter(power_disk(full, DISK_BYTES)))
     else:
-        stack.enter_context(small_disk(full, DISK_BYTES))
+        run.enter(small_disk(full, DISK_BYTES))
     log_dirs[node].append(full / "log")
     return Disks(log_dirs, of_nodes, full)
 
 
-def _play(
-    config: Config, load: Load, operator: Operator, security: Security, say: Callable[[str], None]
-) -> Counter[str]:
+def _strike(run: Run[Options], kinds: Sequence[Kind], load: Load, operator: Operator, security: Security) -> None:
     """The faults under load; a cluster that does not come back is an anomaly, and the end of the run."""
-    faults: Counter[str] = Counter()
-    deadline = time.monotonic() + 60 * config.minutes
+    options, deadline = run.options, time.monotonic() + 60 * run.options.minutes
     with load.running():
         try:
-            for number, fault in enumerate(islice(plan(config.seed, config.kinds), config.faults_max), 1):
-                if config.faults_max is None and time.monotonic() > deadline:
+            for number, fault in enumerate(islice(plan(options.seed, kinds), options.faults_max), 1):
+                if options.faults_max is None and time.monotonic() > deadline:
                     break
-                say(f"{number}. {fault}")
-                faults[fault.kind] += 1
+                run.say(f"{number}. {fault}")
+                run.faults[fault.kind] += 1
                 security.renew()
                 operator.play(fault)
             operator.wait_whole()
         except (StuckError, NodeFailedError) as error:
             operator.ledger.report("stuck", str(error))
             operator.history.write("stuck", error=str(error)[:2000])
-            say(f"stuck: {error}")
+            run.say(f"stuck: {error}")
             load.readers.aborted.set()
-        say("the writers stop, the readers go to the end")
-    return faults
+        run.say("the writers stop, the readers go to the end")
 
 
 def _stop_all(cluster: Cluster, operator: Operator) -> None:
@@ -270,7 +195,9 @@ class Load:
     admin: Admin
     ledger: Ledger
     history: History
-    config: Config
+    seed: int
+    spark_reads: int = 0
+    recreates: bool = False
     logs: dict[str, int] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
     hung_disks: HungDisks = field(init=False)
@@ -285,16 +212,33 @@ class Load:
         self.writers = Writers(self.bootstrap, self.ledger, self.history, self.hung_disks)
         self.readers = Readers(self.bootstrap, self.ledger, self.history)
 
-    def judge_writers(self) -> None:
-        """Judges the figures of the producers: a doubt needs a reason, and a run of single batches shows nothing."""
+    def judge(self, report: Report) -> None:
+        """The ledger's verdict, and the figures of the producers: a doubt needs a reason, and a run of single batches
+        shows nothing."""
         for number, count in self.writers.possible_duplicates.items():
             if count and number != KEYED_REBORN and not self.writers.failed[number]:
                 text = f"{WRITERS[number]}: possible_duplicates is {count}, but no record failed and no log was lost"
                 self.ledger.report("doubts", text)
-        found = max(self.writers.in_flight_max.values(), default=0)
-        if found != IN_FLIGHT_MAX:
-            text = f"{found} batches of a partition were with a broker at a time, {IN_FLIGHT_MAX} are to be"
+        in_flight = max(self.writers.in_flight_max.values(), default=0)
+        if in_flight != IN_FLIGHT_MAX:
+            text = f"{in_flight} batches of a partition were with a broker at a time, {IN_FLIGHT_MAX} are to be"
             self.ledger.report("in-flight", text)
+        verdict = self.ledger.judge(self.writers.possible_duplicates)
+        report.take(verdict.anomalies, verdict.examples)
+        report.figures |= {
+            "sent": verdict.sent,
+            "acked": verdict.acked,
+            "failed": _by_name(self.writers.failed),
+            "read": verdict.read,
+            "duplicates": verdict.duplicates,
+            "possible_duplicates": _by_name(self.writers.possible_duplicates),
+            "in_flight_max": in_flight,
+            "batches_retried": self.writers.batches_retried,
+            "spark_reads": self.readers.spark_reads,
+            "worst_ack_s": round(self.writers.worst_ack_s, 1),
+            "acked_beside_hung_disks": self.hung_disks.acked_beside,
+            "worst_ack_beside_hung_disks_s": round(self.hung_disks.worst_ack_s, 2),
+        }
 
     def topics(self) -> list[str]:
         """The topics that exist."""
@@ -336,12 +280,11 @@ class Load:
         self._reading += [
             submit(readers.follow, "poll", STEADY, log, take_poll),
             submit(readers.follow, "poll_arrow", STEADY, log, take_arrow),
-            submit(readers.read_ranges, self.config.seed, STEADY, log, STEADY_PARTITIONS),
+            submit(readers.read_ranges, self.seed, STEADY, log, STEADY_PARTITIONS),
         ]
-        if self.config.spark_reads:
-            reads = self.config.spark_reads
-            self._reading.append(submit(readers.read_with_spark, STEADY, log, STEADY_PARTITIONS, reads))
-        if Kind.RECREATE in self.config.kinds:
+        if self.spark_reads:
+            self._reading.append(submit(readers.read_with_spark, STEADY, log, STEADY_PARTITIONS, self.spark_reads))
+        if self.recreates:
             self._create(REBORN, REBORN_PARTITIONS)
             writing.append(submit(writers.send_keyed, KEYED_REBORN, REBORN))
             self._follow_reborn()
@@ -389,3 +332,6 @@ class Load:
         partitions = [TopicPartition(topic, p) for p in range(self.partitions[topic])]
         with Consumer(self.bootstrap, request_timeout_ms=int(1000 * ENDS_TIMEOUT_S)) as consumer:
             return {tp.partition: end for tp, end in consumer.end_offsets(partitions).items()}
+
+
+CAMPAIGN = Campaign("tests.chaos", __doc__, Options, play)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any
 from unittest.mock import patch
@@ -33,6 +34,7 @@ from penstock.testing import Cluster
 from tests.chaos.faults import NODES
 from tests.chaos.history import History
 from tests.chaos.ledger import Ledger
+from tests.support.campaign.beside import beside
 
 WORKER, STRANGER = "worker", "stranger"
 PASSWORDS = {WORKER: "the worker's own", STRANGER: "the stranger's own"}
@@ -49,7 +51,6 @@ class Security:
     history: History
     refused: Counter[str] = field(default_factory=Counter)
     renewals: int = 0
-    _stopped: threading.Event = field(default_factory=threading.Event)
 
     @contextmanager
     def on(self, admin: Admin, topic: str) -> Iterator[None]:
@@ -58,14 +59,8 @@ class Security:
         for refused in (admin.alter_user_scram_credentials(users), admin.create_acls(_rights())):
             if any(refused.values()):
                 raise RuntimeError(f"the run cannot begin: {refused}")
-        trying = threading.Thread(target=self._try, name="chaos strangers", args=(topic,))
-        with patch.dict(os.environ, _variables(self._options(WORKER))):
-            trying.start()
-            try:
-                yield
-            finally:
-                self._stopped.set()
-                trying.join()
+        with patch.dict(os.environ, _variables(self._options(WORKER))), beside(partial(self._try, topic)):
+            yield
 
     def _options(self, user: str) -> dict[str, str]:
         return {"tls_ca": self.cluster.client_options["tls_ca"], "username": user, "password": PASSWORDS[user]}
@@ -79,7 +74,7 @@ class Security:
             self.renewals += 1
             self.history.write("certificate renewed", node=node)
 
-    def _try(self, topic: str) -> None:
+    def _try(self, topic: str, is_over: threading.Event) -> None:
         """Strangers in turn."""
         known = {"tls_ca": self.cluster.client_options["tls_ca"]}
         as_stranger = self._options(STRANGER)
@@ -90,7 +85,7 @@ class Security:
             "without rights, asking": lambda: self._describe(as_stranger, topic),
         }
         for number in count():
-            if self._stopped.wait(TRY_S):
+            if is_over.wait(TRY_S):
                 return
             who = list(tries)[number % len(tries)]
             try:

@@ -1,24 +1,31 @@
-"""One run: a cluster, a topic of numbers, the members, and faults one after the other until the time is over."""
+"""Read, process, write under faults: python -m tests.exactly_once --seconds 120 --records 200000.
+
+    a topic of numbers ─► three members of one group ─► another topic, in transactions with the group's offsets
+
+The members are ours (`penstock.process`), and those of confluent-kafka and of Java, through Kafka's door (`--kinds`).
+They are killed (-9) and stand still beyond their session; nodes are killed, those of the coordinators too, stand still,
+and are restarted one after the other. Then a reader of committed records must find every number exactly once, no
+transaction is left open, and a reader of all records tells how many were aborted. It is wrong, too, when a run had too
+few faults, or when nothing was aborted in any run.
+"""
 
 from __future__ import annotations
 
 import random
-import signal
-import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from penstock import Admin, Producer
 from penstock.errors import PenstockError
 from penstock.testing import Cluster
 from tests.exactly_once.java_member import java_command
 from tests.exactly_once.places import GROUP, INPUT, OUTPUT, PARTITIONS, SESSION_MS
-from tests.exactly_once.reading import Found, read
+from tests.support.campaign.frame import Campaign, Report, Run
+from tests.support.campaign.options import commas, option
+from tests.support.campaign.processes import Processes
+from tests.support.campaign.reading import copied, must_be_exactly_once, places_of
 
 KINDS = ("ours", "confluent", "ours")
 ALL_KINDS = ("ours", "confluent", "java")
@@ -33,52 +40,62 @@ BETWEEN_S, DOWN_S, PAUSE_S, END_S = 3.0, 3.0, 9.0, 180.0
 """Between two faults; before what was killed comes back; more than a member's session; until everything is read."""
 FAULTS_MIN = 5
 END_OF_MEMBER_S = 30.0
-Say = Callable[[str], None]
 
 
-@dataclass(slots=True)
-class Outcome:
-    found: Found
-    faults: Counter[str]
-    seconds: float
-    """From the first member to the last record."""
+@dataclass(frozen=True, slots=True)
+class Options:
+    seed: int = 1
+    seconds: float = option(120.0, "of faults")
+    records: int = option(200_000, "in the topic of numbers")
+    kinds: tuple[str, ...] = option(KINDS, f"of the members, with commas: {', '.join(ALL_KINDS)}", type=commas)
 
-    @property
-    def aborted(self) -> int:
-        return self.found.written - self.found.committed
-
-    @property
-    def ok(self) -> bool:
-        """Nothing is wrong, after enough faults. Whether one met an open transaction is luck."""
-        found = self.found
-        wrong = found.missing or found.doubled or found.strange or found.open_transactions
-        return not wrong and self.faults.total() >= FAULTS_MIN
-
-    def facts(self) -> dict[str, object]:
-        return {**asdict(self.found), "aborted": self.aborted, "seconds": round(self.seconds, 1), **dict(self.faults)}
+    def __post_init__(self) -> None:
+        if unknown := set(self.kinds) - set(ALL_KINDS):
+            raise ValueError(f"no kind of member: {', '.join(unknown)}")
 
 
-def run(directory: Path, kinds: Sequence[str], seed: int, records: int, seconds: float, say: Say) -> Outcome:
-    with ExitStack() as stack:
-        cluster = stack.enter_context(Cluster(NODES, CONFIG, directory=str(directory / "cluster")))
-        with Admin(cluster.bootstrap) as admin:
-            for topic in (INPUT, OUTPUT):
-                admin.create_topic(topic, PARTITIONS, NODES)
-        _fill(cluster.bootstrap, records)
-        members = stack.enter_context(Members(directory, kinds, cluster))
-        _wait_begun(cluster.bootstrap, members)
-        began, faults = time.monotonic(), Counter[str]()
-        draw = Faults(cluster, members, random.Random(seed))
-        while time.monotonic() - began < seconds:
-            kind = draw.next()
-            faults[kind] += 1
-            members.mend()
-            say(f"{time.monotonic() - began:6.1f} s: {kind}; lag {_lag(cluster.bootstrap)}")
-            time.sleep(BETWEEN_S)
-        _wait_read(cluster.bootstrap, members, say)
-        took = time.monotonic() - began
-        members.stop()
-        return Outcome(read(cluster.bootstrap, records), faults, took)
+def play(run: Run[Options]) -> None:
+    options = run.options
+    cluster = run.cluster(NODES, CONFIG)
+    with Admin(cluster.bootstrap) as admin:
+        for topic in (INPUT, OUTPUT):
+            admin.create_topic(topic, PARTITIONS, NODES)
+    _fill(cluster.bootstrap, options.records)
+    members = run.enter(Processes(run.directory))
+    for number, kind in enumerate(options.kinds):
+        name = f"copier-{number}"
+        members.begin(name, command_of(kind, name, cluster))
+    _wait_begun(cluster.bootstrap, members)
+    began = run.seconds
+
+    def then(kind: str) -> None:
+        members.mend()
+        run.say(f"{run.seconds - began:6.1f} s: {kind}; lag {_lag(cluster.bootstrap)}")
+        time.sleep(BETWEEN_S)
+
+    run.strike(Faults(cluster, members, run.draw).by_name(), options.seconds, then)
+    _wait_read(run, cluster.bootstrap, members)
+    run.report.figures["copied_s"] = round(run.seconds - began, 1)
+    members.end_all(END_OF_MEMBER_S)
+    found = copied(cluster.bootstrap, places_of(OUTPUT, PARTITIONS), options.records)
+    must_be_exactly_once(run.report, found)
+    run.report.figures |= found.figures()
+    if run.faults.total() < FAULTS_MIN:
+        run.report.wrong("proves-too-little", f"{run.faults.total()} faults, {FAULTS_MIN} are the least")
+
+
+def judge_all(reports: Sequence[Report]) -> Iterator[str]:
+    """A single run may have met no open transaction: that is luck."""
+    if not sum(report.figures["aborted"] for report in reports):
+        yield "no record was aborted: these runs show nothing of transactions that end in a fault; take another seed"
+
+
+def command_of(kind: str, name: str, cluster: Cluster) -> list[str]:
+    """A member's; its name is its transactional id, so the next one of this name fences it."""
+    bootstrap = cluster.bootstrap if kind == "ours" else cluster.kafka_bootstrap
+    if kind == "java":
+        return java_command(name, bootstrap)
+    return [sys.executable, "-m", "tests.exactly_once.member", kind, name, bootstrap]
 
 
 def _fill(bootstrap: str, records: int) -> None:
@@ -89,7 +106,7 @@ def _fill(bootstrap: str, records: int) -> None:
         producer.flush()
 
 
-def _wait_begun(bootstrap: str, members: Members) -> None:
+def _wait_begun(bootstrap: str, members: Processes) -> None:
     """Until a member has found its coordinator: some take seconds to start, and a fault before that proves nothing."""
     deadline = time.monotonic() + END_S
     with Admin(bootstrap) as admin:
@@ -111,7 +128,7 @@ def _lag(bootstrap: str) -> int | None:
     return None if len(numbers) < PARTITIONS or None in numbers else sum(number or 0 for number in numbers)
 
 
-def _wait_read(bootstrap: str, members: Members, say: Say) -> None:
+def _wait_read(run: Run[Options], bootstrap: str, members: Processes) -> None:
     """Until all is processed, or nothing was for END_S."""
     deadline = time.monotonic() + END_S
     least: int | None = None
@@ -119,107 +136,47 @@ def _wait_read(bootstrap: str, members: Members, say: Say) -> None:
         if lag is not None and (least is None or lag < least):
             deadline, least = time.monotonic() + END_S, lag
         if time.monotonic() > deadline:
-            say(f"{lag} records are not processed, none of them within {END_S:.0f} s")
+            run.say(f"{lag} records are not processed, none of them within {END_S:.0f} s")
             return
         members.mend()
         time.sleep(1)
 
 
-class Members:
-    """The processes. Each has a place, whose name is its transactional id."""
-
-    def __init__(self, directory: Path, kinds: Sequence[str], cluster: Cluster) -> None:
-        self._directory, self._kinds, self._cluster = directory, kinds, cluster
-        self._processes: dict[int, subprocess.Popen[bytes]] = {}
-
-    def __enter__(self) -> Members:
-        for place in range(len(self._kinds)):
-            self.begin(place)
-        return self
-
-    def begin(self, place: int) -> None:
-        kind = self._kinds[place]
-        bootstrap = self._cluster.bootstrap if kind == "ours" else self._cluster.kafka_bootstrap
-        name = f"copier-{place}"
-        if kind == "java":
-            command = java_command(name, bootstrap)
-        else:
-            command = [sys.executable, "-m", "tests.exactly_once.member", kind, name, bootstrap]
-        with (self._directory / f"member-{place}.out").open("ab") as out:
-            self._processes[place] = subprocess.Popen(command, stdout=out, stderr=out)
-
-    def mend(self) -> None:
-        """Begins those anew that have ended by themselves."""
-        for place, process in self._processes.items():
-            if process.poll() is not None:
-                self.begin(place)
-
-    def places(self) -> list[int]:
-        return list(self._processes)
-
-    def signal(self, place: int, how: signal.Signals) -> None:
-        self._processes[place].send_signal(how)
-
-    def kill(self, place: int) -> None:
-        self._processes[place].kill()
-        self._processes[place].wait()
-
-    def stop(self) -> None:
-        for process in self._processes.values():
-            process.send_signal(signal.SIGCONT)
-            process.terminate()
-        for place, process in self._processes.items():
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(END_OF_MEMBER_S)
-            self.kill(place)
-
-    def __exit__(self, *_: object) -> None:
-        for place in self.places():
-            self.kill(place)
-
-
 class Faults:
-    """One after the other, each kind once in a drawn order, and then again."""
+    """Each ends when what it has broken is mended again."""
 
-    def __init__(self, cluster: Cluster, members: Members, draw: random.Random) -> None:
+    def __init__(self, cluster: Cluster, members: Processes, draw: random.Random) -> None:
         self._cluster, self._members, self._draw = cluster, members, draw
-        self._next: list[tuple[str, Callable[[], None]]] = []
 
-    def next(self) -> str:
-        """Its name, when what it has broken is mended again."""
-        if not self._next:
-            self._next = [
-                ("member_killed", self._member_killed),
-                ("member_killed_and_late", self._member_killed_and_late),
-                ("member_paused", self._member_paused),
-                ("node_killed", lambda: self._node_killed(self._draw.randrange(NODES))),
-                ("coordinators_killed", lambda: self._node_killed(self._cluster.leader("__transaction_state", 0))),
-                ("controller_killed", lambda: self._node_killed(self._cluster.controller())),
-                ("node_paused", self._node_paused),
-                ("rolling_restart", self._rolling_restart),
-                ("member_and_node_killed", self._member_and_node_killed),
-            ]
-            self._draw.shuffle(self._next)
-        name, strike = self._next.pop()
-        strike()
-        return name
+    def by_name(self) -> dict[str, Callable[[], None]]:
+        return {
+            "member_killed": self._member_killed,
+            "member_killed_and_late": self._member_killed_and_late,
+            "member_paused": self._member_paused,
+            "node_killed": lambda: self._node_killed(self._draw.randrange(NODES)),
+            "coordinators_killed": lambda: self._node_killed(self._cluster.leader("__transaction_state", 0)),
+            "controller_killed": lambda: self._node_killed(self._cluster.controller()),
+            "node_paused": self._node_paused,
+            "rolling_restart": self._rolling_restart,
+            "member_and_node_killed": self._member_and_node_killed,
+        }
 
-    def _member(self) -> int:
-        return self._draw.choice(self._members.places())
+    def _member(self) -> str:
+        return self._draw.choice(self._members.names())
 
     def _member_killed(self) -> None:
-        self._members.kill(place := self._member())
-        self._members.begin(place)
+        self._members.kill(name := self._member())
+        self._members.begin(name)
 
     def _member_killed_and_late(self) -> None:
-        self._members.kill(place := self._member())
+        self._members.kill(name := self._member())
         time.sleep(SESSION_MS / 1000 + 2)
-        self._members.begin(place)
+        self._members.begin(name)
 
     def _member_paused(self) -> None:
-        self._members.signal(place := self._member(), signal.SIGSTOP)
+        self._members.pause(name := self._member())
         time.sleep(PAUSE_S)
-        self._members.signal(place, signal.SIGCONT)
+        self._members.resume(name)
 
     def _node_killed(self, node: int) -> None:
         self._cluster.kill(node)
@@ -231,12 +188,15 @@ class Faults:
             time.sleep(DOWN_S)
 
     def _member_and_node_killed(self) -> None:
-        self._members.kill(place := self._member())
+        self._members.kill(name := self._member())
         self._node_killed(self._draw.randrange(NODES))
-        self._members.begin(place)
+        self._members.begin(name)
 
     def _rolling_restart(self) -> None:
         for node in range(NODES):
             self._cluster.stop(node)
             self._cluster.start(node)
             self._cluster.wait_in_sync()
+
+
+CAMPAIGN = Campaign("tests.exactly_once", __doc__, Options, play, judge_all=judge_all)

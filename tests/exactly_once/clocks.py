@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -75,23 +74,6 @@ class Clocks:
         other_s = next((off_s for other, off_s in self._offs_s.items() if other != node and off_s), 0)
         offs_s = [off_s for off_s in (*OFFS_S, -int(time.time())) if off_s * other_s <= 0]
         self.set(node, self._draw.choice([off_s for off_s in offs_s if off_s != self._offs_s[node]]))
-
-    @contextmanager
-    def changing(self, every_s: float) -> Iterator[None]:
-        """Within, a calendar changes every few seconds."""
-        is_over = threading.Event()
-
-        def change() -> None:
-            while not is_over.wait(every_s):
-                self.change()
-
-        thread = threading.Thread(target=change)
-        thread.start()
-        try:
-            yield
-        finally:
-            is_over.set()
-            thread.join()
 
     def all_right(self) -> None:
         for node in self._offs_s:

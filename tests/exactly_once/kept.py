@@ -10,54 +10,35 @@ All of it is kept for an hour, and no run takes so long. Not here: whose calenda
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from contextlib import ExitStack
-from typing import Final
+from typing import Any, Final
 
-from penstock import Admin, AtomicBatches, Consumer, Producer, TopicPartition
+from penstock import Admin, AtomicBatches, Producer, TopicPartition
 from penstock.errors import PenstockError
-from tests.support.decided import wait_decided
+from tests.support.campaign.frame import Run
+from tests.support.campaign.reading import places_of, values_of
 
 PARTITIONS: Final = 3
 TOPICS: Final = {"plain": "CreateTime", "stamped": "LogAppendTime"}
 RECORDS: Final = 30
 IDS_MAX: Final = 6
 """Each is a producer with its connections."""
-READ_S: Final = 120.0
 OFFSET_OF: Final = TopicPartition("plain", 0)
-
-
-def values_of(bootstrap: str, topic: str) -> list[bytes]:
-    """The values of the topic for a reader of committed records."""
-    places, found = [TopicPartition(topic, number) for number in range(PARTITIONS)], list[bytes]()
-    deadline = time.monotonic() + READ_S
-    wait_decided(bootstrap, places)
-    with Consumer(bootstrap, isolation_level="read_committed") as reader:
-        reader.assign(places)
-        reader.seek_to_beginning()
-        ends = reader.end_offsets(places)
-        while any(int(reader.position(place).offset) < ends[place] for place in places):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{topic} is not read to its end: {ends}")
-            found += [record.value or b"" for record in reader.poll(timeout_ms=500)]
-    return found
 
 
 class Kept:
     """See the module."""
 
-    def __init__(self, bootstrap: str, admin: Admin, stack: ExitStack) -> None:
-        self._bootstrap, self._admin, self._stack = bootstrap, admin, stack
+    def __init__(self, run: Run[Any], bootstrap: str, admin: Admin) -> None:
+        self._run, self._bootstrap, self._admin = run, bootstrap, admin
         for topic, stamps in TOPICS.items():
             config = {"retention.ms": 3_600_000, "segment.ms": 1_000, "message.timestamp.type": stamps}
             admin.create_topic(topic, PARTITIONS, PARTITIONS, config)
-        self._producer = stack.enter_context(Producer(bootstrap))
-        self._batches = stack.enter_context(AtomicBatches(bootstrap))
+        self._producer = run.enter(Producer(bootstrap))
+        self._batches = run.enter(AtomicBatches(bootstrap))
         self._offsets, self._names = dict[str, int](), list[str]()
         self._resting = dict[str, Producer]()
         self._records = {topic: list[bytes]() for topic in TOPICS}
-        self.wrong: list[str] = []
 
     def keep(self, number: int) -> None:
         """One more of each."""
@@ -74,7 +55,7 @@ class Kept:
                 raise error
         self._offsets[name] = number + 1
         if len(self._resting) < IDS_MAX:
-            producer = self._stack.enter_context(Producer(self._bootstrap, transactional_id=name))
+            producer = self._run.enter(Producer(self._bootstrap, transactional_id=name))
             self._resting[name] = producer
             self._write_with(name)
         self._commit_batch(name)
@@ -91,7 +72,7 @@ class Kept:
     def _commit_batch(self, name: str) -> None:
         writer = self._batches.begin(name, 1)
         if writer is None:
-            self.wrong.append(f"version 1 of {name} was never committed, and is told so")
+            self._wrong(f"version 1 of {name} was never committed, and is told so")
             return
         with writer:
             sent = [writer.send(topic, name.encode(), partition=1) for topic in self._records]
@@ -107,30 +88,32 @@ class Kept:
         for name, offset in self._offsets.items():
             told = self._admin.group_offsets(name).get(OFFSET_OF)
             if told is None or told.offset != offset:
-                self.wrong.append(f"group {name}: committed {offset}, told {told}")
+                self._wrong(f"group {name}: committed {offset}, told {told}")
         known = {one.transactional_id for one in self._admin.list_transactions()}
-        self.wrong += [f"transactional id {name} is forgotten" for name in self._resting if name not in known]
+        self._wrong(*(f"transactional id {name} is forgotten" for name in self._resting if name not in known))
         for name in self._names:
             if (last := self._batches.last_version(name)) != 1:
-                self.wrong.append(f"version 1 of {name} is committed, told {last}")
+                self._wrong(f"version 1 of {name} is committed, told {last}")
 
-    def ends(self) -> list[str]:
-        """Looks a last time, goes on with what rests, and reads everything; what is wrong of the whole run."""
+    def judge(self) -> None:
+        """Looks a last time, goes on with what rests, and reads everything."""
         self.look()
         for name in self._resting:
             try:
                 self._write_with(name)
             except PenstockError as error:
-                self.wrong.append(f"transactional id {name} cannot go on: {error!r}")
-        self.wrong += [f"{name} opens again" for name in self._names if self._batches.begin(name, 1) is not None]
+                self._wrong(f"transactional id {name} cannot go on: {error!r}")
+        self._wrong(*(f"{name} opens again" for name in self._names if self._batches.begin(name, 1) is not None))
         for topic, acked in self._records.items():
-            places = {TopicPartition(topic, number): "earliest" for number in range(PARTITIONS)}
-            starts = self._admin.list_offsets(places)
-            self.wrong += [f"{place} begins at {start.offset}" for place, start in starts.items() if start.offset]
-            found = Counter(values_of(self._bootstrap, topic))
-            self.wrong += [f"{topic}: {value!r} {found[value]} times" for value in acked if found[value] != 1]
-            self.wrong += [f"{topic}: {value!r} is strange" for value in found.keys() - set(acked)]
-        return self.wrong
+            places = places_of(topic, PARTITIONS)
+            starts = self._admin.list_offsets(dict.fromkeys(places, "earliest"))
+            self._wrong(*(f"{place} begins at {start.offset}" for place, start in starts.items() if start.offset))
+            found = values_of(self._bootstrap, places)
+            self._wrong(*(f"{topic}: {value!r} {found[value]} times" for value in acked if found[value] != 1))
+            self._wrong(*(f"{topic}: {value!r} is strange" for value in found.keys() - set(acked)))
+
+    def _wrong(self, *texts: str) -> None:
+        self._run.report.all_wrong("forgotten", texts)
 
     def counts(self) -> Counter[str]:
         records = sum(map(len, self._records.values()))

@@ -1,7 +1,7 @@
 """A steady producer with acks=all, and what became of its records.
 
 One record every TICK_S to every partition, from a thread of its own. `AckGaps` measures for how long a partition acked
-nothing; in the end the topic is read, and every ack is checked against it.
+nothing; every ack is checked in the end (measure.py).
 """
 
 from __future__ import annotations
@@ -9,18 +9,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 
-from penstock import Consumer, Producer
+from penstock import Producer
 from penstock.client.producer.future import RecordFuture
 from penstock.client.producer.producer_statistics import ProducerStatistics
 
 TOPIC = "failover"
 PARTITIONS = 3
 TICK_S = 0.01
-READ_TIMEOUT_S = 60.0
 
 
 class AckGaps:
@@ -67,7 +64,7 @@ class AckGaps:
 
 
 class Load:
-    """The producer, in a thread while `running`."""
+    """The producer; `write` is its thread."""
 
     def __init__(self, bootstrap: str) -> None:
         self.gaps = AckGaps()
@@ -75,23 +72,12 @@ class Load:
         self.failed: Counter[str] = Counter()
         self.statistics = ProducerStatistics()
         self._bootstrap = bootstrap
-        self._stopped = threading.Event()
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """The load is on within; after it, every record is acked or has failed."""
-        writer = threading.Thread(target=self._write, name="failover-writer")
-        writer.start()
-        try:
-            yield
-        finally:
-            self._stopped.set()
-            writer.join()
-
-    def _write(self) -> None:
+    def write(self, is_over: threading.Event) -> None:
+        """Until it is over; then every record is acked or has failed."""
         with Producer(self._bootstrap, acks="all", linger_ms=2) as producer:
             number = 0
-            while not self._stopped.wait(TICK_S):
+            while not is_over.wait(TICK_S):
                 for partition in range(PARTITIONS):
                     value = b"%d-%d" % (partition, number)
                     future = producer.send(TOPIC, value, partition=partition)
@@ -108,20 +94,3 @@ class Load:
         metadata = future.result(0)
         self.acked[value] = (metadata.partition, metadata.offset)
         self.gaps.on_ack(metadata.partition, sent_at)
-
-
-def read_topic(bootstrap: str) -> dict[tuple[int, int], bytes]:
-    """Every record, by partition and offset."""
-    found: dict[tuple[int, int], bytes] = {}
-    with Consumer(bootstrap) as consumer:
-        partitions = consumer.partitions_for(TOPIC)
-        consumer.assign(partitions)
-        consumer.seek_to_beginning()
-        ends = consumer.end_offsets(partitions)
-        deadline = time.monotonic() + READ_TIMEOUT_S
-        while any(consumer.position(tp) < end for tp, end in ends.items()):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"the topic was not read to {ends} within {READ_TIMEOUT_S:g} s")
-            for record in consumer.poll(timeout_ms=100):
-                found[record.partition, record.offset] = record.value or b""
-    return found

@@ -5,20 +5,19 @@ with SIGKILL, waits for the first topic whose creation began afterwards, and sta
 nodes are killed: every call has to end by its time-out with a typed error; and the cluster must heal. In the end every
 acknowledged topic must be in the metadata log of every node, with its id, and the images must be equal.
 
-Progress goes to stderr, one JSON line to stdout; exit code 1 when anything is missing.
+It is wrong when anything is missing, when a call takes longer than its time-out, or when one ends with another error.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from broker.quorum.metadata_loader import MetadataLoader
@@ -27,7 +26,9 @@ from penstock import Admin
 from penstock.errors import PenstockError
 from penstock.record.batch import iter_headers
 from penstock.testing import Cluster
-from tests.support.campaign_directory import in_directory
+from tests.support.campaign.beside import beside
+from tests.support.campaign.frame import Campaign, Run
+from tests.support.campaign.options import option
 
 NODES, CREATORS = 3, 2
 CALL_TIMEOUT_S, SLACK_S = 10.0, 1.0
@@ -35,6 +36,11 @@ ROUND_TIMEOUT_S = 60.0
 POLL_S = 0.01
 PAUSE_S = 0.2
 """The pause of a creator between two topics: the load is steady, and the quorum is what is measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    times: int = option(20, "rounds")
 
 
 @dataclass(slots=True)
@@ -47,15 +53,14 @@ class Creators:
     failed: Counter[str] = field(default_factory=Counter)
     slowest_s: float = 0.0
     bugs: list[str] = field(default_factory=list)
-    is_over: threading.Event = field(default_factory=threading.Event)
 
-    def work(self, number: int) -> None:
+    def work(self, number: int, is_over: threading.Event) -> None:
         with Admin(self.bootstrap, default_api_timeout_ms=int(CALL_TIMEOUT_S * 1000)) as admin:
             count = 0
-            while not self.is_over.is_set():
+            while not is_over.is_set():
                 count += 1
                 self._create(admin, f"topic-{number}-{count}", 1 + count % NODES)
-                self.is_over.wait(PAUSE_S)
+                is_over.wait(PAUSE_S)
 
     def _create(self, admin: Admin, name: str, replicas: int) -> None:
         began = time.monotonic()
@@ -73,63 +78,40 @@ class Creators:
         return min((at for _, began, at in tuple(self.acked.values()) if began > moment), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of a measurement."""
-
-    times: int
-    p50_ms: int | None
-    max_ms: int | None
-    """None where no leader was killed."""
-    created: int
-    failed: dict[str, int]
-    slowest_call_s: float
-    without_quorum: list[str]
-    missing: list[str]
-    digests: list[str]
-    bugs: list[str]
-
-    @property
-    def ok(self) -> bool:
-        bounded = self.slowest_call_s <= CALL_TIMEOUT_S + SLACK_S
-        return bounded and len(set(self.digests)) == 1 and not self.missing and not self.bugs
-
-
-def measure(times: int, directory: Path, say: Callable[[str], None]) -> Outcome:
+def play(run: Run[Options]) -> None:
     gaps: list[float] = []
-    with Cluster(NODES, directory=directory) as cluster:
-        creators = Creators(cluster.bootstrap)
-        threads = [threading.Thread(target=creators.work, args=(number,)) for number in range(CREATORS)]
-        for thread in threads:
-            thread.start()
-        try:
-            for number in range(times):
-                gaps.append(_round(cluster, creators))
-                say(f"{number}: {gaps[-1] * 1000:.0f} ms, {len(creators.acked)} topics")
-        finally:
-            creators.is_over.set()
-            for thread in threads:
-                thread.join()
-        told = _without_quorum(cluster, say)
-        cluster.stop_all()
-        images = _images([cluster.directory(index) for index in range(NODES)])
-    missing = [
-        f"{name} on node {index}"
-        for name, (topic_id, _, _) in creators.acked.items()
-        for index, image in enumerate(images)
-        if (topic := image.topic(name)) is None or topic.topic_id != topic_id
-    ]
-    return Outcome(
-        times,
-        *p50_and_max_ms(gaps),
-        len(creators.acked),
-        dict(creators.failed),
-        round(creators.slowest_s, 2),
-        told,
-        missing,
-        [image.digest()[:16] for image in images],
-        creators.bugs,
-    )
+    cluster = run.cluster(NODES)
+    creators = Creators(cluster.bootstrap)
+    with beside(*(partial(creators.work, number) for number in range(CREATORS))):
+        for number in range(run.options.times):
+            gaps.append(_round(cluster, creators))
+            run.say(f"{number}: {gaps[-1] * 1000:.0f} ms, {len(creators.acked)} topics")
+    told = _without_quorum(cluster, run.say)
+    cluster.stop_all()
+    images = _images([cluster.directory(index) for index in range(NODES)])
+    _judge(run, creators, images)
+    p50_ms, max_ms = p50_and_max_ms(gaps)
+    run.report.figures |= {
+        "times": run.options.times,
+        "p50_ms": p50_ms,
+        "max_ms": max_ms,
+        "created": len(creators.acked),
+        "failed": dict(creators.failed),
+        "slowest_call_s": round(creators.slowest_s, 2),
+        "without_quorum": told,
+    }
+
+
+def _judge(run: Run[Options], creators: Creators, images: Sequence[MetadataImage]) -> None:
+    for name, (topic_id, _, _) in creators.acked.items():
+        for index, image in enumerate(images):
+            if (topic := image.topic(name)) is None or topic.topic_id != topic_id:
+                run.report.wrong("missing", f"{name} on node {index}")
+    if len(digests := {image.digest()[:16] for image in images}) != 1:
+        run.report.wrong("different-images", str(digests))
+    if creators.slowest_s > CALL_TIMEOUT_S + SLACK_S:
+        run.report.wrong("slow", f"a call took {creators.slowest_s:.1f} s")
+    run.report.all_wrong("bug", creators.bugs)
 
 
 def p50_and_max_ms(gaps_s: Sequence[float]) -> tuple[int | None, int | None]:
@@ -199,20 +181,7 @@ def _images(directories: list[Path]) -> list[MetadataImage]:
     return images
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.failover.quorum", description=(__doc__ or "").splitlines()[0]
-    )
-    parser.add_argument("--times", type=int, default=20)
-    times: int = parser.parse_args().times
-
-    def say(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
-    outcome = in_directory("quorum", say, lambda directory: measure(times, directory, say))
-    print(json.dumps({"ok": outcome.ok, **asdict(outcome)}))
-    return 0 if outcome.ok else 1
-
+CAMPAIGN = Campaign("tests.failover.quorum", __doc__, Options, play)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(CAMPAIGN.main())

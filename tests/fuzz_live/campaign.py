@@ -1,9 +1,14 @@
-"""One run against a live cluster: an honest client alone for a while, then beside attackers, and what it may say of it.
+"""Hostile clients against a live cluster: python -m tests.fuzz_live --minutes 20 --seed 1 [--only ATTACK …].
 
-Three node processes. The honest client's throughput without attacks is the measure of its throughput with them. Broken
-promises: an answer of UNKNOWN or INTERNAL, an accepted forgery, a node that ended or logged a traceback, a quorum that
-decides nothing more, throughput below 80 % of the baseline, an ack that took more than 2 s, a record lost or skipped, a
-node's memory above its budget; and what a node still holds of the attackers when they have gone (leftovers.py).
+Every RPC of every service goes to every listener of three nodes: hostile fields, damaged bytes, streams in any order
+and ending, floods; and the attacks of attacks.py. With `--door kafka` it is every API of Kafka's protocol in every
+version, and the attacks of kafka/attacks.py. Loopback only; every attack is bounded in count and time.
+
+An honest client is alone for a while, then beside attackers: its throughput without attacks is the measure of its
+throughput with them. Broken promises: an answer of UNKNOWN or INTERNAL, an accepted forgery, a node that ended or
+logged a traceback, a quorum that decides nothing more, throughput below 80 % of the baseline, an ack that took more
+than 2 s, a record lost or skipped, a node's memory above its budget; and what a node still holds of the attackers when
+they have gone (leftovers.py).
 """
 
 from __future__ import annotations
@@ -16,9 +21,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -31,7 +35,10 @@ from tests.fuzz_live.doors import DOORS, Answers, Door, Target
 from tests.fuzz_live.honest_clients import PARTITIONS
 from tests.fuzz_live.hostile import BULK_PARTITIONS, BULK_TOPIC, HONEST_TOPIC, TOPICS, Known
 from tests.fuzz_live.leftovers import Leftovers
-from tests.support.campaign_directory import in_directory
+from tests.support.campaign.beside import beside, every
+from tests.support.campaign.frame import Campaign, Run
+from tests.support.campaign.measures import rss_mib
+from tests.support.campaign.options import option
 
 NODES = 3
 THROUGHPUT_MIN = 0.8
@@ -47,8 +54,6 @@ PROBE_TOPIC = "probe"
 RESTARTS_MAX = 10
 BULK_RECORDS, BULK_RECORD_BYTES = 60, 700_000
 TRACEBACK_CHARS = 3_000
-DETAILS_MAX = 3
-"""Limit for the details of each broken promise; how often it was broken is counted."""
 CLUSTER_CONFIG: dict[str, object] = {
     "log.retention.check.interval.ms": 10_000,
     "log.segment.delete.delay.ms": 0,
@@ -58,56 +63,26 @@ FUZZ_TOPIC_CONFIG = {"retention.bytes": 16 << 20, "segment.bytes": 4 << 20}
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
-    """`attacks` by name, those of the door if there are none; the run begins with the one of the number `first`.
-    `memory_mib` is what a node may have resident."""
+class Options:
+    """Attacks by name, those of the door if there are none."""
 
-    seed: int
-    minutes: float = 1.0
-    baseline_s: float = 60.0
-    attacks: Sequence[str] = ()
-    memory_mib: int = MEMORY_MIB
-    door: str = "grpc"
-    first: int = 0
+    seed: int = 1
+    door: str = option("grpc", "the listeners that are attacked", choices=list(DOORS))
+    minutes: float = option(1.0, "of attacks")
+    first: int = option(0, "begin with the attack of this number", metavar="N")
+    baseline_seconds: float = option(60.0, "of the honest client alone")
+    memory_mib: int = option(MEMORY_MIB, "that a node may have resident")
+    only: tuple[str, ...] = option((), "these attacks and no others", metavar="ATTACK")
+    skip: tuple[str, ...] = option((), "not these", metavar="ATTACK")
 
-
-@dataclass(slots=True)
-class Outcome:
-    """The result of a campaign; `directory` is kept when a promise was broken."""
-
-    config: Config
-    broken: Counter[str]
-    details: dict[str, list[str]]
-    attacks: Counter[str]
-    statuses: Counter[str]
-    codes: Counter[int]
-    honest: dict[str, object]
-    figures: dict[str, object]
-    directory: Path
+    def __post_init__(self) -> None:
+        known = DOORS[self.door].attacks
+        if unknown := {*self.only, *self.skip} - known.keys():
+            raise ValueError(f"no attack on this door: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
 
     @property
-    def ok(self) -> bool:
-        return not self.broken
-
-    def as_json(self) -> dict[str, object]:
-        """One object for one line."""
-        return {
-            "seed": self.config.seed,
-            "ok": self.ok,
-            "broken": dict(self.broken),
-            **self.figures,
-            "honest": self.honest,
-            "attacks": dict(self.attacks),
-            "statuses": dict(self.statuses),
-            "error_codes": {str(code): count for code, count in sorted(self.codes.items())},
-            "details": self.details,
-            **({} if self.ok else {"kept": str(self.directory)}),
-        }
-
-
-def run_campaign(config: Config, say: Callable[[str], None] = lambda text: None) -> Outcome:
-    """One run, from empty directories; the directory stays unless all is well."""
-    return in_directory("fuzz", say, lambda directory: _run(config, directory, say))
+    def attacks(self) -> list[str]:
+        return [name for name in self.only or DOORS[self.door].attacks if name not in self.skip]
 
 
 @dataclass(slots=True)
@@ -115,18 +90,13 @@ class Watch:
     """The broken promises that are noticed while attacks run; from several threads. `now` names the attack that is
     under way."""
 
-    say: Callable[[str], None]
-    broken: Counter[str] = field(default_factory=Counter)
-    details: dict[str, list[str]] = field(default_factory=dict)
+    run: Run[Options]
     now: str = "baseline"
 
     def report(self, kind: str, text: str) -> None:
         """A promise was broken."""
-        self.broken[kind] += 1
-        details = self.details.setdefault(kind, [])
-        if len(details) < DETAILS_MAX:
-            details.append(f"[{self.now}] {text}")
-            self.say(f"BROKEN: {kind}: [{self.now}] {text:.200}")
+        self.run.report.wrong(kind, f"[{self.now}] {text}")
+        self.run.say(f"BROKEN: {kind}: [{self.now}] {text:.200}")
 
 
 class HonestProcess:
@@ -141,7 +111,7 @@ class HonestProcess:
         self._thread = threading.Thread(target=self._read)
         self._thread.start()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Waits until it has read everything again."""
         if self._process.stdin is not None:
             self._process.stdin.close()
@@ -168,76 +138,56 @@ class HonestProcess:
                 self._watch.report("slow ack", f"{line['worst_ack_s']:.1f} s")
 
 
-class MemorySampler:
+class Memory:
     """The largest resident size of each node, in MiB."""
 
     def __init__(self, cluster: Cluster, watch: Watch, limit_mib: int) -> None:
         self._cluster, self._watch, self._limit_mib = cluster, watch, limit_mib
         self.peaks = [0] * NODES
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._sample)
-        self._thread.start()
 
-    def stop(self) -> None:
-        self._stopped.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        while not self._stopped.wait(SAMPLE_S):
-            for node in range(NODES):
-                size = _resident_mib(self._cluster, node)
+    def look(self) -> None:
+        for node in range(NODES):
+            with contextlib.suppress(NodeFailedError):
+                size = rss_mib(self._cluster.pid(node))
                 if size > max(self.peaks[node], self._limit_mib):
                     self._watch.report("memory", f"node {node}: {size} MiB of {self._limit_mib}")
                 self.peaks[node] = max(self.peaks[node], size)
 
 
-def _resident_mib(cluster: Cluster, node: int) -> int:
-    try:
-        status = Path(f"/proc/{cluster.pid(node)}/status").read_text()
-    except (NodeFailedError, OSError):
-        return 0
-    return int(status.partition("VmRSS:")[2].split()[0]) // 1024 if "VmRSS:" in status else 0
-
-
-def _run(config: Config, directory: Path, say: Callable[[str], None]) -> Outcome:
-    watch, door = Watch(say), DOORS[config.door]
+def play(run: Run[Options]) -> None:
+    options, watch, door = run.options, Watch(run), DOORS[run.options.door]
     answers = door.answers(watch.report)
-    done: Counter[str] = Counter()
-    with ExitStack() as stack:
-        cluster = stack.enter_context(Cluster(NODES, CLUSTER_CONFIG, directory / "cluster"))
-        _prepare(cluster.bootstrap)
-        layout = stored_layout(directory / "cluster", NODES, None)
-        if layout is None:
-            raise RuntimeError("the cluster has no layout")
-        honest = HonestProcess(door.name, door.bootstrap(layout), watch)
-        stack.callback(honest.end)
-        sampler = MemorySampler(cluster, watch, config.memory_mib)
-        stack.callback(sampler.stop)
+    cluster = run.cluster(NODES, CLUSTER_CONFIG)
+    _prepare(cluster.bootstrap)
+    layout = stored_layout(run.directory / "cluster", NODES, None)
+    if layout is None:
+        raise RuntimeError("the cluster has no layout")
+    honest, memory = HonestProcess(door.name, door.bootstrap(layout), watch), Memory(cluster, watch, options.memory_mib)
+    run.enter(contextlib.closing(honest))
+    with beside(every(SAMPLE_S, memory.look)):
         time.sleep(WARM_UP_S)
-        say(f"the honest client alone, for {config.baseline_s:g} s")
+        run.say(f"the honest client alone, for {options.baseline_seconds:g} s")
         began = time.monotonic()
-        time.sleep(config.baseline_s)
+        time.sleep(options.baseline_seconds)
         baseline = honest.per_second(began, time.monotonic())
         leftovers = Leftovers(cluster, NODES)
         began = time.monotonic()
-        asyncio.run(_attack_all(config, door, cluster, layout, watch, answers, done))
+        asyncio.run(_attack_all(run, door, cluster, layout, watch, answers))
         watch.now = "end"
-        beside = honest.per_second(began, time.monotonic())
+        beside_attackers = honest.per_second(began, time.monotonic())
         for text in leftovers.found():
             watch.report("leftovers", text)
-        honest.end()
-        sampler.stop()
-        _judge_honest(watch, honest, baseline, beside)
-        worst = max((line["worst_ack_s"] for at, _, line in honest.lines if at >= began), default=0.0)
-    figures = {
+        honest.close()
+    _judge_honest(watch, honest, baseline, beside_attackers)
+    run.report.figures |= {
         "honest_per_s_alone": round(baseline, 1),
-        "honest_per_s_beside": round(beside, 1),
-        "worst_ack_s": round(worst, 2),
-        "memory_mib": sampler.peaks,
+        "honest_per_s_beside": round(beside_attackers, 1),
+        "worst_ack_s": round(max((line["worst_ack_s"] for at, _, line in honest.lines if at >= began), default=0.0), 2),
+        "memory_mib": memory.peaks,
+        "honest": honest.verdict,
+        "statuses": dict(answers.statuses),
+        "error_codes": {str(code): count for code, count in sorted(answers.codes.items())},
     }
-    return Outcome(
-        config, watch.broken, watch.details, done, answers.statuses, answers.codes, honest.verdict, figures, directory
-    )
 
 
 def _prepare(bootstrap: str) -> None:
@@ -251,34 +201,28 @@ def _prepare(bootstrap: str) -> None:
 
 
 async def _attack_all(
-    config: Config,
-    door: Door,
-    cluster: Cluster,
-    layout: Layout,
-    watch: Watch,
-    answers: Answers,
-    done: Counter[str],
+    run: Run[Options], door: Door, cluster: Cluster, layout: Layout, watch: Watch, answers: Answers
 ) -> None:
-    deadline = time.monotonic() + 60 * config.minutes
-    restarts, names = 0, list(config.attacks or door.attacks)
-    drawn = enumerate(draw_attacks(Random(config.seed), names))
+    options, deadline = run.options, time.monotonic() + 60 * run.options.minutes
+    restarts, names = 0, options.attacks
+    drawn = enumerate(draw_attacks(Random(options.seed), names))
     logs = [LogWatch(cluster.log_path(node)) for node in range(NODES)]
-    for number, name in islice(drawn, config.first, None):
+    for number, name in islice(drawn, options.first, None):
         if time.monotonic() > deadline or restarts > RESTARTS_MAX:
             return
         watch.now = f"{number}. {name}"
-        done[name] += 1
-        source = Random(config.seed * 1_000_003 + number)
+        run.faults[name] += 1
+        source = Random(options.seed * 1_000_003 + number)
         pids = [cluster.pid(node) for node in range(NODES)]
         stage = await door.stage(Target(layout, pids, _learn(cluster)), answers, source)
         began = time.monotonic()
         try:
             await asyncio.wait_for(door.attacks[name](stage), ATTACK_TIMEOUT_S)
         except TimeoutError:
-            watch.say(f"{name} was given up after {ATTACK_TIMEOUT_S:g} s")
+            run.say(f"{name} was given up after {ATTACK_TIMEOUT_S:g} s")
         finally:
             await stage.close()
-        watch.say(f"{number}. {name}: {time.monotonic() - began:.1f} s")
+        run.say(f"{number}. {name}: {time.monotonic() - began:.1f} s")
         for node, log in enumerate(logs):
             for text in log.tracebacks():
                 watch.report("traceback", f"node {node}: {text}")
@@ -358,4 +302,7 @@ def _judge_honest(watch: Watch, honest: HonestProcess, baseline: float, beside: 
     if beside < THROUGHPUT_MIN * baseline:
         watch.report("throughput", f"{beside:.0f} acks a second beside attackers, {baseline:.0f} alone")
     slow = Counter(now for _, now, line in honest.lines if line["worst_ack_s"] > ACK_S_MAX)
-    watch.say(f"seconds with an ack above {ACK_S_MAX:g} s, by attack: {dict(slow)}")
+    watch.run.say(f"seconds with an ack above {ACK_S_MAX:g} s, by attack: {dict(slow)}")
+
+
+CAMPAIGN = Campaign("tests.fuzz_live", __doc__, Options, play)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from penstock.testing import Cluster
+from tests.support.campaign.measures import samples
 
 WAIT_S = 40.0
 """A request that was taken may go on for its time-out, and what a gRPC peer holds is noticed late."""
@@ -59,16 +57,12 @@ class Leftovers:
     def _look(self, node: int) -> dict[str, float]:
         seen: dict[str, float] = {"sockets": _sockets(self._cluster.pid(node))}
         for _ in range(ATTEMPTS):
-            with suppress(OSError), urllib.request.urlopen(self._cluster.metrics_url(node), timeout=10) as page:
-                text = page.read().decode()
+            with suppress(OSError):
+                for sample in samples(self._cluster.metrics_url(node), timeout_s=10):
+                    labels = ",".join(f"{name}={value}" for name, value in sample.labels.items())
+                    if sample.name in SLACK and "sessions" not in labels:
+                        seen[f"{sample.name}{{{labels}}}"] = sample.value
                 break
-        else:
-            return seen
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                labels = ",".join(f"{name}={value}" for name, value in sample.labels.items())
-                if sample.name in SLACK and "sessions" not in labels:
-                    seen[f"{sample.name}{{{labels}}}"] = sample.value
         return seen
 
 

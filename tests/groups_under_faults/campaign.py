@@ -1,103 +1,86 @@
-"""A run: a cluster, a producer, six members of one group, and faults one after the other until the time is over.
+"""A consumer group under faults: python -m tests.groups_under_faults --minutes 10.
 
-After each fault the group has SETTLE_S to be stable again before the next one comes. What happens to the members'
-processes and to the nodes is told to the judge; what the members do is in their own accounts (member.py). Every second
-an observer asks the coordinator who owns what. At the end everybody reads to the end of the topic.
+    a producer ─► 24 partitions on three nodes ─► six members of one group: three of ours, two of confluent-kafka by
+                                                   the consumer protocol, one by the classic protocol
+
+Members are killed (-9), stand still beyond their session (SIGSTOP), leave and come back; the coordinator's node is
+killed, also together with a member; the nodes are restarted one after the other. After each fault the group has
+SETTLE_S to be stable again before the next one comes. What happens to the members' processes and to the nodes is told
+to the judge (verdict.py); what the members do is in their own accounts (member.py). Every second an observer asks the
+coordinator who owns what. At the end everybody reads to the end of the topic. Prints how long the group was not stable
+after each kind of fault. With `--peers DIR` a real Kafka is under the members of confluent-kafka: that says what this
+program itself takes for wrong. A run that proves too little is wrong.
 """
 
 from __future__ import annotations
 
 import json
-import random
-import signal
 import statistics
-import subprocess
 import sys
 import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from tests.groups_under_faults.clusters import GROUP, NODE_S, PARTITIONS, TOPIC, Nodes, kafka, penstock
 from tests.groups_under_faults.member import SESSION_MS
 from tests.groups_under_faults.verdict import Event, Facts, Span, Struck, Times, Verdict, judge, times
+from tests.support.campaign.beside import beside, every
+from tests.support.campaign.frame import Campaign, Run
+from tests.support.campaign.options import commas, option
+from tests.support.campaign.processes import Processes
 
-GROUP, TOPIC, PARTITIONS = "under-faults", "under-faults", 24
 KINDS = ("ours", "consumer", "ours", "classic", "ours", "consumer")
 SESSION_S = SESSION_MS / 1000
-CONFIG = {
-    "group.consumer.session.timeout.ms": SESSION_MS,
-    "group.consumer.heartbeat.interval.ms": 1_000,
-    "group.initial.rebalance.delay.ms": 0,
-    "offsets.topic.replication.factor": 3,
-}
 RECORDS_PER_S = 240
 SETTLE_S, DOWN_S, PAUSE_S = 15.0, 4.0, 14.0
 """After a fault; before what was killed comes back; how long a member stands still, which is more than its session."""
-START_S, END_S, NODE_S = 60.0, 60.0, 60.0
-Say = Callable[[str], None]
+START_S, END_S = 60.0, 60.0
+OBSERVE_S = 1.0
 
 
-class Nodes(Protocol):
-    """The cluster under the group."""
-
-    kafka_bootstrap: str
-    bootstrap: str
-    """For clients of ours; empty if there is no door for them."""
-
-    def ids(self) -> Sequence[int]: ...
-
-    def kill(self, node_id: int) -> None: ...
-
-    def stop(self, node_id: int) -> None: ...
-
-    def start(self, node_id: int) -> None:
-        """Returns when it serves again."""
-        ...
+@dataclass(frozen=True, slots=True)
+class Options:
+    seed: int = 1
+    minutes: float = option(10.0, "of faults")
+    kinds: tuple[str, ...] = option(KINDS, "of the members, with commas: ours, consumer or classic", type=commas)
+    peers: str = option("", "the folder of a peers.py that starts Kafka", metavar="DIR")
 
 
-@dataclass(slots=True)
-class Outcome:
-    verdict: Verdict
-    times: list[Times]
-    records: int
-    commits: int
-    refused: Counter[str]
-    is_enough: bool
-    """Every kind of fault came, and every member has committed."""
-
-    @property
-    def ok(self) -> bool:
-        return self.is_enough and not self.verdict.anomalies
-
-    def table(self) -> Iterator[str]:
-        by_kind: dict[str, list[Times]] = defaultdict(list)
-        for each in self.times:
-            by_kind[each.kind].append(each)
-        yield f"{'fault':32} {'times':>5}  {'stable again, p50 max s':>24}  {'longest stall, p50 max s':>24}"
-        for kind, found in by_kind.items():
-            stable, stall = [each.stable_s for each in found], [each.stall_s for each in found]
-            shown = [f"{statistics.median(each):.2f} {max(each):.2f}" for each in (stable, stall)]
-            yield f"{kind:32} {len(found):5}  {shown[0]:>24}  {shown[1]:>24}"
+def play(run: Run[Options]) -> None:
+    if run.options.peers:
+        kinds = [kind for kind in run.options.kinds if kind != "ours"]
+        Story(run, kafka(run, Path(run.options.peers).absolute()), kinds).tell()
+    else:
+        Story(run, penstock(run), run.options.kinds).tell()
 
 
-class Run:
-    """See the module."""
+class Story:
+    """One group; see the module."""
 
-    def __init__(self, nodes: Nodes, directory: Path, kinds: Sequence[str], seed: int, say: Say) -> None:
-        self._nodes, self._directory, self._kinds, self._say = nodes, directory, kinds, say
-        self._draw = random.Random(seed)
-        self._members: dict[str, subprocess.Popen[bytes]] = {}
+    def __init__(self, run: Run[Options], nodes: Nodes, kinds: Sequence[str]) -> None:
+        self._run, self._nodes, self._kinds = run, nodes, kinds
+        self._members = run.enter(Processes(run.directory))
         self._lives: Counter[str] = Counter()
         self._deaths: dict[str, float] = {}
         self._pauses: dict[str, list[Span]] = defaultdict(list)
         self._struck: list[Struck] = []
         self._seen = Verdict()
-        self._is_over = threading.Event()
-        self._sent = 0
+
+    def tell(self) -> None:
+        with beside(self._produce, every(OBSERVE_S, self._observe)):
+            for number in range(len(self._kinds)):
+                self._begin(number)
+            self._wait_stable()
+            self._run.strike(self._faults(), 60 * self._run.options.minutes, lambda name: None)
+        ends = self._log_ends()
+        self._wait_read(ends)
+        self._run.report.all_wrong("did-not-end", self._members.end_all(END_S))
+        self._judge(ends)
 
     # -- members -------------------------------------------------------------------------------------------------------
 
@@ -108,47 +91,60 @@ class Run:
         name = f"{place}-{self._lives[place]}"
         bootstrap = self._nodes.bootstrap if kind == "ours" else self._nodes.kafka_bootstrap
         command = [sys.executable, "-m", "tests.groups_under_faults.member", kind, name, bootstrap, GROUP, TOPIC]
-        with (self._directory / f"{name}.out").open("wb") as out:
-            self._members[name] = subprocess.Popen([*command, str(self._account(name))], stdout=out, stderr=out)
+        self._members.begin(name, [*command, str(self._account(name))])
+
+    def _begin_next(self, name: str) -> None:
+        self._begin(int(name.partition("-")[0]))
 
     def _account(self, name: str) -> Path:
-        return self._directory / f"{name}.jsonl"
+        return self._run.directory / f"{name}.jsonl"
 
-    def _alive(self) -> list[str]:
-        return [name for name, process in self._members.items() if process.poll() is None]
+    def _drawn(self) -> str:
+        return self._run.draw.choice(self._members.alive())
 
-    def _number(self, name: str) -> int:
-        return int(name.partition("-")[0])
-
-    def _end(self, name: str, how: signal.Signals) -> None:
-        process = self._members[name]
-        process.send_signal(how)
-        process.wait(END_S)
-        if how is signal.SIGKILL:
-            self._deaths[name] = time.monotonic()
+    def _kill(self) -> str:
+        self._members.kill(name := self._drawn())
+        self._deaths[name] = time.monotonic()
+        return name
 
     # -- faults --------------------------------------------------------------------------------------------------------
 
+    def _faults(self) -> dict[str, Callable[[], None]]:
+        return {
+            "member_killed": self._member_killed,
+            "member_stands_still": self._member_stands_still,
+            "coordinator_killed": self._coordinator_killed,
+            "member_leaves": self._member_leaves,
+            "both_killed": self._both_killed,
+            "rolling_restart": self._rolling_restart,
+        }
+
+    def _watch(self, kind: str, seconds: float, began: float | None = None) -> None:
+        began = time.monotonic() if began is None else began
+        self._run.say(kind)
+        time.sleep(seconds)
+        self._struck.append(Struck(kind, began, time.monotonic()))
+
     def _member_killed(self) -> None:
-        self._end(name := self._draw.choice(self._alive()), signal.SIGKILL)
+        name = self._kill()
         self._watch("a member is killed (-9)", SETTLE_S)
-        self._begin(self._number(name))
+        self._begin_next(name)
         self._watch("a member joins", SETTLE_S)
 
     def _member_leaves(self) -> None:
         began = time.monotonic()
-        self._end(name := self._draw.choice(self._alive()), signal.SIGTERM)
+        self._members.end(name := self._drawn(), END_S)
         self._watch("a member leaves", SETTLE_S, began)
-        self._begin(self._number(name))
+        self._begin_next(name)
         self._watch("a member joins", SETTLE_S)
 
     def _member_stands_still(self) -> None:
-        name = self._draw.choice(self._alive())
+        name = self._drawn()
         began = time.monotonic()
-        self._members[name].send_signal(signal.SIGSTOP)
+        self._members.pause(name)
         self._watch("a member stands still (SIGSTOP)", PAUSE_S)
         self._pauses[name].append(Span(began, time.monotonic()))
-        self._members[name].send_signal(signal.SIGCONT)
+        self._members.resume(name)
         self._watch("a member goes on (SIGCONT)", SETTLE_S)
 
     def _coordinator_killed(self) -> None:
@@ -168,28 +164,12 @@ class Run:
 
     def _both_killed(self) -> None:
         began = time.monotonic()
-        self._end(name := self._draw.choice(self._alive()), signal.SIGKILL)
+        name = self._kill()
         self._nodes.kill(node_id := self._coordinator())
         self._watch("a member and the coordinator's node killed", SETTLE_S + SESSION_S, began)
-        self._begin(self._number(name))
+        self._begin_next(name)
         self._nodes.start(node_id)
         self._watch("both come back", SETTLE_S)
-
-    def _faults(self) -> list[Callable[[], None]]:
-        return [
-            self._member_killed,
-            self._member_stands_still,
-            self._coordinator_killed,
-            self._member_leaves,
-            self._both_killed,
-            self._rolling_restart,
-        ]
-
-    def _watch(self, kind: str, seconds: float, began: float | None = None) -> None:
-        began = time.monotonic() if began is None else began
-        self._say(kind)
-        self._is_over.wait(seconds)
-        self._struck.append(Struck(kind, began, time.monotonic()))
 
     def _coordinator(self) -> int:
         from confluent_kafka import KafkaException
@@ -209,18 +189,15 @@ class Run:
 
     # -- the load ------------------------------------------------------------------------------------------------------
 
-    def _produce(self) -> None:
+    def _produce(self, is_over: threading.Event) -> None:
         """One partition after the other, at a steady rate."""
         from confluent_kafka import Producer
 
-        def acked(error: Any, _: Any) -> None:
-            self._sent += error is None
-
         options = {"bootstrap.servers": self._nodes.kafka_bootstrap, "enable.idempotence": True, "linger.ms": 5}
         producer, number = Producer({**options, "log_level": 0}), 0
-        while not self._is_over.wait(PARTITIONS / RECORDS_PER_S):
+        while not is_over.wait(PARTITIONS / RECORDS_PER_S):
             for partition in range(PARTITIONS):
-                producer.produce(TOPIC, b"%d" % number, partition=partition, on_delivery=acked)
+                producer.produce(TOPIC, b"%d" % number, partition=partition)
                 number += 1
             producer.poll(0)
         producer.flush(END_S)
@@ -229,56 +206,24 @@ class Run:
         """The coordinator must not say of a partition that two have it."""
         from confluent_kafka import KafkaException
 
-        while not self._is_over.wait(1.0):
-            try:
-                described = self._described()
-            except (KafkaException, TimeoutError):
-                continue
-            owned = Counter(
-                each.partition
-                for member in described.members
-                for each in (member.assignment.topic_partitions if member.assignment else ())
-            )
-            for partition in (partition for partition, owners in owned.items() if owners > 1):
-                self._seen.report("twice", f"the coordinator says that {owned[partition]} members have {partition}")
-
-    @contextmanager
-    def _running(self) -> Iterator[None]:
-        threads = [threading.Thread(target=target, daemon=True) for target in (self._produce, self._observe)]
-        for thread in threads:
-            thread.start()
         try:
-            yield
-        finally:
-            self._is_over.set()
-            for thread in threads:
-                thread.join(2 * END_S)
+            described = self._described()
+        except (KafkaException, TimeoutError):
+            return
+        owned = Counter(
+            each.partition
+            for member in described.members
+            for each in (member.assignment.topic_partitions if member.assignment else ())
+        )
+        for partition in (partition for partition, owners in owned.items() if owners > 1):
+            self._seen.report("twice", f"the coordinator says that {owned[partition]} members have {partition}")
 
-    # -- the run -------------------------------------------------------------------------------------------------------
-
-    def run(self, seconds: float) -> Outcome:
-        try:
-            with self._running():
-                for number in range(len(self._kinds)):
-                    self._begin(number)
-                self._wait_stable()
-                deadline = time.monotonic() + seconds
-                while time.monotonic() < deadline:
-                    for fault in self._draw.sample(self._faults(), len(self._faults())):
-                        if time.monotonic() < deadline:
-                            fault()
-            ends = self._log_ends()
-            self._wait_read(ends)
-        finally:
-            for name in self._alive():
-                self._members[name].send_signal(signal.SIGCONT)
-                self._end(name, signal.SIGTERM)
-        return self._judged(ends)
+    # -- the end -------------------------------------------------------------------------------------------------------
 
     def _stories(self) -> dict[str, list[Event]]:
         """A last line that a kill has cut short is none."""
         found = {}
-        for name in self._members:
+        for name in self._members.names():
             lines = self._account(name).read_bytes().split(b"\n")[:-1] if self._account(name).exists() else []
             found[name] = [json.loads(line) for line in lines]
         return found
@@ -289,10 +234,10 @@ class Run:
             stories = self._stories()
             has_all = all(any(event["what"] == "assigned" for event in events) for events in stories.values())
             if has_all and len(stories) == len(self._kinds):
-                self._is_over.wait(SETTLE_S / 3)
+                time.sleep(SETTLE_S / 3)
                 return
             time.sleep(0.5)
-        raise RuntimeError(f"the members have no assignment after {START_S:.0f} s: see {self._directory}")
+        raise RuntimeError(f"the members have no assignment after {START_S:.0f} s: see {self._run.directory}")
 
     def _log_ends(self) -> dict[int, int]:
         from confluent_kafka import Consumer, TopicPartition
@@ -311,18 +256,33 @@ class Run:
                 return
             time.sleep(1.0)
 
-    def _judged(self, ends: dict[int, int]) -> Outcome:
-        stories = self._stories()
+    def _judge(self, ends: dict[int, int]) -> None:
+        stories, report = self._stories(), self._run.report
         facts = Facts(ends, self._deaths, self._pauses, SESSION_S)
-        verdict = judge(stories, facts)
-        verdict.anomalies.update(self._seen.anomalies)
-        verdict.examples += self._seen.examples
+        for verdict in (judge(stories, facts), self._seen):
+            report.take(verdict.anomalies, verdict.examples)
         events = Counter(event["what"] for each in stories.values() for event in each)
         refused = Counter(event["error"] for each in stories.values() for event in each if event["what"] == "refused")
         places = {
             name.rpartition("-")[0] for name, each in stories.items() if any(e["what"] == "committed" for e in each)
         }
-        is_enough = len(places) == len(self._kinds) and len(self._struck) >= len(self._faults())
-        return Outcome(
-            verdict, times(stories, facts, self._struck), sum(ends.values()), events["committed"], refused, is_enough
-        )
+        if len(places) < len(self._kinds):
+            report.wrong("proves-too-little", f"of the members only {sorted(places)} have committed")
+        if missing := self._faults().keys() - self._run.faults.keys():
+            report.wrong("proves-too-little", f"these faults did not come: {', '.join(sorted(missing))}")
+        report.table += table_of(times(stories, facts, self._struck))
+        report.figures |= {"records": sum(ends.values()), "commits": events["committed"], "refused": dict(refused)}
+
+
+def table_of(found: Sequence[Times]) -> Iterator[str]:
+    by_kind: dict[str, list[Times]] = defaultdict(list)
+    for each in found:
+        by_kind[each.kind].append(each)
+    yield f"{'fault':32} {'times':>5}  {'stable again, p50 max s':>24}  {'longest stall, p50 max s':>24}"
+    for kind, those in by_kind.items():
+        stable, stall = [each.stable_s for each in those], [each.stall_s for each in those]
+        shown = [f"{statistics.median(each):.2f} {max(each):.2f}" for each in (stable, stall)]
+        yield f"{kind:32} {len(those):5}  {shown[0]:>24}  {shown[1]:>24}"
+
+
+CAMPAIGN = Campaign("tests.groups_under_faults", __doc__, Options, play)

@@ -4,20 +4,45 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.testing import Cluster
-from tests.groups_under_faults.campaign import CONFIG, NODE_S, PARTITIONS, TOPIC, Nodes
+from tests.groups_under_faults.member import SESSION_MS
+from tests.support.campaign.frame import Run
 
-NODES = 3
+GROUP, TOPIC, PARTITIONS = "under-faults", "under-faults", 24
+NODES, NODE_S = 3, 60.0
+CONFIG = {
+    "group.consumer.session.timeout.ms": SESSION_MS,
+    "group.consumer.heartbeat.interval.ms": 1_000,
+    "group.initial.rebalance.delay.ms": 0,
+    "offsets.topic.replication.factor": 3,
+}
 KAFKA_CONFIG = CONFIG | {
     "group.consumer.min.session.timeout.ms": 6_000,
     "group.consumer.min.heartbeat.interval.ms": 1_000,
     "broker.session.timeout.ms": 6_000,
 }
+
+
+class Nodes(Protocol):
+    """The cluster under the group."""
+
+    kafka_bootstrap: str
+    bootstrap: str
+    """For clients of ours; empty if there is no door for them."""
+
+    def ids(self) -> Sequence[int]: ...
+
+    def kill(self, node_id: int) -> None: ...
+
+    def stop(self, node_id: int) -> None: ...
+
+    def start(self, node_id: int) -> None:
+        """Returns when it serves again."""
+        ...
 
 
 class PenstockNodes:
@@ -71,19 +96,17 @@ class KafkaNodes:
         raise RuntimeError(f"node {node_id} is not in every ISR after {NODE_S:.0f} s")
 
 
-@contextmanager
-def penstock() -> Iterator[Nodes]:
-    with Cluster(NODES, config=CONFIG) as cluster:
-        cluster.topic(TOPIC, PARTITIONS, NODES)
-        yield PenstockNodes(cluster)
+def penstock(run: Run[Any]) -> Nodes:
+    cluster = run.cluster(NODES, CONFIG)
+    cluster.topic(TOPIC, PARTITIONS, NODES)
+    return PenstockNodes(cluster)
 
 
-@contextmanager
-def kafka(peers: Path) -> Iterator[Nodes]:
+def kafka(run: Run[Any], peers: Path) -> Nodes:
     if str(peers) not in sys.path:
         sys.path.append(str(peers))
     import peers as module
 
-    with module.Kafka(NODES, config=dict(KAFKA_CONFIG)) as peer:
-        peer.create_topic(TOPIC, PARTITIONS, NODES)
-        yield KafkaNodes(peer)
+    peer = run.enter(module.Kafka(NODES, config=dict(KAFKA_CONFIG)))
+    peer.create_topic(TOPIC, PARTITIONS, NODES)
+    return KafkaNodes(peer)

@@ -6,29 +6,25 @@
     a seventh node joins in a rack of its own, and the same command gives it its share
     the same command again has nothing to do
 
-Progress and tables go to stderr, one JSON line to stdout. Exit code 1 when brokers are not even afterwards, when the
-command finds work in a balanced cluster, and for all that fails a run of `python -m tests.growth`.
+It is wrong when brokers are not even afterwards, when the command finds work in a balanced cluster, and where a run of
+`python -m tests.growth` would be.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from penstock.balance.byte_counts import BYTES_TOLERANCE
-from tests.growth.campaign import PACED, PACED_PARTITIONS, Outcome, run
+from tests.growth.campaign import PACED, PACED_PARTITIONS, tell
 from tests.growth.latency import PacedProducer
 from tests.growth.operator import Operator
-from tests.support.campaign_directory import in_directory
+from tests.support.campaign.frame import Campaign, Run
+from tests.support.campaign.measures import counts
+from tests.support.campaign.options import option
 
 NODES, RACKS, SKEWED_NODES = 6, 3, 3
 SHARES = {"heavy": 8, "middle": 4, "light": 1}
@@ -37,23 +33,20 @@ PARTITIONS = 6
 GOALS = "replicas,leaders,bytes"
 BASELINE_S = 10.0
 COPIED = "penstock_reassignment_bytes_in"
-TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class BalanceConfig:
-    """`data_bytes` lie in the cluster, three times; `throttle` is bytes a second of each broker."""
-
-    seed: int
-    data_bytes: int
-    throttle: int
+class Options:
+    seed: int = 1
+    mib: int = option(156, "of records, each on three nodes")
+    throttle_mib: int = option(8, "a second, of each broker, while replicas move")
 
 
 @dataclass(slots=True)
 class Balance:
     """The operator's work on an unbalanced cluster."""
 
-    config: BalanceConfig
+    options: Options
     operator: Operator
     figures: dict[str, object] = field(default_factory=dict)
     topics: tuple[str, ...] = (*SHARES, PACED)
@@ -65,8 +58,8 @@ class Balance:
             placed = [list(range(SKEWED_NODES)) for _ in range(partitions)]
             self.operator.admin.create_topic(topic, config=settings, assignments=placed)
         for topic, share in SHARES.items():
-            size = self.config.data_bytes * share // sum(SHARES.values())
-            self.operator.fill(topic, PARTITIONS, size, self.config.seed)
+            size = (self.options.mib << 20) * share // sum(SHARES.values())
+            self.operator.fill(topic, PARTITIONS, size, self.options.seed)
 
     def tell(self, paced: PacedProducer) -> None:
         """All of it."""
@@ -81,12 +74,10 @@ class Balance:
         paced.phase("again")
         again = self._plan("again")
         if again and (again["reassignments"] or again["elections"]):
-            self.operator.wrong.append(
-                f"there is still something to do: {again['reassignments']}, {again['elections']}"
-            )
+            self.operator.wrong(f"there is still something to do: {again['reassignments']}, {again['elections']}")
         time.sleep(BASELINE_S)
         if not dict(self._standing())[seventh]["replicas"]:
-            self.operator.wrong.append(f"node {seventh} has nothing")
+            self.operator.wrong(f"node {seventh} has nothing")
 
     def _balance(self, name: str) -> None:
         """One run of the command under load, and what it must have brought."""
@@ -109,17 +100,17 @@ class Balance:
             "after": _columns([{"broker_id": node, **has} for node, has in found]),
         }
         if not plan["reassignments"]:
-            self.operator.wrong.append(f"{name}: nothing was moved")
+            self.operator.wrong(f"{name}: nothing was moved")
         self._check_even(name, [has for _, has in found])
         moving = self.operator.admin.list_partition_reassignments()
         if moving:
-            self.operator.wrong.append(f"{name}: the command has ended, and {len(moving)} partitions still move")
+            self.operator.wrong(f"{name}: the command has ended, and {len(moving)} partitions still move")
         self._check_partitions(name)
 
     def _plan(self, name: str) -> dict[str, Any] | None:
         """Balances, and returns the plan that the command prints."""
         self.operator.say(f"penstock cluster balance: {name}")
-        options = ["--by", GOALS, "--throttle", str(self.config.throttle), "--json"]
+        options = ["--by", GOALS, "--throttle", str(self.options.throttle_mib << 20), "--json"]
         plan: dict[str, Any] | None = self.operator.penstock("cluster", "balance", *options)
         return plan
 
@@ -127,12 +118,12 @@ class Balance:
         for what in ("replicas", "leaders"):
             counts = [has[what] for has in brokers]
             if max(counts) - min(counts) > 1:
-                self.operator.wrong.append(f"{name}: brokers have {counts} {what}")
+                self.operator.wrong(f"{name}: brokers have {counts} {what}")
         sizes = [has["size_bytes"] for has in brokers]
         mean = sum(sizes) / len(sizes)
-        partition = self.config.data_bytes * SHARES["light"] / sum(SHARES.values()) / PARTITIONS
+        partition = (self.options.mib << 20) * SHARES["light"] / sum(SHARES.values()) / PARTITIONS
         if max(abs(size - mean) for size in sizes) > BYTES_TOLERANCE * mean + partition:
-            self.operator.wrong.append(f"{name}: brokers have {sizes} bytes")
+            self.operator.wrong(f"{name}: brokers have {sizes} bytes")
 
     def _check_partitions(self, name: str) -> None:
         """Every partition has three replicas in sync, each in a rack of its own."""
@@ -141,7 +132,7 @@ class Balance:
         for topic in self.operator.admin.describe_topics():
             for p in topic.partitions:
                 if len(p.replicas) != RACKS or len({racks[node] for node in p.replicas}) != RACKS:
-                    self.operator.wrong.append(f"{name}: {topic.name}-{p.partition} has the replicas {p.replicas}")
+                    self.operator.wrong(f"{name}: {topic.name}-{p.partition} has the replicas {p.replicas}")
 
     def _standing(self) -> list[tuple[int, dict[str, int]]]:
         """The present load of each broker: replicas and leaders by the metadata, bytes by its own log dirs."""
@@ -165,14 +156,7 @@ class Balance:
 
     def _copied_bytes(self) -> int:
         """By the nodes' own counters, all nodes together."""
-        copied = 0
-        for node in range(len(self.operator.cluster)):
-            with urllib.request.urlopen(self.operator.cluster.metrics_url(node), timeout=TIMEOUT_S) as answer:
-                text = answer.read().decode()
-            for family in text_string_to_metric_families(text):
-                if family.name == COPIED:
-                    copied += int(sum(sample.value for sample in family.samples if sample.name.endswith("_total")))
-        return copied
+        return counts(self.operator.cluster, (COPIED,))[COPIED]
 
 
 def _columns(brokers: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
@@ -183,29 +167,12 @@ def _columns(brokers: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
     }
 
 
-def main() -> int:
-    """One run."""
-    parser = argparse.ArgumentParser(prog="python -m tests.growth.balance", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--mib", type=int, default=156, help="of records, each on three nodes")
-    parser.add_argument("--throttle-mib", type=int, default=8, help="a second, of each broker, while replicas move")
-    arguments = parser.parse_args()
-    config = BalanceConfig(arguments.seed, arguments.mib << 20, arguments.throttle_mib << 20)
+def play(run: Run[Options]) -> None:
     nodes = [{"broker.rack": f"rack-{node % RACKS}"} for node in range(NODES)]
+    tell(run, nodes, lambda operator: Balance(run.options, operator))
 
-    def say(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
 
-    def story(operator: Operator) -> Balance:
-        return Balance(config, operator)
-
-    def begin(directory: Path) -> Outcome:
-        return run(config.seed, nodes, story, directory, say)
-
-    outcome = in_directory("balance", say, begin)
-    print(json.dumps(outcome.as_json()))
-    return 0 if outcome.ok else 1
-
+CAMPAIGN = Campaign("tests.growth.balance", __doc__, Options, play)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(CAMPAIGN.main())

@@ -9,31 +9,23 @@ there are always two replicas in sync.
 
 from __future__ import annotations
 
-import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from penstock import Admin
-from penstock.testing import Cluster
 from tests.chaos import campaign as chaos
 from tests.chaos.history import History
-from tests.chaos.ledger import Ledger, Verdict
+from tests.chaos.ledger import Ledger
 from tests.growth.latency import PacedProducer
 from tests.growth.operator import Operator
 from tests.support import replica_bytes
+from tests.support.campaign.frame import Run
 
-Say = Callable[[str], None]
 PACED, PACED_PARTITIONS = "paced", 6
 
 
 class Story(Protocol):
     """A story of a cluster; it says what is wrong to its operator."""
-
-    @property
-    def operator(self) -> Operator: ...
 
     @property
     def figures(self) -> dict[str, object]: ...
@@ -50,69 +42,28 @@ class Story(Protocol):
     def tell(self, paced: PacedProducer) -> None: ...
 
 
-@dataclass(slots=True)
-class Outcome:
-    """The result; `directory` is kept when it is not ok."""
-
-    verdict: Verdict
-    wrong: Counter[str]
-    examples: list[str]
-    latency: dict[str, dict[str, float]]
-    figures: dict[str, object]
-    seconds: float
-    directory: Path
-
-    @property
-    def ok(self) -> bool:
-        return not self.wrong
-
-    def as_json(self) -> dict[str, object]:
-        """One object for one line."""
-        return {
-            "ok": self.ok,
-            "anomalies": dict(self.wrong),
-            "sent": self.verdict.sent,
-            "acked": self.verdict.acked,
-            "read": self.verdict.read,
-            **self.figures,
-            "latency": self.latency,
-            "seconds": round(self.seconds, 1),
-            "examples": self.examples,
-            **({} if self.ok else {"kept": str(self.directory)}),
-        }
-
-
-def run(
-    seed: int, nodes: Sequence[Mapping[str, object]], begin: Callable[[Operator], Story], directory: Path, say: Say
-) -> Outcome:
+def tell(run: Run[Any], nodes: Sequence[Mapping[str, object]], begin: Callable[[Operator], Story]) -> None:
     """From empty directories to compared replicas; `nodes` are the keys that each node has for itself."""
-    began = time.monotonic()
-    with History(directory / "history.jsonl") as history:
-        ledger = Ledger()
-        with Cluster(len(nodes), chaos.CLUSTER_CONFIG, directory / "cluster", node_configs=nodes) as cluster:
-            with Admin(cluster.bootstrap) as admin:
-                load = chaos.Load(cluster.bootstrap, admin, ledger, history, chaos.Config(seed, kinds=()))
-                story = begin(Operator(cluster, admin, say))
-                story.fill()
-                with load.running(), PacedProducer(cluster.bootstrap, PACED, PACED_PARTITIONS) as paced:
-                    story.tell(paced)
-                where = {topic: admin.describe_topic(topic).partitions for topic in (chaos.STEADY, *story.topics)}
-            for node in range(len(cluster)):
-                if cluster.is_running(node):
-                    cluster.stop(node)
-            load.judge_writers()
-            verdict = ledger.judge(load.writers.possible_duplicates)
-            wrong, examples = Counter(verdict.anomalies), list(verdict.examples)
-            for topic, partitions in where.items():
-                for p in partitions:
-                    dirs = [cluster.directory(node) / f"{topic}-{p.partition}" for node in p.replicas]
-                    if len({replica_bytes.log_bytes(path) for path in dirs}) != 1:
-                        wrong["different-replicas"] += 1
-                        examples.append(f"different-replicas: {topic}-{p.partition} of {p.replicas}")
-            for failed in (*paced.failed, *story.operator.wrong):
-                wrong["failed"] += 1
-                examples.append(failed)
-            if sum(load.writers.failed.values()) - load.writers.failed[chaos.IMPATIENT]:
-                wrong["failed-writes"] += 1
-                examples.append(f"failed: {dict(load.writers.failed)}")
-    return Outcome(verdict, wrong, examples[:20], paced.quantiles(), story.figures, time.monotonic() - began, directory)
+    report = run.report
+    history, ledger = run.enter(History(run.directory / "history.jsonl")), Ledger()
+    cluster = run.cluster(len(nodes), chaos.CLUSTER_CONFIG, node_configs=nodes)
+    with Admin(cluster.bootstrap) as admin:
+        load = chaos.Load(cluster.bootstrap, admin, ledger, history, run.options.seed)
+        story = begin(Operator(cluster, admin, report, run.say))
+        story.fill()
+        with load.running(), PacedProducer(cluster.bootstrap, PACED, PACED_PARTITIONS) as paced:
+            story.tell(paced)
+        where = {topic: admin.describe_topic(topic).partitions for topic in (chaos.STEADY, *story.topics)}
+    for node in range(len(cluster)):
+        if cluster.is_running(node):
+            cluster.stop(node)
+    load.judge(report)
+    for topic, partitions in where.items():
+        for p in partitions:
+            dirs = [cluster.directory(node) / f"{topic}-{p.partition}" for node in p.replicas]
+            if len({replica_bytes.log_bytes(path) for path in dirs}) != 1:
+                report.wrong("different-replicas", f"{topic}-{p.partition} of {p.replicas}")
+    report.all_wrong("failed", paced.failed)
+    if sum(load.writers.failed.values()) - load.writers.failed[chaos.IMPATIENT]:
+        report.wrong("failed-writes", str(dict(load.writers.failed)))
+    report.figures |= {**story.figures, "latency": paced.quantiles()}

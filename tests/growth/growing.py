@@ -1,10 +1,13 @@
-"""The story of three nodes that become five and three again.
+"""A cluster grows from three nodes to five and shrinks again, under clients: python -m tests.growth.
 
 three nodes, a topic of ballast
 two nodes join; every partition moves, throttled; meanwhile a destination is killed (-9) and comes back, then the
   active controller; a move is cancelled half-way
 the cluster is balanced by its command
 the nodes that joined are drained, stopped, and unregistered
+
+It is wrong when an acked record is missing or stands in another way than promised, when replicas differ, or when a
+write failed.
 """
 
 from __future__ import annotations
@@ -15,9 +18,11 @@ from dataclasses import dataclass, field
 
 from penstock import TopicPartition
 from tests.chaos import campaign as chaos
-from tests.growth.campaign import PACED, PACED_PARTITIONS
+from tests.growth.campaign import PACED, PACED_PARTITIONS, tell
 from tests.growth.latency import PacedProducer
 from tests.growth.operator import Operator
+from tests.support.campaign.frame import Campaign, Run
+from tests.support.campaign.options import option
 
 NODES, JOIN = 3, 2
 BALLAST, BALLAST_PARTITIONS = "ballast", 8
@@ -25,19 +30,17 @@ BASELINE_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
-    """`ballast_bytes` lie in the cluster before anything moves; `throttle` is bytes a second of each broker."""
-
-    seed: int
-    ballast_bytes: int
-    throttle: int
+class Options:
+    seed: int = 1
+    mib: int = option(128, "of records that lie there before anything moves")
+    throttle_mib: int = option(8, "a second, of each broker, while replicas move")
 
 
 @dataclass(slots=True)
 class Growth:
     """The operator's work on a cluster that grows."""
 
-    config: Config
+    options: Options
     operator: Operator
     figures: dict[str, object] = field(default_factory=dict)
     topics: tuple[str, ...] = (BALLAST, PACED)
@@ -47,7 +50,7 @@ class Growth:
         settings = {"min.insync.replicas": 2}
         self.operator.admin.create_topic(BALLAST, BALLAST_PARTITIONS, NODES, {**settings, "segment.bytes": 16 << 20})
         self.operator.admin.create_topic(PACED, PACED_PARTITIONS, NODES, settings)
-        self.operator.fill(BALLAST, BALLAST_PARTITIONS, self.config.ballast_bytes, self.config.seed)
+        self.operator.fill(BALLAST, BALLAST_PARTITIONS, (self.options.mib << 20), self.options.seed)
 
     def tell(self, paced: PacedProducer) -> None:
         """All of it."""
@@ -55,7 +58,7 @@ class Growth:
         self.operator.say("two nodes join")
         paced.phase("join")
         new = [self.operator.cluster.add_node() for _ in range(JOIN)]
-        self.operator.throttle(self.config.throttle)
+        self.operator.throttle(self.options.throttle_mib << 20)
         self._move_ballast(new, paced)
         self._move_the_rest(new, paced)
         self.operator.throttle(None)
@@ -78,10 +81,10 @@ class Growth:
         self.operator.move(moves)
         self.operator.wait_moved()
         seconds = time.monotonic() - began
-        by_follower = self.config.ballast_bytes / JOIN / seconds
-        self.figures["throttle_bytes_per_second"] = self.config.throttle
+        by_follower = (self.options.mib << 20) / JOIN / seconds
+        self.figures["throttle_bytes_per_second"] = self.options.throttle_mib << 20
         self.figures["move_bytes_per_second_of_a_follower"] = round(by_follower)
-        self.figures["move_rate_by_throttle"] = round(by_follower / self.config.throttle, 3)
+        self.figures["move_rate_by_throttle"] = round(by_follower / (self.options.throttle_mib << 20), 3)
 
     def _move_the_rest(self, new: Sequence[int], paced: PacedProducer) -> None:
         """Every partition of the others moves; nodes are killed meanwhile, and a move is cancelled."""
@@ -126,10 +129,15 @@ class Growth:
     def _check_spread(self) -> None:
         registered = sorted(broker.node_id for broker in self.operator.admin.describe_cluster().brokers)
         if registered != list(range(NODES)):
-            self.operator.wrong.append(f"registered are {registered}")
+            self.operator.wrong(f"registered are {registered}")
         for description in self.operator.admin.describe_topics():
             for p in description.partitions:
                 if sorted(p.replicas) != list(range(NODES)) or sorted(p.isr) != list(range(NODES)):
-                    self.operator.wrong.append(
-                        f"{description.name}-{p.partition}: replicas {p.replicas}, in sync {p.isr}"
-                    )
+                    self.operator.wrong(f"{description.name}-{p.partition}: replicas {p.replicas}, in sync {p.isr}")
+
+
+def play(run: Run[Options]) -> None:
+    tell(run, [{}] * NODES, lambda operator: Growth(run.options, operator))
+
+
+CAMPAIGN = Campaign("tests.growth", __doc__, Options, play)

@@ -6,14 +6,15 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from penstock import Admin, Producer, TopicPartition
 from penstock.errors import PenstockError
 from penstock.testing import Cluster
+from tests.support.campaign.frame import Report, Say
 
 RECORD_BYTES = 64 * 1024
 WAIT_S = 300.0
@@ -22,12 +23,14 @@ POLL_S = 0.2
 
 @dataclass(slots=True)
 class Operator:
-    """`wrong` says in words what did not go as it must."""
-
     cluster: Cluster
     admin: Admin
-    say: Callable[[str], None]
-    wrong: list[str] = field(default_factory=list)
+    report: Report
+    say: Say
+
+    def wrong(self, text: str) -> None:
+        """Something did not go as it must."""
+        self.report.wrong("failed", text)
 
     def fill(self, topic: str, partitions: int, size_bytes: int, seed: int) -> None:
         """Writes so many bytes to a topic, evenly over its partitions."""
@@ -39,14 +42,14 @@ class Operator:
     def move(self, moves: Mapping[TopicPartition, Sequence[int] | None]) -> None:
         """Begins these reassignments, or cancels those that have None; a refusal is wrong."""
         results: dict[TopicPartition, PenstockError | None] = dict(self.admin.alter_partition_reassignments(moves))
-        self.wrong += [f"{tp}: {error}" for tp, error in results.items() if error is not None]
+        self.report.all_wrong("refused", (f"{tp}: {error}" for tp, error in results.items() if error is not None))
 
     def wait_moved(self) -> None:
         """Until nothing is reassigned."""
         deadline = time.monotonic() + WAIT_S
         while self.admin.list_partition_reassignments():
             if time.monotonic() > deadline:
-                self.wrong.append(f"still moving: {list(self.admin.reassignment_progress().items())[:3]}")
+                self.wrong(f"still moving: {list(self.admin.reassignment_progress().items())[:3]}")
                 return
             time.sleep(POLL_S)
 
@@ -61,7 +64,7 @@ class Operator:
                 return
             before = left if before is None else max(before, left)
             time.sleep(POLL_S)
-        self.wrong.append("the moves were not half done in time")
+        self.wrong("the moves were not half done in time")
 
     def throttle(self, rate: int | None) -> None:
         """Copies of moving replicas have this rate on every broker, in bytes a second; None: no bound."""
@@ -79,6 +82,6 @@ class Operator:
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WAIT_S, check=False
         )
         if done.returncode != 0:
-            self.wrong.append(f"{' '.join(arguments)}: exit code {done.returncode}: {done.stderr[-500:]}")
+            self.wrong(f"{' '.join(arguments)}: exit code {done.returncode}: {done.stderr[-500:]}")
             return None
         return json.loads(done.stdout.splitlines()[-1]) if "--json" in arguments and done.stdout else None

@@ -1,26 +1,24 @@
 """Restarts three nodes with many partitions, one after the other, under acks=all: python -m tests.growth.rolling.
 
-Prints one JSON line: how long the topic took to be made, what an idle node takes of a core, how long each round of
+Tells how long the topic took to be made, what an idle node takes of a core, how long each round of
 restarts took, how long acks took meanwhile, and then how long a kill (-9) of each node stopped the writes. Beside that
 stand the time of each clean stop and of each start, open files and memory, and how often a controller became active and
-fenced a broker. Exit code 1 when a write failed, a stop was not clean, or a replica did not come back.
+fenced a broker. It is wrong when a write failed, a stop was not clean, or a replica did not come back.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from penstock import Admin
 from penstock.testing import Cluster
 from tests.growth.latency import PacedProducer
-from tests.support.campaign_directory import in_directory
+from tests.support.campaign.frame import Campaign, Run
+from tests.support.campaign.measures import cpu_s, rss_mib
+from tests.support.campaign.options import option
 
 NODES = 3
 TOPIC = "many"
@@ -39,35 +37,14 @@ TOLD = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    figures: dict[str, object]
-    failed: list[str]
-
-    @property
-    def ok(self) -> bool:
-        return not self.failed
+class Options:
+    partitions: int = option(100, "of the topic")
+    times: int = option(5, "rounds of restarts")
 
 
-def main() -> int:
-    """One run."""
-    parser = argparse.ArgumentParser(prog="python -m tests.growth.rolling", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--partitions", type=int, default=100)
-    parser.add_argument("--times", type=int, default=5, help="rounds of restarts")
-    arguments = parser.parse_args()
-
-    def say(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
-    def begin(directory: Path) -> Outcome:
-        with Cluster(NODES, directory=directory / "cluster", start_timeout_s=TIMEOUT_S, defaults={}) as cluster:
-            return _run(cluster, arguments.partitions, arguments.times, say)
-
-    outcome = in_directory("rolling", say, begin)
-    print(json.dumps({"ok": outcome.ok, **outcome.figures, "failed": outcome.failed[:10]}))
-    return 0 if outcome.ok else 1
-
-
-def _run(cluster: Cluster, partitions: int, times: int, say: Callable[[str], None]) -> Outcome:
+def play(run: Run[Options]) -> None:
+    partitions, say = run.options.partitions, run.say
+    cluster = run.cluster(NODES, start_timeout_s=TIMEOUT_S, defaults={})
     figures: dict[str, object] = {"partitions": partitions}
     with Admin(cluster.bootstrap, default_api_timeout_ms=int(TIMEOUT_S * 1000)) as admin:
         began = time.monotonic()
@@ -81,18 +58,18 @@ def _run(cluster: Cluster, partitions: int, times: int, say: Callable[[str], Non
     figures["at_first"] = _nodes(cluster)
     stops: list[float] = []
     starts: list[float] = []
-    unclean: list[str] = []
     with PacedProducer(cluster.bootstrap, TOPIC, min(partitions, WRITTEN_MAX)) as paced:
         time.sleep(10)
         paced.phase("restarts")
         rounds = []
-        for number in range(times):
+        for number in range(run.options.times):
             began = time.monotonic()
             for node in range(NODES):
                 asked = time.monotonic()
                 code = cluster.stop(node, TIMEOUT_S)
                 stops.append(round(time.monotonic() - asked, 1))
-                unclean += [f"node {node} stopped with exit code {code}"] if code else []
+                if code:
+                    run.report.wrong("bad-stop", f"node {node} stopped with exit code {code}")
                 asked = time.monotonic()
                 cluster.start(node)
                 starts.append(round(time.monotonic() - asked, 1))
@@ -110,7 +87,8 @@ def _run(cluster: Cluster, partitions: int, times: int, say: Callable[[str], Non
     figures |= {"rounds_s": rounds, "stops_s": stops, "starts_s": starts, "at_last": _nodes(cluster)}
     figures |= {name: _count(cluster, text) for name, text in TOLD.items()}
     figures["acks"] = paced.quantiles()
-    return Outcome(figures, unclean + paced.failed)
+    run.report.all_wrong("failed", paced.failed)
+    run.report.figures |= figures
 
 
 def _settle(cluster: Cluster) -> float:
@@ -126,16 +104,16 @@ def _settle(cluster: Cluster) -> float:
 
 def _busy(cluster: Cluster, seconds: float) -> list[float]:
     """The share of a core that each node takes."""
-    before = [_cpu_s(cluster.pid(node)) for node in range(NODES)]
+    before = [cpu_s(cluster.pid(node)) for node in range(NODES)]
     time.sleep(seconds)
-    return [(_cpu_s(cluster.pid(node)) - cpu) / seconds for node, cpu in enumerate(before)]
+    return [(cpu_s(cluster.pid(node)) - cpu) / seconds for node, cpu in enumerate(before)]
 
 
 def _nodes(cluster: Cluster) -> dict[str, list[int]]:
     """Resident memory and open descriptors of each node."""
     pids = [cluster.pid(node) for node in range(NODES)]
     open_files = [len(os.listdir(f"/proc/{pid}/fd")) for pid in pids]
-    return {"rss_mib": [_rss_mib(pid) for pid in pids], "open_files": open_files}
+    return {"rss_mib": [rss_mib(pid) for pid in pids], "open_files": open_files}
 
 
 def _count(cluster: Cluster, text: str) -> int:
@@ -143,16 +121,7 @@ def _count(cluster: Cluster, text: str) -> int:
     return sum(cluster.log_path(node).read_text(errors="replace").count(text) for node in range(NODES))
 
 
-def _cpu_s(pid: int) -> float:
-    """User and system time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _rss_mib(pid: int) -> int:
-    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) // 1024
-
+CAMPAIGN = Campaign("tests.growth.rolling", __doc__, Options, play)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(CAMPAIGN.main())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.chaos.campaign import Config, run_campaign
+from tests.chaos.campaign import CAMPAIGN, Options
 from tests.chaos.faults import Kind
 
 KINDS = (Kind.STOP, Kind.HANG, Kind.RECREATE)
@@ -11,18 +11,19 @@ SEED = 444
 
 
 def test_nothing_is_lost_changed_or_skipped_while_nodes_hang_die_and_stop_and_a_topic_is_made_anew() -> None:
-    outcome = run_campaign(Config(SEED, kinds=KINDS, faults_max=len(KINDS)))
-    assert outcome.ok, outcome.as_json()
-    assert set(outcome.faults) == set(KINDS) and outcome.verdict.acked > 0
+    report = CAMPAIGN.run(Options(SEED, only=KINDS, faults_max=len(KINDS), spark_reads=0))
+    assert report.ok, report.as_json()
+    assert set(report.figures["faults"]) == set(KINDS) and report.figures["acked"] > 0
 
 
 def test_the_same_holds_on_a_secured_cluster_whose_certificates_change_and_strangers_get_nothing() -> None:
-    outcome = run_campaign(Config(SEED, kinds=KINDS, faults_max=len(KINDS), secure=True))
-    assert outcome.ok, outcome.as_json()
-    assert outcome.verdict.acked > 0
-    assert any(name.endswith("AuthorizationFailedError") for name in outcome.strangers_refused)
+    report = CAMPAIGN.run(Options(SEED, only=KINDS, faults_max=len(KINDS), spark_reads=0, secure=True))
+    assert report.ok, report.as_json()
+    assert report.figures["acked"] > 0
+    assert any(name.endswith("AuthorizationFailedError") for name in report.figures["strangers"])
 
 
 def test_a_disk_that_hangs_costs_the_partitions_of_other_disks_nothing() -> None:
-    outcome = run_campaign(Config(42, kinds=(Kind.HANG_DISK,), faults_max=1))  # its hang is short
-    assert outcome.ok and outcome.acked_beside_hung_disks > 0, outcome.as_json()
+    options = Options(42, only=(Kind.HANG_DISK,), faults_max=1, spark_reads=0)  # its hang is short
+    report = CAMPAIGN.run(options)
+    assert report.ok and report.figures["acked_beside_hung_disks"] > 0, report.as_json()

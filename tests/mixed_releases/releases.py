@@ -10,11 +10,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+from unittest.mock import patch
 
 CLIENT = Path(__file__).with_name("client.py")
 CALL_TIMEOUT_S = 180.0
@@ -51,18 +51,9 @@ class Release:
         """The environment of its processes."""
         return {**os.environ, PATH_VARIABLE: str(self.tree)}
 
-    @contextmanager
-    def code_of(self) -> Iterator[None]:
+    def code_of(self) -> AbstractContextManager[object]:
         """Nodes that are started within run its code."""
-        before = os.environ.get(PATH_VARIABLE)
-        os.environ[PATH_VARIABLE] = str(self.tree)
-        try:
-            yield
-        finally:
-            if before is None:
-                del os.environ[PATH_VARIABLE]
-            else:
-                os.environ[PATH_VARIABLE] = before
+        return patch.dict(os.environ, {PATH_VARIABLE: str(self.tree)})
 
     def call(self, role: str, *arguments: str) -> dict[str, Any]:
         """The answer of a client process that does one thing."""

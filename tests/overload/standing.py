@@ -6,20 +6,14 @@ in between, because an ISR may shrink and grow again, and memory may be given ba
 
 from __future__ import annotations
 
-import threading
-import urllib.request
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
-
-from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import Admin
 from penstock.errors import PenstockError
 from penstock.testing import Cluster
+from tests.support.campaign.measures import counts, rss_mib
 
-TIMEOUT_S = 30.0
 WATCH_S = 1.0
 ELECTIONS = {
     "penstock_leader_elections": "partition leaders elected",
@@ -48,11 +42,9 @@ class Standing:
             for topic in admin.describe_topics()
             for p in topic.partitions
         }
-        counts: Counter[str] = Counter()
-        for node in range(len(cluster)):
-            counts += _counts(cluster.metrics_url(node))
+        counted = counts(cluster, (*ELECTIONS, SHRINKS, OVERLOADED))
         pids = tuple(cluster.pid(node) for node in range(len(cluster)))
-        return cls(leaders, (quorum.leader_id, quorum.leader_epoch), counts, pids)
+        return cls(leaders, (quorum.leader_id, quorum.leader_epoch), counted, pids)
 
     def changes(self, later: Standing) -> list[str]:
         """In words, each thing that happened and must not; empty when all is well."""
@@ -75,56 +67,22 @@ class Standing:
         return later.counts[name] - self.counts[name]
 
 
-def _counts(url: str) -> Counter[str]:
-    with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
-        text = answer.read().decode()
-    counts: Counter[str] = Counter()
-    for family in text_string_to_metric_families(text):
-        if family.name in (*ELECTIONS, SHRINKS, OVERLOADED):
-            for sample in family.samples:
-                if sample.name.endswith("_total"):
-                    counts[family.name] += int(sample.value)
-    return counts
-
-
 class Watch:
-    """Looks once a second, within `with`."""
+    """Looks at memory and ISRs, once a second beside the story."""
 
     def __init__(self, cluster: Cluster, admin: Admin) -> None:
         self._cluster, self._admin = cluster, admin
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="overload-watch")
         self.rss_mib_max = [0] * len(cluster)
         self.isr_min = len(cluster)
         self.unanswered = 0
         """Looks at the metadata that ended with an error."""
 
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stopped.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopped.wait(WATCH_S):
-            for node in range(len(self._cluster)):
-                self.rss_mib_max[node] = max(self.rss_mib_max[node], rss_mib(self._cluster.pid(node)))
-            try:
-                sizes = [len(p.isr) for topic in self._admin.describe_topics() for p in topic.partitions]
-            except PenstockError:
-                self.unanswered += 1
-            else:
-                self.isr_min = min(self.isr_min, *sizes)
-
-
-def rss_mib(pid: int) -> int:
-    """Resident memory of a process; 0 of one that has ended."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmRSS")), 0)
+    def look(self) -> None:
+        for node in range(len(self._cluster)):
+            self.rss_mib_max[node] = max(self.rss_mib_max[node], rss_mib(self._cluster.pid(node)))
+        try:
+            sizes = [len(p.isr) for topic in self._admin.describe_topics() for p in topic.partitions]
+        except PenstockError:
+            self.unanswered += 1
+        else:
+            self.isr_min = min(self.isr_min, *sizes)

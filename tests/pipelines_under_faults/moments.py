@@ -17,7 +17,7 @@ from pathlib import Path
 from penstock.client.admin.admin import Admin
 from penstock.client.consumer.consumer import Consumer
 from penstock.pipelines.parquet_table.sink_log import METADATA_DIRECTORY, last_batch
-from penstock.types import TopicPartition
+from tests.support.campaign.reading import places_of
 
 Reached = Callable[[], bool]
 
@@ -41,30 +41,13 @@ def records(admin: Admin, topic: str, partitions: int) -> Reached:
 
 def decided(bootstrap: str, topic: str, partitions: int) -> Reached:
     consumer = Consumer(bootstrap, isolation_level="read_committed")
-    places = partitions_of(topic, partitions)
+    places = places_of(topic, partitions)
     return _grows(lambda: sum(consumer.end_offsets(places).values()), partitions)
 
 
 def end_of(admin: Admin, topic: str, partitions: int) -> int:
     """The sum of the partitions' end offsets."""
-    return sum(end.offset for end in admin.list_offsets(partitions_of(topic, partitions)).values())
-
-
-def partitions_of(topic: str, partitions: int) -> list[TopicPartition]:
-    return [TopicPartition(topic, number) for number in range(partitions)]
-
-
-def in_batch(checkpoint: Path) -> bool:
-    """True if the driver died within a micro-batch."""
-    return last_batch(checkpoint / "offsets") > last_batch(checkpoint / "commits")
-
-
-def forget_last(checkpoint: Path) -> int:
-    """Deletes the last entry of Spark's commit log, as if the driver had died before it; returns the batch."""
-    batch = last_batch(checkpoint / "commits")
-    for name in (str(batch), f".{batch}.crc"):
-        (checkpoint / "commits" / name).unlink(missing_ok=True)
-    return batch
+    return sum(end.offset for end in admin.list_offsets(places_of(topic, partitions)).values())
 
 
 def _grows(number: Callable[[], int], by_more_than: int = 0) -> Reached:

@@ -17,7 +17,7 @@ import pyarrow.parquet
 from penstock.client.admin.admin import Admin
 from penstock.pipelines.clickstream.events import ClickKind, ClickStream
 from penstock.pipelines.table_files import table_files
-from tests.pipelines_under_faults.moments import partitions_of
+from tests.support.campaign.reading import places_of
 from tests.support.lake import LEAST, answers, read_topic, wanted_windows, windows_of
 
 TOPIC, PARTITIONS = "clicks", 6
@@ -40,20 +40,8 @@ class Faults:
     repeated: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The checks by name, and the figures."""
-
-    checks: dict[str, bool]
-    figures: dict[str, Any]
-
-    @property
-    def ok(self) -> bool:
-        return all(self.checks.values())
-
-
-def judge(bootstrap: str, lake: Path, seed: int, events: int, faults: Faults) -> Outcome:
-    """Compares what the jobs wrote with what was sent."""
+def judge(bootstrap: str, lake: Path, seed: int, events: int, faults: Faults) -> tuple[dict[str, bool], dict[str, Any]]:
+    """Compares what the jobs wrote with what was sent: the checks by name, and the figures."""
     records = list(ClickStream(seed, events).records())
     good = [record.click.event_id for record in records if record.kind is ClickKind.GOOD and record.click]
     bad = Counter((r.key, r.value) for r in records if r.kind in (ClickKind.MALFORMED, ClickKind.LATE))
@@ -97,7 +85,7 @@ def judge(bootstrap: str, lake: Path, seed: int, events: int, faults: Faults) ->
         "broker_down_s": faults.broker_down_s,
         "acked_while_broker_down": faults.acked_while_broker_down,
     }
-    return Outcome(checks, figures)
+    return checks, figures
 
 
 def killed_within_a_batch(faults: Faults) -> set[str]:
@@ -123,5 +111,5 @@ def listed(table: Path) -> Counter[tuple[Any, ...]]:
 def offsets_of(bootstrap: str) -> list[tuple[int, int]]:
     """Every partition and offset of the topic."""
     with Admin(bootstrap) as admin:
-        ends = admin.list_offsets(partitions_of(TOPIC, PARTITIONS))
+        ends = admin.list_offsets(places_of(TOPIC, PARTITIONS))
     return [(tp.partition, offset) for tp, end in ends.items() for offset in range(end.offset)]

@@ -1,38 +1,39 @@
-"""Each role's tools with exactly its rights, and with each of them taken away: python -m tests.rights [--spark].
+"""Each role with exactly its rights, and without each of them: python -m tests.rights [--roles reader,…] [--spark].
 
 A secured node with ACLs, and one user for each role of `penstock acls roles`. Prints a table role × right taken away ×
-tool → the time and the error's text, and what is wrong with it. Exit code 1 where a tool is refused with all rights of
+tool → the time and the error's text, and what is wrong with it. It is wrong when a tool is refused with all rights of
 its role, works without one that it is said to need, or does not say within seconds, in one line, which right it lacks.
 --spark has Spark and the jobs as well. Loopback only; a minute, or three with Spark.
 """
 
 from __future__ import annotations
 
-import argparse
-import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from tests.rights.matrix import Outcome, Tool, outcomes
 from tests.rights.roles import TOOLS
 from tests.rights.stage import staged
+from tests.support.campaign.frame import Campaign, Run
+from tests.support.campaign.options import commas, option
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.rights", description="Least rights, and each taken away.")
-    parser.add_argument("--roles", default="", help="names with commas; all without it")
-    parser.add_argument("--spark", action="store_true", help="Spark and the jobs, too")
-    options = parser.parse_args()
-    logging.disable(logging.CRITICAL)
-    wrong = 0
-    with _tools(with_spark=options.spark) as every, staged() as stage:
-        for role in options.roles.split(",") if options.roles else every:
-            for found in outcomes(stage, role, every[role]):
-                wrong += bool(found.trouble)
-                print(line(found), flush=True)
-    print(f"{wrong} wrong" if wrong else "nothing is wrong")
-    return 1 if wrong else 0
+@dataclass(frozen=True, slots=True)
+class Options:
+    roles: tuple[str, ...] = option((), "names with commas; all without it", type=commas)
+    spark: bool = option(False, "Spark and the jobs, too")
+
+
+def play(run: Run[Options]) -> None:
+    every = run.enter(_tools(with_spark=run.options.spark))
+    stage = run.enter(staged())
+    for role in run.options.roles or every:
+        for found in outcomes(stage, role, every[role]):
+            run.say(line(found))
+            if found.trouble:
+                run.report.wrong(role, line(found))
 
 
 def line(found: Outcome) -> str:
@@ -58,5 +59,7 @@ def _tools(*, with_spark: bool) -> Iterator[Mapping[str, Sequence[Tool]]]:
         session.stop()
 
 
+CAMPAIGN = Campaign("tests.rights", __doc__, Options, play)
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(CAMPAIGN.main())

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from penstock import Admin, Producer
 from penstock.client.admin.admin_types import AclBinding, AclFilter, UserScramCredentialUpsertion
@@ -99,25 +100,11 @@ class Who:
             "PENSTOCK_USERNAME": self.name,
             "PENSTOCK_PASSWORD_FILE": str(self.password_file),
         }
-        with environment(given):
+        with patch.dict(os.environ, given):
             done = penstock(*words, stdin=stdin, bootstrap=self.bootstrap)
         if done.returncode:
             raise RefusedCommandError(done.stderr.decode().strip())
         return done.stdout.decode()
-
-
-@contextmanager
-def environment(given: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in given}
-    os.environ.update(given)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 class Stage:

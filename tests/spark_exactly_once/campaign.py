@@ -1,4 +1,8 @@
-"""One run: nodes, a topic of numbers, and a stream whose driver is killed at moments of its micro-batches.
+"""Spark's sink under faults: python -m tests.spark_exactly_once [--runs N] [--only WORD …] [--mutants].
+
+    a topic of numbers ─► a stream that shuffles them ─► another topic
+
+Kills: the driver is killed (-9) at moments of its micro-batches, each in turn:
 
     planned      the checkpoint has the micro-batch, the topic nothing of it
     written      the topic has rows of it, which are not committed yet
@@ -6,57 +10,73 @@
 
 While the second driver runs, a node is killed and comes back. At last the newest entry of the checkpoint's commit log
 is deleted, and the query started again: what a crash at the moment `committed` leaves, whatever the kills have met.
+Then a reader of committed records must find every number exactly once, and no transaction open. The same with
+`--semantics at-least-once` must show duplicates.
+
+Faults: a seed draws one of each kind, lost plans, checkpoints that are set back, failed tasks, names that begin alike,
+joined tables and slow batches (faults/table.py). What the query and readers must see after each is its row in the table
+of docs/spark.md (faults/promise.py). Nine seeds in a row play all; `--only` plays those whose names have a word
+(`--list` prints them, `kills` is one), and `--mutants` plays mistakes of the product, each of which must be noticed.
+It is wrong when anything is not as promised, or when no kill met a micro-batch.
 """
 
 from __future__ import annotations
 
-import os
-import random
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from penstock.client.admin.admin import Admin
 from penstock.testing import Cluster
-from tests.pipelines_under_faults.drivers import end_session
 from tests.spark_exactly_once.checkpoint import forget_last_commit, in_batch, last_batch
-from tests.spark_exactly_once.topics import PARTITIONS, Found, add, end, judge, reader
+from tests.spark_exactly_once.faults import table
+from tests.spark_exactly_once.topics import PARTITIONS, add, end, places, reader
+from tests.support.campaign.frame import Campaign, Run
+from tests.support.campaign.options import option
+from tests.support.campaign.reading import copied, must_be_exactly_once
+from tests.support.campaign.sessions import begin_session, end_session, kill_when, last_lines
 
 SOURCE, TARGET = "numbers", "copies"
+KILLS = "kills"
 MOMENTS = ("committed", "written", "planned")
 """In this order no killed driver has left an open transaction where the end of the committed records is looked at."""
-LOOK_S, DOWN_S, DRIVER_S = 0.005, 3.0, 180.0
-"""Between two looks; before a node comes back; in which a driver must have ended."""
+DOWN_S, DRIVER_S = 3.0, 180.0
+"""Before a node comes back; in which a driver must have ended."""
 PACE_S = 0.4
-AT_LEAST_ONCE = "at-least-once"
-Say = Callable[[str], None]
+EXACTLY_ONCE, AT_LEAST_ONCE = "exactly-once", "at-least-once"
 
 
-@dataclass(slots=True)
-class Outcome:
-    found: Found
-    semantics: str
-    kills: int
-    kills_in_batch: int
-    batches: int
-    seconds: float
+@dataclass(frozen=True, slots=True)
+class Options:
+    seed: int = 1
+    rows: int = option(12_000, "numbers in the topic of the kills")
+    kills: int = option(3, "of the driver")
+    nodes: int = option(3, "of the kills' cluster; the faults have one")
+    semantics: str = option(
+        EXACTLY_ONCE,
+        f"{AT_LEAST_ONCE}: the kills alone, which must show duplicates",
+        choices=(EXACTLY_ONCE, AT_LEAST_ONCE),
+    )
+    only: tuple[str, ...] = option((), "parts of the names that are played", nargs="+", metavar="WORD")
+    list: bool = option(False, "print the names of the faults, and play nothing")
+    mutants: bool = option(False, "mistakes instead; --only then takes words of theirs")
+    repeats_last: bool = True
 
-    @property
-    def ok(self) -> bool:
-        found = self.found
-        proved = self.kills_in_batch > 0 or not self.kills
-        if self.semantics == AT_LEAST_ONCE:  # what the other one spares
-            return proved and not found.missing and found.doubled > 0
-        return proved and not (found.missing or found.doubled or found.open_transactions)
+    def __post_init__(self) -> None:
+        names = (KILLS, *table.names())
+        wrong = [word for word in self.only if not any(word in name for name in names)]
+        if wrong and not self.mutants:
+            raise ValueError(f"no fault is named so: {', '.join(wrong)}; --list prints their names")
 
-    def facts(self) -> dict[str, object]:
-        more = {name: value for name, value in asdict(self).items() if name != "found"}
-        return {**more, "seconds": round(self.seconds, 1), **asdict(self.found)}
+    def faults(self) -> Sequence[table.Fault]:
+        """None where only kills are wanted."""
+        if self.semantics == AT_LEAST_ONCE:
+            return ()
+        return table.named(self.only, self.seed) if self.only else table.drawn(self.seed)
 
 
 class Stream:
@@ -78,29 +98,20 @@ class Stream:
 
     def begin(self) -> subprocess.Popen[str]:
         self.end()
-        with self._log.open("a") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, text=True, start_new_session=True)
+        self._process = begin_session(self._command, self._log)
         return self._process
 
     def finish(self) -> None:
         """SystemExit with the end of the log if the query fails."""
         process = self.begin()
         if process.wait(timeout=DRIVER_S):
-            raise SystemExit("\n".join([f"ended with {process.returncode}:", *self._log.read_text().split("\n")[-20:]]))
+            raise SystemExit("\n".join([f"ended with {process.returncode}:", *last_lines(self._log)]))
 
-    def kill_at(self, moment: str, meanwhile: Callable[[], None] = lambda: None) -> bool:
+    def kill_at(self, moment: str, fault: NodeFault | None) -> bool:
         """Runs a driver and kills it at the moment; True if that was within a micro-batch."""
-        process = self.begin()
-        has_come = self._reached(moment)
-        deadline = time.monotonic() + DRIVER_S
-        while not next(has_come):
-            if process.poll() is not None or time.monotonic() > deadline:
-                return False
-            meanwhile()
-            time.sleep(LOOK_S)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return in_batch(self.checkpoint)
+        process, has_come = self.begin(), self._reached(moment)
+        meanwhile = fault.look if fault is not None else lambda: None
+        return kill_when(process, lambda: next(has_come), meanwhile, DRIVER_S) and in_batch(self.checkpoint)
 
     def _reached(self, moment: str) -> Iterator[bool]:
         """Looks at what is there now, and yields for each look whether the moment has come since."""
@@ -118,46 +129,6 @@ class Stream:
         if self._process is not None:
             end_session(self._process)
             self._process = None
-
-
-def run(
-    directory: Path,
-    semantics: str,
-    seed: int,
-    rows: int,
-    kills: int,
-    say: Say,
-    nodes: int = 3,
-    *,
-    repeats_last: bool = True,
-) -> Outcome:
-    """One run; its numbers are drawn from the seed, its moments come in turn."""
-    draw = random.Random(seed)
-    began = time.monotonic()
-    with ExitStack() as stack:
-        cluster = stack.enter_context(Cluster(nodes, directory=str(directory / "cluster")))
-        with Admin(cluster.bootstrap) as admin:
-            for topic in (SOURCE, TARGET):
-                admin.create_topic(topic, PARTITIONS, nodes)
-        add(cluster.bootstrap, SOURCE, range(rows))
-        stream = stack.enter_context(Stream(directory, cluster.bootstrap, semantics, rows // draw.randint(6, 12)))
-        met = 0
-        for number in range(kills):
-            moment = MOMENTS[number % len(MOMENTS)]
-            fault = NodeFault(cluster, draw.randrange(nodes)) if number == 1 and nodes > 1 else None
-            is_met = stream.kill_at(moment, fault.look if fault else lambda: None)
-            if fault is not None:
-                fault.mend()
-            met += is_met
-            say(f"{time.monotonic() - began:6.1f} s: killed at {moment!r}, within a micro-batch: {is_met}")
-        stream.finish()
-        if repeats_last:
-            forget_last_commit(stream.checkpoint)
-            stream.finish()
-        say(f"{time.monotonic() - began:6.1f} s: all is written")
-        found = judge(cluster.bootstrap, TARGET, rows)
-        batches = last_batch(stream.checkpoint / "commits") + 1
-        return Outcome(found, semantics, kills, met, batches, time.monotonic() - began)
 
 
 class NodeFault:
@@ -179,3 +150,66 @@ class NodeFault:
         if self._is_down:
             self._cluster.start(self._node)
             self._is_down = False
+
+
+def play(run: Run[Options]) -> None:
+    """The kills, and then the faults of this seed."""
+    if not run.options.only or any(word in KILLS for word in run.options.only):
+        play_kills(run, run.options)
+    if faults := run.options.faults():
+        table.play(run.directory / "faults", faults, run.report, run.say)
+
+
+def play_kills(run: Run[Any], options: Options) -> None:
+    """One stream; its numbers are drawn from the seed, its moments come in turn."""
+    cluster = run.cluster(options.nodes)
+    with Admin(cluster.bootstrap) as admin:
+        for topic in (SOURCE, TARGET):
+            admin.create_topic(topic, PARTITIONS, options.nodes)
+    add(cluster.bootstrap, SOURCE, range(options.rows))
+    max_offsets = options.rows // run.draw.randint(6, 12)
+    stream = run.enter(Stream(run.directory, cluster.bootstrap, options.semantics, max_offsets))
+    met = 0
+    for number in range(options.kills):
+        moment = MOMENTS[number % len(MOMENTS)]
+        fault = NodeFault(cluster, run.draw.randrange(options.nodes)) if number == 1 and options.nodes > 1 else None
+        is_met = stream.kill_at(moment, fault)
+        if fault is not None:
+            fault.mend()
+        met += is_met
+        run.say(f"{run.seconds:6.1f} s: killed at {moment!r}, within a micro-batch: {is_met}")
+    stream.finish()
+    if options.repeats_last:
+        forget_last_commit(stream.checkpoint)
+        stream.finish()
+    run.say(f"{run.seconds:6.1f} s: all is written")
+    _judge(run, options, cluster, met)
+    run.report.figures |= {"kills": options.kills, "kills_in_batch": met}
+    run.report.figures["batches"] = last_batch(stream.checkpoint / "commits") + 1
+
+
+def _judge(run: Run[Any], options: Options, cluster: Cluster, met: int) -> None:
+    found = copied(cluster.bootstrap, places(TARGET), options.rows)
+    if options.kills and not met:
+        run.report.wrong("proves-too-little", "no kill met a micro-batch")
+    if options.semantics == EXACTLY_ONCE:
+        must_be_exactly_once(run.report, found)
+    elif found.missing or not found.doubled:  # what the other one spares
+        run.report.wrong("at-least-once", f"{found.missing} missing, {found.doubled} doubled")
+    run.report.figures |= {"semantics": options.semantics, **found.figures()}
+
+
+def list_names(options: Options) -> bool:
+    print("\n".join((KILLS, *table.names())))
+    return True
+
+
+def try_mutants(options: Options) -> bool:
+    from tests.spark_exactly_once.faults.mutants import run_all
+
+    return run_all(options.only, options.seed)
+
+
+CAMPAIGN = Campaign(
+    "tests.spark_exactly_once", __doc__, Options, play, instead={"list": list_names, "mutants": try_mutants}
+)

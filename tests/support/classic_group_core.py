@@ -12,9 +12,9 @@ from broker.coordination.turn import Client, Turn
 from broker.groups.classic.classic_groups import ClassicGroups
 from broker.groups.classic.group import ClassicGroup
 from broker.groups.group_config import GroupConfig
+from broker.groups.group_sizes import group_memory
 from broker.groups.records.classic_records import GroupMetadataKey
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
-from broker.groups.shard.group_memory import group_memory
 from penstock.errors import ApiError
 from penstock.messages.groups.classic_protocol import (
     HeartbeatRequest,

@@ -1,5 +1,10 @@
 """Kills a node (-9) in the middle of cleaning a compacted topic that is being written, again and again.
 
+    python -m tests.compaction --history GIT_DIR [--history …] --kills 5
+
+Every commit of the git repositories becomes keyed updates, path to blob id; without a repository, made-up ones are
+sent. It is wrong when a key has not its last value, or when a kill met no cleaning.
+
 A writer sends a history of keyed updates, in order, at a steady rate, to a topic with small segments, on nodes whose
 cleaner is always at work and slow. Each round waits until a log of the victim is being cleaned, which its files tell
 (`.cleaned`: being written; `.swap`: being put in place), and kills the node. The kill counts when such a file is still
@@ -16,13 +21,12 @@ row, which does not change the result of compaction.
 from __future__ import annotations
 
 import json
-import random
 import re
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -31,7 +35,8 @@ from typing import Any
 
 from penstock import Admin, Producer
 from penstock.testing import Cluster
-from tests.support.campaign_directory import in_directory
+from tests.support.campaign.frame import Campaign, Run
+from tests.support.campaign.options import option
 from tests.support.keyed_history import Update, git_updates, made_up_updates, write_updates
 from tests.support.waiting import wait_until
 
@@ -51,17 +56,17 @@ CLEANED_LINE = re.compile(r": cleaned: ")
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionConfig:
-    """`histories` are git directories; without one, `updates` made-up ones of so many `keys`."""
+class Options:
+    """Without a history, there are `updates` made-up ones of so many `keys`."""
 
-    histories: tuple[Path, ...] = ()
-    updates: int = 0
-    keys: int = 1_000
-    kills: int = 5
     seed: int = 1
-    nodes: int = 1
+    history: tuple[str, ...] = option((), "a git directory; may be repeated")
+    kills: int = option(5, "of a node in the middle of cleaning")
+    nodes: int = option(1, "of the cluster, each with every replica")
+    rate: int = option(20_000, "updates a second")
+    updates: int = 200_000
+    keys: int = 5_000
     partitions: int = 3
-    records_per_s: int = 20_000
     segment_bytes: int = 1024 * 1024
     cleaner_bytes_per_s: int = 24 * 1024 * 1024
 
@@ -76,58 +81,18 @@ class MidClean:
 
 
 @dataclass(slots=True)
-class CompactionResult:
-    """The result; the data directory stays when it is not ok."""
-
-    updates: int
-    bytes_sent: int
-    cleanings: int
-    kills: list[MidClean]
-    kills_wanted: int
-    checked: dict[str, Any]
-    seconds: float
-    directory: Path
-
-    @property
-    def ok(self) -> bool:
-        return self.checked["wrong"] == 0 and len(self.kills) == self.kills_wanted
-
-    def as_json(self) -> dict[str, object]:
-        """The result as one JSON object."""
-        first = self.checked["nodes"][0]
-        return {
-            "ok": self.ok,
-            "updates": self.updates,
-            "keys": first["keys"],
-            "deleted_keys": first["deleted_keys"],
-            "tombstones_left": first["tombstones"],
-            "records_left": first["records"],
-            "superseded_left": first["superseded"],
-            "bytes_before": self.bytes_sent,
-            "bytes_after": first["bytes"],
-            "cleanings": self.cleanings,
-            "kills_in_mid_clean": len(self.kills),
-            "proofs": [f"node {kill.node} after {kill.updates_sent}: {' '.join(kill.files)}" for kill in self.kills],
-            "nodes_checked": len(self.checked["nodes"]),
-            "wrong": self.checked["wrong"],
-            "examples": [example for node in self.checked["nodes"] for example in node["examples"]],
-            "seconds": round(self.seconds, 1),
-        }
-
-
-@dataclass(slots=True)
 class Writer:
     """Sends the history; `sent` is how far it is."""
 
     bootstrap: str
-    config: CompactionConfig
+    options: Options
     stopped: threading.Event = field(default_factory=threading.Event)
     sent: int = 0
     bytes_sent: int = 0
 
     def write(self, updates: Iterable[Update]) -> None:
         """Writes the whole history; raises if a record is not acked."""
-        chunk_records = max(1, self.config.records_per_s // 20)
+        chunk_records = max(1, self.options.rate // 20)
         stream, began = iter(updates), time.monotonic()
         with Producer(self.bootstrap, acks="all", **PATIENT) as producer:
             futures = []
@@ -135,7 +100,7 @@ class Writer:
                 keys, values = zip(*chunk, strict=True)
                 futures.append(producer.send_many(TOPIC, values, keys=keys))
                 self.sent += len(chunk)
-                self.stopped.wait(max(0.0, began + self.sent / self.config.records_per_s - time.monotonic()))
+                self.stopped.wait(max(0.0, began + self.sent / self.options.rate - time.monotonic()))
             for future in futures:
                 future.result(PATIENT["delivery_timeout_ms"] / 1000)
             self.bytes_sent = producer.statistics().bytes_sent
@@ -144,9 +109,8 @@ class Writer:
 class Killer:
     """The rounds."""
 
-    def __init__(self, cluster: Cluster, config: CompactionConfig, say: Callable[[str], None]) -> None:
-        self._cluster, self._say = cluster, say
-        self._random = random.Random(config.seed)
+    def __init__(self, cluster: Cluster, run: Run[Options]) -> None:
+        self._cluster, self._say, self._random = cluster, run.say, run.draw
         self._pause = threading.Event()
         self.kills: list[MidClean] = []
 
@@ -184,48 +148,56 @@ class Killer:
             yield from (f"{partition.name}/{path.name}" for path in partition.iterdir() if path.name.endswith(MARKS))
 
 
-def run_campaign(config: CompactionConfig, say: Callable[[str], None] = lambda text: None) -> CompactionResult:
-    """Runs one campaign, from empty directories to checked ones; they stay unless all is well."""
-    return in_directory("compaction", say, lambda directory: _run(config, directory, say))
+def play(run: Run[Options]) -> None:
+    options, updates = run.options, run.directory / "updates"
+    if not options.history:
+        write_updates(updates, made_up_updates(options.seed, options.updates, options.keys))
+    cluster = run.cluster(options.nodes, _node_config(options))
+    data = [cluster.directory(index) for index in range(options.nodes)]
+    writer, killer = Writer(cluster.bootstrap, options), Killer(cluster, run)
+    _create_topic(cluster, options)
+    _play(options, writer, killer)
+    run.say(f"{writer.sent} updates are acked; waiting for the cleaner")
+    with Admin(cluster.bootstrap) as admin:
+        wait_until(lambda: _isrs_are_whole(admin, options.nodes), ROUND_TIMEOUT_S)
+        admin.alter_topic_config(TOPIC, {"min.cleanable.dirty.ratio": "0"})
+    wait_until(lambda: all(_is_cleaned(path, options.partitions) for path in data), CLEANED_TIMEOUT_S)
+    cleanings = sum(len(CLEANED_LINE.findall(cluster.log_path(index).read_text())) for index in range(options.nodes))
+    for index in range(options.nodes):
+        cluster.stop(index)
+    checked = _check(data, options, updates)
+    for node in checked["nodes"]:
+        run.report.all_wrong("compacted", node["examples"])
+    if checked["wrong"] and run.report.ok:
+        run.report.wrong("compacted", f"{checked['wrong']} records")
+    if len(killer.kills) != options.kills:
+        run.report.wrong("proves-too-little", f"{len(killer.kills)} kills met a cleaning")
+    first = checked["nodes"][0]
+    run.report.figures |= {
+        "updates": writer.sent,
+        "keys": first["keys"],
+        "deleted_keys": first["deleted_keys"],
+        "tombstones_left": first["tombstones"],
+        "records_left": first["records"],
+        "superseded_left": first["superseded"],
+        "bytes_before": writer.bytes_sent,
+        "bytes_after": first["bytes"],
+        "cleanings": cleanings,
+        "kills_in_mid_clean": len(killer.kills),
+        "proofs": [f"node {kill.node} after {kill.updates_sent}: {' '.join(kill.files)}" for kill in killer.kills],
+        "nodes_checked": len(checked["nodes"]),
+        "wrong": checked["wrong"],
+    }
 
 
-def _run(config: CompactionConfig, directory: Path, say: Callable[[str], None]) -> CompactionResult:
-    began, updates = time.monotonic(), directory / "updates"
-    if not config.histories:
-        write_updates(updates, made_up_updates(config.seed, config.updates, config.keys))
-    with Cluster(config.nodes, _node_config(config), directory / "cluster") as cluster:
-        data = [cluster.directory(index) for index in range(config.nodes)]
-        writer, killer = Writer(cluster.bootstrap, config), Killer(cluster, config, say)
-        _create_topic(cluster, config)
-        _play(config, writer, killer)
-        say(f"{writer.sent} updates are acked; waiting for the cleaner")
-        with Admin(cluster.bootstrap) as admin:
-            wait_until(lambda: _isrs_are_whole(admin, config.nodes), ROUND_TIMEOUT_S)
-            admin.alter_topic_config(TOPIC, {"min.cleanable.dirty.ratio": "0"})
-        wait_until(lambda: all(_is_cleaned(path, config.partitions) for path in data), CLEANED_TIMEOUT_S)
-        cleanings = sum(len(CLEANED_LINE.findall(cluster.log_path(index).read_text())) for index in range(config.nodes))
-        for index in range(config.nodes):
-            cluster.stop(index)
-    return CompactionResult(
-        updates=writer.sent,
-        bytes_sent=writer.bytes_sent,
-        cleanings=cleanings,
-        kills=killer.kills,
-        kills_wanted=config.kills,
-        checked=_check(data, config, updates),
-        seconds=time.monotonic() - began,
-        directory=directory,
-    )
-
-
-def _play(config: CompactionConfig, writer: Writer, killer: Killer) -> None:
+def _play(options: Options, writer: Writer, killer: Killer) -> None:
     """The writer's whole history, and the kills spread over it."""
-    total = config.updates or sum(1 for _ in _history(config))
+    total = sum(1 for _ in _history(options))
     with ThreadPoolExecutor(1) as executor:
-        writing = executor.submit(writer.write, _history(config))
+        writing = executor.submit(writer.write, _history(options))
         try:
-            for number in range(config.kills):
-                due = total * (number + 1) // (config.kills + 2)
+            for number in range(options.kills):
+                due = total * (number + 1) // (options.kills + 2)
                 wait_until(lambda due=due: writer.sent >= due or writing.done(), WRITTEN_TIMEOUT_S)  # type: ignore[misc]
                 killer.play_round(writer)
         except BaseException:
@@ -234,31 +206,31 @@ def _play(config: CompactionConfig, writer: Writer, killer: Killer) -> None:
         writing.result()
 
 
-def _history(config: CompactionConfig) -> Iterator[Update]:
-    if not config.histories:
-        yield from made_up_updates(config.seed, config.updates, config.keys)
-    for git_directory in config.histories:
-        yield from git_updates(git_directory)
+def _history(options: Options) -> Iterator[Update]:
+    if not options.history:
+        yield from made_up_updates(options.seed, options.updates, options.keys)
+    for git_directory in options.history:
+        yield from git_updates(Path(git_directory))
 
 
-def _node_config(config: CompactionConfig) -> dict[str, object]:
+def _node_config(options: Options) -> dict[str, object]:
     return {
         "log.cleaner.backoff.ms": 50,
-        "log.cleaner.io.max.bytes.per.second": config.cleaner_bytes_per_s,
+        "log.cleaner.io.max.bytes.per.second": options.cleaner_bytes_per_s,
         "log.segment.delete.delay.ms": 1_000,
     }
 
 
-def _create_topic(cluster: Cluster, config: CompactionConfig) -> None:
+def _create_topic(cluster: Cluster, options: Options) -> None:
     topic = {
         "cleanup.policy": "compact",
-        "segment.bytes": config.segment_bytes,
+        "segment.bytes": options.segment_bytes,
         "min.cleanable.dirty.ratio": "0.01",
         "delete.retention.ms": 1_000,
         "file.delete.delay.ms": 1_000,
     }
     with Admin(cluster.bootstrap) as admin:
-        admin.create_topic(TOPIC, config.partitions, replication_factor=config.nodes, config=topic)
+        admin.create_topic(TOPIC, options.partitions, replication_factor=options.nodes, config=topic)
 
 
 def _isrs_are_whole(admin: Admin, nodes: int) -> bool:
@@ -280,15 +252,18 @@ def _is_cleaned(data: Path, partitions: int) -> bool:
     return True
 
 
-def _check(data: list[Path], config: CompactionConfig, updates: Path) -> dict[str, Any]:
+def _check(data: list[Path], options: Options, updates: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.compaction_check", "--topic", TOPIC]
     for path in data:
         command += ["--data", str(path)]
-    for history in config.histories:
-        command += ["--history", str(history)]
-    command += ["--updates", str(updates)] if not config.histories else []
+    for history in options.history:
+        command += ["--history", history]
+    command += ["--updates", str(updates)] if not options.history else []
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"the check failed: {done.stderr[-1000:]}")
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+CAMPAIGN = Campaign("tests.compaction", __doc__, Options, play)

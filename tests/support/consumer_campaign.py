@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
-from broker.groups.shard.group_memory import group_memory
+from broker.groups.group_sizes import group_memory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from penstock.errors import (

@@ -20,12 +20,11 @@ from broker.coordination.loading import LOADING_MAX, ShardLoader
 from broker.coordination.partition_of import partition_of
 from broker.coordination.shard_ports import ShardPorts, ShardState
 from broker.coordination.state_topic import StateTopic
-from broker.groups.coordinator.group_coordinator import GroupCoordinator
-from broker.groups.coordinator.group_ids import check_group_id
+from broker.groups.coordinator.group_coordinator import GroupCoordinator, check_group_id
 from broker.groups.group_config import GroupConfig
+from broker.groups.group_sizes import group_memory
 from broker.groups.records.record_log import read_group_records
 from broker.groups.records.usual_offsets import UsualOffsetWriter
-from broker.groups.shard.group_memory import group_memory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from broker.network.request_channel import Request

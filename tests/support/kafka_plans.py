@@ -6,9 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import DoorParts, DoorRights
 from broker.kafka.plan import PAUSE, Ask, Asked, Plan
-from broker.kafka.rights import DoorRights
 from broker.kafka_codec.codec import decode, encode
 from broker.network.request_channel import Caller
 from metadata.image import MetadataImage, TopicImage

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
-from broker.jobs.log_dir_moves.make import make_log_dir_moves
 from broker.jobs.log_dir_moves.move_table import MoveTable
 from broker.jobs.scheduler import Scheduler
+from broker.node.parts.replication import make_log_dir_moves
 from broker.replication.follower.follower_log import truncate_to
 from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.leader.record_deletion import delete_below

@@ -15,10 +15,10 @@ from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, TopicFacts, Turn
 from broker.coordination.watched_time import WatchedTimeKey, WatchedTimeValue
 from broker.groups.group_config import GroupConfig
+from broker.groups.group_sizes import group_memory
 from broker.groups.offsets.committed_offsets import CommittedOffsets
 from broker.groups.offsets.offset_groups import OffsetExpiry
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
-from broker.groups.shard.group_memory import group_memory
 from penstock.errors import ApiError, InvalidProducerEpochError, UnstableOffsetCommitError
 from penstock.messages.groups.offsets import (
     OffsetCommitPartition,

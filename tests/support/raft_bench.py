@@ -25,6 +25,7 @@ from raft.messages import (
 )
 from raft.quorum_state import ElectionState, State
 from raft.ready import FetchReply, FollowerAppend, Ready, SnapshotReply
+from raft.voters import VoterSet
 from tests.support.raft_fakes import MemoryLog, MemoryStore
 from tests.support.voters import voters_of
 
@@ -49,12 +50,13 @@ class Bench:
     def __init__(
         self,
         node_id: int = 1,
-        voters: tuple[int, ...] = (1, 2, 3),
+        voters: tuple[int, ...] | VoterSet = (1, 2, 3),
         stored: ElectionState | None = None,
         log: MemoryLog | None = None,
         **config: Any,
     ) -> None:
-        self.config = RaftConfig(CLUSTER, node_id, voters_of(*voters), **config)
+        first = voters if isinstance(voters, VoterSet) else voters_of(*voters)
+        self.config = RaftConfig(CLUSTER, node_id, first, **config)
         self.log = log if log is not None else MemoryLog()
         self.store = MemoryStore(stored or ElectionState())
         self.now_ms = 10_000
@@ -145,7 +147,8 @@ class Bench:
         self.replies |= {reply.request_id: reply.response for reply in ready.replies}
         self.core.advance(self.log.flushed_offset)
         if ready.complete_snapshot is not None:
-            self.core.step(SnapshotTaken(ready.complete_snapshot, installed), self.now_ms)
+            voters = next((said for offset, said in self.log.voter_sets if offset < 0), None) if installed else None
+            self.core.step(SnapshotTaken(ready.complete_snapshot, installed, voters), self.now_ms)
 
     def _take_snapshot(self, ready: Ready) -> bool:
         for chunk in ready.snapshot_chunks:

@@ -23,6 +23,8 @@ from raft.decided_log import BEGINNING
 from raft.driver.protocols import LoadedSnapshot
 from raft.messages import Request, Response
 from raft.quorum_state import ElectionState
+from raft.voter_records import voters_in, voters_of_value
+from raft.voters import VoterSet
 
 
 class MemoryLog:
@@ -55,6 +57,15 @@ class MemoryLog:
     def snapshot_ids(self) -> tuple[EpochEndOffset, ...]:
         kept = sorted(self.snapshots, key=lambda one: one.end_offset)
         return tuple(kept) if self.log_start_offset else (BEGINNING, *kept)
+
+    @property
+    def voter_sets(self) -> list[tuple[int, VoterSet]]:
+        """As the values say them: those of a snapshot are all values below its end."""
+        oldest, sets = self.snapshot_ids[0], list[tuple[int, VoterSet]]()
+        for value in (snapshot_values(self.snapshots[oldest]) or ()) if oldest != BEGINNING else ():
+            if value.startswith(b'{"type":"Voters"'):
+                sets = [(-1, voters_of_value(value))]
+        return [*sets, *voters_in(self.read(self.log_start_offset, 1 << 40))]
 
     def append_as_leader(self, batch: bytes, epoch: int) -> None:
         placed = bytearray(batch)

@@ -12,8 +12,8 @@ from typing import Any
 from broker.coordination.record_log import TransactionalRecord, TxnProducer
 from broker.coordination.turn import Client, TopicFacts, Turn
 from broker.groups.group_config import GroupConfig
+from broker.groups.group_sizes import group_memory
 from broker.groups.records.record_codec import decode_group_record, encode_group_record
-from broker.groups.shard.group_memory import group_memory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from penstock.errors import ApiError

@@ -1,5 +1,9 @@
 """The classic groups of one shard (`GroupKind`): requests, records, loading, and what others ask about a group.
 
+The topics that the members of a group read are known as far as a broker can: only groups of consumers say it in bytes
+that a broker can read. A group that cannot be read may read any topic: no offset of it is treated as one that nobody
+needs.
+
 Not here: which group ids there may be, and that a request goes to the kind of its group (shard).
 """
 
@@ -17,7 +21,6 @@ from broker.groups.classic.member import ClassicMember
 from broker.groups.classic.presence import Presence
 from broker.groups.classic.rounds import Rounds
 from broker.groups.classic.states import GroupState
-from broker.groups.classic.subscriptions import subscribed_topics
 from broker.groups.classic.sync import Syncs
 from broker.groups.group_config import GroupConfig
 from broker.groups.kind import Groups, GroupsOfKind
@@ -36,7 +39,12 @@ from penstock.messages.groups.listing import DescribedGroup, GroupMember, GroupT
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetFetchGroup
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 from penstock.types import NO_TIMESTAMP, TopicPartition
-from penstock.wire.consumer_protocol import assigned_partitions
+from penstock.wire.consumer_protocol import (
+    CONSUMER_PROTOCOL_TYPE,
+    MalformedConsumerProtocolError,
+    assigned_partitions,
+    decode_subscription,
+)
 
 
 class ClassicGroups:
@@ -214,3 +222,25 @@ def _described(member: ClassicMember, metadata: bytes, silent_ms: int | None) ->
         assignment_bytes=member.assignment,
         silent_ms=silent_ms,
     )
+
+
+def subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:
+    """The topics that the members of the present generation read; None if they are not known. A group without members
+    reads none."""
+    if not group.members:
+        return frozenset()
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE or group.protocol_name is None:
+        return None
+    if group.topics is None:
+        group.topics = _read(group, group.protocol_name)
+    return group.topics
+
+
+def _read(group: ClassicGroup, protocol: str) -> frozenset[str] | None:
+    topics: set[str] = set()
+    try:
+        for member in group.members.values():
+            topics.update(decode_subscription(member.metadata_of(protocol)).topics)
+    except MalformedConsumerProtocolError:
+        return None
+    return frozenset(topics)

@@ -6,21 +6,21 @@ Only the records that `replays` takes change a group. Not here: that a request g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from broker.coordination.held_memory import ShardMemory
 from broker.coordination.memory_shares import NOBODY
 from broker.coordination.timers import Timers
 from broker.coordination.turn import Client, Handlers, KnownTopics, Ticket, Turn
-from broker.groups.consumer import changes, commit_checks
+from broker.groups.consumer import changes, request_checks
 from broker.groups.consumer.classic_members.classic_members import ClassicMembers
 from broker.groups.consumer.classic_members.protocol_moves import ClassicPort
 from broker.groups.consumer.departures import Departures
-from broker.groups.consumer.description import described_group
 from broker.groups.consumer.group import ConsumerGroup
 from broker.groups.consumer.group_epochs import GroupEpochs
 from broker.groups.consumer.heartbeats import Heartbeats
-from broker.groups.consumer.member import Member, session_timeout_ms
+from broker.groups.consumer.member import Assignment, Member, Owned, session_timeout_ms
 from broker.groups.consumer.replay import ConsumerReplay
 from broker.groups.consumer.request_checks import check_heartbeat
 from broker.groups.consumer.subscribed_topics import SubscribedTopics
@@ -34,12 +34,15 @@ from penstock.messages.groups.consumer_protocol import (
     LEAVES,
     LEAVES_FOR_A_WHILE,
     ConsumerGroupHeartbeatRequest,
+    TopicIdPartitions,
 )
-from penstock.messages.groups.listing import DescribedGroup, GroupType, ListedGroup
+from penstock.messages.groups.listing import DescribedGroup, GroupMember, GroupType, ListedGroup
 from penstock.messages.groups.offsets import OffsetCommitRequest, OffsetFetchGroup
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 from penstock.types import TopicPartition
 from penstock.wire.consumer_protocol import CONSUMER_PROTOCOL_TYPE
+
+CONSUMER_PROTOCOL = "consumer"
 
 
 class ConsumerGroups:
@@ -97,13 +100,13 @@ class ConsumerGroups:
         return group.is_subscribed(topic)
 
     def check_commit(self, turn: Turn, group: ConsumerGroup, request: OffsetCommitRequest) -> None:
-        commit_checks.check_commit(group, request, turn.topics)
+        request_checks.check_commit(group, request, turn.topics)
 
     def check_transactional_commit(self, turn: Turn, group: ConsumerGroup, request: TxnOffsetCommitRequest) -> None:
-        commit_checks.check_transactional_commit(group, request, turn.topics)
+        request_checks.check_transactional_commit(group, request, turn.topics)
 
     def check_fetch(self, group: ConsumerGroup, request: OffsetFetchGroup) -> None:
-        commit_checks.check_fetch(group, request)
+        request_checks.check_fetch(group, request)
 
     def check_offset_delete(self, group: ConsumerGroup) -> None:
         """Does nothing: the topics that its members read are known."""
@@ -148,3 +151,48 @@ class ConsumerGroups:
 
     def __repr__(self) -> str:
         return f"ConsumerGroups({self._groups!r})"
+
+
+def described_group(
+    group: ConsumerGroup, topics: KnownTopics, assignor: str, silent_ms: Callable[[Member], int]
+) -> DescribedGroup:
+    """`silent_ms`: the time since a member was last heard."""
+    return DescribedGroup(
+        group_id=group.group_id,
+        group_type=GroupType.CONSUMER,
+        state=group.state,
+        protocol_type=CONSUMER_PROTOCOL,
+        protocol_name=assignor,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        members=tuple(
+            replace(_described_member(group, member, topics), silent_ms=silent_ms(member))
+            for member in group.members.values()
+        ),
+    )
+
+
+def _described_member(group: ConsumerGroup, member: Member, topics: KnownTopics) -> GroupMember:
+    return GroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        subscribed_topic_names=tuple(sorted(member.names)),
+        subscribed_topic_regex=member.regex,
+        assignment=_named(member.assigned, topics),
+        target_assignment=_named(group.target_of(member.member_id), topics),
+        member_type=GroupType.CONSUMER if member.classic is None else GroupType.CLASSIC,
+    )
+
+
+def _named(partitions: Owned | Assignment, topics: KnownTopics) -> tuple[TopicIdPartitions, ...]:
+    """The partitions with the names of their topics; a topic that was deleted has none, and is left out."""
+    found: list[TopicIdPartitions] = []
+    for topic_id, numbers in partitions.items():
+        topic = topics.by_id(topic_id)
+        if topic is not None:
+            found.append(TopicIdPartitions(topic_id, tuple(sorted(numbers)), topic.name))
+    return tuple(sorted(found, key=lambda one: one.topic))

@@ -1,23 +1,25 @@
-"""The coordinator of groups on one broker: beside what every coordinator does (coordination/coordinator.py), it
+"""The coordinator of groups on one broker. Beside the work of every coordinator (coordination/coordinator.py), it
 
     asks about the transaction of offsets before a shard takes them     transactional_offsets.py
     writes the marker of a transaction that has committed offsets       for the partition's leader, which this broker is
     tells its shards which topics have changed                          as a publisher of the metadata
+    says which ids a group may have, and which APIs name several        `check_group_id`, `GROUP_IDS`
 
-Not here: decisions (groups/shard/).
+Not here: decisions (groups/shard/), and how requests about several groups are parted and their answers joined
+(coordination/joined_answers.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
-from broker.coordination.coordinator import Coordinator
+from broker.coordination.coordinator import CoordinatedIds, Coordinator
 from broker.coordination.image_topics import ImageTopics
-from broker.coordination.joined_answers import answers, client_of
+from broker.coordination.joined_answers import ManyIds, answers, client_of
 from broker.coordination.shard_ports import ShardPorts
 from broker.coordination.state_topic import StateTopic
-from broker.groups.coordinator.many_groups import GROUP_IDS
 from broker.groups.coordinator.transactional_offsets import TransactionalOffsets, Verification, of_leaders
 from broker.groups.shard.shard import Shard
 from broker.network.request_channel import Request
@@ -26,11 +28,73 @@ from broker.replication.leader.purgatory import Waiter
 from broker.replication.partition import Partition
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
-from penstock.errors import ApiError
+from penstock.errors import ApiError, InvalidGroupIdError
 from penstock.messages.groups.coordinators import FindCoordinatorRequest
+from penstock.messages.groups.listing import (
+    DeletedGroup,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from penstock.messages.groups.offsets import GroupOffsets, OffsetFetchRequest, OffsetFetchResponse
 from penstock.messages.transactions.markers import TxnMarker
 from penstock.messages.transactions.producers import TxnOffsetCommitRequest
 from penstock.record.markers import Marker
+
+GROUP_ID_CHARACTERS_MAX: Final = 255
+"""Kafka takes up to 32,767 bytes. An id is in the key of every record of its group, and in memory for each of them."""
+
+
+def _narrowed_ids(request: Any, places: Sequence[int]) -> Any:
+    return replace(request, group_ids=tuple(request.group_ids[place] for place in places))
+
+
+_SEVERAL: Final[dict[type, ManyIds]] = {
+    DescribeGroupsRequest: ManyIds(
+        lambda request: request.group_ids,
+        _narrowed_ids,
+        lambda answer: answer.groups,
+        lambda request, place, error: DescribedGroup(request.group_ids[place], error),
+        DescribeGroupsResponse,
+    ),
+    DeleteGroupsRequest: ManyIds(
+        lambda request: request.group_ids,
+        _narrowed_ids,
+        lambda answer: answer.groups,
+        lambda request, place, error: DeletedGroup(request.group_ids[place], error),
+        DeleteGroupsResponse,
+    ),
+    OffsetFetchRequest: ManyIds(
+        lambda request: [group.group_id for group in request.groups],
+        lambda request, places: replace(request, groups=tuple(request.groups[place] for place in places)),
+        lambda answer: answer.groups,
+        lambda request, place, error: GroupOffsets(request.groups[place].group_id, error),
+        OffsetFetchResponse,
+    ),
+}
+
+
+def _joined(answers: Sequence[ListGroupsResponse]) -> ListGroupsResponse:
+    """The groups of all shards."""
+    return ListGroupsResponse(tuple(group for answer in answers for group in answer.groups))
+
+
+GROUP_IDS: Final = CoordinatedIds(word="group", several=_SEVERAL, listing=ListGroupsRequest, joined=_joined)
+
+
+def check_group_id(group_id: str) -> None:
+    """InvalidGroupIdError if no group can have this id."""
+    if not group_id:
+        raise InvalidGroupIdError("the group id is empty; give the group a name")
+    if len(group_id) > GROUP_ID_CHARACTERS_MAX:
+        raise InvalidGroupIdError(
+            f"the group id has {len(group_id)} characters, the limit is {GROUP_ID_CHARACTERS_MAX}; give the group a"
+            " shorter name"
+        )
 
 
 class GroupCoordinator:

@@ -1,0 +1,1 @@
+"""Replicas that move between the log dirs of one broker (KIP-113)."""

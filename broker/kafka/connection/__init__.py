@@ -1,0 +1,1 @@
+"""A connection of Kafka's protocol: its socket, its frames, its log-in, and its requests."""

@@ -1,0 +1,1 @@
+"""Commands that need the code of a node, without running one: format, check, recover."""

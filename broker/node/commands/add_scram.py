@@ -1,4 +1,4 @@
-"""The users of `penstock node format --add-scram`, in the form of Kafka's storage tool:
+"""The users of `penstock node format --add-scram`, in the form of Kafka's storage tool.
 
     SCRAM-SHA-256=[name=anna,password=secret]
     SCRAM-SHA-512=[name=anna,iterations=8192,salt="base64",saltedpassword="base64"]

@@ -1,7 +1,7 @@
 """Tells the parts of a broker of their keys when they change while it runs.
 
 A key that may change is here, or is read by the active controller (metadata/controller/configuration/
-cluster_defaults.py), or is one of the node's log (node_log.py).
+cluster_defaults.py), or is one of the node's log (process/log_output.py).
 """
 
 from __future__ import annotations

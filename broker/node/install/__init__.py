@@ -1,0 +1,1 @@
+"""`penstock node install`: a node as a service of systemd."""

@@ -1,27 +1,35 @@
 """Makes the coordinators of groups and of transactions, and the leaders' way to those of transactions.
 
-Made before the replicas, whose leads they hear of. Not here: the cores (`broker/groups/`, `broker/transactions/`).
+Made before the replicas, whose leads they hear of. Stopped BEFORE the listeners close: the requests that wait are
+answered. Not here: the cores (`broker/groups/`, `broker/transactions/`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from broker.metrics.group_readings import group_readings, transaction_readings
 from broker.metrics.metrics import Reading
 from broker.network.broker_calls import CallBroker
+from broker.node.environment import Environment
 from broker.node.parts.foundation import Foundation
 from broker.node.parts.groups import GroupParts, make_groups
+from broker.node.parts.quorum import QuorumParts
 from broker.node.parts.transactions import TransactionParts, make_transactions
-from broker.node.parts.verification import make_verifier
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.replication.durability import Durability
 from broker.replication.hosting.replica_parts import KnownReplicas
 from broker.replication.hosting.role_news import RoleListener
 from broker.replication.replica_statistics import Traffic
 from broker.transactions.coordinator.transaction_coordinator import RequestProducerId
+from broker.transactions.verification.image_coordinators import ImageCoordinators
 from broker.transactions.verification.verifier import Verifier
+from metadata.image import MetadataImage
+from penstock.backoff import Backoff
+
+AGAIN_MS, AGAIN_MS_MAX = 2, 1_000
+"""The pause between two attempts: a transaction is ended within a few milliseconds, and the next one may begin then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,3 +108,20 @@ def make_coordinators(
         ),
         verifier=verifier,
     )
+
+
+def make_verifier(
+    environment: Environment,
+    quorum: QuorumParts,
+    call_broker: CallBroker,
+    on_fatal: Callable[[BaseException], None],
+    *,
+    is_enabled: bool,
+) -> Verifier:
+    """`call_broker` reaches this broker, too. `is_enabled`: see Verifier."""
+
+    def image() -> MetadataImage:
+        return quorum.loader.image
+
+    backoff = Backoff(AGAIN_MS, AGAIN_MS_MAX, environment.random)
+    return Verifier(ImageCoordinators(image), call_broker, backoff, on_fatal, is_enabled)

@@ -12,15 +12,14 @@ from functools import partial
 from broker.config.node_config import NodeConfig
 from broker.coordination.partition_of import partition_of
 from broker.coordination.shard_ports import ShardState
-from broker.groups.coordinator.group_coordinator import GroupCoordinator
-from broker.groups.coordinator.group_ids import check_group_id
+from broker.groups.coordinator.group_coordinator import GroupCoordinator, check_group_id
 from broker.groups.coordinator.group_statistics import GroupFigures
 from broker.groups.group_config import GroupConfig
+from broker.groups.group_sizes import group_memory
 from broker.groups.lag.lag_watch import LagWatch, WatchedShard
 from broker.groups.lag.log_ends import LogEnds
 from broker.groups.records.record_log import read_group_records
 from broker.groups.records.usual_offsets import UsualOffsetWriter
-from broker.groups.shard.group_memory import group_memory
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
 from broker.node.environment import Environment

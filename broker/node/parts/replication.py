@@ -1,13 +1,20 @@
-"""Makes the parts by which a broker's replicas follow, lead, come, go and move; the metadata says which."""
+"""Makes the parts by which a broker's replicas follow, lead, come, go and move; the metadata says which.
+
+Implements the port through which the fetchers ask their node (follower/fetcher_ports.py), over these parts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from broker.jobs.log_dir_moves.log_dir_moves import LogDirMoves
-from broker.jobs.log_dir_moves.make import make_log_dir_moves
+from broker.jobs.log_dir_moves.move_announcement import MoveAnnouncements
+from broker.jobs.log_dir_moves.move_copy import MoveCopy
+from broker.jobs.log_dir_moves.move_swap import MoveSwap
 from broker.jobs.log_dir_moves.move_table import MoveTable
+from broker.jobs.log_dir_moves.move_threads import MoveThreads
+from broker.jobs.scheduler import Scheduler
 from broker.metrics.field_readings import record_readings
 from broker.metrics.metrics import Reading
 from broker.metrics.replication_readings import copy_readings, fetcher_readings, replica_readings
@@ -15,19 +22,27 @@ from broker.node.configuration.told_parts import tell_parts
 from broker.node.parts.disk_work import DiskWork
 from broker.node.parts.foundation import Foundation
 from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults
+from broker.replication.durability import Durability
 from broker.replication.follower.fetcher_config import fetcher_config
 from broker.replication.follower.fetcher_manager import FetcherManager
 from broker.replication.hosting.directory_reports import DirectoryReports
-from broker.replication.hosting.follower_node import FollowerNode
+from broker.replication.hosting.hosted_partitions import PartitionLookup
 from broker.replication.hosting.replica_parts import KnownReplicas, ReplicaParts, ReplicaPorts, replica_parts
+from broker.replication.hosting.replica_roles import Fetchers
 from broker.replication.hosting.role_news import RoleListener
 from broker.replication.leader.alter_partition import AlterPartitionManager
 from broker.replication.leader.follower_contacts import FollowerContacts
 from broker.replication.leader.isr_upkeep import IsrUpkeep
+from broker.replication.leader.log_start_commit import Waiter
+from broker.replication.lost_replicas import LostReplicas
 from broker.replication.move_throttle import MoveThrottle
+from broker.replication.partition import Partition
 from broker.replication.replica_statistics import Traffic
 from penstock.clock import Clock
+from penstock.threads import Threads
 from penstock.types import TopicPartition
+from storage.log.log import Log
+from storage.log_dirs.log_manager import LogManager
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,3 +169,66 @@ def _make_moves(
         clock=base.environment.clock,
         threads=base.environment.threads,
     )
+
+
+class FollowerNode:
+    """The node, as its fetchers ask it. There is one per broker."""
+
+    def __init__(
+        self,
+        lost: LostReplicas,
+        hosted: PartitionLookup,
+        durability: Durability,
+        expect_cut: Callable[[Log, int, Callable[[], bool]], None],
+    ) -> None:
+        self._lost, self._hosted, self._durability = lost, hosted, durability
+        self._expect_cut = expect_cut
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of this broker's registration, as the controller answered it."""
+        return self._lost.broker_epoch
+
+    def find(self, partition: TopicPartition) -> Partition | None:
+        return self._hosted.find(partition)
+
+    def request_flush(self, partition: Partition) -> None:
+        self._durability.request_flush(partition)
+
+    def expect_cut(self, partition: Partition, offset: int, is_wanted: Callable[[], bool]) -> None:
+        self._expect_cut(partition.log, offset, is_wanted)
+
+    def when_disk_answers(
+        self, partition: Partition, then: Callable[[BaseException | None], None], work: Callable[[], object] | None
+    ) -> None:
+        self._durability.when_disk_answers(partition, then, work)
+
+    def make_log_start_durable(self, partition: Partition, done: Waiter) -> None:
+        self._durability.make_log_start_durable(partition, done)
+
+    def __repr__(self) -> str:
+        return f"FollowerNode(broker epoch {self.broker_epoch})"
+
+
+def make_log_dir_moves(
+    log_manager: LogManager,
+    table: MoveTable,
+    replicas: ReplicaParts,
+    *,
+    fetchers: Fetchers,
+    directories: DirectoryReports,
+    on_log_gone: Callable[[TopicPartition], None],
+    scheduler: Scheduler,
+    throttle: MoveThrottle,
+    clock: Clock,
+    threads: Threads,
+) -> LogDirMoves:
+    """Makes the moves, with their jobs in the scheduler; `on_log_gone` is told of a partition whose log is another one
+    from now on."""
+    in_dirs = MoveThreads(scheduler, threads, tuple(log_manager.meta_properties))
+    copying = MoveCopy(log_manager.futures, in_dirs, throttle, clock)
+    announcements = MoveAnnouncements(directories)
+    swapping = MoveSwap(log_manager, replicas, fetchers, on_log_gone, announcements, copying, in_dirs, clock)
+    moves = LogDirMoves(log_manager, table, replicas, copying, swapping, throttle, in_dirs, clock)
+    moves.schedule(scheduler)
+    return moves

@@ -1,4 +1,5 @@
-"""Makes the way of a request from the listeners to the bounded queue, and what limits it.
+"""Makes the way of a request from the listeners to the bounded queue, and what limits it: log-ins by SASL, rights,
+quotas.
 
 The APIs that take requests out of the queue are made later (apis.py): one of them tells how the broker stands with the
 controller, and that stands on the listeners.
@@ -13,8 +14,14 @@ from functools import partial
 from broker.apis.arrivals.arrival_waits import ArrivalWaits
 from broker.apis.fetch_sessions.fetch_session import FetchSession, SessionMemory
 from broker.apis.producing.produce_conversion import ProduceConverter, threads_for
+from broker.apis.served_apis import JUDGED_IN_PARTS, RULES
 from broker.audit.audit_log import AuditLog
+from broker.audit.log_ins import AuditedLogIns
 from broker.authentication.authentication import Authentication
+from broker.authentication.authentication_counts import AuthenticationCounts
+from broker.authentication.logins import Dialogue, LoginListener, Logins
+from broker.authentication.sessions import Sessions, session_lifetime_ms
+from broker.authorization.authorizer import Authorizer
 from broker.authorization.gatekeeper import Gatekeeper
 from broker.config.node_config import NodeConfig
 from broker.connections.listener_limits import shared_by_clients
@@ -38,14 +45,16 @@ from broker.network.named_sessions import ID_MAX, NamedSessions
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.node.environment import Environment
-from broker.node.parts.authentication import make_authentication
-from broker.node.parts.authorization import make_gatekeeper
 from broker.node.parts.foundation import Foundation
 from broker.node.parts.quorum import QuorumParts
-from broker.node.parts.quotas import make_quotas
 from broker.node.parts.replication import Replication
 from broker.node.process.descriptors import plan_descriptors
+from broker.quorum.metadata_loader import MetadataLoader
+from broker.quotas.client_quotas import ClientQuotas
 from broker.quotas.request_quotas import RequestQuotas
+from broker.quotas.sampled_rate import QuotaWindows
+from metadata.image import MetadataImage
+from metadata.scram import ImageCredentials
 
 ANSWERS_STREAM_SHARE = 16
 """Share of the answers' budget: a stream that does not read keeps 1/16 of it, until it is closed."""
@@ -218,3 +227,67 @@ def _converter(
     executor = environment.threads.executor("produce-conversion", threads)
     find, may_write = replication.replicas.hosted.find, gatekeeper.may_write if gatekeeper else None
     return ProduceConverter(find, replication.stamps, executor, threads, config.socket_request_max_bytes, may_write)
+
+
+def make_gatekeeper(config: NodeConfig, image: Callable[[], MetadataImage], audit: AuditLog) -> Gatekeeper | None:
+    """None where everybody may do everything."""
+    if not config.authorizer_class_name:
+        return None
+    authorizer = Authorizer(
+        lambda: image().acls,
+        config.super_user_principals,
+        allows_without_acls=config.allow_everyone_if_no_acl_found,
+    )
+    return Gatekeeper(
+        authorizer, image, config.inter_broker_listener_name, audit, rules=RULES, judged_in_parts=JUDGED_IN_PARTS
+    )
+
+
+def make_quotas(config: NodeConfig, loader: MetadataLoader) -> RequestQuotas:
+    """Makes the quotas, which are notified of the metadata from now on."""
+    windows = QuotaWindows(config.quota_window_num, config.quota_window_size_seconds * 1_000)
+    size_ms = config.controller_quota_window_size_seconds * 1_000
+    quotas = RequestQuotas(ClientQuotas(windows, QuotaWindows(config.controller_quota_window_num, size_ms)))
+    loader.subscribe(quotas.published)
+    return quotas
+
+
+def make_authentication(
+    config: NodeConfig,
+    environment: Environment,
+    image: Callable[[], MetadataImage],
+    connections_max: int,
+    audit: AuditLog,
+) -> Authentication:
+    """`connections_max` is the number of connections that clients may have."""
+    ids, counts = environment.ids, AuthenticationCounts(config.client_listeners)
+
+    def secret() -> str:
+        """32 random bytes, in base64url."""
+        return ids.new_id() + ids.new_id()
+
+    logins = Logins(
+        ImageCredentials(lambda: image().scram),
+        secret,
+        environment.threads.executor("authentication", 1),
+        counts,
+        config.connection_failed_authentication_delay_ms,
+        AuditedLogIns(audit),
+        environment.tokens,
+    )
+
+    def lifetime_ms(dialogue: Dialogue) -> int:
+        longest: int = config.security_of(dialogue.listener, "connections_max_reauth_ms")
+        return session_lifetime_ms(longest, dialogue.ends_ms, environment.clock.wall_ms())
+
+    return Authentication(_listeners(config), lifetime_ms, logins, Sessions(connections_max, secret), counts)
+
+
+def _listeners(config: NodeConfig) -> dict[str, LoginListener]:
+    found = {}
+    for name in config.listeners:
+        protocol = config.security_protocol(name)
+        if protocol.is_sasl:
+            mechanisms = config.security_of(name, "sasl_enabled_mechanisms")
+            found[name] = LoginListener(name, mechanisms, protocol.is_tls)
+    return found

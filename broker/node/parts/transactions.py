@@ -22,9 +22,8 @@ from broker.transactions.coordinator.transaction_coordinator import RequestProdu
 from broker.transactions.marker_port import MarkerPort
 from broker.transactions.transaction_config import TransactionConfig
 from broker.transactions.transaction_figures import TransactionCounters
-from broker.transactions.transaction_log import read_transaction_log
 from broker.transactions.transaction_memory import transaction_memory
-from broker.transactions.transaction_records import encode_transaction_record
+from broker.transactions.transaction_records import encode_transaction_record, read_transaction_log
 from broker.transactions.transaction_shard import TransactionShard
 from broker.transactions.transactional_ids import check_transactional_id, partition_of_transactional_id
 from metadata.delta import MetadataDelta

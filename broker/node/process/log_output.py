@@ -3,8 +3,10 @@
 A node that waits (for its quorum, for room on a disk) tries again many times a second, and would say the same each
 time. Here the line is written once, then again after `REPEAT_SECONDS` with the number of those that were left out. A
 traceback is of a defect, which a client may be able to repeat under other names: one place in the code has
-TRACEBACKS_MAX in `REPEAT_SECONDS`. Not here: when the levels change (`server.py`), and lines that clients cause without
-a defect (`broker/replication/throttled_lines.py`).
+TRACEBACKS_MAX in `REPEAT_SECONDS`.
+
+`NodeLog` gives the log the levels and the form of the configuration in force, at the start and when they change. Not
+here: lines that clients cause without a defect (`broker/replication/throttled_lines.py`).
 """
 
 from __future__ import annotations
@@ -12,11 +14,18 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
-from broker.config.log_levels import AUDIT_LOG, LogLevels
+from broker.config.keys.config_table import KEYS
+from broker.config.log_levels import AUDIT_LOG, LogLevels, parse_log_levels, without_module
+from broker.config.node_config import NodeConfig
+from broker.node.process.audit_file import audit_file
+from penstock.errors import ConfigError
 from penstock.plain_text import plain_json, plain_lines
+
+_log = logging.getLogger(__name__)
 
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _INDENT = "    "
@@ -24,6 +33,8 @@ REPEAT_SECONDS = 30
 TRACEBACKS_MAX = 10
 LINES_MAX = 1_000
 """The most different lines that are remembered; the oldest is forgotten first."""
+
+OF_NODES_LOG: Final = ("logger.level", "logger.format")
 
 
 class LogOutput(logging.StreamHandler[TextIO]):
@@ -136,3 +147,44 @@ class JsonLines(logging.Formatter):
         }
         trace = {"exception": self.formatException(record.exc_info)} if record.exc_info else {}
         return plain_json(json.dumps({**found, **trace}, ensure_ascii=False))
+
+
+class NodeLog:
+    """The log of the process, and its audit log. One, made before everything else that logs."""
+
+    def __init__(self, stream: TextIO, config: NodeConfig) -> None:
+        self._audit = audit_file(config)
+        self._output = LogOutput(stream, config.node_id, has_audits=self._audit is None)
+        logging.basicConfig(handlers=[self._output])
+        if self._audit is not None:
+            self._audit.take(logging.getLogger(AUDIT_LOG))
+        self.apply(config)
+
+    def apply(self, config: NodeConfig) -> None:
+        """Applies the configuration in force, as a listener of OF_NODES_LOG."""
+        levels = parse_log_levels(config.logger_level, any_room=True)
+        useless = without_module(levels)
+        named = tuple((name, level) for name, level in levels.named if name not in useless)
+        self._output.apply(replace(levels, named=named), config.logger_format)
+        if self._audit is not None:
+            logging.getLogger(AUDIT_LOG).setLevel(logging.INFO)
+        for name in useless:
+            _log.warning("logger.level: there is no module %s; its level does nothing", name)
+
+    def close(self) -> None:
+        """The last lines of the audit log are written, if its disk lets them."""
+        if self._audit is not None:
+            self._audit.close()
+
+    def __repr__(self) -> str:
+        return f"NodeLog({self._output!r})"
+
+
+def with_log_options(config: NodeConfig, level: str, form: str) -> NodeConfig:
+    """Puts the command line's log options before the file, until that is read again; "" says nothing."""
+    forms = KEYS["logger.format"].choices
+    if form and form not in forms:
+        raise ConfigError(f"--log-format {form}: must be one of {', '.join(forms)}")
+    wanted = tuple(filter(None, map(str.strip, level.split(",")))) or config.logger_level
+    parse_log_levels(wanted)
+    return replace(config, logger_level=wanted, logger_format=form or config.logger_format)

@@ -1,0 +1,1 @@
+"""A broker's registration with the controller: heartbeats, fencing, lost replicas, controlled shutdown."""

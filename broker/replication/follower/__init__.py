@@ -1,0 +1,1 @@
+"""Followers: what a replica fetches from its leader, and what it does with the answers."""

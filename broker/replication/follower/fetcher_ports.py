@@ -29,7 +29,7 @@ class ReplicaFetchStream(Protocol):
 
 
 class FetcherNode(Protocol):
-    """The node, as a fetcher uses it; see hosting/follower_node.py."""
+    """The node, as a fetcher uses it; see `broker/node/parts/replication.py`."""
 
     @property
     def broker_epoch(self) -> int: ...

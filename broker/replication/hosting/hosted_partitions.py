@@ -1,7 +1,8 @@
 """The table of this broker's replicas: each is here in one entry, in one state.
 
-Only the table and its look-ups. `PartitionLookup` is the part that the request path may see. replica_states.py has the
-states; partition_opener.py gives replicas their partitions, replica_roles.py their roles.
+Only the table, its look-ups, and the error, with its remedy, for a request that names a partition which is not served
+here. `PartitionLookup` is the part that the request path may see. replica_states.py has the states; partition_opener.py
+gives replicas their partitions, replica_roles.py their roles; lost_replicas.py knows which cannot be served.
 """
 
 from __future__ import annotations
@@ -10,9 +11,53 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, cast
 
 from broker.replication.hosting.replica_states import HostingState, Replica
-from broker.replication.hosting.unknown_partition import unknown_partition
 from broker.replication.partition import Partition
-from penstock.types import TopicPartition
+from penstock.errors import (
+    ApiError,
+    InvalidRequestError,
+    KafkaStorageError,
+    NotLeaderOrFollowerError,
+    UnknownTopicIdError,
+)
+from penstock.types import LeaderHint, TopicPartition
+
+_SHOWN_CHARACTERS = 64
+"""Limit for the shown characters of a topic id that a client made up."""
+
+
+def unknown_partition(
+    broker_id: int,
+    partition: TopicPartition,
+    topic_id: str,
+    *,
+    hosted_id: str | None,
+    assigned_id: str | None,
+    why_lost: Exception | None,
+    moved: LeaderHint | None = None,
+) -> ApiError:
+    """The error for a request that names `topic_id`.
+
+    `hosted_id` is the topic id of the hosted partition with that name, and `assigned_id` the one in the metadata; None
+    if it has no such partition. `why_lost` is why the replica's log cannot be used; None if it is only still to be
+    created. `moved` is the leader of a partition whose replica was here, when it went. A client must not take a
+    partition whose disk failed for one that does not exist, nor one whose log is still to be created: the metadata has
+    told of its leader already (Kafka's word for that is NOT_LEADER_OR_FOLLOWER, too).
+    """
+    if not topic_id:
+        return InvalidRequestError(f"{partition}: the topic id is missing; take it from Metadata")
+    if assigned_id == topic_id and why_lost is not None:
+        return KafkaStorageError(f"{partition} is offline on broker {broker_id}: {why_lost}")
+    if assigned_id == topic_id:
+        return NotLeaderOrFollowerError(
+            f"{partition} is not open on broker {broker_id}: its log is still to be created; ask again"
+        )
+    if hosted_id is None and moved is not None and moved.topic_id == topic_id:
+        return NotLeaderOrFollowerError(f"{partition} was moved away from broker {broker_id}", leader=moved)
+    known = f"there its id is {hosted_id}" if hosted_id is not None else "it is not there"
+    return UnknownTopicIdError(
+        f"broker {broker_id} has no {partition} of topic id {topic_id[:_SHOWN_CHARACTERS]!r}: {known};"
+        " refresh the metadata"
+    )
 
 
 class PartitionLookup(Protocol):

@@ -1,0 +1,1 @@
+"""Leaders: appends, the high watermark, the ISR, deletions, and requests that wait."""

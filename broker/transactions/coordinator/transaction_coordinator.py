@@ -1,29 +1,31 @@
-"""The coordinator of transactions on one broker: beside what every coordinator does (coordination/coordinator.py), it
+"""The coordinator of transactions on one broker. Beside the work of every coordinator (coordination/coordinator.py), it
 
     gives a request that needs a producer id one            the shard answers NEEDS_PRODUCER_ID: again, with one
     sends the markers of each lead's decisions              led_markers.py, marker_sender.py
     refuses a list by producers that would lack some        its caller aborts what no coordinator knows
+    says which APIs name several transactional ids          `TRANSACTIONAL_IDS`
 
-Not here: decisions (transaction_shard.py).
+Not here: decisions (transaction_shard.py), and how requests about several ids are parted and their answers joined
+(coordination/joined_answers.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any, Final
 
-from broker.coordination.coordinator import Coordinator
+from broker.coordination.coordinator import CoordinatedIds, Coordinator
 from broker.coordination.image_topics import ImageTopics
-from broker.coordination.joined_answers import answers, client_of
+from broker.coordination.joined_answers import ManyIds, answers, client_of
 from broker.coordination.shard_ports import ShardPorts, ShardState
 from broker.coordination.state_topic import StateTopic
 from broker.coordination.turn import Client, Ticket
 from broker.network.request_channel import Request
 from broker.replication.hosting.role_news import Lead
 from broker.transactions.coordinator.led_markers import LedMarkers
-from broker.transactions.coordinator.many_ids import TRANSACTIONAL_IDS
 from broker.transactions.coordinator.marker_sender import MarkerSender
 from broker.transactions.fresh_ids import NEEDS_PRODUCER_ID, WithProducerId
 from broker.transactions.marker_port import MarkerPort
@@ -34,7 +36,19 @@ from metadata.internal_topics import TRANSACTION_STATE
 from penstock.backoff import Backoff
 from penstock.errors import ApiError, CoordinatorNotAvailableError, NotCoordinatorError
 from penstock.messages.groups.coordinators import FindCoordinatorRequest
-from penstock.messages.transactions.listing import ListTransactionsRequest
+from penstock.messages.transactions.listing import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionDescription,
+)
+from penstock.messages.transactions.producers import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    TransactionPartitionResult,
+    TransactionPartitionResults,
+)
 
 OWN: Final = Client("transaction-coordinator", "/")
 """The sender of the coordinator's own requests to its shards."""
@@ -42,6 +56,43 @@ RETRY_MS, RETRY_MS_MAX = 50, 2_000
 """The pause between two tries to notify a shard of markers."""
 RequestProducerId = Callable[[Callable[[int | ApiError], None]], None]
 """Calls what it is given with a producer id that nobody has, or with an error, now or later; may raise an ApiError."""
+
+
+def _not_added(request: AddPartitionsToTxnRequest, place: int, error: ApiError) -> TransactionPartitionResults:
+    asked = request.transactions[place]
+    results = tuple(TransactionPartitionResult(partition, error) for partition in asked.partitions)
+    return TransactionPartitionResults(asked.transactional_id, results)
+
+
+_SEVERAL: Final[dict[type, ManyIds]] = {
+    AddPartitionsToTxnRequest: ManyIds(
+        lambda request: [asked.transactional_id for asked in request.transactions],
+        lambda request, places: replace(request, transactions=tuple(request.transactions[place] for place in places)),
+        lambda answer: answer.transactions,
+        _not_added,
+        AddPartitionsToTxnResponse,
+    ),
+    DescribeTransactionsRequest: ManyIds(
+        lambda request: request.transactional_ids,
+        lambda request, places: replace(
+            request, transactional_ids=tuple(request.transactional_ids[place] for place in places)
+        ),
+        lambda answer: answer.transactions,
+        lambda request, place, error: TransactionDescription(request.transactional_ids[place], error),
+        DescribeTransactionsResponse,
+    ),
+}
+
+
+def _joined(answers: Sequence[ListTransactionsResponse]) -> ListTransactionsResponse:
+    """The transactions of all shards."""
+    unknown = dict.fromkeys(word for answer in answers for word in answer.unknown_states)
+    return ListTransactionsResponse(tuple(one for answer in answers for one in answer.transactions), tuple(unknown))
+
+
+TRANSACTIONAL_IDS: Final = CoordinatedIds(
+    word="transactional id", several=_SEVERAL, listing=ListTransactionsRequest, joined=_joined
+)
 
 
 class TransactionCoordinator:

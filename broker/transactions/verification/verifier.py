@@ -20,15 +20,32 @@ from broker.replication.partition import Partition
 from broker.transactions.verification.coordinator_calls import CALL_MS, CoordinatorCalls
 from broker.transactions.verification.questions import InTransaction, Question, Told
 from broker.transactions.verification.refusals import is_no_answer, refusal, time_is_up
-from broker.transactions.verification.statistics import VerificationStatistics
 from penstock.backoff import Backoff
 from penstock.errors import ApiError, ResourceExhaustedError
+from penstock.metric_fields import counter, gauge, measured
 
 OPEN_MAX: Final = 20_000
 """Questions of one broker."""
 AGAIN_MS_MAX: Final = 100
 """The longest pause between two attempts of one question. The first pauses are short: the last transaction of the
 producer is ended within a few milliseconds."""
+
+
+@measured
+class VerificationStatistics:
+    """Now, and since the start."""
+
+    waiting: int = gauge(
+        "penstock_transaction_verifications_waiting",
+        "Partitions led here for which the coordinator of a transaction is being asked whether they belong to it.",
+    )
+    confirmed: int = counter(
+        "penstock_transaction_verifications", "Partitions that a coordinator has confirmed, or added."
+    )
+    failed: int = counter(
+        "penstock_transaction_verifications_failed",
+        "Partitions that a coordinator has refused, or of which it has not answered in time. Nothing was written.",
+    )
 
 
 class FindCoordinator(Protocol):

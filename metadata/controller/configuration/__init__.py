@@ -1,0 +1,1 @@
+"""Decisions on the configuration of topics and brokers, each resource whole or not at all."""

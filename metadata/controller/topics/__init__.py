@@ -1,0 +1,1 @@
+"""Decisions on topics: creation, deletion, more partitions, placement, and owners."""

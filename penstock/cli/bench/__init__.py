@@ -1,0 +1,1 @@
+"""`penstock bench`: a quick measurement of a running cluster, and its picture."""

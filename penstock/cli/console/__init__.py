@@ -1,0 +1,1 @@
+"""`penstock produce` and `penstock consume`: records as lines of standard input and output."""

@@ -1,0 +1,1 @@
+"""`penstock groups`: consumer groups as an administrator sees them."""

@@ -1,0 +1,1 @@
+"""Commands that move replicas between brokers: plans, their progress, and throttles."""

@@ -1,0 +1,1 @@
+"""Tells a person what a command waits for."""

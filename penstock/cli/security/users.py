@@ -1,13 +1,17 @@
 """`penstock users create|alter|list|delete`: the users that may log in with a password (KIP-554).
 
 A user's password is kept for one or more mechanisms; each could have another one, so these commands change all that the
-user has together. Not here: what the password is read from (new_password.py), and what a user may do.
+user has together. A new password comes from a person or a script: never from an argument, which other users of the
+machine could see. At a terminal it is asked for twice, and not shown. A script gives it in a file or on standard input:
+the first line. Not here: what a user may do.
 """
 
 from __future__ import annotations
 
+import getpass
+import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -16,10 +20,9 @@ from penstock.cli.edge.several import only_or_all
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
-from penstock.cli.security.new_password import NewPasswordFile, new_password
 from penstock.config_keys import did_you_mean
 from penstock.errors import ConfigError, DuplicateResourceError, ResourceNotFoundError
-from penstock.sasl.credentials import ITERATIONS_MAX, ITERATIONS_MIN, ScramMechanism
+from penstock.sasl.credentials import ITERATIONS_MAX, ITERATIONS_MIN, PASSWORD_BYTES_MAX, ScramMechanism
 
 if TYPE_CHECKING:
     from penstock import Admin
@@ -43,6 +46,42 @@ Iterations = Annotated[
         help="How often the password is hashed before it is kept.",
     ),
 ]
+
+NewPasswordFile = Annotated[
+    str | None,
+    typer.Option(
+        "--new-password-file",
+        metavar="FILE",
+        help="The user's password is the first line of this file; '-': of standard input. Otherwise it is asked for.",
+    ),
+]
+
+
+def new_password(file: str | None) -> str:
+    """The password; ConfigError for no password, or two that differ."""
+    if file is None and sys.stdin.isatty():
+        password = getpass.getpass("New password: ")
+        if password and getpass.getpass("Again: ") != password:
+            raise ConfigError("the two passwords differ; nothing was changed")
+        source = "the terminal"
+    elif file in (None, "-"):
+        password, source = _first_line(sys.stdin, "standard input"), "standard input"
+    else:
+        try:
+            with open(str(file), encoding="utf-8-sig") as lines:
+                password, source = _first_line(lines, str(file)), str(file)
+        except OSError as error:
+            raise ConfigError(f"--new-password-file {file}: {error.strerror}") from error
+    if not 0 < len(password.encode()) <= PASSWORD_BYTES_MAX:
+        raise ConfigError(f"{source} gives no password: its first line must have 1 to {PASSWORD_BYTES_MAX} bytes")
+    return password
+
+
+def _first_line(lines: TextIO, name: str) -> str:
+    try:
+        return lines.readline(4 * PASSWORD_BYTES_MAX).rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{name}: a password must be UTF-8") from error
 
 
 @app.command("create")
@@ -172,4 +211,6 @@ def _tell(names: Sequence[str], done: str, as_json: bool, dry_run: bool) -> None
 
 
 app.command("add", hidden=True)(add)
+
+
 app.command("set-password", hidden=True)(set_password)

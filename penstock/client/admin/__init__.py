@@ -1,0 +1,1 @@
+"""The calls of Admin: topics, configuration, brokers, replicas and log dirs."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from penstock.client import forks
-from penstock.client.admin import brokers, cluster_views, configs, elections, reassignments, topic_views
+from penstock.client.admin import cluster_views, configs, elections, reassignments, topic_views
 from penstock.client.admin.admin_core import AdminCore
 from penstock.client.admin.admin_types import (
     AdminStatistics,
@@ -227,7 +227,7 @@ class AsyncAdmin:
 
     async def describe_brokers(self) -> tuple[BrokerDescription, ...]:
         """Every registered broker by its id, fenced ones too, with the numbers of its replicas and leaders."""
-        return await brokers.describe_brokers(self._cluster, await self._begin())
+        return await cluster_views.describe_brokers(self._cluster, await self._begin())
 
     async def unregister_broker(self, broker_id: int) -> None:
         """Forgets a broker that is gone for good: stopped, and without any replica. Over when all others know it.
@@ -236,7 +236,7 @@ class AsyncAdmin:
         later is a new broker. A voter of the quorum that has the id stays one.
         """
         arguments.checked_number("broker_id", broker_id, 0, arguments.MAX_INT32)
-        await brokers.forget_broker(self._cluster, broker_id, await self._begin())
+        await cluster_views.forget_broker(self._cluster, broker_id, await self._begin())
 
     async def cluster_health(self) -> ClusterHealth:
         """The faults of the cluster, by what every broker says of itself, and the remedy of each."""

@@ -1,17 +1,24 @@
-"""Asks every broker of a cluster for its picture of the cluster, because one that is cut off shows an old one.
+"""The cluster as its brokers see it: every broker is asked for its picture, because one that is cut off shows an old
+one.
 
-Each has VIEW_MS to answer, or what is left of the call if that is less. Not here: what the answers mean
-(health/judge.py).
+Each has VIEW_MS to answer, or what is left of the call if that is less. The registered brokers are described by the
+newest picture. A broker that is gone for good is forgotten by way of any broker, which forwards that to the controller
+(KIP-631); it is over when every broker in service has heard of it. Not here: when that is allowed (the controller
+knows), and what the answers mean (health/judge.py).
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from penstock.client.admin import changes
+from penstock.client.admin.admin_types import BrokerDescription
+from penstock.client.admin.changes import change
+from penstock.client.admin.configs import wait_heard
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.error_meaning import ToldErrors
 from penstock.client.cluster.metadata_cache import METADATA_OLD_MS
@@ -19,8 +26,10 @@ from penstock.client.cluster.metadata_question import METADATA_ATTEMPT_MS
 from penstock.errors import ApiError, AuthorizationFailedError, BootstrapError, ListenerNotFoundError
 from penstock.messages.admin_apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
 from penstock.messages.api import Api
+from penstock.messages.client_apis import UNREGISTER_BROKER
 from penstock.messages.cluster import ClusterInfo, DescribeClusterRequest, NodeStanding
 from penstock.messages.metadata import BrokerInfo
+from penstock.messages.nodes.brokers import UnregisterBrokerRequest, UnregisterBrokerResponse
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo
 from penstock.types import Endpoint
 
@@ -173,3 +182,24 @@ async def ask_every_broker(
         if cluster.clock.now_ms() + wait_ms >= deadline_ms:
             raise told.for_user(*next(iter(errors.items())))
         await asyncio.sleep(max(wait_ms, 1) / 1000)
+
+
+async def describe_brokers(cluster: ClusterClient, deadline_ms: int) -> tuple[BrokerDescription, ...]:
+    """Each with its numbers of replicas and leaders, by a broker that has heard of the latest."""
+    found = await newest_view(cluster, deadline_ms)
+    topics = await cluster.list_topics(deadline_ms)
+    replicas = Counter(replica for topic in topics for partition in topic.partitions for replica in partition.replicas)
+    leaders = Counter(partition.leader_id for topic in topics for partition in topic.partitions)
+    brokers = sorted(found.brokers, key=lambda broker: broker.node_id)
+    return tuple(BrokerDescription(b, replicas[b.node_id], leaders[b.node_id]) for b in brokers)
+
+
+async def forget_broker(cluster: ClusterClient, broker_id: int, deadline_ms: int) -> None:
+    """The error of the controller where it refuses."""
+    answer = await change(cluster, UNREGISTER_BROKER, UnregisterBrokerRequest(broker_id), deadline_ms, _refusal)
+    await wait_heard(cluster, answer.metadata_offset, deadline_ms)
+
+
+def _refusal(answer: UnregisterBrokerResponse) -> None:
+    if answer.error is not None:
+        raise answer.error

@@ -1,0 +1,1 @@
+"""A client's knowledge of the cluster: addresses, metadata, leaders, coordinators, and retries."""

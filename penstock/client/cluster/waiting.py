@@ -2,7 +2,7 @@
 
 A client that makes no progress retries in silence until a time-out ends that. `waiting_for` of producers and consumers
 says meanwhile what is missing. Not here: what a producer or a consumer looks at (producer/stalled.py,
-consumer/fetching/stalled.py).
+consumer/fetching/partition_state.py).
 """
 
 from __future__ import annotations

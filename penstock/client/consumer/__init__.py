@@ -1,0 +1,1 @@
+"""Consumers: positions, fetching, decoding, groups. Users import them from `penstock`."""

@@ -22,9 +22,8 @@ from penstock.client.cluster.waiting import Waiting
 from penstock.client.consumer.consumer_core import ConsumerCore
 from penstock.client.consumer.consumer_metrics import ConsumerStatistics, consumer_metrics
 from penstock.client.consumer.fetching.partition_state import PartitionState
-from penstock.client.consumer.groups.arguments import checked_offsets
 from penstock.client.consumer.groups.auto_commit import user_positions
-from penstock.client.consumer.groups.commits import ToCommit
+from penstock.client.consumer.groups.commits import ToCommit, checked_offsets
 from penstock.client.consumer.groups.for_transactions import group_positions
 from penstock.client.consumer.groups.joined_group import JoinedGroup
 from penstock.client.consumer.groups.member_report import member_waits, not_assigned

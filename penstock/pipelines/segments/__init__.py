@@ -1,0 +1,1 @@
+"""The closed segments of replicas on disk, for jobs that read files instead of a cluster."""

@@ -1,0 +1,1 @@
+"""`penstock log verify`: every check of the files of a log dir."""

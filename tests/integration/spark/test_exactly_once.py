@@ -21,7 +21,7 @@ from penstock.errors import ConfigError
 from penstock.spark import write_batch
 from penstock.testing import Cluster
 from tests.integration.spark.conftest import FillTopic
-from tests.spark_exactly_once.campaign import run
+from tests.spark_exactly_once.campaign import CAMPAIGN, KILLS, Options
 from tests.spark_exactly_once.checkpoint import forget_last_commit, last_batch
 from tests.spark_exactly_once.stream import start
 from tests.spark_exactly_once.topics import PARTITIONS, counts
@@ -289,7 +289,7 @@ def test_threads_of_a_pool_write_a_micro_batch_and_a_label_of_the_user_is_no_run
 
 
 @pytest.mark.timeout(600)
-def test_a_driver_killed_after_its_commit_is_started_again(tmp_path: Path) -> None:
+def test_a_driver_killed_after_its_commit_is_started_again() -> None:
     """The whole campaign has more kills, and nodes: python -m tests.spark_exactly_once."""
-    outcome = run(tmp_path, "exactly-once", 1, 1200, 1, print, nodes=1, repeats_last=False)
-    assert outcome.ok, outcome.facts()
+    report = CAMPAIGN.run(Options(only=(KILLS,), rows=1200, kills=1, nodes=1, repeats_last=False), print)
+    assert report.ok, report.as_json()

@@ -11,7 +11,7 @@ from penstock.errors import InvariantViolation
 from tests.simulation.cluster.client_invariants import ClientInvariants
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
 from tests.simulation.cluster.neighbour_invariants import NeighbourInvariants
-from tests.simulation.cluster.plan import Aim, Fault, Kind, NodePlan, OperatorPlan, ReaderPlan, Task
+from tests.simulation.cluster.plan import Aim, Fault, Kind, NodePlan, OperatorPlan, ReaderPlan, Task, TopicKind
 from tests.simulation.cluster.small_plan import small_plan
 from tests.simulation.cluster.world import World
 
@@ -55,6 +55,16 @@ def test_a_topic_gets_partitions_which_its_clients_find_while_they_work() -> Non
     assert clients.ends is not None
     written = [tp.partition for tp, end in clients.ends.items() if end and tp.partition >= plan.topics[0].partitions]
     assert written, "producers have found the new partitions"
+
+
+def test_a_topic_that_grows_and_is_made_anew_has_lost_no_partition() -> None:
+    """The new topic begins with its first number of partitions: operators count those of one topic, not of one name."""
+    operators = OperatorPlan(Task.REMAKE, "topic-0", 0.7), OperatorPlan(Task.GROW, "topic-0", 0.3)
+    plan = replace(small_plan(seconds=5.0), operators=operators)
+    plan = replace(plan, topics=tuple(replace(topic, kind=TopicKind.REMADE) for topic in plan.topics))
+    world = World(plan)
+    assert not world.run().failures
+    assert len(world.invariants.metadata.ids_of("topic-0")) > 2 and world.clients.calls["partitions added"] > 2
 
 
 def test_an_operator_who_makes_topics_of_two_brokers_spares_the_last_one_in_service() -> None:

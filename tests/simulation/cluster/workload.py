@@ -330,7 +330,7 @@ class Clients:
             waiting.pop(first, None)
             took_ms, error = self.time.now_ms() - began_ms, answer.exception(0)
             self.worst_ack_ms = max(self.worst_ack_ms, took_ms)
-            if not has_backlog:
+            if not has_backlog and not (error is not None and self._may_shrink(plan.topic)):
                 self._invariants.answered(plan.topic, took_ms / 1000, self.network.scheduler.now_s)
             if self.whole_ms is not None:
                 self._require_prompt(number, plan.topic, (oldest_ms, began_ms), has_backlog, error is None)
@@ -382,6 +382,11 @@ class Clients:
 
     def _is_remade(self, topic: str) -> bool:
         return any(plan.name == topic and plan.kind is TopicKind.REMADE for plan in self.plan.topics)
+
+    def _may_shrink(self, topic: str) -> bool:
+        """True if the next topic of that name may lack partitions that this one has got: what is meant for these waits
+        until its delivery time-out, as it does with Kafka's producers."""
+        return self._is_remade(topic) and self.grows(topic)
 
     @property
     def _has_limit(self) -> bool:

@@ -7,9 +7,10 @@ exception that node.py implements itself, since it breaks the driver's order and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from penstock.types import NO_LEADER, EpochEndOffset, EpochEntry
@@ -181,9 +182,9 @@ FIRST_SEED = {
 
 
 @contextmanager
-def mutated(name: str | None) -> Iterator[None]:
+def mutated(name: str | None, among: Mapping[str, tuple[_Patch, ...]] = MappingProxyType(PATCHES)) -> Iterator[None]:
     """Run with the mutant of this name, or with none."""
-    patches = PATCHES[name] if name is not None else ()
+    patches = among[name] if name is not None else ()
     before = [(owner, attribute, owner.__dict__[attribute]) for owner, attribute, _ in patches]
     try:
         for owner, attribute, value in patches:

@@ -19,6 +19,8 @@ from raft.core import RaftCore
 from raft.messages import Inbound, SnapshotsKept, SnapshotTaken, VoteRequest, VoteResponse
 from raft.quorum_state import ElectionState, Forgotten, State
 from raft.ready import FetchReply, FollowerAppend, Ready, SnapshotReply
+from raft.voters import VoterSet
+from tests.simulation.raft.oracle import NodeKey, Violated
 from tests.support.raft_fakes import MemoryLog, MemoryStore
 
 if TYPE_CHECKING:
@@ -34,11 +36,12 @@ class SimNode:
         self.world = world
         self.config = config
         self.node_id = config.node_id
-        self.is_voter = config.first_voters.is_voter(config.node_id)
         self.log = MemoryLog()
         self.store = MemoryStore(ElectionState())
         self.ghosts: list[MemoryLog] = []
         """The logs that this voter had acked before it lost them; they count as its own until it takes part again."""
+        self.disks_gone: dict[NodeKey, MemoryLog] = {}
+        """The logs on disks that this node had before, in a dynamic quorum."""
         self.incarnation = 0
         self.up = False
         self.paused_until_ms = 0
@@ -49,6 +52,15 @@ class SimNode:
         self._busy = False
         self._led_epoch = -1
         self._installed = False
+
+    @property
+    def key(self) -> NodeKey:
+        return self.node_id, self.config.directory_id
+
+    @property
+    def is_voter(self) -> bool:
+        """A voter of the first set; of a static quorum, for ever."""
+        return self.config.first_voters.is_voter(self.node_id)
 
     def start(self) -> None:
         self.incarnation += 1
@@ -68,13 +80,20 @@ class SimNode:
         self.log = self.log.crash(random.randint(0, unsynced), random.random() < 0.5)
         self.world.oracle.shrunk(self.world.nodes.values())
 
+    def replace_disk(self, config: RaftConfig) -> None:
+        """Power cut; what comes back is the same id on an empty disk, another node."""
+        self.disks_gone[self.key] = self.log.crash()
+        self.crash()
+        self.config, self.log, self.store = config, MemoryLog(), MemoryStore(ElectionState())
+        self.seen_committed = self.verified_offset = 0
+
     def lose(self, what: str) -> None:
         """A power cut, and then the node finds that something is gone which it had promised to keep."""
         self.ghosts.append(self.log)
         self.crash()
         if what in ("everything", "votes"):
             self.store.state = self.noticed(Forgotten.VOTES)
-            self.world.oracle.votes_forgotten(self.node_id)
+            self.world.oracle.votes_forgotten(self.key)
         else:
             self.store.state = self.noticed(Forgotten.RECORDS)
         if what == "tail":
@@ -130,16 +149,18 @@ class SimNode:
         self.world.schedule(delay_ms, run)
 
     def save(self, state: ElectionState) -> None:
-        self.world.oracle.saved(self.node_id, state, self.store.state or ElectionState())
+        self.world.oracle.saved(self.key, state, self.store.state or ElectionState())
         self.store.save(state)
         if self.ghosts and state.forgotten is Forgotten.NOTHING:
             self.ghosts.clear()
             self.world.oracle.shrunk(self.world.nodes.values())
 
-    def holds_durably(self, offset: int, epoch: int) -> bool:
-        """True if the log, or one that was lost, has the record durably. Records in a snapshot are committed, and were
-        compared when it came."""
-        for log in (self.log, *self.ghosts):
+    def holds(self, key: NodeKey, offset: int, epoch: int) -> bool:
+        """True if the log on this disk, or one that was lost, has the record durably. Records in a snapshot are
+        committed, and were compared when it came."""
+        gone = self.disks_gone.get(key)
+        here = (self.log, *self.ghosts) if key == self.key else () if gone is None else (gone,)
+        for log in here:
             if offset < log.log_start_offset or (offset < log.flushed_offset and log.epoch_at(offset) == epoch):
                 return True
         return False
@@ -149,6 +170,9 @@ class SimNode:
         end_offset = self.snapshot_end()
         if not self.up or end_offset <= self.log.snapshot_ids[-1].end_offset or self.core.is_installing:
             return
+        said = self.world.oracle.voters_at(end_offset)
+        if said is not None and self.core.voters_at(end_offset) != said:
+            raise Violated(f"I92: {self.key} would write a snapshot of other voters than {said}")
         self.world.oracle.snapshot_seen(self, self.log.take_snapshot(end_offset))
         kept = self.log.snapshot_ids[-kept_max:]
         self.log.drop_snapshots_but(kept)
@@ -229,11 +253,11 @@ class SimNode:
         for message in ready.messages:
             request = message.request
             if isinstance(request, VoteRequest) and not request.pre_vote:
-                oracle.voted(self.node_id, request.candidate_epoch, self.node_id)
-            oracle.told(self.node_id, _epoch_of(request), stored)
+                oracle.voted(self.key, request.candidate_epoch, self.key)
+            oracle.told(self.key, _epoch_of(request), stored)
             self.world.send(self, message)
         for reply in ready.replies:
-            oracle.told(self.node_id, reply.response.leader_epoch, stored)
+            oracle.told(self.key, reply.response.leader_epoch, stored)
             if isinstance(reply.response, VoteResponse) and reply.response.vote_granted:
                 self._note_vote(reply.request_id, reply.response.leader_epoch)
             self.world.answer(self, reply.request_id, reply.response)
@@ -243,7 +267,7 @@ class SimNode:
     def _note_vote(self, request_id: int, epoch: int) -> None:
         request = self.world.request_of(self, request_id)
         if isinstance(request, VoteRequest) and not request.pre_vote:
-            self.world.oracle.voted(self.node_id, epoch, request.candidate_id)
+            self.world.oracle.voted(self.key, epoch, (request.candidate_id, request.candidate_directory_id))
             self.world.voted(self, request.candidate_id)
 
     def _done(self, ready: Ready) -> None:
@@ -252,9 +276,14 @@ class SimNode:
         self._busy = False
         self.core.advance(self.log.flushed_offset)
         if ready.complete_snapshot is not None:
-            taken = SnapshotTaken(ready.complete_snapshot, is_installed=self._installed)
+            voters = self.snapshot_voters() if self._installed else None
+            taken = SnapshotTaken(ready.complete_snapshot, is_installed=self._installed, voters=voters)
             self.core.step(taken, self.world.now_ms)
         self.after_step()
+
+    def snapshot_voters(self) -> VoterSet | None:
+        """The voters that the snapshot says with which the log begins now."""
+        return next((voters for offset, voters in self.log.voter_sets if offset < 0), None)
 
     def _reply_snapshot(self, reply: SnapshotReply) -> None:
         """Now and then a bit is wrong, as on a disk that rots."""
@@ -264,14 +293,14 @@ class SimNode:
             response = replace(response, error_code=SnapshotNotFoundError.code)
         else:
             response = replace(response, size_bytes=found[0], data=self.world.rotten(found[1]))
-        self.world.oracle.told(self.node_id, response.leader_epoch, self.store.state or ElectionState())
+        self.world.oracle.told(self.key, response.leader_epoch, self.store.state or ElectionState())
         self.world.answer(self, reply.request_id, response)
 
     def _reply_fetch(self, reply: FetchReply) -> None:
         records = b""
         if reply.read is not None:
             records = self.log.read(reply.read.start_offset, reply.read.max_bytes, reply.read.end_offset)
-        self.world.oracle.told(self.node_id, reply.response.leader_epoch, self.store.state or ElectionState())
+        self.world.oracle.told(self.key, reply.response.leader_epoch, self.store.state or ElectionState())
         self.world.answer_fetch(self, reply.request_id, reply.response, records)
 
     def _set_timer(self) -> None:

@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING
 from penstock.record.batch import read_header
 from penstock.types import EpochEndOffset
 from raft.quorum_state import NO_VOTE, ElectionState, State
+from raft.voter_records import voters_in, voters_of_value
+from raft.voters import VoterSet
 from tests.support.raft_fakes import MemoryLog, snapshot_values, values_of
 
 if TYPE_CHECKING:
     from tests.simulation.raft.node import SimNode
+
+
+NodeKey = tuple[int, str]
+"""A node and its disk; "" among static voters."""
 
 
 class Violated(AssertionError):
@@ -24,17 +30,18 @@ class Violated(AssertionError):
 
 
 class Oracle:
-    def __init__(self, voters: tuple[int, ...]) -> None:
-        self._majority = len(voters) // 2 + 1
-        self._voters = voters
-        self._leader_of: dict[int, int] = {}
-        self._told_epoch: dict[int, int] = {}
-        self._told_vote: dict[tuple[int, int], int] = {}
+    def __init__(self, first: VoterSet) -> None:
+        self.voters = first
+        """The newest set that is committed."""
+        self._leader_of: dict[int, NodeKey] = {}
+        self._told_epoch: dict[NodeKey, int] = {}
+        self._told_vote: dict[tuple[NodeKey, int], NodeKey] = {}
         self._batches: dict[tuple[int, int], tuple[bytes, tuple[int, int]]] = {}
         self.committed: list[tuple[int, int]] = []  # (base offset, epoch) of each batch, in order
         self.committed_offset = 0
         self._committed_in: list[int] = []  # the leader's epoch when each batch of `committed` was
         self._decisions: list[tuple[int, int]] = []  # (offset, epoch) of each leader's step, both rising
+        self._decided_by: list[VoterSet] = []  # the set of which each step had a majority
         self._values: list[bytes] = []  # of all committed records
 
     def leader_seen(self, node: SimNode) -> None:
@@ -42,9 +49,9 @@ class Oracle:
 
         Earlier epochs only: a candidate that was paused may learn late that it had won, and lead an epoch that is over.
         """
-        epoch, leader = node.core.epoch, self._leader_of.setdefault(node.core.epoch, node.node_id)
-        if leader != node.node_id:
-            raise Violated(f"I1: {leader} and {node.node_id} both lead epoch {epoch}")
+        epoch, leader = node.core.epoch, self._leader_of.setdefault(node.core.epoch, node.key)
+        if leader != node.key:
+            raise Violated(f"I1: {leader} and {node.key} both lead epoch {epoch}")
         have = {_key(batch) for batch in node.log.batches}
         for index, key in enumerate(self.committed):
             if self._committed_in[index] >= epoch:
@@ -52,27 +59,28 @@ class Oracle:
             if key[0] >= node.log.log_start_offset and key not in have:
                 raise Violated(f"I5: leader {node.node_id} of epoch {epoch} lacks the committed batch {key}")
 
-    def saved(self, node_id: int, state: ElectionState, previous: ElectionState) -> None:
+    def saved(self, node_id: NodeKey, state: ElectionState, previous: ElectionState) -> None:
         """I2 the epoch never falls; I3 a vote once saved stays in its epoch."""
         if state.epoch < previous.epoch:
             raise Violated(f"I2: epoch of {node_id} falls from {previous.epoch} to {state.epoch}")
         same = state.epoch == previous.epoch
-        if same and previous.voted_id not in (NO_VOTE, state.voted_id):
+        own, before = (state.voted_id, state.voted_directory_id), (previous.voted_id, previous.voted_directory_id)
+        if same and previous.voted_id != NO_VOTE and own != before:
             raise Violated(f"I3: {node_id} changes its vote in epoch {state.epoch}")
 
-    def told(self, node_id: int, epoch: int, stored: ElectionState) -> None:
+    def told(self, node_id: NodeKey, epoch: int, stored: ElectionState) -> None:
         """I2: an epoch that others hear of is durable, also when it was told before a crash."""
         if stored.epoch < max(epoch, self._told_epoch.get(node_id, 0)):
             raise Violated(f"I2: {node_id} speaks in epoch {epoch}, but has {stored.epoch} on disk")
         self._told_epoch[node_id] = max(epoch, self._told_epoch.get(node_id, 0))
 
-    def voted(self, node_id: int, epoch: int, candidate: int) -> None:
+    def voted(self, node_id: NodeKey, epoch: int, candidate: NodeKey) -> None:
         """I3: one vote per epoch and node, as the others hear it."""
         first = self._told_vote.setdefault((node_id, epoch), candidate)
         if first != candidate:
             raise Violated(f"I3: {node_id} votes for {first} and for {candidate} in epoch {epoch}")
 
-    def votes_forgotten(self, node_id: int) -> None:
+    def votes_forgotten(self, node_id: NodeKey) -> None:
         """Its epoch may fall now. What it voted for others must still hold; that it voted for itself, nobody heard."""
         self._told_epoch.pop(node_id, None)
         own = [key for key, candidate in self._told_vote.items() if key[0] == node_id == candidate]
@@ -103,12 +111,15 @@ class Oracle:
         """I6: what a leader calls committed is durable on a majority at that moment."""
         if node.core.state is not State.LEADER or offset <= self.committed_offset:
             return
-        epoch = node.epoch_decided_at(offset - 1)
-        holders = [other.node_id for other in nodes if other.is_voter and other.holds_durably(offset - 1, epoch)]
-        if len(holders) < self._majority:
+        if (offset, node.core.epoch) in self._decisions:  # before the set changed
+            return
+        epoch, voters = node.epoch_decided_at(offset - 1), node.core.voters
+        holders = _holders(nodes, voters, offset - 1, epoch)
+        if len(holders) < voters.majority:
             raise Violated(f"I6: {node.node_id} commits up to {offset}, which is durable only on {holders}")
         if not self._decisions or offset > self._decisions[-1][0]:
             self._decisions.append((offset, node.core.epoch))
+            self._decided_by.append(voters)
 
     def committed_seen(self, node: SimNode, offset: int) -> None:
         """I7 the high watermark never falls; and all nodes commit the same batches (state machine safety)."""
@@ -125,20 +136,47 @@ class Oracle:
             if index == len(self.committed):
                 self.committed.append(key)
                 self._values += values_of(batch)
+                for _, voters in voters_in(batch):
+                    self._voters_committed(voters)
                 self.committed_offset = next_offset
                 decided = bisect_left(self._decisions, (self.committed_offset, -1))
                 known = decided < len(self._decisions)
                 self._committed_in.append(self._decisions[decided][1] if known else node.core.epoch)
             index, node.verified_offset = index + 1, next_offset
 
+    def _voters_committed(self, voters: VoterSet) -> None:
+        """I92: one voter at a time, so that any two majorities of neighbours share a voter."""
+        before, after = keys_of(self.voters), keys_of(voters)
+        if len(before ^ after) > 1:
+            raise Violated(f"I92: voters {sorted(before)} are followed by {sorted(after)}")
+        self.voters = voters
+
+    def voters_at(self, end_offset: int) -> VoterSet | None:
+        """The voters as the committed records below this offset say them; None if they do not."""
+        named = [value for value in self._values[:end_offset] if value.startswith(b'{"type":"Voters"')]
+        return voters_of_value(named[-1]) if named else None
+
     def shrunk(self, nodes: Iterable[SimNode]) -> None:
         """I6 again, after a crash or a truncation: a majority still holds the last committed batch."""
         if not self.committed:
             return
         offset, epoch = self.committed[-1]
-        holders = [node.node_id for node in nodes if node.is_voter and node.holds_durably(offset, epoch)]
-        if len(holders) < self._majority:
+        decided = bisect_left(self._decisions, (self.committed_offset, -1))
+        voters = self._decided_by[decided] if decided < len(self._decisions) else self.voters
+        holders = _holders(nodes, voters, offset, epoch)
+        if len(holders) < voters.majority:
             raise Violated(f"I6: the committed batch {(offset, epoch)} is durable only on {holders} now")
+
+
+def keys_of(voters: VoterSet) -> set[NodeKey]:
+    """The disks of the voters."""
+    return {(voter.voter_id, voter.directory_id or "") for voter in voters.voters}
+
+
+def _holders(nodes: Iterable[SimNode], voters: VoterSet, offset: int, epoch: int) -> list[int]:
+    """The voters whose disk has the record. A disk that is gone counts as it was: it never votes again."""
+    keys = keys_of(voters)
+    return [node.node_id for node in nodes for key in keys if key[0] == node.node_id and node.holds(key, offset, epoch)]
 
 
 def _last_of(log: MemoryLog) -> tuple[int, int]:

@@ -8,12 +8,16 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
 from penstock.errors import InvariantViolation
 from tests.simulation.raft import faults
+from tests.simulation.raft.changing_world import ChangingWorld
 from tests.simulation.raft.mutants import FIRST_SEED, PATCHES, mutated
+from tests.simulation.raft.voter_mutants import FIRST_SEED as VOTER_FIRST_SEED
+from tests.simulation.raft.voter_mutants import VOTER_PATCHES
 from tests.simulation.raft.world import World
 
 FAULTY_MS = 5_000
@@ -39,8 +43,12 @@ def simulate(seed: int, mutant: str | None = None) -> Outcome:
     random = Random(seed)
     voters = random.choice((3, 3, 3, 5, 5, 1))
     world = World(seed, faults.draw(random), voters, random.choice((0, 0, 1)), mutant)
+    return _lived(world, seed, mutant)
+
+
+def _lived(world: World, seed: int, mutant: str | None) -> Outcome:
     violation = None
-    with mutated(mutant):
+    with mutated(mutant, PATCHES | VOTER_PATCHES):
         try:
             world.live(FAULTY_MS)
         except (AssertionError, InvariantViolation) as error:  # Violated, or what the fakes do not stand for
@@ -49,10 +57,19 @@ def simulate(seed: int, mutant: str | None = None) -> Outcome:
     return Outcome(seed, violation, world.digest(), *counts)
 
 
-def seeds_to_kill(mutant: str, limit: int, first: int = 0) -> tuple[int, str] | None:
+def simulate_changes(seed: int, mutant: str | None = None) -> Outcome:
+    """One history of a dynamic quorum: 1 to 3 first voters, and 2 or 3 nodes that join."""
+    random = Random(seed)
+    world = ChangingWorld(seed, faults.draw(random), random.choice((1, 3, 3)), random.choice((2, 3)), mutant)
+    return _lived(world, seed, mutant)
+
+
+def seeds_to_kill(
+    mutant: str, limit: int, first: int = 0, lived: Callable[[int, str], Outcome] = simulate
+) -> tuple[int, str] | None:
     """How many seeds it takes until the mutant is noticed, and how; None when it survives `limit`."""
     for count in range(limit):
-        violation = simulate(first + count, mutant).violation
+        violation = lived(first + count, mutant).violation
         if violation is not None:
             return count + 1, violation
     return None
@@ -62,26 +79,29 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--mutant", choices=sorted(PATCHES))
+    parser.add_argument("--mutant", choices=sorted(PATCHES | VOTER_PATCHES))
+    parser.add_argument("--changes", action="store_true", help="histories of a quorum whose voters change")
     parser.add_argument("--mutants", action="store_true", help="run every mutant until a seed kills it")
     parser.add_argument("--twice", action="store_true", help="run every seed twice and compare the hashes")
     options = parser.parse_args(arguments)
     if options.mutants:
-        return _run_mutants(options.seeds)
+        return _run_mutants(options.seeds, changes=options.changes)
+    one = simulate_changes if options.changes else simulate
     started_s = time.monotonic()
     totals = [0] * 6
     failures = 0
     for seed in range(options.first, options.first + options.seeds):
-        outcome = simulate(seed, options.mutant)
+        outcome = one(seed, options.mutant)
         found = outcome.events, outcome.crashes, outcome.losses, outcome.committed
         found += outcome.snapshots, outcome.installed
         totals = [a + b for a, b in zip(totals, found, strict=True)]
-        if options.twice and simulate(seed, options.mutant).digest != outcome.digest:
+        if options.twice and one(seed, options.mutant).digest != outcome.digest:
             print(f"seed {seed}: two runs differ")
             failures += 1
         if outcome.violation is not None:
             failures += 1
             mutant = f" --mutant {options.mutant}" if options.mutant else ""
+            mutant += " --changes" if options.changes else ""
             print(f"seed {seed}: {outcome.violation}")
             print(f"  replay: python -m tests.simulation.raft.run --first {seed} --seeds 1{mutant}")
     took_s = time.monotonic() - started_s
@@ -93,15 +113,16 @@ def main(arguments: list[str]) -> int:
     return 1 if failures else 0
 
 
-def _run_mutants(limit: int) -> int:
-    killed = 0
-    for mutant in PATCHES:
-        found = seeds_to_kill(mutant, limit, FIRST_SEED.get(mutant, 0))
+def _run_mutants(limit: int, *, changes: bool) -> int:
+    killed, patches = 0, VOTER_PATCHES if changes else PATCHES
+    firsts, lived = (VOTER_FIRST_SEED, simulate_changes) if changes else (FIRST_SEED, simulate)
+    for mutant in patches:
+        found = seeds_to_kill(mutant, limit, firsts.get(mutant, 0), lived)
         killed += found is not None
         how = f"killed by seed number {found[0]}: {found[1][:150]}" if found else f"SURVIVED {limit} seeds"
         print(f"{mutant:36} {how}")
-    print(f"mutants killed {killed}/{len(PATCHES)}")
-    return 0 if killed == len(PATCHES) else 1
+    print(f"mutants killed {killed}/{len(patches)}")
+    return 0 if killed == len(patches) else 1
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.raft.mutants import FIRST_SEED, PATCHES, mutated
-from tests.simulation.raft.run import seeds_to_kill, simulate
+from tests.simulation.raft.run import seeds_to_kill, simulate, simulate_changes
+from tests.simulation.raft.voter_mutants import FIRST_SEED as VOTER_FIRST_SEED
+from tests.simulation.raft.voter_mutants import SEEN_BY_STORIES, VOTER_PATCHES
 from tests.support.amount import usually
 
 SEEDS = int(os.environ.get("PENSTOCK_SIMULATION_SEEDS", usually("10", long="30")))
@@ -69,3 +71,19 @@ def test_mutants_leave_no_trace() -> None:
         with mutated(mutant):
             pass
     assert before == [owner.__dict__[attribute] for patches in PATCHES.values() for owner, attribute, _ in patches]
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 10))
+def test_voters_change_and_invariants_hold(first: int) -> None:
+    for seed in range(first, min(first + 10, SEEDS)):
+        outcome = simulate_changes(seed)
+        assert outcome.violation is None, (
+            f"seed {seed}: {outcome.violation}; python -m tests.simulation.raft.run --first {seed} --seeds 1 --changes"
+        )
+
+
+@pytest.mark.parametrize("mutant", [name for name in VOTER_PATCHES if name not in SEEN_BY_STORIES])
+def test_mutant_of_changes_is_killed(mutant: str) -> None:
+    found = seeds_to_kill(mutant, MUTANT_SEEDS, VOTER_FIRST_SEED.get(mutant, 0), simulate_changes)
+    assert found is not None, f"{mutant} survived {MUTANT_SEEDS} seeds"
+    print(f"{mutant}: killed by seed number {found[0]}: {found[1]}")

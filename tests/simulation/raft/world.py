@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -24,6 +24,7 @@ from raft.messages import (
     Response,
 )
 from raft.quorum_state import Forgotten
+from raft.voters import VoterSet
 from tests.simulation.raft.faults import Faults
 from tests.simulation.raft.node import LOSSES, SimNode
 from tests.simulation.raft.oracle import Oracle, Violated
@@ -65,17 +66,18 @@ class World:
         self._cut: set[tuple[int, int]] = set()
         self._asked: dict[tuple[int, int, int], Asked] = {}
         self._next_request_id = 1
-        ids = tuple(range(1, voters + 1))
-        self.oracle = Oracle(ids)
-        self.nodes = {
-            node_id: SimNode(self, self._config(node_id, ids)) for node_id in range(1, voters + observers + 1)
-        }
+        self._first = self.first_voters(voters)
+        self.oracle = Oracle(self._first)
+        self.nodes = {node_id: SimNode(self, self.config(node_id)) for node_id in range(1, voters + observers + 1)}
 
-    def _config(self, node_id: int, voters: tuple[int, ...]) -> RaftConfig:
+    def first_voters(self, count: int) -> VoterSet:
+        return voters_of(*range(1, count + 1))
+
+    def config(self, node_id: int) -> RaftConfig:
         return RaftConfig(
             "sim",
             node_id,
-            voters_of(*voters),
+            self._first,
             election_timeout_ms=100,
             fetch_timeout_ms=250,
             fetch_max_wait_ms=60,
@@ -114,6 +116,7 @@ class World:
         for node in self.nodes.values():
             self.schedule(self.random.randint(0, 50), node.start)
         for every_ms, what in (
+            *self.operators(),
             (self.faults.partition_every_ms, self._partition),
             (self.faults.crash_every_ms, self._crash_any),
             (self.faults.leader_crash_every_ms, self._crash_leader),
@@ -128,6 +131,10 @@ class World:
         self._heal()
         self.run_until(self.now_ms + HEAL_MS)
         self._require_progress()
+
+    def operators(self) -> Sequence[tuple[int, Callable[[], None]]]:
+        """The people who change the quorum while it runs, and how often."""
+        return ()
 
     def _again(self, every_ms: int, what: Callable[[], None], until_ms: int) -> None:
         def fire() -> None:

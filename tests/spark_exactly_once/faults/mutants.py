@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,8 +25,8 @@ from penstock.spark.writing import batch_key, foreach_batch, last_will, refusals
 from tests.simulation.cluster.mutants.edit import Edit
 from tests.spark_exactly_once.faults import checkpoints, tasks, writes
 from tests.spark_exactly_once.faults.promise import ROOT
-from tests.spark_exactly_once.faults.table import FAULTS, Play, name_of
-from tests.support.campaign_directory import in_directory
+from tests.spark_exactly_once.faults.table import FAULTS, NOT_PLAYED, Play, name_of
+from tests.support.campaign.frame import Campaign, Run, to_stderr
 
 COPIED: Final = ("penstock", "broker", "metadata", "raft", "storage", "tests")
 ALONE: Final = ("pyspark_penstock.py", "docs/spark.md")
@@ -184,50 +184,46 @@ def copy_tree(mutant: Mutant, directory: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """`noticed`: what was not as promised; `error`: the campaign's own failure, which notices nothing."""
+class Options:
+    """A mutant, and the seed of its fault."""
 
-    name: str
-    fault: str
-    noticed: tuple[str, ...] = ()
-    error: str = ""
-
-    @property
-    def ok(self) -> bool:
-        return bool(self.noticed)
-
-    def facts(self) -> dict[str, object]:
-        return {"mutant": self.name, "fault": self.fault, "noticed": self.ok} | (
-            {"problems": self.noticed} if self.noticed else {"error": self.error}
-        )
+    mutant: Mutant
+    seed: int = 1
 
 
-def try_one(mutant: Mutant, seed: int, directory: Path) -> Tried:
-    """Plays the mutant's fault with its tree, in processes of its own."""
-    tree = copy_tree(mutant, directory)
-    words = ("--seed", str(seed), "--only", mutant.fault_name)
+def play(run: Run[Options]) -> None:
+    """Plays the mutant's fault with its tree, in processes of its own; wrong is a mutant that is not noticed."""
+    mutant = run.options.mutant
+    tree = copy_tree(mutant, run.directory)
+    words = ("--seed", str(run.options.seed), "--only", mutant.fault_name)
     done = subprocess.run(
         [sys.executable, "-m", "tests.spark_exactly_once", *words],
         cwd=tree,
-        env={**os.environ, "PYTHONPATH": str(tree), "TMPDIR": str(directory)},
+        env={**os.environ, "PYTHONPATH": str(tree), "TMPDIR": str(run.directory)},
         capture_output=True,
         text=True,
         timeout=PLAY_S,
         check=False,
     )
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    problems = tuple(problem for one in told for problem in one.get("problems", ()))
-    error = "; ".join(one["error"] for one in told if one.get("error")) or done.stderr[-1_000:]
-    return Tried(mutant.name, mutant.fault_name, problems, "" if problems else error)
+    problems = [text for one in told for text in one["examples"] if not text.startswith(f"{NOT_PLAYED}: ")]
+    run.report.figures |= {"mutant": mutant.name, "fault": mutant.fault_name, "problems": problems}
+    if not problems:
+        run.report.wrong(
+            "not-noticed", "; ".join(text for one in told for text in one["examples"]) or done.stderr[-1_000:]
+        )
 
 
-def run_all(only: Sequence[str], seed: int, say: Callable[[str], None]) -> bool:
+def run_all(only: Sequence[str], seed: int) -> bool:
     """Every mutant whose name has one of these words, or all; False if one is not noticed."""
     is_ok = True
     for mutant in MUTANTS:
         if only and not any(word in mutant.name for word in only):
             continue
-        tried = in_directory("spark-mutant", say, lambda place, one=mutant: try_one(one, seed, place))  # type: ignore[misc]
-        print(json.dumps(tried.facts()), flush=True)
-        is_ok = is_ok and tried.ok
+        report = MISTAKES.run(Options(mutant, seed), to_stderr)
+        print(json.dumps(report.as_json()), flush=True)
+        is_ok = is_ok and report.ok
     return is_ok
+
+
+MISTAKES = Campaign("tests.spark_exactly_once.faults.mutants", __doc__, Options, play)

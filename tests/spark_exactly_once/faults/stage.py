@@ -6,6 +6,7 @@ each fault the stage looks at the target as a reader of committed records and as
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import json
 import os
@@ -17,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,7 +77,7 @@ class Stage:
     def __init__(self, spark: SparkSession, cluster: Cluster, directory: Path, log: Path) -> None:
         self.spark, self.bootstrap, self.directory = spark, cluster.bootstrap, directory
         self.problems: list[str] = []
-        self.log = log
+        self.log, self._told_before = log, log.stat().st_size if log.exists() else 0
         self.made = 0
 
     # -- topics and queries --------------------------------------------------------------------------------------------
@@ -156,8 +158,8 @@ class Stage:
             self.problems.append(f"not so: {fact}")
 
     def told(self) -> str:
-        """The log of Spark's processes."""
-        return self.log.read_text(encoding="utf-8", errors="replace")
+        """The log of Spark's processes, since the stage began."""
+        return self.log.read_bytes()[self._told_before :].decode(errors="replace")
 
     def appended(self, target: str) -> int:
         """Records of the target, those of other programs left out. Markers have offsets, and are none."""
@@ -198,7 +200,7 @@ def forget_plan(checkpoint: Path, number: int) -> str:
 def stage_in(directory: Path) -> Iterator[Stage]:
     """One session of Spark and one node. A task that fails is tried twice more: where workers were killed, Spark may
     give the next attempt one that is dead, or about to be."""
-    log = directory / "spark.log"
+    log = _log_of_this_jvm()
     config = {
         "spark.local.dir": tempfile.mkdtemp(dir=directory),
         "spark.sql.warehouse.dir": directory / "tables",
@@ -211,6 +213,14 @@ def stage_in(directory: Path) -> Iterator[Stage]:
             yield Stage(spark, cluster, directory, log)
         finally:
             spark.stop()
+
+
+@cache
+def _log_of_this_jvm() -> Path:
+    """Sessions of one process share a JVM, whose standard error is a file from its start to its end."""
+    directory = tempfile.TemporaryDirectory(prefix="penstock-spark-log-")
+    atexit.register(directory.cleanup)
+    return Path(directory.name) / "spark.log"
 
 
 @contextmanager

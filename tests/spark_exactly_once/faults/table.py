@@ -9,11 +9,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.spark_exactly_once.faults import checkpoints, tasks, writes
 from tests.spark_exactly_once.faults.stage import Stage, stage_in
+from tests.support.campaign.frame import Report, Say
 
 Play = Callable[[Stage, random.Random], None]
 LOST_PLANS, SET_BACK, TASKS = "lost-plans", "set-back-checkpoints", "failed-tasks"
@@ -52,6 +54,8 @@ FAULTS: dict[str, tuple[Play, ...]] = {
     SLOW: (tasks.too_long, tasks.more_than_half_as_long),
 }
 """By kind."""
+NOT_PLAYED = "not-played"
+"""A fault that could not be played to its end; it is no verdict about the product."""
 NOT_HERE = "a broker or a coordinator is lost"
 """The row of the page that the kills of campaign.py play alone."""
 
@@ -70,28 +74,6 @@ class Fault:
 
     def draw(self) -> random.Random:
         return random.Random(f"{self.seed} {self.name}")
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """A fault that was played; `problems` are what was not as promised."""
-
-    name: str
-    seed: int
-    problems: tuple[str, ...]
-    error: str
-    """Why the fault could not be played to its end; it is no verdict about the product."""
-    seconds: float
-
-    @property
-    def ok(self) -> bool:
-        return not (self.problems or self.error)
-
-    def facts(self) -> dict[str, object]:
-        more = {"problems": self.problems, "error": self.error}
-        return {"fault": self.name, "seed": self.seed, "ok": self.ok, "seconds": round(self.seconds, 1)} | {
-            key: value for key, value in more.items() if value
-        }
 
 
 def name_of(kind: str, play: Play) -> str:
@@ -121,31 +103,23 @@ def named(only: Sequence[str], seed: int) -> list[Fault]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class AllPlayed:
-    """The faults of one session of Spark."""
-
-    played: tuple[Played, ...]
-
-    @property
-    def ok(self) -> bool:
-        return all(one.ok for one in self.played)
-
-
-def play(directory: Path, faults: Iterable[Fault], tell: Callable[[Played], None]) -> AllPlayed:
-    """Plays the faults on one session of Spark and one node, and tells of each."""
-    with stage_in(directory) as stage:
-        return AllPlayed(tuple(_told(stage, fault, tell) for fault in faults))
-
-
-def _told(stage: Stage, fault: Fault, tell: Callable[[Played], None]) -> Played:
-    began = time.monotonic()
-    stage.problems = []
-    error = ""
-    try:
-        fault.play(stage, fault.draw())
-    except Exception as failure:  # the faults that follow are played all the same
-        error = f"{type(failure).__name__}: {failure}"
-    played = Played(fault.name, fault.seed, tuple(stage.problems), error, time.monotonic() - began)
-    tell(played)
-    return played
+def play(
+    directory: Path,
+    faults: Iterable[Fault],
+    report: Report,
+    say: Say,
+    staged: Callable[[Path], AbstractContextManager[Stage]] = stage_in,
+) -> None:
+    """Plays the faults on one session of Spark and one node."""
+    directory.mkdir()
+    played = report.figures.setdefault("played", {})
+    with staged(directory) as stage:
+        for fault in faults:
+            began, stage.problems = time.monotonic(), []
+            try:
+                fault.play(stage, fault.draw())
+            except Exception as error:  # the faults that follow are played all the same
+                report.wrong(NOT_PLAYED, f"{fault.name}: {type(error).__name__}: {error}")
+            report.all_wrong(fault.name, stage.problems)
+            played[fault.name] = round(time.monotonic() - began, 1)
+            say(f"{fault.name}: {'; '.join(stage.problems) or 'as promised'}, {played[fault.name]} s")

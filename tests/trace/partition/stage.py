@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from broker.replication.follower.effect_runner import perform
 from broker.replication.follower.fetcher_core import FetcherCore
-from broker.replication.follower.fetcher_effects import perform
 from broker.replication.follower.fetcher_values import Append, FetchState, Truncate
 from broker.replication.leader.follower_fetch import note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition

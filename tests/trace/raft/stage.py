@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from random import Random
 from types import MappingProxyType
+from typing import Any
 
 from penstock import epochs
 from raft.core import RaftCore
@@ -25,6 +26,7 @@ from raft.messages import (
 )
 from raft.quorum_state import ElectionState, State
 from raft.ready import FollowerAppend, Ready
+from raft.voters import VoterSet
 from tests.support.raft_bench import Bench, log_of
 from tests.support.raft_fakes import values_of
 
@@ -192,7 +194,8 @@ class Stage:
     def _raise_curtain(self, node_id: int, before: Bench | None) -> None:
         log = before.log.crash() if before is not None else None
         stored = before.store.state if before is not None else None
-        actor = Actor(node_id, self.ids, stored or ElectionState(), log, **self._config)
+        voters, config = self.config_of(node_id)
+        actor = Actor(node_id, voters, stored or ElectionState(), log, **config)
         actor.stage = self
         actor.now_ms = self.now_ms
         actor.core = RaftCore(
@@ -201,6 +204,10 @@ class Stage:
         self.actors[node_id] = actor
         actor.perform()
         self._show_state(actor)
+
+    def config_of(self, node_id: int) -> tuple[tuple[int, ...] | VoterSet, dict[str, Any]]:
+        """The first voters that the node knows, and its other settings."""
+        return self.ids, dict(self._config)
 
     def describe_ready(self, actor: Bench, ready: Ready) -> None:
         node_id = actor.config.node_id

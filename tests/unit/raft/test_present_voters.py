@@ -1,7 +1,7 @@
 """Every part of a core goes by the voters that the quorum's state has at that moment, and keeps none of its own.
 
-Nothing changes the voters of a running node yet. These tests change them in the quorum's state, and back again as a
-truncation would.
+These tests change them in the quorum's state, and back again as a truncation would. What changes them in a running
+quorum: test_voter_changes.py.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def holders(found: object, seen: set[int]) -> Iterator[str]:
     elif type(found).__module__.startswith("raft."):
         names = [name for base in type(found).__mro__ for name in getattr(base, "__slots__", ())]
         inside = [getattr(found, name) for name in names if hasattr(found, name)] + list(vars_of(found).values())
-        if any(isinstance(each, VoterSet) for each in inside):
+        if any(isinstance(each, VoterSet) for each in (*inside, *listed_in(inside))):
             yield type(found).__name__
     else:
         return
@@ -172,14 +172,21 @@ def holders(found: object, seen: set[int]) -> Iterator[str]:
             yield from holders(each, seen)
 
 
+def listed_in(inside: list[object]) -> Iterator[object]:
+    """The members of the tuples in the lists."""
+    for each in inside:
+        if isinstance(each, list):
+            yield from (member for pair in each if isinstance(pair, tuple) for member in pair)
+
+
 def vars_of(found: object) -> dict[str, object]:
     return getattr(found, "__dict__", {})
 
 
 @pytest.mark.parametrize("stored", [ElectionState(), ElectionState(5, 2)])
-def test_no_part_of_a_core_holds_the_voters_but_the_quorums_state(stored: ElectionState) -> None:
-    """The configuration has the first ones, which only the state reads."""
+def test_no_part_of_a_core_holds_the_voters_but_their_history(stored: ElectionState) -> None:
+    """The configuration has the first ones, which only the history reads; the quorum's state has the history."""
     bench = Bench(stored=stored)
     if stored.leader_id < 0:
         bench.become_leader()
-    assert sorted(holders(bench.core, set())) == ["QuorumState", "RaftConfig"]
+    assert sorted(holders(bench.core, set())) == ["RaftConfig", "VoterHistory"]

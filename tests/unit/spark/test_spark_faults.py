@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from contextlib import nullcontext
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from tests.spark_exactly_once.faults import checkpoints, tasks, writes
 from tests.spark_exactly_once.faults.mutants import MUTANTS, edited_text, path_of
 from tests.spark_exactly_once.faults.promise import ROOT, Seen, problems_of, promise_of, promises
-from tests.spark_exactly_once.faults.table import FAULTS, NOT_HERE, drawn, named, names
+from tests.spark_exactly_once.faults.stage import Stage
+from tests.spark_exactly_once.faults.table import FAULTS, NAMES, NOT_HERE, NOT_PLAYED, Fault, drawn, named, names, play
+from tests.support.campaign.frame import Report, to_nobody
 
 
 def named_rows() -> set[str]:
@@ -67,6 +73,24 @@ REFUSED = "AtomicBatchVersionError: version 1 is repeated with 3 other rows, of 
 def test_the_judge_tells_what_is_not_as_the_page_promises(row: str, changes: dict[str, Any], problem: str) -> None:
     found = problems_of(promise_of(row), Seen(**{**GOOD, **changes}))
     assert bool(found) == bool(problem) and all(problem in one for one in found)
+
+
+def test_a_fault_that_breaks_and_one_that_is_not_as_promised_are_told_and_the_others_are_played(tmp_path: Path) -> None:
+    def breaks(stage: Stage, draw: Random) -> None:
+        raise RuntimeError("no session")
+
+    def surprises(stage: Stage, draw: Random) -> None:
+        stage.problems.append("twice")
+
+    def holds(stage: Stage, draw: Random) -> None:
+        """All is as promised."""
+
+    faults = [Fault(NAMES, one, 1) for one in (breaks, surprises, holds)]
+    report, stage = Report(tmp_path), cast(Stage, SimpleNamespace(problems=[]))
+    play(tmp_path / "faults", faults, report, to_nobody, lambda directory: nullcontext(stage))
+    assert report.anomalies == {NOT_PLAYED: 1, "names/surprises": 1}
+    assert report.examples == [f"{NOT_PLAYED}: names/breaks: RuntimeError: no session", "names/surprises: twice"]
+    assert report.figures["played"].keys() == {"names/breaks", "names/surprises", "names/holds"}
 
 
 def test_each_mutant_has_a_fault_of_the_table_and_a_place_that_is_where_it_was() -> None:

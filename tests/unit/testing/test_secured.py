@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from penstock.cli.dev_security import how_to_connect, secured_as_before
+from penstock.cli.dev import how_to_connect, secured_as_before
 from penstock.errors import ConfigError
 from penstock.testing import Cluster
 from penstock.testing.layout import Layout, is_stored_secure, new_layout, stored_layout

@@ -1,0 +1,1 @@
+"""The APIs of groups in Kafka's protocol: members, committed offsets, and administrators' calls."""

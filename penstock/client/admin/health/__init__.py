@@ -1,0 +1,1 @@
+"""Judges the health of a cluster by what every node says of itself."""

@@ -21,9 +21,8 @@ from penstock.client.consumer.fetching.fetch_buffer import FetchBuffer, FetchRef
 from penstock.client.consumer.fetching.fetch_link import FetchLink, Wanted
 from penstock.client.consumer.fetching.fetch_session_view import SessionDelta
 from penstock.client.consumer.fetching.look_ups import LookUps
-from penstock.client.consumer.fetching.partition_state import PartitionState
+from penstock.client.consumer.fetching.partition_state import PartitionState, consumer_waits
 from penstock.client.consumer.fetching.positions import Positions
-from penstock.client.consumer.fetching.stalled import consumer_waits
 from penstock.client.consumer.raw.raw_buffer import RawRange
 from penstock.client.options.config import ConsumerConfig
 from penstock.errors import ApiError, LeaderNotAvailableError, UnknownTopicOrPartitionError

@@ -1,14 +1,19 @@
-"""The state of one partition at its reader: where it stands, what it asks for, what stopped it.
+"""The state of one partition at its reader: where it stands, what it asks for, what stopped it, and why it gets no
+answer.
 
 Two threads use a state: the loop fetches, the user's thread takes. Each field has one writer, so no lock is needed: the
 loop begins generations (`start`), the user's thread says how far it has read in one (`read`) and where it had to stop
-(`failed`). Pure; when a state changes is decided in positions.py and reader.py.
+(`failed`). A partition whose broker answers, and has no new record, waits for nobody: `consumer_waits` leaves it out.
+Pure; when a state changes is decided in positions.py and reader.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from penstock.client.cluster.metadata_cache import MetadataCache
+from penstock.client.cluster.waiting import Waiting, broker_name, error_text, grouped, no_leader
 from penstock.errors import LogTruncationError, PenstockError
 from penstock.messages.fetch import FetchPartition
 from penstock.position import Position
@@ -185,3 +190,28 @@ class PartitionState:
 
     def __repr__(self) -> str:
         return f"PartitionState({self.topic_partition}, position={self.position}, fetch_offset={self.fetch_offset})"
+
+
+def consumer_waits(
+    states: Iterable[PartitionState], cache: MetadataCache, troubles: Mapping[int, str]
+) -> tuple[Waiting, ...]:
+    """`troubles`: of the brokers whose fetches fail or are late, what is wrong."""
+    return grouped(_each(states, cache, troubles))
+
+
+def _each(
+    states: Iterable[PartitionState], cache: MetadataCache, troubles: Mapping[int, str]
+) -> Iterator[tuple[TopicPartition, tuple[object, ...], str]]:
+    for state in states:
+        if state.is_stopped or state.is_at_end or state.paused:
+            continue
+        tp, leader = state.topic_partition, cache.leader(state.topic_partition)
+        if leader is None:
+            yield tp, ("leader",), no_leader(tp, cache)
+        elif leader.node_id in troubles:
+            yield tp, ("broker", leader.node_id), f"{broker_name(leader, cache)}: {troubles[leader.node_id]}"
+        elif state.failures and state.last_error is not None:
+            text = f"the next attempt at {broker_name(leader, cache)}; the last one: {error_text(state.last_error)}"
+            yield tp, ("retry", leader.node_id, type(state.last_error)), text
+        elif state.reset_timestamp is not None:
+            yield tp, ("position", leader.node_id), f"where to begin, from {broker_name(leader, cache)}"

@@ -1,5 +1,6 @@
 """Commits the offsets of a group, one request at a time, so that no older commit overtakes a newer one.
 
+What the user gives to a commit is checked first: offsets by partition, each of a partition that is this consumer's.
 Commits that wait while one is under way are put together; each caller is told of its own partitions. An error that
 passes is tried again until the batch's deadline; after STALE_MEMBER_EPOCH the member first learns its new epoch by a
 heartbeat. Works on one event loop. Not here: which offsets, and when (auto_commit.py, joined_group.py).
@@ -11,8 +12,9 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from penstock.client.cluster.arguments import MAX_INT32, checked_mapping, checked_number, checked_partition
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.error_meaning import ToldErrors
 from penstock.client.consumer.groups.group_service import GroupService
@@ -25,13 +27,17 @@ from penstock.errors import (
     RebalanceInProgressError,
     StaleMemberEpochError,
     TimedOutError,
+    TopicRecreatedError,
     UnknownMemberIdError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from penstock.messages.groups.offsets import OffsetCommitPartition, OffsetCommitRequest
+from penstock.position import Position
 from penstock.tracebacks import without_frames
-from penstock.types import NO_EPOCH, TopicPartition
+from penstock.types import NO_EPOCH, CommittedOffset, TopicPartition
+
+_log = logging.getLogger(__name__)
 
 PARTITIONS_PER_CALL_MAX = 1_000
 """Limit for one request; a commit of more is written in several steps."""
@@ -46,7 +52,7 @@ UNKNOWN_TOPIC_ATTEMPTS = 4
 """A coordinator may not have heard yet of a topic that was just created. After this many such answers the topic counts
 as deleted."""
 
-_log = logging.getLogger(__name__)
+EXAMPLE = "{record_partition: record.position}"
 
 
 class ToCommit(NamedTuple):
@@ -237,3 +243,35 @@ def _seen(outcome: asyncio.Future[None]) -> None:
     """asyncio logs an exception that nobody asks for, and the caller may have left."""
     if not outcome.cancelled():
         outcome.exception()
+
+
+def checked_offsets(positions: Any, owned: Mapping[TopicPartition, str] | None) -> dict[TopicPartition, ToCommit]:
+    """`owned` are the partitions that the group has given to this consumer; None: it assigns them itself."""
+    if positions is not None and not isinstance(positions, Mapping):
+        positions = checked_mapping("positions", positions, EXAMPLE)
+    found = {}
+    for given, position in positions.items():
+        tp = checked_partition(given)
+        if owned is not None and tp not in owned:
+            raise CommitFailedError(
+                f"{tp} is not assigned to this consumer (any more): commit in on_revoked at the latest; the member that"
+                " has it now reads again from what was committed before"
+            )
+        found[tp] = _checked(tp, position, "" if owned is None else owned[tp])
+    return found
+
+
+def _checked(tp: TopicPartition, given: Any, topic_id: str) -> ToCommit:
+    if isinstance(given, Position):
+        if topic_id and given.topic_id and given.topic_id != topic_id:
+            raise TopicRecreatedError(tp.topic, tp.partition, expected_id=given.topic_id, found_id=topic_id)
+        return ToCommit(given.offset, given.leader_epoch, topic_id=given.topic_id or topic_id)
+    if isinstance(given, CommittedOffset):
+        offset = checked_number("offset", given.offset, 0)
+        epoch = checked_number("leader_epoch", given.leader_epoch, NO_EPOCH, MAX_INT32)
+        if not isinstance(given.metadata, str):
+            raise TypeError(f"metadata={given.metadata!r} must be a str")
+        return ToCommit(offset, epoch, given.metadata, topic_id)
+    if hasattr(given, "position"):
+        raise TypeError(f"{tp}: commit record.position, the place after the record, and not the record")
+    return ToCommit(checked_number("offset", given, 0), topic_id=topic_id)

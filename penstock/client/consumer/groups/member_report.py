@@ -23,7 +23,7 @@ class GroupStatistics:
 
 
 def member_waits(member: Membership) -> tuple[Waiting, ...]:
-    """One reason, or none: a member that has partitions waits for their brokers (consumer/fetching/stalled.py)."""
+    """One reason, or none: a member that has partitions waits for their brokers (fetching/partition_state.py)."""
     if member.state is MembershipState.ABSENT or member.reconciliation.owned:
         return ()
     if member.last_error is not None:

@@ -3,6 +3,10 @@
 The coordinator names topics by id. Names of subscribed topics are asked for by name; for a pattern, the metadata of all
 topics is read when an unknown id comes. What fails is asked again after a back-off, as long as it is wanted. Works on
 one event loop. Not here: what is wanted (owned_and_wanted.py).
+
+`MissingTopics` says of each subscribed topic that does not exist that it is waited for: a slip in a name would be
+silence else. It does so once a topic, as long as the consumer lives, and not before a topic that was just created had
+time to be known everywhere. A topic that comes later is read then.
 """
 
 from __future__ import annotations
@@ -12,25 +16,30 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from penstock.client.cluster.cluster import ClusterClient
+from penstock.client.cluster.cluster import UNKNOWN_TOPIC_GRACE_MS, ClusterClient
 from penstock.client.consumer.groups.group_service import GroupService
 from penstock.client.consumer.groups.heartbeat_sender import GroupTaskOwner
 from penstock.client.consumer.groups.membership import Membership
 from penstock.client.consumer.groups.membership_state import FENCED_BY, MEMBERS
-from penstock.client.consumer.groups.missing_topics import MissingTopics
 from penstock.client.consumer.groups.steps import CommittedPlace
-from penstock.errors import ApiError, PenstockError, StaleMemberEpochError, UnstableOffsetCommitError
+from penstock.errors import (
+    ApiError,
+    PenstockError,
+    StaleMemberEpochError,
+    UnknownTopicOrPartitionError,
+    UnstableOffsetCommitError,
+)
 from penstock.messages.groups.offsets import OffsetFetchGroup, OffsetFetchResult
 from penstock.tasks import watch
 from penstock.types import NO_EPOCH, CommittedOffset, TopicPartition
+
+_log = logging.getLogger(__name__)
 
 PARTITIONS_PER_CALL_MAX = 1_000
 """Limit for one question; more are asked for one after the other."""
 
 NOBODY: Final = ("", NO_EPOCH)
 """The member id and epoch of one who is no member."""
-
-_log = logging.getLogger(__name__)
 
 
 class Preparation:
@@ -188,3 +197,49 @@ def _committed(result: OffsetFetchResult) -> CommittedOffset | None:
 
 def _place(result: OffsetFetchResult) -> CommittedPlace | None:
     return None if result.offset < 0 else CommittedPlace(result.offset, result.leader_epoch)
+
+
+class MissingTopics:
+    """The missing topics of one consumer."""
+
+    def __init__(self, cluster: ClusterClient, group_id: str) -> None:
+        self._cluster, self._group_id = cluster, group_id
+        self._told: set[str] = set()
+        self._looking: asyncio.Task[None] | None = None
+
+    def look(self, topics: Iterable[str]) -> None:
+        """Looks for these in the background; a look that is under way ends."""
+        if self._looking is not None:
+            self._looking.cancel()
+        wanted = {topic for topic in topics if topic not in self._told and self._cluster.cache.topic(topic) is None}
+        self._looking = asyncio.ensure_future(self._look(wanted)) if wanted else None
+
+    async def _look(self, wanted: set[str]) -> None:
+        deadline_ms, attempt = self._cluster.clock.now_ms() + UNKNOWN_TOPIC_GRACE_MS, 0
+        while wanted:
+            attempt += 1
+            try:
+                answer = await self._cluster.refresh(wanted)
+            except PenstockError:
+                return  # whoever waits for records is told of what keeps the cluster from answering
+            wanted = {t.name for t in answer.topics if isinstance(t.error, UnknownTopicOrPartitionError)} & wanted
+            if self._cluster.clock.now_ms() >= deadline_ms:
+                break
+            await asyncio.sleep(max(self._cluster.backoff.wait_ms(attempt), 1) / 1000)
+        for topic in sorted(wanted):
+            self._told.add(topic)
+            _log.warning(
+                "group %s: topic %s does not exist: it is read once it does (penstock topics create %s)",
+                self._group_id,
+                topic,
+                topic,
+            )
+
+    async def close(self) -> None:
+        """Ends what is under way. Idempotent."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+
+    def __repr__(self) -> str:
+        return f"MissingTopics({sorted(self._told)})"

@@ -58,7 +58,8 @@ class Operator:
         self._draw = random.Random(clients.network.scheduler.draw.getrandbits(64))
         self._limit_ms = self._draw.choice(LIMITS_MS)
         (self.topic,) = (topic for topic in clients.plan.topics if topic.name == plan.topic)
-        self._partitions = self.topic.partitions
+        self._partitions: dict[str, int] = {}
+        """The most partitions that this operator was told of, by the topic's id: one that is made anew begins again."""
         self._unsure: set[tuple[str, str]] = set()
         """Keys and values that were set with an unknown outcome: they may become so at any time."""
         self._throttled: dict[int | None, None] = {}
@@ -164,7 +165,7 @@ class Operator:
             topic_id = await self._made(admin)
             if topic_id != clients.topic_ids[name]:
                 break
-        clients.topic_ids[name] = topic_id
+        clients.topic_ids[name], clients.counts[name] = topic_id, self.topic.partitions
         clients.logs[name] = clients.ledger.created(name)
 
     async def _made(self, admin: AsyncAdmin) -> str:
@@ -283,7 +284,8 @@ class Operator:
         if self.clients.site.lacks_a_disk():
             return
         name, counts = self.topic.name, self.clients.counts
-        known = self._counted(name, await self._in_time("describe_topic", admin.describe_topic(name)))
+        before = await self._in_time("describe_topic", admin.describe_topic(name))
+        known = self._counted(name, before)
         is_wrong = known > 1 and (known >= PARTITIONS_MAX or self._draw.random() < 0.2)
         total = self._draw.randrange(1, known) if is_wrong else known + self._draw.choice((1, 1, 2))
         by_hand = None
@@ -295,18 +297,20 @@ class Operator:
         except InvalidPartitionsError:  # where it is not wrong: somebody else, or a late attempt, was quicker
             self.clients.calls["partitions refused"] += 1
             return
-        if is_wrong:
+        if is_wrong and made.topic_id == before.topic_id:
             self._report("shrunk", f"{name} had {known} partitions, and a request for {total} was a success")
         if self._counted(name, made) < total:
             self._report("shrunk", f"{name} got {total} partitions, and has {made.partition_count}")
-        counts[name] = max(counts[name], made.partition_count)
+        if made.topic_id == self.clients.topic_ids[name]:
+            counts[name] = max(counts[name], made.partition_count)
         self.clients.calls["partitions added"] += total - known
 
     def _counted(self, name: str, told: TopicDescription) -> int:
         """How many partitions the topic has, which is never fewer than this operator was told of before."""
-        if told.partition_count < self._partitions:
-            self._report("shrunk", f"{name} had {self._partitions} partitions, and has {told.partition_count}")
-        self._partitions = max(self._partitions, told.partition_count)
+        known = self._partitions.get(told.topic_id, self.topic.partitions)
+        if told.partition_count < known:
+            self._report("shrunk", f"{name} had {known} partitions, and has {told.partition_count}")
+        self._partitions[told.topic_id] = max(known, told.partition_count)
         return told.partition_count
 
     async def _elect(self, admin: AsyncAdmin) -> None:

@@ -8,7 +8,7 @@ from broker.coordination.loading import ShardLoader
 from broker.coordination.shard_log import ShardLog
 from broker.coordination.turn import Turn
 from broker.groups.classic.presence import Presence
-from broker.groups.consumer import commit_checks, reconciliation
+from broker.groups.consumer import reconciliation, request_checks
 from broker.groups.consumer.assignors import uniform
 from broker.groups.consumer.consumer_groups import ConsumerGroups
 from broker.groups.offsets.sweep import OffsetSweep
@@ -113,7 +113,7 @@ GROUPS = (
     Mutant(
         "whoever has been a member commits",
         "KIP-848: fencing",
-        (Edit(commit_checks.check_commit, "if request.member_epoch < 0 and not group.members:", "if True:"),),
+        (Edit(request_checks.check_commit, "if request.member_epoch < 0 and not group.members:", "if True:"),),
         stories=CONSUMERS,
     ),
     Mutant(
@@ -161,7 +161,7 @@ GROUPS = (
     Mutant(
         "a member commits in an epoch that is over",
         "KIP-848: fencing",
-        (Edit(commit_checks._check_epoch, "if epoch == member.epoch:", "if True:"),),
+        (Edit(request_checks._check_epoch, "if epoch == member.epoch:", "if True:"),),
         stories=CONSUMERS,
     ),
     Mutant(

@@ -30,6 +30,12 @@ _SLOW_MOVES = directed(
 _AMOUNTS = (0.2502, 0.7503)
 """The amounts of a fault by which names hang in the first, or the second, of two log dirs."""
 _IN_A_THREAD = "self._of.setdefault(log_dir, DirThreads(self._threads, self._name, 1)).run(work, done)"
+_ON_THE_LOOP = f"""if self._name == "log-creation":
+        work()
+        __import__("asyncio").get_running_loop().call_soon(done, None)
+    else:
+        {_IN_A_THREAD}"""
+"""Logs that are deleted keep their threads: the mistake is about new ones alone."""
 _NO_CONTROLLER = directed(Fault(1.0, Kind.ISOLATE, 0, 0, 3.0, 0.5), operators=_MOVER, log_dirs=2)
 """The only controller is away."""
 
@@ -39,18 +45,16 @@ _HUNG_LEADERS = directed(
     log_dir_hang_ms_max=1_000,
     seconds=12.0,
 )
-_HUNG_WHILE_TOPICS_ARE_MADE = tuple(
-    story
-    for amount in _AMOUNTS
-    for story in directed(
-        Fault(1.0, Kind.HUNG_DISK, 1, 0, 20.0, amount),
-        operators=(OperatorPlan(Task.REMAKE, "topic-0", 0.5), OperatorPlan(Task.GROW, "topic-0", 0.5)),
-        log_dirs=2,
-        topics=(TopicPlan("topic-0", 4, 3, {}, TopicKind.REMADE),),
-        log_dir_hang_ms_max=30_000,
-        seconds=10.0,
-    )
+_HUNG_WHILE_TOPICS_ARE_MADE = directed(
+    Fault(0.2, Kind.HUNG_DISK, 1, 0, 20.0, _AMOUNTS[1]),
+    operators=(OperatorPlan(Task.REMAKE, "topic-0", 3.0), OperatorPlan(Task.GROW, "topic-0", 3.0)),
+    log_dirs=2,
+    topics=(TopicPlan("topic-0", 4, 3, {}, TopicKind.REMADE),),
+    log_dir_hang_ms_max=30_000,
+    seconds=10.0,
 )
+"""The dir that hangs is not that of the metadata: a node whose metadata stands still hears of no topic. It has hung for
+more than the second that I54 forgives when the topic is made anew or gets partitions."""
 _HUNG_NEIGHBOURS = directed(
     Fault(1.0, Kind.HUNG_DISK, 1, 0, 20.0, _AMOUNTS[0]),
     log_dirs=2,
@@ -144,7 +148,7 @@ LOG_DIRS = (
     Mutant(
         "a new log is created on the event loop",
         "this project's own: a topic that was made beside a hung dir fenced its broker",
-        (Edit(LogDirThreads.run, _IN_A_THREAD, "work()\n    done(None)"),),
+        (Edit(LogDirThreads.run, _IN_A_THREAD, _ON_THE_LOOP),),
         (Kind.HUNG_DISK,),
         stories=_HUNG_WHILE_TOPICS_ARE_MADE,
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.groups.consumer import commit_checks
+from broker.groups.consumer import request_checks
 from broker.groups.coordinator.transactional_offsets import TransactionalOffsets
 from broker.groups.offsets.fetches import OffsetFetches
 from broker.groups.offsets.offsets_state import GroupOffsetsState
@@ -51,7 +51,7 @@ PROCESSING = (
         "KIP-447: fencing by the member epoch",
         (
             Edit(
-                commit_checks.check_transactional_commit,
+                request_checks.check_transactional_commit,
                 "if request.member_epoch < 0 and not group.members:",
                 "if True:",
             ),

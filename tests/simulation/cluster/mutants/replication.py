@@ -9,18 +9,16 @@ from broker.apis.fetch_sessions.session_partitions import SessionPartitions
 from broker.apis.fetch_sessions.session_reads import SessionReads
 from broker.apis.producing.delayed_produce import DelayedProduce
 from broker.apis.producing.produce import _check_is_wanted
-from broker.replication.follower.effect_runner import EffectRunner
+from broker.replication.follower.effect_runner import EffectRunner, cut_offset, perform
 from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
-from broker.replication.follower.fetcher_effects import cut_offset, perform
 from broker.replication.hosting.replica_roles import ReplicaRoles
 from broker.replication.hosting.role_news import RoleNews
 from broker.replication.leader import leader_appends
 from broker.replication.leader.follower_fetch import note_follower_fetch
-from broker.replication.leader.leader_epoch import check_leader_epoch
 from broker.replication.leader.leader_state import LeaderState
 from broker.replication.leader.purgatory import OffsetWaiters
-from broker.replication.partition import Partition
+from broker.replication.partition import Partition, check_leader_epoch
 from penstock import epochs
 from storage.log.log_writer import LogWriter
 from tests.simulation.cluster.mutants.edit import Edit, Mutant

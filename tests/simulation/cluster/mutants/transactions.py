@@ -24,7 +24,7 @@ from storage.append.transaction_state import UndecidedTransactions
 from storage.cleaner.cleaned_transactions import CleanedTransactions
 from storage.log.log_append import LogAppend
 from storage.log.producers.producer_snapshots import ProducerSnapshots
-from storage.recovery import transaction_recovery
+from storage.recovery import producer_recovery
 from storage.recovery.transaction_files import TransactionFiles
 from tests.simulation.cluster.half_turns import MARKERS
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
@@ -199,7 +199,7 @@ TRANSACTIONS = (
     Mutant(
         "a start forgets the aborted transactions",
         "KAFKA-14034's kin: the index after a restart",
-        (Edit(transaction_recovery.read_indexes, "aborted.take_all(iter_entries(entries))", "pass"),),
+        (Edit(producer_recovery.read_indexes, "aborted.take_all(iter_entries(entries))", "pass"),),
         stories=transacted(*STOPS, log=SMALL_SEGMENTS),
     ),
     Mutant(
@@ -208,7 +208,7 @@ TRANSACTIONS = (
         (
             Edit(ProducerSnapshots.write, "for file in one.files:", "for file in ():"),
             Edit(
-                transaction_recovery.read_indexes,
+                producer_recovery.read_indexes,
                 "        if entries is None:",
                 "        if content is None:\n            continue\n        if entries is None:",
             ),

@@ -13,7 +13,7 @@ from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.dynamic_keys import DYNAMIC
 from broker.config.keys.config_table import KEYS
 from broker.config.node_config import NodeConfig
-from broker.node.configuration.node_log import OF_NODES_LOG, NodeLog
+from broker.node.process.log_output import OF_NODES_LOG, NodeLog
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import ConfigRecord

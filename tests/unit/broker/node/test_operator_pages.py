@@ -12,8 +12,7 @@ from prometheus_client import generate_latest
 from broker.metrics.page_server import Page
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
-from broker.node.operator_pages import STILL_MS_MAX, OperatorPages
-from broker.node.readiness import Check, checks
+from broker.node.operator_pages import STILL_MS_MAX, Check, OperatorPages, checks
 from penstock.clock import ManualClock
 from storage.log_dirs.log_manager_config import LoadProgress
 from tests.support.memory_cluster import MemoryCluster, run_in_memory

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from broker.coordination.record_codec import MalformedRecordError
-from broker.transactions.transaction_log import read_transaction_log
 from broker.transactions.transaction_metadata import TransactionMetadata
 from broker.transactions.transaction_records import (
     RECORDS,
@@ -21,6 +20,7 @@ from broker.transactions.transaction_records import (
     decode_transaction_record,
     encode_transaction_record,
     log_value,
+    read_transaction_log,
 )
 from broker.transactions.transaction_states import STATUS
 from penstock.errors import CorruptMessageError

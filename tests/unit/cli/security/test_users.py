@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from penstock.cli.security import new_password as source
 from penstock.cli.security import users
-from penstock.cli.security.new_password import new_password
+from penstock.cli.security import users as source
+from penstock.cli.security.users import new_password
 from penstock.client.admin.admin_types import (
     UserDescription,
     UserScramCredentialDeletion,

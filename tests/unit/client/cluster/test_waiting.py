@@ -9,8 +9,7 @@ import pytest
 from penstock.client.cluster.cluster import ClusterClient
 from penstock.client.cluster.metadata_cache import Leader, MetadataCache
 from penstock.client.cluster.waiting import Waiting
-from penstock.client.consumer.fetching.partition_state import PartitionState
-from penstock.client.consumer.fetching.stalled import consumer_waits
+from penstock.client.consumer.fetching.partition_state import PartitionState, consumer_waits
 from penstock.client.options.config import ConnectionConfig
 from penstock.client.producer.batch import ProducerBatch
 from penstock.client.producer.partition_queue import PartitionQueue

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.security.new_password import new_password
+from penstock.cli.security.users import new_password
 from penstock.client.wire.login import login_of
 from penstock.client.wire.tls_files import file_bytes
 from penstock.client.wire.token_login import token_in

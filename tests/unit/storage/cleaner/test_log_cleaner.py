@@ -52,7 +52,7 @@ def test_a_log_that_is_not_compacted_is_not_looked_at() -> None:
 
 
 def cleaner_warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [one.message for one in caplog.records if one.name == "storage.cleaner.held_up"]
+    return [one.message for one in caplog.records if one.name == "storage.cleaner.log_cleaner"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.groups.classic.subscriptions import subscribed_topics
+from broker.groups.classic.classic_groups import subscribed_topics
 from penstock.messages.groups.classic_protocol import JoinGroupProtocol
 from penstock.wire.consumer_protocol import ConsumerProtocolSubscription, encode_consumer_protocol
 from tests.support.classic_group_core import DELAY_MS, ClassicGroupCore, join, leave

@@ -9,7 +9,7 @@ import pytest
 
 from broker.coordination.partition_of import partition_of
 from broker.coordination.shard_ports import ShardState
-from broker.groups.coordinator.group_ids import GROUP_ID_CHARACTERS_MAX
+from broker.groups.coordinator.group_coordinator import GROUP_ID_CHARACTERS_MAX
 from metadata.records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from penstock.errors import (
     CoordinatorLoadInProgressError,

@@ -13,10 +13,10 @@ from typing import cast
 import pytest
 
 from broker.replication.durability import Durability
+from broker.replication.follower.effect_runner import perform
 from broker.replication.follower.fetcher_config import FetcherConfig
 from broker.replication.follower.fetcher_core import FetcherCore
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
-from broker.replication.follower.fetcher_effects import perform
 from broker.replication.follower.fetcher_ports import FetcherNode, ReplicaFetchStream
 from broker.replication.follower.fetcher_values import AdvanceLogStart, Append, FetchState, StartOver, Truncate
 from broker.replication.follower.follower_log import append_as_follower

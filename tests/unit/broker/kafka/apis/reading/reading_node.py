@@ -27,7 +27,7 @@ from broker.network.client_names import ClientNames
 from broker.network.failed_requests import FailedRequests
 from broker.network.named_sessions import ID_MAX, NamedSessions
 from broker.network.request_channel import Caller, Request
-from broker.replication.hosting.unknown_partition import unknown_partition
+from broker.replication.hosting.hosted_partitions import unknown_partition
 from broker.replication.move_throttle import MoveThrottle
 from broker.replication.partition import Partition
 from metadata.image import MetadataImage, TopicImage
