@@ -66,7 +66,14 @@ class RaftCore:
         self._log = DecidedLog(log)
         self._outbox = Outbox()
         self._quorum.history.note_committed(self._log.high_watermark)
-        self._shared = Shared(config, self._quorum, self._log, self._outbox, random, Contact(now_ms))
+        self._shared = Shared(
+            config=config,
+            quorum=self._quorum,
+            log=self._log,
+            outbox=self._outbox,
+            random=random,
+            contact=Contact(now_ms),
+        )
         self._in_flight: Ready | None = None
         self._told_high_watermark = self._log.high_watermark
         self._states = states = Transitions(self._shared, now_ms)

@@ -119,8 +119,8 @@ class Place:
             ("log", "dump"): [str(self.directory)],
             ("log", "verify"): [str(self.directory)],
             ("log", "recover"): [str(self.directory), "--dry-run"],
-            ("pipeline", "describe"): ["clicks"],
-            ("pipeline", "run"): ["clicks", "--conf", str(self.directory / "none.toml")],
+            ("pipeline", "describe"): ["bronze"],
+            ("pipeline", "run"): ["bronze", "--conf", str(self.directory / "none.toml")],
             ("dev",): ["--data", str(self.directory / "none" / "\0"), "--port", "1"],
             ("demo",): [str(self.directory / "none"), "--no-spark"],
         }

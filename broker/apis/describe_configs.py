@@ -133,7 +133,14 @@ class DescribeConfigsApi:
         else:
             value = getattr(self._dynamic.current, key.attribute)
         is_read_only = key.update is Update.RESTART
-        return ConfigEntry(key.name, config_text(value), source, key.type_name, key.doc, is_read_only)
+        return ConfigEntry(
+            name=key.name,
+            value=config_text(value),
+            source=source,
+            type=key.type_name,
+            documentation=key.doc,
+            is_read_only=is_read_only,
+        )
 
 
 def _entry_of_all(key: str, text: str) -> ConfigEntry:

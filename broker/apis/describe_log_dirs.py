@@ -74,7 +74,16 @@ class DescribeLogDirsApi:
                     end = max(log.log_end_offset - move.offset_lag, 0)
                     start = min(log.log_start_offset, end)
                     lag, left, waits_for = move.offset_lag, move.bytes_left, move.waits_for
-                    copy = LogDirReplica(tp.partition, move.size_bytes, start, end, True, lag, left, waits_for)
+                    copy = LogDirReplica(
+                        partition=tp.partition,
+                        size_bytes=move.size_bytes,
+                        log_start_offset=start,
+                        log_end_offset=end,
+                        is_future=True,
+                        offset_lag=lag,
+                        bytes_left=left,
+                        waits_for=waits_for,
+                    )
                     copies[move.log_dir].append(LogDirTopic(tp.topic, topic_id, (copy,)))
         return copies
 
@@ -88,12 +97,12 @@ class DescribeLogDirsApi:
     ) -> LogDir:
         known = self._log_manager.meta_properties.get(path)
         return LogDir(
-            path,
-            known.directory_id if known is not None else "",
-            KafkaStorageError(str(error)) if error is not None else None,
-            room.size_bytes,
-            room.free_bytes,
-            (*_by_topic(logs), *copies),
+            path=path,
+            directory_id=known.directory_id if known is not None else "",
+            error=KafkaStorageError(str(error)) if error is not None else None,
+            total_bytes=room.size_bytes,
+            usable_bytes=room.free_bytes,
+            topics=(*_by_topic(logs), *copies),
         )
 
 

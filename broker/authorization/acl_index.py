@@ -135,6 +135,17 @@ class AclIndex:
                         is_allowed = True
         return is_allowed or (self._allows_without_acls and not self._has_acls(resource, name))
 
+    def denies(self, principal: str, host: str, operation: Operation, resource: ResourceType, name: str) -> bool:
+        """An ACL denies it, so that no other one can allow it."""
+        return any(
+            acl.permission is Permission.DENY
+            and acl.host in (WILDCARD, host)
+            and acl.operation in (operation, Operation.ALL)
+            for table in self._tables(principal, resource)
+            for acls in table.of(name)
+            for acl in acls.values()
+        )
+
     def allows_any(self, principal: str, host: str, operation: Operation, resource: ResourceType) -> bool:
         """There is a name that the principal may do this to (KIP-679). As in Kafka, implied operations do not count."""
         allowed: list[AclBinding] = []

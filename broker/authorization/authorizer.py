@@ -80,6 +80,10 @@ class Rights:
             self._of_all.count += 1
         return found
 
+    def denies(self, operation: Operation, resource: ResourceType, name: str) -> bool:
+        """An ACL denies it to the principal. Not remembered: only refusals ask."""
+        return not self.is_super and self._index.denies(self.principal, self.host, operation, resource, name)
+
     def allows_any(self, operation: Operation, resource: ResourceType) -> bool:
         """There is a resource of this type that the principal may do this to."""
         if self.is_super:

@@ -1,7 +1,7 @@
 """The judgement of one request: its caller's rights, the typed errors of what is refused, and a note of each refusal.
 
-An error names what its principal lacks, and no more: it is the same for a resource that there is and one that there is
-not. What a caller only does not get to see is no refusal, and is not noted, as in Kafka.
+An error names what its principal lacks, or that an ACL denies it, and no more: it is the same for a resource that there
+is and one that there is not. What a caller only does not get to see is no refusal, and is not noted, as in Kafka.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from broker.authorization.authorizer import Rights
-from broker.authorization.remedy import remedy
+from broker.authorization.remedy import remedy, shown_by
 from metadata.image import MetadataImage
 from penstock.errors import (
     ApiError,
@@ -83,9 +83,12 @@ class Judge:
             shown = need._replace(name=need.name[:NAME_SHOWN])
             implied_by = IMPLIED_BY.get(need.resource_type) if need.operation is Operation.DESCRIBE else None
             hint = f" ({implied_by} implies it)" if implied_by else ""
+            if self.rights.denies(*need):
+                way = f"an ACL denies it: `{shown_by(need)}` shows which"
+            else:
+                way = f"an administrator can allow it: `{remedy(self.rights.principal, need)}`"
             error = self._errors[need] = ERRORS[need.resource_type](
-                f"{self.rights.principal} may not {shown}{hint}; an administrator can allow it:"
-                f" `{remedy(self.rights.principal, need)}`"
+                f"{self.rights.principal} may not {shown}{hint}; {way}"
             )
         return error
 

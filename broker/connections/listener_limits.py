@@ -44,13 +44,13 @@ def listener_limits(config: NodeConfig, listener: str, descriptors_share: int) -
     own = config.overrides(listener)
     connections_max = min(config.max_connections, descriptors_share, _or(own.max_connections, INT32_MAX))
     return ListenerLimits(
-        config.socket_request_max_bytes,
-        config.queued_max_request_bytes,
-        _or(own.connections_max_idle_ms, config.connections_max_idle_ms),
-        connections_max,
-        min(config.max_connections_per_ip, connections_max),
-        config.connections_max_write_stall_ms,
-        _or(own.max_connection_creation_rate, INT32_MAX),
+        message_bytes_max=config.socket_request_max_bytes,
+        request_bytes_max=config.queued_max_request_bytes,
+        idle_ms_max=_or(own.connections_max_idle_ms, config.connections_max_idle_ms),
+        connections_max=connections_max,
+        connections_max_per_ip=min(config.max_connections_per_ip, connections_max),
+        write_stall_ms_max=config.connections_max_write_stall_ms,
+        creation_rate_max=_or(own.max_connection_creation_rate, INT32_MAX),
     )
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from broker.coordination.log_errors import not_committed
 from broker.coordination.turn import Ticket
@@ -19,17 +18,17 @@ from broker.replication.partition import Partition
 from penstock.clock import Clock
 from penstock.errors import ApiError, RequestTimedOutError
 
-Answers = list[tuple[Ticket, Any]]
+Answers = list[tuple[Ticket, object]]
 Deposed = Callable[[], ApiError | None]
 """The error for which nothing may be answered now, because another broker may lead; None if this one leads."""
 
 
-def answer_all(answers: Iterable[tuple[Ticket, Any]]) -> None:
+def answer_all(answers: Iterable[tuple[Ticket, object]]) -> None:
     for ticket, answer in answers:
         ticket(answer)
 
 
-def answer_unless(answers: Iterable[tuple[Ticket, Any]], deposed: ApiError | None) -> None:
+def answer_unless(answers: Iterable[tuple[Ticket, object]], deposed: ApiError | None) -> None:
     """Give the answers, or that error instead of each: an error that was decided on old state is as wrong."""
     answer_all(answers if deposed is None else [(ticket, deposed) for ticket, _ in answers])
 

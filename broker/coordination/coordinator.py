@@ -5,7 +5,7 @@
 It hears which partitions the broker leads (`RoleListener`). A request for an id of another broker gets NOT_COORDINATOR,
 one for an id that is being loaded COORDINATOR_LOAD_IN_PROGRESS. Every request is answered, also when the broker stops.
 Groups and transactional ids have one each. Not here: decisions (the cores), and requests that only one of the two knows
-(groups/coordinator/, transactions/coordinator/).
+(groups/coordinator/, transactions/coordinator/: each is such a coordinator, and more).
 """
 
 from __future__ import annotations
@@ -134,4 +134,4 @@ class Coordinator(Generic[Core]):
         return iter(tuple(self._shards.values()))
 
     def __repr__(self) -> str:
-        return f"Coordinator({self._topic.name} on broker {self._broker_id}, {len(self._shards)} shards)"
+        return f"{type(self).__name__}({self._topic.name} on broker {self._broker_id}, {len(self._shards)} shards)"

@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Generic
+from typing import Final, Generic
 
 from broker.coordination.commit_barrier import answer_all, answer_unless
 from broker.coordination.loading import LOAD_AGAIN, LoadError
@@ -63,7 +63,7 @@ class LedShard(Generic[Core]):
         self._failures = 0
         """Loads and appends that failed since the last one that did not."""
         self._turns: list[list[Written]] = []
-        self._answers: list[tuple[Ticket, Any]] = []
+        self._answers: list[tuple[Ticket, object]] = []
         self._is_ticking = False
         self.log = ShardLog(lead, ports)
         self._barrier = self.log.barrier
@@ -75,7 +75,7 @@ class LedShard(Generic[Core]):
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
-    def submit(self, ticket: Ticket, request: Any, client: Client) -> None:
+    def submit(self, ticket: Ticket, request: object, client: Client) -> None:
         """Have the core decide. The ticket is called once with the answer or the error, now or later."""
         error = self._why_not()
         if error is not None:

@@ -40,12 +40,12 @@ PROTOCOL_BYTES: Final = 200
 TOPIC_BYTES: Final = 200
 PARTITION_BYTES: Final = 60
 _WORDS: Final = MemoryWords(
-    "the groups",
-    "group.coordinator.memory.max.bytes",
-    GroupMaxSizeReachedError,
-    "delete groups and offsets that are used no more, commit shorter metadata, or raise the limit",
-    ResourceExhaustedError,
-    "send it again when other transactions have ended, commit fewer offsets in one, or raise the limit",
+    state="the groups",
+    key="group.coordinator.memory.max.bytes",
+    lasting_error=GroupMaxSizeReachedError,
+    lasting_remedy="delete groups and offsets that are used no more, commit shorter metadata, or raise the limit",
+    passing_error=ResourceExhaustedError,
+    passing_remedy="send it again when other transactions have ended, commit fewer offsets in one, or raise the limit",
 )
 
 

@@ -19,6 +19,7 @@ import grpc.aio
 from broker.grpc.errors import NOT_THROTTLED, abort
 from broker.grpc.gate import Gate
 from broker.grpc.handlers import Call
+from broker.grpc.turned_decoder import Decoded
 from broker.grpc.unread_answers import FREE_BYTES
 from broker.load.long_work import PIECE_NS
 from broker.network.answer_turns import needs_room
@@ -101,7 +102,8 @@ def _call(
             channel.long_work.charge(party, spent_ns)
         return made
 
-    async def call(body: Any, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
+    async def call(decoded: Decoded, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
+        body = decoded.request
         try:
             gate.must_be_open()
             gate.check_asker(api, body, caller, is_clients)
@@ -111,7 +113,7 @@ def _call(
         sink = _OneShot()
         client_id = getattr(body, "client_id", "")
         request = Request(api.name, body, sink, caller, channel.now_ns, client_id=client_id)
-        request.turns = turns
+        request.turns, request.is_large = turns, decoded.is_large
         if quotas is not None and quotas.is_active and (owed_ms := quotas.owed(request, channel.now_ns())):
             await asyncio.sleep(_held_ms(body, owed_ms) / 1_000)  # it has no connection that could be left unread
         try:

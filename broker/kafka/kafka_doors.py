@@ -44,16 +44,16 @@ class KafkaListeners:
         self.decoders, self.elements = KafkaCounts(), ElementBudgets()
         self.connections: Mapping[str, KafkaListener] = {
             name: KafkaListener(
-                name,
-                config.listener(name),
-                limits,
-                service.shared,
-                self._serve,
-                clock,
-                service.on_fatal,
-                bind,
-                certificates.of(name),
-                service.address_quotas,
+                name=name,
+                endpoint=config.listener(name),
+                limits=limits,
+                shared=service.shared,
+                serve=self._serve,
+                clock=clock,
+                on_fatal=service.on_fatal,
+                bind=bind,
+                certificates=certificates.of(name),
+                quotas=service.address_quotas,
             )
             for name in config.kafka_listeners
             for limits in (listener_limits(config, name, service.client_connections_max),)
@@ -61,7 +61,15 @@ class KafkaListeners:
 
     def _serve(self, connection: FrameConnection, listener: str) -> ServedConnection:
         counts = self.decoders.counts
-        return ServedConnection(connection, listener, self.rows, self._service, counts, self._lines, self.elements)
+        return ServedConnection(
+            connection=connection,
+            listener=listener,
+            rows=self.rows,
+            service=self._service,
+            counts=counts,
+            lines=self._lines,
+            elements=self.elements,
+        )
 
     @property
     def clients(self) -> ClientNames:

@@ -41,6 +41,8 @@ class Incoming(NamedTuple):
     correlation_id: int
     client_id: str
     body: Any
+    is_large: bool = False
+    """See `Request`."""
 
 
 class Measured(Protocol):
@@ -153,6 +155,7 @@ class ConnectionLoop(Generic[Raw, Message]):
             self._held.clear()
             if self._intake is not None:
                 self._intake.close()
+            del reader  # its error has this frame in its traceback, and the bytes of a request: a ring without this
 
     async def _read(self, turn: Turn | None) -> None:
         if turn is not None:

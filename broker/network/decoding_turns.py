@@ -60,6 +60,10 @@ class DecodingTurns:
         if self._work is not None:
             self._work.done(party)
 
+    def is_long(self, elements: int) -> bool:
+        """True if the work on a request with so many elements is long work. That of nodes never is."""
+        return self._work is not None and elements >= LONG
+
     def now_ns(self) -> int:
         """The time of the work; 0 where none is counted."""
         return 0 if self._work is None else self._work.now_ns()

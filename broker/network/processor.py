@@ -61,6 +61,9 @@ class IncomingRequest(Protocol):
     @property
     def body(self) -> Any: ...
 
+    @property
+    def is_large(self) -> bool: ...
+
 
 class Processor:
     """Open requests of one connection. `submit` on the reading side, `next_response` on the writing side."""
@@ -110,7 +113,7 @@ class Processor:
         came, if that was before now."""
         number, name, now_ns = incoming.correlation_id, incoming.client_id, self._channel.now_ns
         request = Request(incoming.api, incoming.body, self, self.caller, now_ns, session, number, name)
-        request.body_lease = lease
+        request.body_lease, request.is_large = lease, incoming.is_large
         if received_ns is not None:
             request.received_ns = received_ns
         return request

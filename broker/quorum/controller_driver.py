@@ -130,12 +130,12 @@ class ControllerDriver:
         controller = self._controller
         now = controller.statistics() if controller is not None else None
         return ControllerDriverStatistics(
-            self._leader_elections,
-            self._unclean_elections,
-            self._scheduled_elections,
-            self._sessions_expired,
-            self._unclean_registrations + (now.unclean_registrations if now is not None else 0),
-            now,
+            leader_elections=self._leader_elections,
+            unclean_elections=self._unclean_elections,
+            scheduled_elections=self._scheduled_elections,
+            sessions_expired=self._sessions_expired,
+            unclean_registrations=self._unclean_registrations + (now.unclean_registrations if now is not None else 0),
+            controller=now,
         )
 
     # -- requests ------------------------------------------------------------------------------------------------------

@@ -18,14 +18,14 @@ OPEN_BYTES: Final = 500
 """An open transaction has these besides: its set of partitions, and its timer."""
 PARTITION_BYTES: Final = 150
 _WORDS: Final = MemoryWords(
-    "the transactions",
-    "transaction.coordinator.memory.max.bytes",
-    PolicyViolationError,
-    "use fewer transactional ids, let those that are used no more expire sooner (transactional.id.expiration.ms), or"
+    state="the transactions",
+    key="transaction.coordinator.memory.max.bytes",
+    lasting_error=PolicyViolationError,
+    lasting_remedy="use fewer transactional ids, let those that are used no more expire sooner"
+    " (transactional.id.expiration.ms), or raise the limit",
+    passing_error=ResourceExhaustedError,
+    passing_remedy="send it again when other transactions have ended, write to fewer partitions in one transaction, or"
     " raise the limit",
-    ResourceExhaustedError,
-    "send it again when other transactions have ended, write to fewer partitions in one transaction, or raise the"
-    " limit",
 )
 
 

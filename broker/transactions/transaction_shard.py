@@ -81,14 +81,23 @@ class TransactionShard:
         self._memory = held_memory = ShardMemory(memory)
         self._held = held = HeldTransactions(held_memory)
         self._waiting = WaitingAdds(self.timers)
-        self._ending = TransactionEnding(held, self.timers, watched, markers, self._waiting, counters)
+        self._ending = TransactionEnding(
+            held=held, timers=self.timers, watched=watched, markers=markers, waiting=self._waiting, counters=counters
+        )
         self._partitions = TransactionsPartitions(config, held, self._ending, self._waiting, counters)
         self._listings = TransactionListings(held, watched)
         self._expiry = TransactionalIdExpiry(config, held, self.timers, watched, counters)
         self._init = ProducerInit(config, held, held_memory, self._ending, counters)
         self._applications = HeldApplications(held_memory)
         self._batches = AtomicBatchDecisions(
-            config, held, self._applications, self._ending, self.timers, watched, held_memory, counters
+            config=config,
+            held=held,
+            applications=self._applications,
+            ending=self._ending,
+            timers=self.timers,
+            watched=watched,
+            memory=held_memory,
+            counters=counters,
         )
         self._with_id: Mapping[type[Any], Callable[[Turn, Ticket, Any, int | None], None]] = {
             InitProducerIdRequest: self._init.init,

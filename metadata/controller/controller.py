@@ -124,7 +124,9 @@ class Controller:
         self._state = ControllerState(image)
         cluster = ClusterDefaults(config, self._state)
         ids = ids or RandomIds(rng)
-        self._context = DecisionContext(config, self._state, self._sessions, rng, ids, cluster, voters)
+        self._context = DecisionContext(
+            config=config, state=self._state, sessions=self._sessions, rng=rng, ids=ids, cluster=cluster, voters=voters
+        )
         self._leader_balance = LeaderBalance(cluster, now_ms)
         self._replica_balance = ReplicaBalance(cluster, now_ms)
         self._completions = reassignments.Completions(self._context)

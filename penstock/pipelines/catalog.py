@@ -66,10 +66,6 @@ _ALL = (
     Job(
         "audit", "audit", "AuditConf", "all replicas of topics, verified and compared from closed segment files", False
     ),
-    Job("clicks", "clicks", "ClicksConf", "a seeded click-stream to a topic, with the answers that jobs must find"),
-    Job(
-        "github-events", "github_events", "GithubEventsConf", "hours of GitHub's public events, over HTTPS, to a topic"
-    ),
 )
 JOBS = {job.name: job for job in _ALL}
 

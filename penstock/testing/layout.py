@@ -241,7 +241,14 @@ def stored_layout(directory: Path, nodes: int, port: int | None, host: str | Non
         remedy = f"ask for {known} or more, or give another directory"
         raise ConfigError(f"{directory}: holds a cluster of {known} nodes, not {nodes}; {remedy}")
     ports = state.ports if port is None else fixed_ports(known, port)
-    layout = Layout(directory, state.cluster_id, ports, host or state.host, state.voter_count, state.is_secure)
+    layout = Layout(
+        directory=directory,
+        cluster_id=state.cluster_id,
+        ports=ports,
+        host=host or state.host,
+        voter_count=state.voter_count,
+        is_secure=state.is_secure,
+    )
     return layout if nodes == known else layout.grown(nodes)
 
 
@@ -266,7 +273,14 @@ def _read_state(path: Path) -> _State | None:
             for entry, port in zip(state["ports"], kafka, strict=True)
         )
         voters, host = int(state.get("voters", 0)), str(state.get("host", HOST))
-        return _State(str(state["cluster_id"]), ports, voters, host, "kafka_ports" in state, bool(state.get("secure")))
+        return _State(
+            cluster_id=str(state["cluster_id"]),
+            ports=ports,
+            voter_count=voters,
+            host=host,
+            knows_kafka="kafka_ports" in state,
+            is_secure=bool(state.get("secure")),
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path}: damaged ({error}); restore it, or give another directory") from None
 

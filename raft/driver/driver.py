@@ -262,15 +262,15 @@ class RaftDriver:
     def statistics(self) -> DriverStatistics:
         loop = self._started()
         return DriverStatistics(
-            loop.core.statistics(),
-            loop.is_leader,
-            self._applier.applied_offset(loop.committed_offset),
-            self._applier.proposals_waiting,
-            len(self._waiting),
-            self._sender.in_flight,
-            self._performer.flushes,
-            self._performer.saves,
-            self._sender.failures,
+            core=loop.core.statistics(),
+            is_active=loop.is_leader,
+            applied_offset=self._applier.applied_offset(loop.committed_offset),
+            proposals_waiting=self._applier.proposals_waiting,
+            requests_waiting=len(self._waiting),
+            sends_in_flight=self._sender.in_flight,
+            flushes=self._performer.flushes,
+            election_state_saves=self._performer.saves,
+            send_failures=self._sender.failures,
         )
 
     # -- small things --------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ class CountedProducers:
 
     @property
     def silent_since_ms(self) -> int | None:
-        return self._known.silent_since_ms
+        return self._ids.silent_since_ms(self._known) if self._ids is not None else None
 
     def forget_oldest(self) -> None:
         """The producer that was silent longest: for good, as `forget` frees the memory of a log that is idle, too."""

@@ -49,7 +49,7 @@ def answer(header: BatchHeader, producers: KnownProducers, ids: ProducerIds | No
         _count(ids, refusal)
         raise
     if known is None:
-        ids.make_room(len(producers), producers.silent_since_ms)
+        ids.make_room(producers)
     return None
 
 

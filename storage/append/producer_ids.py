@@ -3,8 +3,9 @@
 A producer is counted in each log that it writes to. It is forgotten after `producer.id.expiration.ms` without a batch,
 by a regular job, and not before the node has watched it for that time. At a bound, the producer that was silent longest
 makes room for a new one, if it was silent for longer than a client retries (`SILENT_MS`): so no batch of it can come
-again. Otherwise the new one is refused, and may try again. No producer makes room before this process has watched for
-`SILENT_MS`: the stamps that an earlier one left may be of another calendar. At the bound of the node several make room
+again. Otherwise the new one is refused, and may try again. The stamps that an earlier process left may be of another
+calendar. So no producer makes room by one before this process has watched for `SILENT_MS`; what earlier processes have
+watched of its silence counts, where a snapshot tells it (`nears_bound`). At the bound of the node several make room
 together, because a look at every log is needed to find the longest silent one.
 
 Batches from a leader are never refused: a follower above the bound of one log forgets the longest silent one, which its
@@ -24,6 +25,7 @@ from penstock.clock import Clock
 from penstock.errors import ResourceExhaustedError
 from penstock.metric_fields import counter
 from penstock.threads import Threads
+from storage.append.producer_state import KnownProducers
 from storage.append.steady_calendar import SteadyCalendar
 from storage.log_config import DAY_MS
 
@@ -97,6 +99,7 @@ class ProducerIds:
         self._adding = threads.lock()
         self._total = 0
         self._holders: dict[KnowsProducers, None] = {}
+        self._nears_bound = False
         self._full_until_ms = 0
         """The time until which no producer of the node will have been silent for long enough."""
 
@@ -109,6 +112,7 @@ class ProducerIds:
         with self._adding:
             self._holders[holder] = None
             self._total += count
+            self._nears_bound = self._nears_bound or 2 * self._total >= self.config.max_per_node
         if count < 0:
             self._full_until_ms = 0
 
@@ -129,6 +133,20 @@ class ProducerIds:
         by any calendar."""
         return self.clock.wall_ms() if self.clock.watched_ms >= self.config.expiration_ms else None
 
+    def nears_bound(self, known: int) -> bool:
+        """True if a log that knows so many has half of what it may, or the node has had: then its snapshots tell how
+        long each producer was silent. Others need not, and older releases read them."""
+        return self._nears_bound or 2 * known >= self.config.max_per_partition
+
+    def silent_since_ms(self, known: KnownProducers) -> int | None:
+        """The time since which the log's longest silent producer is silent, by this process's calendar: what may be
+        relied on now. None without one."""
+        stamp_ms = known.silent_since_ms if self._is_sure else known.surely_silent_since_ms
+        if stamp_ms is None or (from_ms := known.silent_from_ms) is None:
+            return stamp_ms
+        watched_ms = self.clock.wall_ms() - (self.clock.now_ms() - from_ms)
+        return min(stamp_ms, watched_ms) if self._is_sure else watched_ms
+
     def is_silent(self, since_ms: int | None) -> bool:
         """True if a producer that last appended then may make room. False until this process has watched for
         `SILENT_MS`: the stamp may be an earlier one's, by a calendar that was behind this one."""
@@ -138,19 +156,19 @@ class ProducerIds:
     def _is_sure(self) -> bool:
         return self.clock.watched_ms >= SILENT_MS
 
-    def make_room(self, known: int, silent_since_ms: int | None) -> None:
-        """Makes room for one more producer of a log that knows `known`; ResourceExhaustedError if no producer can make
+    def make_room(self, known: KnownProducers) -> None:
+        """Makes room for one more producer of a log that knows these; ResourceExhaustedError if no producer can make
         room."""
         config = self.config
-        if known >= config.max_per_partition:
-            if not self.is_silent(silent_since_ms):
-                raise self._exhausted(f"the partition knows {known}", "producer.id.max.per.partition")
+        if len(known) >= config.max_per_partition:
+            if not _is_silent(self.silent_since_ms(known), self.clock.wall_ms()):
+                raise self._exhausted(f"the partition knows {len(known)}", "producer.id.max.per.partition")
         elif self._total >= config.max_per_node:
             self._make_room_in_node()
 
     def _make_room_in_node(self) -> None:
         now_ms = self.clock.wall_ms()
-        if self._is_sure and not 0 < self._full_until_ms - now_ms <= SILENT_MS:
+        if not 0 < self._full_until_ms - now_ms <= SILENT_MS:
             evicted, next_ms = self._forget_longest_silent(now_ms)
             if evicted:
                 self.counts.evicted += evicted

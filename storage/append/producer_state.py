@@ -27,6 +27,7 @@ from typing import NamedTuple
 from penstock.record.batch import LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT, BatchHeader
 from penstock.record.markers import Marker
 from penstock.types import NO_OFFSET, NO_TIMESTAMP
+from storage.append.steady_calendar import Watch
 from storage.append.transaction_state import NO_TRANSACTION, EndedRange, ProducerTransaction, UndecidedTransactions
 
 WINDOW = 5
@@ -64,6 +65,15 @@ class ProducerEntry(NamedTuple):
     """When it probably was, if that is earlier: the batch was read from a log. -1: `last_append_ms`."""
     transaction: ProducerTransaction | None = None
     """The producer's transaction; None if nothing of it was ever transactional."""
+    silent_from_ms: int | None = None
+    """Its silence is sure since then, by this process's even clock; may be before the process began, where an earlier
+    one has watched it. None: this process has stamped its last append."""
+
+    def silence_ms(self, watch: Watch) -> int:
+        """The time for which it was surely silent, whatever calendar has stamped its append."""
+        if self.silent_from_ms is not None:
+            return max(watch.now_ms - self.silent_from_ms, 0)
+        return max(min(watch.wall_ms - self.last_append_ms, watch.watched_ms), 0)
 
     @property
     def has_open_transaction(self) -> bool:
@@ -255,6 +265,11 @@ class KnownProducers:
         return next((producer.silent_since_ms for _, producer in self._idle()), None)
 
     @property
+    def silent_from_ms(self) -> int | None:
+        """The same of the `longest_silent`; None also without one."""
+        return next((producer.silent_from_ms for _, producer in self._idle()), None)
+
+    @property
     def surely_silent_since_ms(self) -> int | None:
         """A time not before the last append of the `longest_silent`, whatever the times of its records; None without
         one."""
@@ -283,6 +298,18 @@ class KnownProducers:
             last_ms, likely_ms = times.get(producer_id, (NO_TIMESTAMP, NO_TIMESTAMP))
             if last_ms > known.last_append_ms:
                 self._producers[producer_id] = known._replace(last_append_ms=last_ms, likely_append_ms=likely_ms)
+
+    def were_silent(self, silences: Mapping[int, int], now_ms: int) -> None:
+        """Earlier processes have watched these producers, by their ids, be silent for so long; the others not at all.
+        `now_ms` is by the even clock."""
+        for producer_id, known in self._producers.items():
+            self._producers[producer_id] = known._replace(silent_from_ms=now_ms - silences.get(producer_id, 0))
+
+    def watch_read(self, now_ms: int) -> None:
+        """The silence of those whose batches were read from a log begins now."""
+        for producer_id, known in self._producers.items():
+            if known.silent_from_ms is None:
+                self._producers[producer_id] = known._replace(silent_from_ms=now_ms)
 
     def window_offsets(self) -> frozenset[int]:
         """The base offsets of all remembered batches, and of the newest marker of each producer."""

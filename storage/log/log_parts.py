@@ -63,16 +63,28 @@ def open_parts(
     """The state of what the directory holds, with recovery as `options.last_known` tells; see `recovery.py`."""
     names, ids = SmallFileWrites(options.threads), options.producer_ids if config.keeps_producers else None
     recovering = RecoveryOptions(options.before_doubtful_cut, replay_of(ids), options.on_segment_checked)
-    recovered = open_segments(fs, directory, config, options.last_known, names, recovering)
+    recovered = open_segments(
+        fs=fs, directory=directory, config=config, last_known=options.last_known, names=names, options=recovering
+    )
     end, health, epochs = recovered.log_end_offset, LogHealth(directory), recovered.epoch_cache
     segments = SegmentList(fs, directory, recovered.segments, options.open_files)
-    producers = ProducerLog(fs, health, ids, segments, epochs, recovered.producers)
+    producers = ProducerLog(
+        fs=fs, health=health, ids=ids, segments=segments, epoch_cache=epochs, loaded=recovered.producers
+    )
     return LogParts(
         settings=LogSettings(config, options.flush_policy),
         span=LogSpan(topic_partition, recovered.log_start_offset, end),
         segments=segments,
         epochs=epochs,
-        flushing=FlushTracker(fs, directory, segments, epochs, producers.snapshots, end, options.probe),
+        flushing=FlushTracker(
+            fs=fs,
+            directory=directory,
+            segments=segments,
+            epoch_cache=epochs,
+            snapshots=producers.snapshots,
+            recovery_point=end,
+            probe=options.probe,
+        ),
         changes=FileChanges(fs, directory, options.threads.lock()),
         producers=producers,
         health=health,

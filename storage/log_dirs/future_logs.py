@@ -130,7 +130,15 @@ class FutureLogs:
             source, target = self._directories.get(log.log_dir), self._directories.get(side.log_dir)
             if source is None:
                 return SwapOutcome(None, KafkaStorageError(f"{log.log_dir} has failed"))
-            return Swap(self._fs, self._opener, log, side, source, watch, self._threads.pause).run(target)
+            return Swap(
+                fs=self._fs,
+                opener=self._opener,
+                log=log,
+                side=side,
+                source=source,
+                watch=watch,
+                pause=self._threads.pause,
+            ).run(target)
         finally:
             watch.ended()
 

@@ -126,13 +126,9 @@ class LogDirectory:
         return self._high_watermarks.offsets
 
     def last_known(self, topic_partition: TopicPartition) -> LastKnown:
-        """A log without a line in a good checkpoint is younger than the checkpoint: nothing of it need be flushed."""
-        points = self._recovery_points
-        return LastKnown(
-            clean=self.was_clean,
-            recovery_point=points.offsets.get(topic_partition, 0) if points.is_good else None,
-            log_start_offset=self._log_starts.offsets.get(topic_partition, 0),
-        )
+        points = self._recovery_points.offsets if self._recovery_points.is_good else None
+        log_starts = self._log_starts.offsets
+        return LastKnown.of(topic_partition, clean=self.was_clean, recovery_points=points, log_starts=log_starts)
 
     def flushed_logs(self) -> set[LogId]:
         """The logs that had flushed records, by a good recovery-point checkpoint: they are here, or were."""

@@ -73,7 +73,12 @@ class LogManager:
         self._opener = LogOpener(self._fs, config, self.open_files, self.producer_ids, machine.threads)
         self.checkpoints = LogCheckpoints(self._directories, self.table)
         self.creation = LogCreation(
-            self._directories, self.table, self.removal, self._opener, self._unlisted_log_dirs, self.offline_log_dirs
+            directories=self._directories,
+            table=self.table,
+            removal=self.removal,
+            opener=self._opener,
+            unlisted_log_dirs=self._unlisted_log_dirs,
+            offline_log_dirs=self.offline_log_dirs,
         )
         self._closing = LogClosing(self._directories, self.table, self.checkpoints, machine.threads)
         self.futures = FutureLogs(machine, self._directories, self._opener, self.removal.deleted)

@@ -30,11 +30,13 @@ _NO_BOUND = 2**63
 class EpochCheck:
     """Is given every batch that recovery checks, in the order of the log."""
 
-    __slots__ = ("_bound", "_epoch", "_from", "_fs", "_on_disk", "_path", "_until", "entries", "is_known")
+    __slots__ = ("_bound", "_epoch", "_from", "_fs", "_on_disk", "_until", "damage", "entries", "is_known", "path")
 
     def __init__(self, fs: FileSystem, directory: str, recovery_point: int) -> None:
-        self._fs, self._path = fs, f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
+        self._fs, self.path = fs, f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
         self._bound = recovery_point
+        self.damage: CorruptFileError | None = None
+        """The reason why the checkpoint is not believed; None if it is good, or missing."""
         self._on_disk = self._read()
         self.is_known = self._on_disk is not None
         self.entries: tuple[EpochEntry, ...] = self._on_disk or ()
@@ -42,8 +44,9 @@ class EpochCheck:
 
     def _read(self) -> tuple[EpochEntry, ...] | None:
         try:
-            return read_epochs(self._fs, self._path)
+            return read_epochs(self._fs, self.path)
         except CorruptFileError as damage:
+            self.damage = damage
             _log.warning("%s; taking the epochs from the log", damage)
             return None
 
@@ -103,8 +106,8 @@ class EpochCheck:
         entries = epochs.truncate_from_end(self.entries, log_end_offset + is_emptied)
         entries = epochs.truncate_from_start(entries, log_start_offset)
         if entries != (self._on_disk or ()):
-            write_epochs(self._fs, self._path, entries)
+            write_epochs(self._fs, self.path, entries)
         return entries
 
     def __repr__(self) -> str:
-        return f"EpochCheck({self._path}, known={self.is_known}, {len(self.entries)} entries)"
+        return f"EpochCheck({self.path}, known={self.is_known}, {len(self.entries)} entries)"

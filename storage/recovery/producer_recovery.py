@@ -55,6 +55,8 @@ class ProducerReplay:
     producers_max: int
     """The most producers of a log. Above it the longest silent one is forgotten, which its leader has forgotten
     before."""
+    watch_ms: int = 0
+    """The time by this process's even clock."""
 
     def take(
         self,
@@ -80,7 +82,9 @@ class ProducerReplay:
 
 def replay_of(ids: ProducerIds | None) -> ProducerReplay | None:
     """How the batches of a log are replayed now; None if it keeps no producers."""
-    return ProducerReplay(ids.clock.wall_ms(), ids.config.max_per_partition) if ids is not None else None
+    if ids is None:
+        return None
+    return ProducerReplay(ids.clock.wall_ms(), ids.config.max_per_partition, ids.clock.now_ms())
 
 
 def take_unnumbered(
@@ -148,8 +152,10 @@ def load_producers(
             before = newest_good(fs, directory, below, first, end, entries)
             _read_aborted(files.aborted, files.bad_from, before, snapshot.offset, segments, replay)
     known = _known_at(snapshot)
+    known.were_silent(snapshot.silences if snapshot is not None else {}, replay.watch_ms)
     begin = snapshot.offset if snapshot is not None else first
     count, _ = replay_batches(known, segments, begin, replay, aborted=files.aborted)
+    known.watch_read(replay.watch_ms)
     return LoadedProducers(known, files.aborted, tuple(left), count, files.good)
 
 

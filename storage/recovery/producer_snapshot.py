@@ -19,6 +19,11 @@ release that knows version 1 alone reads the log instead. Where something was tr
     40000 12 1a2b3c4d                       a segment with markers of aborted transactions: its base offset, how many
                                             below the snapshot's offset, and the CRC-32C of their entries
 
+Where a bound of producers is near, the version is 4: the numbers are those of version 3, and behind the time of each
+producer stands how many ms it was surely silent when the snapshot was noted, by what processes have watched and not by
+any calendar: `1700000000000+600000` or `TIME~LIKELY+600000`. A process that starts knows by that who may make room for
+a new producer. Releases that know versions 1 to 3 do not use it: they use an older one, or the log.
+
 The producers are in the order of their last appends. A snapshot saves reading the headers of all older batches, and
 nothing more: one that is damaged, missing or of another history is not used. It is of this log if the record before its
 offset has the same leader epoch here, because two logs with one epoch at an offset are equal below it (KIP-101). So
@@ -30,14 +35,16 @@ believe it. A truncation deletes the snapshots above the cut all the same, durab
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from penstock import epochs
 from penstock.errors import CorruptFileError
 from penstock.types import NO_EPOCH, NO_TIMESTAMP, EpochEntry
 from storage.append.producer_state import SEQUENCES, WINDOW, ProducerEntry, TakenBatch
+from storage.append.steady_calendar import Watch
 from storage.append.transaction_state import EndedRange, ProducerTransaction
 from storage.disk.atomic_file import read_text
 from storage.disk.file_names import SNAPSHOT_SUFFIX, file_stem
@@ -48,6 +55,8 @@ from storage.segment.transaction_index import IndexedSegment
 VERSION = 1
 VERSION_WITH_LIKELY_TIMES = 2
 VERSION_WITH_TRANSACTIONS = 3
+VERSION_WITH_SILENCES = 4
+NOBODY_WATCHED: Final[Mapping[int, int]] = MappingProxyType({})
 MAX_EPOCH = 2**15 - 1
 _MAX_ID = 2**63 - 1
 
@@ -64,6 +73,10 @@ class ProducerSnapshot(NamedTuple):
     """Transactions that may have their marker at or above the high watermark."""
     indexes: tuple[IndexedSegment, ...] = ()
     """The aborted transactions whose markers are below the offset, by segment."""
+    silences: Mapping[int, int] = NOBODY_WATCHED
+    """By producer id: for how many ms it was surely silent, as the file says."""
+    watch: Watch | None = None
+    """The moment for which the silences are to be written; None: they are not."""
 
     def is_of(self, first_offset: int, log_end_offset: int, entries: Sequence[EpochEntry]) -> bool:
         """True if it is a snapshot of this log, whose files begin at `first_offset`.
@@ -85,18 +98,22 @@ def snapshot_path(directory: str, offset: int) -> str:
 def snapshot_content(snapshot: ProducerSnapshot) -> bytes:
     """The file's bytes."""
     producers = snapshot.producers
-    version = VERSION
-    if snapshot.ended or snapshot.indexes or any(known.transaction is not None for known in producers.values()):
+    version, watch = VERSION, snapshot.watch
+    if watch is not None:
+        version = VERSION_WITH_SILENCES
+    elif snapshot.ended or snapshot.indexes or any(known.transaction is not None for known in producers.values()):
         version = VERSION_WITH_TRANSACTIONS
     elif any(known.likely_append_ms != NO_TIMESTAMP for known in producers.values()):
         version = VERSION_WITH_LIKELY_TIMES
-    more = f" {len(snapshot.ended)} {len(snapshot.indexes)}" if version == VERSION_WITH_TRANSACTIONS else ""
+    more = f" {len(snapshot.ended)} {len(snapshot.indexes)}" if version >= VERSION_WITH_TRANSACTIONS else ""
     lines = [f"{version}\n{snapshot.offset} {snapshot.leader_epoch} {len(producers)}{more}\n"]
     for producer_id, known in producers.items():
         words = [str(producer_id), str(known.epoch), str(known.last_append_ms)]
         if known.likely_append_ms != NO_TIMESTAMP:
             words[-1] += f"~{known.likely_append_ms}"
-        if version == VERSION_WITH_TRANSACTIONS:
+        if watch is not None:
+            words[-1] += f"+{known.silence_ms(watch)}"
+        if version >= VERSION_WITH_TRANSACTIONS:
             words.append("-" if known.transaction is None else ":".join(map(str, known.transaction)))
         words += [":".join(map(str, batch)) for batch in known.batches]
         lines.append(" ".join(words) + "\n")
@@ -124,9 +141,9 @@ def _parsed(lines: list[str], offset: int) -> ProducerSnapshot:
     if len(lines) < 2:
         raise ValueError("no version line, or no line with the offset")
     version = int(lines[0])
-    if version not in (VERSION, VERSION_WITH_LIKELY_TIMES, VERSION_WITH_TRANSACTIONS):
-        raise ValueError(f"version {lines[0]:.20}, this release knows {VERSION} to {VERSION_WITH_TRANSACTIONS}")
-    has_transactions = version == VERSION_WITH_TRANSACTIONS
+    if not VERSION <= version <= VERSION_WITH_SILENCES:
+        raise ValueError(f"version {lines[0]:.20}, this release knows {VERSION} to {VERSION_WITH_SILENCES}")
+    has_transactions = version >= VERSION_WITH_TRANSACTIONS
     found_offset, leader_epoch, *counts = map(int, lines[1].split(" "))
     if found_offset != offset or len(counts) != (3 if has_transactions else 1) or min(counts) < 0:
         raise ValueError(f"offset {found_offset}, and {len(counts)} counts of what follows")
@@ -135,7 +152,10 @@ def _parsed(lines: list[str], offset: int) -> ProducerSnapshot:
     if version == VERSION and any("~" in line for line in lines):
         raise ValueError(f"likely times, which version {VERSION} has not")
     behind = 2 + counts[0]
-    producers = dict(_producer(line, offset, has_transactions=has_transactions) for line in lines[2:behind])
+    texts, silences = lines[2:behind], NOBODY_WATCHED
+    if version == VERSION_WITH_SILENCES:
+        texts, silences = _without_silences(texts)
+    producers = dict(_producer(line, offset, has_transactions=has_transactions) for line in texts)
     if len(producers) != counts[0]:
         raise ValueError("a producer is there twice")
     if not has_transactions:
@@ -151,7 +171,20 @@ def _parsed(lines: list[str], offset: int) -> ProducerSnapshot:
         not 0 <= one.base_offset < offset or one.entries < 1 for one in indexes
     ):
         raise ValueError("indexes that are not of segments below the offset")
-    return ProducerSnapshot(offset, leader_epoch, producers, ended, indexes)
+    return ProducerSnapshot(offset, leader_epoch, producers, ended, indexes, silences)
+
+
+def _without_silences(lines: Iterable[str]) -> tuple[list[str], dict[int, int]]:
+    """The lines as they are in the version before, and the silences by producer id."""
+    plain, silences = list[str](), dict[int, int]()
+    for line in lines:
+        producer_id, epoch, time, *others = line.split(" ", 3)
+        time, has_silence, silence_ms = time.partition("+")
+        if not has_silence or not silence_ms.isdecimal():
+            raise ValueError(f"no silence: {line:.100}")
+        plain.append(" ".join((producer_id, epoch, time, *others)))
+        silences[int(producer_id)] = int(silence_ms)
+    return plain, silences
 
 
 def _ended(line: str) -> EndedRange:

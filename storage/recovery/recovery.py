@@ -32,12 +32,13 @@ R comes from `log_directory.py`; the broker decides what follows from an offline
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from penstock.errors import CorruptFileError
 from penstock.record.batch import BatchHeader
 from penstock.record.verifier import at_offset, offset_fault
+from penstock.types import TopicPartition
 from storage.append.producer_state import KnownProducers
 from storage.disk.file_system import FileSystem
 from storage.disk.small_file_writes import SmallFileWrites
@@ -50,7 +51,7 @@ from storage.segment.batch_scan import scan_headers, scan_verified
 from storage.segment.epoch_cache import EpochCache
 from storage.segment.places import Place
 from storage.segment.segment import Segment
-from storage.segment.segment_files import find_segments, tidy
+from storage.segment.segment_files import find_segments, first_with, tidy
 from storage.segment.transaction_index import AbortedTransactions
 
 _log = logging.getLogger(__name__)
@@ -64,6 +65,19 @@ class LastKnown:
     recovery_point: int | None = None
     """The recovery point; None without a good checkpoint."""
     log_start_offset: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        topic_partition: TopicPartition,
+        *,
+        clean: bool,
+        recovery_points: Mapping[TopicPartition, int] | None,
+        log_starts: Mapping[TopicPartition, int],
+    ) -> LastKnown:
+        """A log without a line in a good checkpoint is younger than the checkpoint: nothing of it need be flushed."""
+        point = None if recovery_points is None else recovery_points.get(topic_partition, 0)
+        return cls(clean, point, log_starts.get(topic_partition, 0))
 
 
 BeforeDoubtfulCut = Callable[[CorruptFileError], None]
@@ -112,6 +126,12 @@ def open_segments(
         for segment in segments:
             segment.close()
         raise
+
+
+def is_cut(offset: int, recovery_point: int | None, *, is_newest: bool) -> bool:
+    """True if a start cuts the log at bytes that are no good batch, where this offset should stand; False if it refuses
+    the log. `is_newest`: they are in the newest segment."""
+    return is_newest if recovery_point is None else offset >= recovery_point
 
 
 class _Recovery:
@@ -174,7 +194,7 @@ class _Recovery:
         return True
 
     def _check_from_recovery_point(self) -> None:
-        first = max((i for i, s in enumerate(self._segments) if s.base_offset < self._bound), default=0)
+        first = first_with([segment.base_offset for segment in self._segments], self._bound)
         self._epochs.learn(self._segments[:first])
         at, expected = first, self._segments[first].base_offset
         while at < len(self._segments):
@@ -237,9 +257,7 @@ class _Recovery:
 
     def _cut(self, at: int, place: Place, damage: CorruptFileError) -> None:
         """End the log at `place` in segment `at`; raises if that would drop flushed records."""
-        if place.offset < self._bound:
-            raise damage
-        if self._last_known.recovery_point is None and at < len(self._segments) - 1:
+        if not is_cut(place.offset, self._last_known.recovery_point, is_newest=at == len(self._segments) - 1):
             raise damage
         before_doubtful_cut = self._options.before_doubtful_cut
         if before_doubtful_cut is not None and not self._is_torn_append(at, place):

@@ -8,7 +8,8 @@ repeated. `recovery.py` checks the records.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 
 from penstock.errors import CorruptFileError
 from storage.disk.file_names import (
@@ -81,14 +82,24 @@ def _next_offset(fs: FileSystem, path: str, base_offset: int) -> int:
         fs.close(fd)
 
 
+def log_names(names: Iterable[str]) -> list[tuple[int, str]]:
+    """The .log files among the names of a directory, with their base offsets, oldest first."""
+    found = ((parse_segment_file(name), name) for name in names)
+    return sorted((parsed[0], name) for parsed, name in found if parsed is not None and parsed[1] == LOG_SUFFIX)
+
+
+def first_with(bases: Sequence[int], below: int) -> int:
+    """The place of the segment that holds the last offset below `below`; the first one if none does."""
+    return max(bisect_left(bases, below) - 1, 0)
+
+
 def find_segments(
     fs: FileSystem, directory: str, interval_bytes: int, names: Iterable[str] | None = None
 ) -> list[Segment]:
     """The segments of a tidy directory in order; no file is opened. Each is assumed to reach to the next one, the
     newest to have any end."""
-    found = map(parse_segment_file, fs.listdir(directory) if names is None else names)
-    bases = sorted(of_segment[0] for of_segment in found if of_segment is not None and of_segment[1] == LOG_SUFFIX)
-    segments = [Segment(fs, directory, base, interval_bytes) for base in bases]
+    bases = log_names(fs.listdir(directory) if names is None else names)
+    segments = [Segment(fs, directory, base, interval_bytes) for base, _ in bases]
     for at, segment in enumerate(segments):
         following = segments[at + 1].base_offset if at + 1 < len(segments) else segment.base_offset + MAX_OFFSETS
         segment.adopt(fs.size(segment.log_path), following)

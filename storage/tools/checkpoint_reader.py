@@ -36,14 +36,12 @@ class LogDirKnowledge:
         return None if topic_partition is None else offsets.get(topic_partition)
 
     def last_known(self, topic_partition: TopicPartition | None) -> LastKnown:
-        """The last known state of a log, as in `LogDirectory.last_known`: without a line in a good checkpoint nothing
-        of a log need be flushed."""
-        known = RECOVERY_POINT_CHECKPOINT in self.checkpoints and topic_partition is not None
-        return LastKnown(
-            clean=self.clean_stop is not None,
-            recovery_point=(self.offset(RECOVERY_POINT_CHECKPOINT, topic_partition) or 0) if known else None,
-            log_start_offset=self.offset(LOG_START_CHECKPOINT, topic_partition) or 0,
-        )
+        """The last known state of a log, as `LogDirectory.last_known` has it at a start."""
+        clean = self.clean_stop is not None
+        if topic_partition is None:
+            return LastKnown(clean)
+        points, log_starts = map(self.checkpoints.get, (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT))
+        return LastKnown.of(topic_partition, clean=clean, recovery_points=points, log_starts=log_starts or {})
 
 
 NOTHING_KNOWN = LogDirKnowledge({}, (), None, False)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from storage.recovery.recovery import LastKnown
+from storage.recovery.recovery import LastKnown, is_cut
 from storage.segment import segment_faults
 from storage.segment.segment import Segment
 from storage.tools.target import LogPath
@@ -72,9 +72,8 @@ class DamageJudge:
         yield Finding("damage", "rot", bad.segment.log_path, what, remedy, position=bad.position, offset=offset)
 
     def _is_tear(self, bad: BadBytes, offset: int) -> bool:
-        if self._point is None:
-            return bad.is_cut_off and bad.segment is self._segments[-1]
-        return offset >= self._point
+        is_newest = bad.segment is self._segments[-1]
+        return is_cut(offset, self._point, is_newest=is_newest) and (self._point is not None or bad.is_cut_off)
 
     def tail(self, end: int) -> Iterator[Finding]:
         """The torn tail, if there is one; or what is missing although it was flushed. `end`: of the good batches."""

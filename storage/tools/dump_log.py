@@ -32,6 +32,7 @@ from storage.disk.file_names import (
 from storage.disk.file_system import FileSystem
 from storage.segment import offset_index, time_index, transaction_index
 from storage.segment.batch_scan import MAX_OFFSETS, LogFile
+from storage.segment.segment_files import first_with, log_names
 from storage.tools.batch_walk import walk
 from storage.tools.decode import marker_at, read_batch
 
@@ -54,10 +55,9 @@ class DumpOptions:
 
 def segment_paths(fs: FileSystem, directory: str, from_offset: int) -> list[str]:
     """The .log files that may hold the offset or come after it, oldest first."""
-    found = [(parse_segment_file(name), name) for name in fs.listdir(directory)]
-    bases = sorted((parsed[0], name) for parsed, name in found if parsed is not None and parsed[1] == LOG_SUFFIX)
-    first = max((at for at, (base, _) in enumerate(bases) if base <= from_offset), default=0)
-    return [f"{directory}/{name}" for _, name in bases[first:]]
+    found = log_names(fs.listdir(directory))
+    first = first_with([base for base, _ in found], from_offset + 1)
+    return [f"{directory}/{name}" for _, name in found[first:]]
 
 
 def plain_name(path: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from storage.disk.file_names import LOG_SUFFIX, parse_segment_file
 from storage.disk.file_system import FileSystem
+from storage.segment.segment_files import first_with, log_names
 from storage.tools.checkpoint_reader import read_knowledge
 from storage.tools.target import Target
 
@@ -21,15 +21,10 @@ def bytes_to_recover(fs: FileSystem, target: Target) -> int:
         known = knowledge.last_known(log.topic_partition)
         if not known.clean:
             segments = _segments(fs, log.directory)
-            first = max((base for base, _ in segments if base < (known.recovery_point or 0)), default=0)
-            total += sum(size for base, size in segments if base >= first)
+            first = first_with([base for base, _ in segments], known.recovery_point or 0)
+            total += sum(size for _, size in segments[first:])
     return total
 
 
 def _segments(fs: FileSystem, directory: str) -> list[tuple[int, int]]:
-    found = [(parse_segment_file(name), name) for name in fs.listdir(directory)]
-    return [
-        (parsed[0], fs.size(f"{directory}/{name}"))
-        for parsed, name in found
-        if parsed is not None and parsed[1] == LOG_SUFFIX
-    ]
+    return [(base, fs.size(f"{directory}/{name}")) for base, name in log_names(fs.listdir(directory))]

@@ -37,7 +37,7 @@ from tests.spark_exactly_once.checkpoint import forget_last_commit, in_batch, la
 from tests.support.campaign.beside import beside
 from tests.support.campaign.frame import Campaign, Run, Say
 from tests.support.campaign.options import option
-from tests.support.lake import LEAST, SEED, write_confs
+from tests.support.lake import LEAST, SEED, clicks_arguments, write_confs
 
 NODES = 3
 BATCHES = 12
@@ -121,16 +121,10 @@ def run_jobs(options: Options, plan: Plan, run: Jobs) -> None:
     run.admin.create_topic(GOLD, GOLD_PARTITIONS)
     run.admin.create_topic(GOLD_LEAST, GOLD_PARTITIONS, config={"cleanup.policy": "compact"})
     batch = options.events // BATCHES
-    write_confs(
-        run.lake,
-        run.cluster.bootstrap,
-        TOPIC,
-        events=options.events,
-        seed=options.seed,
-        batch=batch,
-        speed=options.rate,
-    )
-    generator = run.drivers.start("clicks")
+    place = run.lake, run.cluster.bootstrap, TOPIC
+    write_confs(*place, batch=batch)
+    clicks = clicks_arguments(*place, events=options.events, seed=options.seed)
+    generator = run.drivers.start_clicks([*clicks, f"--events-per-second={options.rate}"])
     while generator.poll() is None and moments.end_of(run.admin, TOPIC, PARTITIONS) < options.events // 4:
         time.sleep(LOOK_S)
     with beside(lambda is_over: kill_broker(run, plan, generator)):

@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,13 @@ class Drivers:
 
     def start(self, job: str) -> subprocess.Popen[str]:
         """The job of this conf: `gold-at-least-once` is the job gold with a conf of that name."""
-        command = [*COMMAND, job.partition("-")[0], "--conf", str(self._lake / f"{job}.toml"), "--json"]
+        return self._spawn(job, [*COMMAND, job.partition("-")[0], "--conf", str(self._lake / f"{job}.toml"), "--json"])
+
+    def start_clicks(self, arguments: Sequence[str]) -> subprocess.Popen[str]:
+        """The generator of the click-stream."""
+        return self._spawn("clicks", [sys.executable, "-m", "examples.pipelines.clicks", *arguments])
+
+    def _spawn(self, job: str, command: list[str]) -> subprocess.Popen[str]:
         process = begin_session(command, self._lake / f"{job}.log", prints=True)
         self._started.append(process)
         return process

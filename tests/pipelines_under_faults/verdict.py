@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow.dataset
 import pyarrow.parquet
 
+from examples.pipelines.clicks import ClickKind, ClickStream
 from penstock.client.admin.admin import Admin
-from penstock.pipelines.clickstream.events import ClickKind, ClickStream
 from penstock.pipelines.table_files import table_files
 from tests.support.campaign.reading import places_of
 from tests.support.lake import LEAST, answers, read_topic, wanted_windows, windows_of

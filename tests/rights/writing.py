@@ -10,7 +10,6 @@ import confluent_kafka
 
 from penstock import AsyncProducer, Producer
 from penstock.client.admin.admin_types import Operation, ResourceType
-from penstock.pipelines.catalog import run_job
 from tests.rights import kafka_python
 from tests.rights.matrix import LIMIT_S, Tool
 from tests.rights.stage import IDS, OUT, Stage, Who
@@ -89,15 +88,6 @@ def _confluent_new_topic(stage: Stage, who: Who) -> None:
     confluent_send(confluent_kafka.Producer(who.librdkafka), f"own-{stage.own_name()}")
 
 
-def _clicks(stage: Stage, who: Who) -> None:
-    """The job that makes a click-stream, and its topic."""
-    name = stage.own_name()
-    conf = stage.path / f"clicks-{name}.toml"
-    keys = f'topic = "own-{name}"\nevents = 20\nanswers = "{conf}.json"\n'
-    conf.write_text(f'bootstrap = "{who.bootstrap}"\n{keys}{who.job}')
-    run_job("clicks", conf)
-
-
 def _reason(producer: confluent_kafka.Producer, reported: Any) -> Exception:
     """A transaction that has failed purges its records: the end says why."""
     if reported is not None and reported.code() != confluent_kafka.KafkaError._PURGE_QUEUE:
@@ -149,7 +139,6 @@ PRODUCER: Final = (
     Tool("Producer, a transaction", _transaction, IN_TRANSACTIONS),
     Tool("AsyncProducer", _async_producer, WRITES),
     Tool("AsyncProducer, a transaction", _async_transaction, IN_TRANSACTIONS),
-    Tool("penstock pipeline run clicks", _clicks, MAKES_TOPICS),
     Tool("confluent-kafka", _confluent(), WRITES, is_kafka=True),
     Tool(
         "confluent-kafka, a topic that is made",

@@ -73,7 +73,7 @@ class Options:
             raise ValueError(f"no fault is named so: {', '.join(wrong)}; --list prints their names")
 
     def faults(self) -> Sequence[table.Fault]:
-        """None where only kills are wanted."""
+        """The faults of this seed; none where only kills are wanted."""
         if self.semantics == AT_LEAST_ONCE:
             return ()
         return table.named(self.only, self.seed) if self.only else table.drawn(self.seed)

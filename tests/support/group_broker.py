@@ -213,8 +213,8 @@ class GroupBroker:
 
     async def active(self) -> None:
         """Until every shard of a partition that is led here serves."""
-        await self.until(lambda: len(list(self.coordinator.led.shards)) == len(self._led()))
-        await self.until(lambda: all(shard.state is ShardState.ACTIVE for shard in self.coordinator.led.shards))
+        await self.until(lambda: len(list(self.coordinator.shards)) == len(self._led()))
+        await self.until(lambda: all(shard.state is ShardState.ACTIVE for shard in self.coordinator.shards))
 
     @asynccontextmanager
     async def loads_held(self) -> AsyncIterator[None]:

@@ -13,12 +13,6 @@ from tests.support.decided import wait_topic_decided
 
 SEED = 7
 CONFS = {
-    "clicks": """topic = "{topic}"
-seed = {seed}
-events = {events}
-events_per_second = {speed}
-answers = "{lake}/answers.json"
-""",
     "bronze": 'topic = "{topic}"\noutput = "{lake}/bronze"\nmax_offsets_per_trigger = {batch}\n',
     "silver": """input = "{lake}/bronze"
 output = "{lake}/silver"
@@ -55,12 +49,16 @@ LEAST = "gold-at-least-once"
 CONFS[LEAST] = CONFS["gold"].replace("gold", LEAST).replace("[measures]", 'semantics = "at-least-once"\n[measures]')
 
 
-def write_confs(
-    lake: Path, bootstrap: str, topic: str, *, events: int, seed: int = SEED, batch: int = 0, speed: int = 0
-) -> None:
+def clicks_arguments(lake: Path, bootstrap: str, topic: str, *, events: int, seed: int = SEED) -> list[str]:
+    """The arguments of `examples/pipelines/clicks.py`; `LAKE/answers.json` has its answers."""
+    named = {"bootstrap": bootstrap, "topic": topic, "seed": seed, "events": events, "answers": lake / "answers.json"}
+    return [f"--{name}={value}" for name, value in named.items()]
+
+
+def write_confs(lake: Path, bootstrap: str, topic: str, *, batch: int = 0) -> None:
     """`LAKE/JOB.toml` for each job."""
     for job, text in CONFS.items():
-        filled = text.format(topic=topic, lake=lake, seed=seed, events=events, batch=batch, speed=speed)
+        filled = text.format(topic=topic, lake=lake, batch=batch)
         (lake / f"{job}.toml").write_text(f'bootstrap = "{bootstrap}"\n{filled}[run]\nquick = true\n')
 
 

@@ -114,7 +114,7 @@ class TransactionBroker:
         self.coordinator = TransactionCoordinator(
             ME, topic, topics, ports, make_core, self.sender, self._give_id, random
         )
-        self.figures = TransactionFigures(self.coordinator.led, self.sender, memory, self.counters, self.loader.figures)
+        self.figures = TransactionFigures(self.coordinator, self.sender, memory, self.counters, self.loader.figures)
         self.replicas = Replicas(
             ME, self.log_manager, self.group_commit, clock, pytest.fail, role_listeners=(self.coordinator,)
         )
@@ -208,7 +208,7 @@ class TransactionBroker:
 
     async def active(self, shards: int) -> None:
         """Until so many serve."""
-        await self.until(lambda: [one.state for one in self.coordinator.led.shards] == [ShardState.ACTIVE] * shards)
+        await self.until(lambda: [one.state for one in self.coordinator.shards] == [ShardState.ACTIVE] * shards)
 
     async def stop(self) -> None:
         await self.coordinator.stop()

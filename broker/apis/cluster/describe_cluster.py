@@ -70,14 +70,14 @@ class DescribeClusterApi:
         offline = _offline(image) if counted.offline else ()
         request.complete(
             ClusterInfo(
-                self._cluster_id,
-                self._controller_id(),
-                brokers,
-                image.offset,
-                standing,
-                counted.leaders,
-                counted.offline,
-                (*offline, *troubles),
+                cluster_id=self._cluster_id,
+                controller_id=self._controller_id(),
+                brokers=brokers,
+                metadata_offset=image.offset,
+                standing=standing,
+                leaders=counted.leaders,
+                offline_partitions=counted.offline,
+                troubles=(*offline, *troubles),
             )
         )
 

@@ -90,7 +90,9 @@ class FetchSession:
         self._memory = memory
         self._cold = ColdFetches(io, memory.answers, lambda partition: self.partition_changed(partition, True))
         account = memory.session
-        self.partitions = SessionPartitions(get, clock, account, self._cold, self, throttle, is_stream=is_stream)
+        self.partitions = SessionPartitions(
+            get=get, clock=clock, memory=account, cold=self._cold, watcher=self, throttle=throttle, is_stream=is_stream
+        )
         self._is_stream = is_stream
         self._queued: deque[tuple[Request, FetchRequest]] = deque()
         """Requests whose turn comes after the one that waits or is paused."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from broker.authorization.judge import NAME_SHOWN, Judge
+from broker.authorization.remedy import COMMAND, LIST_COMMAND
 from broker.authorization.rules.ruling import Ruling, group, without_refused
 from penstock.errors import ApiError
 from penstock.messages.groups import coordinators, listing, offsets
@@ -128,9 +129,11 @@ def _described(judge: Judge, one: listing.DescribedGroup) -> listing.DescribedGr
     for name in sorted(set(_topics_of(judge, one))):
         error = judge.refusal(Operation.DESCRIBE, _TOPIC, name)
         if error is not None:
+            is_denied = judge.rights.denies(Operation.DESCRIBE, _TOPIC, name)
+            way = f"an ACL denies it: `{LIST_COMMAND}`" if is_denied else f"an administrator can allow it: `{COMMAND}`"
             nameless = type(error)(
                 f"{judge.rights.principal} may not Describe every topic of the members of group"
-                f" {one.group_id[:NAME_SHOWN]!r}; an administrator can allow it: `penstock acls create`"
+                f" {one.group_id[:NAME_SHOWN]!r}; {way}"
             )
             return listing.DescribedGroup(one.group_id, nameless, one.group_type)
     return one

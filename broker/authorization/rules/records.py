@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import Final
 
 from broker.authorization.judge import Judge
+from broker.authorization.remedy import COMMAND, LIST_COMMAND
 from broker.authorization.rules.ruling import Ruling, in_parts, of_partition
 from penstock.errors import ApiError, ClusterAuthorizationFailedError
 from penstock.messages import offsets, produce
 from penstock.messages.metadata import MetadataRequest, MetadataResponse, TopicInfo
-from penstock.messages.security.acls import Operation, ResourceType
+from penstock.messages.security.acls import CLUSTER_NAME, WILDCARD, Operation, ResourceType
 
 
 def produce_rule(judge: Judge, body: produce.ProduceRequest) -> Ruling:
@@ -31,9 +32,13 @@ def init_producer_id_rule(judge: Judge, body: produce.InitProducerIdRequest) -> 
         not judge.may_any(Operation.WRITE, ResourceType.TOPIC)
         and judge.refusal(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER) is not None
     ):
+        is_denied = judge.rights.denies(Operation.WRITE, ResourceType.TOPIC, WILDCARD) and judge.rights.denies(
+            Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME
+        )
+        way = f"an ACL denies it: `{LIST_COMMAND}`" if is_denied else f"an administrator can allow it: `{COMMAND}`"
         raise ClusterAuthorizationFailedError(
             f"{judge.rights.principal} may not Write on any topic, nor IdempotentWrite on the cluster, so it gets no"
-            " producer id; an administrator can allow it: `penstock acls create`"
+            f" producer id; {way}"
         )
     return Ruling(body)
 

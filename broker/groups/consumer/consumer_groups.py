@@ -60,12 +60,23 @@ class ConsumerGroups:
         self._groups = own = GroupsOfKind(groups, ConsumerGroup)
         self._views = SubscribedTopics()
         epochs = GroupEpochs(config, own, self._views, timers, memory)
-        self._departures = Departures(config, own, epochs, timers, classic, memory)
-        self._heartbeats = Heartbeats(config, own, epochs, self._departures.deadlines, classic, memory)
+        self._departures = Departures(
+            config=config, groups=own, epochs=epochs, timers=timers, classic=classic, memory=memory
+        )
+        self._heartbeats = Heartbeats(
+            config=config,
+            groups=own,
+            epochs=epochs,
+            deadlines=self._departures.deadlines,
+            classic=classic,
+            memory=memory,
+        )
         self._replay = ConsumerReplay(own)
         self.replays: Mapping[type[Any], Callable[[Any, Any], None]] = self._replay.replays
         self.handlers: Handlers = {ConsumerGroupHeartbeatRequest: self._heartbeat}
-        self.taken_over = ClassicMembers(config, own, epochs, self._departures, classic, memory).handlers
+        self.taken_over = ClassicMembers(
+            config=config, groups=own, epochs=epochs, departures=self._departures, classic=classic, memory=memory
+        ).handlers
         """The requests of the classic protocol."""
 
     @property

@@ -23,13 +23,11 @@ from broker.coordination.state_topic import StateTopic
 from broker.groups.coordinator.transactional_offsets import TransactionalOffsets, Verification, of_leaders
 from broker.groups.shard.shard import Shard
 from broker.network.request_channel import Request
-from broker.replication.hosting.role_news import Lead
 from broker.replication.leader.purgatory import Waiter
 from broker.replication.partition import Partition
 from metadata.delta import MetadataDelta
 from metadata.image import MetadataImage
 from penstock.errors import ApiError, InvalidGroupIdError
-from penstock.messages.groups.coordinators import FindCoordinatorRequest
 from penstock.messages.groups.listing import (
     DeletedGroup,
     DeleteGroupsRequest,
@@ -97,7 +95,7 @@ def check_group_id(group_id: str) -> None:
         )
 
 
-class GroupCoordinator:
+class GroupCoordinator(Coordinator[Shard]):
     """The coordinator of groups. There is one per broker, on the event loop."""
 
     def __init__(
@@ -109,58 +107,33 @@ class GroupCoordinator:
         make_core: Callable[[], Shard],
         verification: Verification,
     ) -> None:
+        super().__init__(broker_id, topic, ports, lambda lead: make_core(), GROUP_IDS)
         self._topics = topics
         self._transactional = TransactionalOffsets(verification, ports.commit_timeout_ms)
-        self.led = Coordinator(broker_id, topic, ports, lambda lead: make_core(), GROUP_IDS)
-        """The shards."""
-
-    def start(self) -> None:
-        self.led.start()
 
     async def stop(self) -> None:
-        """Every request that waits is answered; those that come now get NOT_COORDINATOR. BEFORE the doors close."""
         self._transactional.stop()
-        await self.led.stop()
-
-    # -- news ----------------------------------------------------------------------------------------------------------
-
-    def began_to_lead(self, lead: Lead) -> None:
-        self.led.began_to_lead(lead)
-
-    def ceased_to_lead(self, lead: Lead) -> None:
-        self.led.ceased_to_lead(lead)
+        await super().stop()
 
     def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """A publisher of the metadata calls this for each new image."""
         news = self._topics.published(delta, image)
         if news:
-            for shard in self.led.shards:
+            for shard in self.shards:
                 shard.topics_changed(news.changed, news.deleted)
-
-    # -- requests ------------------------------------------------------------------------------------------------------
 
     def submit(self, request: Request, group_id: str, body: Any) -> None:
         """A request about one group; it is answered now or later."""
-        shard, answer, client = self.led.shard_of(group_id), answers(request), client_of(request)
+        shard, answer, client = self.shard_of(group_id), answers(request), client_of(request)
         if isinstance(body, TxnOffsetCommitRequest):
             self._transactional.submit(shard, answer, body, client)
         else:
             shard.submit(answer, body, client)
 
-    def submit_each(self, request: Request, body: Any) -> None:
-        """A request about several groups, or about all groups here."""
-        self.led.submit_each(request, body)
-
-    def find(self, request: Request, body: FindCoordinatorRequest) -> None:
-        self.led.find(request, body)
-
-    def partition_of(self, group_id: str) -> int:
-        return self.led.partition_of(group_id)
-
     def removes_another(self, request: Request, group_id: str, body: Any) -> bool:
         """True if the request, should it succeed, removes a member of somebody else from a group that is led here."""
         try:
-            core = self.led.shard_of(group_id).core
+            core = self.shard_of(group_id).core
         except ApiError:
             return False
         return core.removes_another(body, client_of(request))
@@ -168,12 +141,9 @@ class GroupCoordinator:
     def write_marker(self, partition: Partition, marker: TxnMarker, told: Waiter) -> None:
         """A transaction has ended that committed offsets in this partition: have its marker written. `told` is called
         once: the marker is committed, or the error."""
-        shard = self.led.shard_on(partition)
+        shard = self.shard_on(partition)
         if shard is None:
             told(partition.not_leader())
             return
         end = Marker(marker.producer_id, marker.producer_epoch, marker.is_committed, marker.coordinator_epoch)
         shard.write_marker(lambda error: told(of_leaders(error)), end, marker.transaction_version)
-
-    def __repr__(self) -> str:
-        return f"GroupCoordinator({self.led!r})"

@@ -223,8 +223,8 @@ class _Produced:
             self._rights.check_topic(caller, PRODUCE.name, Operation.WRITE, topic.name)
         except TopicAuthorizationFailedError:
             raise TopicAuthorizationFailedError(
-                f"{caller.principal} may not Write on the topic with the id {topic_id}; an administrator can allow it: "
-                "`penstock acls create`"
+                f"{caller.principal} may not Write on the topic with the id {topic_id}; an administrator can allow it:"
+                " `penstock acls create`, unless an ACL denies it: `penstock acls list`"
             ) from None
         return topic
 

@@ -73,16 +73,18 @@ class ServedConnection:
         self._login = self._new_login(service, caller)
         self._memory, turns = ConnectionMemory(self._login), service.client_requests.turns
         decoding = DecodingTurns(turns, service.channel.long_work)
-        self._wire = KafkaWire(rows, caller, self._memory, counts, room, decoding, self._login)
+        self._wire = KafkaWire(
+            rows=rows, caller=caller, memory=self._memory, counts=counts, room=room, turns=decoding, login=self._login
+        )
         self._driver = driver = PlanDriver(service.channel, service.prepare, service.fail, room, turns)
         self._loop: ConnectionLoop[memoryview, Frame] = ConnectionLoop(
-            service.channel,
-            caller,
-            connection,
-            self._wire,
-            service.client_requests if self._login is None else service.requests_before_log_in,
-            PIPELINED_MAX,
-            arrivals_of(service.arrivals, service.image),
+            channel=service.channel,
+            caller=caller,
+            connection=connection,
+            wire=self._wire,
+            memory=service.client_requests if self._login is None else service.requests_before_log_in,
+            pipelined_max=PIPELINED_MAX,
+            prepare=arrivals_of(service.arrivals, service.image),
             names=service.names,
             way=driver,
             quotas=service.quotas,
@@ -113,14 +115,14 @@ class ServedConnection:
             connection.identified(principal)
 
         return KafkaLogin(
-            sasl,
-            authentication.logins,
-            authentication.counts,
-            authentication.lifetime_ms,
-            connection.peer,
-            lambda: channel.now_ns() // 1_000_000,
-            logged_in,
-            lambda: asyncio.get_running_loop().call_later(FAREWELL_SECONDS, connection.end_input),
+            listener=sasl,
+            logins=authentication.logins,
+            counts=authentication.counts,
+            lifetime_ms=authentication.lifetime_ms,
+            peer=connection.peer,
+            now_ms=lambda: channel.now_ns() // 1_000_000,
+            on_login=logged_in,
+            on_failure=lambda: asyncio.get_running_loop().call_later(FAREWELL_SECONDS, connection.end_input),
         )
 
     def is_late(self, now_ms: int) -> bool:

@@ -53,7 +53,9 @@ def format_and_tell(
     as_json: bool = False,
 ) -> None:
     """Format this machine's dirs, and print it."""
-    formatted, cluster_id = format_node(config, cluster_id, OsFileSystem(), system_ids(), rejoin, users)
+    formatted, cluster_id = format_node(
+        config=config, cluster_id=cluster_id, fs=OsFileSystem(), ids=system_ids(), rejoin=rejoin, users=users
+    )
     if as_json:
         told = {"cluster_id": cluster_id, "formatted": formatted, "users": [user.name for user in users]}
         sys.stdout.write(json_line({"node_id": config.node_id, **told}))

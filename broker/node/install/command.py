@@ -53,12 +53,12 @@ def this_machine(name: str, etc: Path = Path(ETC)) -> ServiceHost:
     """The facts of this machine as it is now."""
     others = {path.stem: path for path in sorted(etc.glob("*.toml")) if path.stem != name}
     return ServiceHost(
-        UNIT.read_text(encoding="utf-8"),
-        str(Path(sys.executable).parent / "penstock"),
-        _has_user(),
-        {other: config for other, path in others.items() if (config := _config_of(path)) is not None},
-        (needs := interpreter_paths()),
-        {path: folder for path in needs if (folder := closed_folder(path)) is not None},
+        unit_template=UNIT.read_text(encoding="utf-8"),
+        executable=str(Path(sys.executable).parent / "penstock"),
+        has_user=_has_user(),
+        others={other: config for other, path in others.items() if (config := _config_of(path)) is not None},
+        interpreter=(needs := interpreter_paths()),
+        closed={path: folder for path in needs if (folder := closed_folder(path)) is not None},
     )
 
 

@@ -32,6 +32,7 @@ from storage.log_dirs.meta_properties import METADATA_SNAPSHOTS, raise_version
 
 
 def make_raft(
+    *,
     config: NodeConfig,
     environment: Environment,
     log_manager: LogManager,
@@ -58,9 +59,9 @@ def make_raft(
         quorum_state = QuorumStateFile(metadata_log.directory, fs)
     before_cut = partial(raise_version, fs, config.metadata_log_dir, METADATA_SNAPSHOTS)
     beginning = find_beginning(metadata_log, snapshots, before_cut)
-    raft_log = MetadataLog(metadata_log, clock, on_flushed, snapshots, beginning, before_cut)
+    raft_log = MetadataLog(metadata_log, clock, on_flushed, snapshots, start=beginning, before_cut=before_cut)
     raft = RaftDriver(
-        RaftConfig(
+        config=RaftConfig(
             cluster_id=cluster_id,
             node_id=config.node_id,
             first_voters=first,
@@ -70,15 +71,15 @@ def make_raft(
             batch_max_bytes=METADATA_BATCH_BYTES_MAX,
             uncommitted_max_bytes=2 * METADATA_BATCH_BYTES_MAX,
         ),
-        raft_log,
-        quorum_state,
-        ClusterGuard(peers, config.node_id, cluster_id, first, on_fatal),
-        clock,
-        environment.random,
-        executor,
-        on_fatal,
-        busy.raft.timed,
-        environment.probe,
+        log=raft_log,
+        store=quorum_state,
+        transport=ClusterGuard(peers, config.node_id, cluster_id, first, on_fatal),
+        clock=clock,
+        random=environment.random,
+        executor=executor,
+        on_fatal=on_fatal,
+        timed=busy.raft.timed,
+        probe=environment.probe,
     )
     limits = SnapshotLimits(
         config.metadata_log_max_record_bytes_between_snapshots,
@@ -86,7 +87,16 @@ def make_raft(
         config.metadata_max_retention_bytes,
         config.metadata_max_retention_ms,
     )
-    return raft, MetadataSnapshotter(limits, raft_log, snapshots, loader, raft, clock, executor, on_fatal)
+    return raft, MetadataSnapshotter(
+        limits=limits,
+        log=raft_log,
+        snapshots=snapshots,
+        loader=loader,
+        quorum=raft,
+        clock=clock,
+        executor=executor,
+        on_fatal=on_fatal,
+    )
 
 
 def make_controller(
@@ -115,8 +125,25 @@ def make_controller(
     )
 
     def make(image: MetadataImage, rng: random.Random, now_ms: int) -> Controller:
-        return Controller(image, controller_config, rng, now_ms, environment.ids, lambda: raft.voters)
+        return Controller(
+            image=image,
+            config=controller_config,
+            rng=rng,
+            now_ms=now_ms,
+            ids=environment.ids,
+            voters=lambda: raft.voters,
+        )
 
     clock, rng = environment.clock, environment.random
     users = read_bootstrap_users(environment.file_system, config.metadata_log_dir)
-    return ControllerDriver(config.node_id, raft, loader, make, clock, rng, on_fatal, commit_timed, users)
+    return ControllerDriver(
+        node_id=config.node_id,
+        raft=raft,
+        loader=loader,
+        make_controller=make,
+        clock=clock,
+        rng=rng,
+        on_fatal=on_fatal,
+        on_committed=commit_timed,
+        first_users=users,
+    )

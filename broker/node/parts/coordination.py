@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from broker.config.node_config import NodeConfig
 from broker.coordination.image_topics import ImageTopics
 from broker.coordination.loading import ShardLoader
 from broker.coordination.record_log import ReadLog
 from broker.coordination.shard_ports import ShardPorts
 from broker.coordination.state_topic import PartitionOf, StateTopic
 from broker.coordination.tick_batches import Encode
-from broker.node.environment import Environment
-from broker.node.parts.quorum import QuorumParts
+from broker.node.parts.foundation import Foundation
 from broker.replication.durability import Durability
 from broker.replication.leader.leader_appends import LeaderAppends
 from broker.replication.replica_statistics import Traffic
@@ -59,16 +57,18 @@ class StateParts:
     ports: ShardPorts
 
 
+StateMaker = Callable[[StateLog], StateParts]
+"""`make_state` with all that is the same for both coordinators."""
+
+
 def make_state(
-    log: StateLog,
-    config: NodeConfig,
-    environment: Environment,
-    quorum: QuorumParts,
+    base: Foundation,
     durability: Durability,
     traffic: Traffic,
     broker_epoch: Callable[[], int],
-    on_fatal: Callable[[BaseException], None],
+    log: StateLog,
 ) -> StateParts:
+    config, environment, quorum, on_fatal = base.config, base.environment, base.quorum, base.on_fatal
     clock, random = environment.clock, environment.random
 
     def image() -> MetadataImage:
@@ -76,12 +76,12 @@ def make_state(
 
     def wanted() -> CreateInternalTopicRequest:
         return CreateInternalTopicRequest(
-            config.node_id,
-            broker_epoch(),
-            log.topic,
-            log.partitions,
-            log.replication_factor,
-            dict(log.topic_config),
+            broker_id=config.node_id,
+            broker_epoch=broker_epoch(),
+            name=log.topic,
+            partitions=log.partitions,
+            replication_factor=log.replication_factor,
+            config=dict(log.topic_config),
         )
 
     topics = ImageTopics(image)
@@ -99,14 +99,14 @@ def make_state(
         may_answer=quorum.lease.is_held,
     )
     topic = StateTopic(
-        log.topic,
-        log.check_id,
-        log.partition_of,
-        image,
-        wanted,
-        quorum.channel.call,
-        random,
-        on_fatal,
-        quorum.may_lead,
+        name=log.topic,
+        check_id=log.check_id,
+        partition_of=log.partition_of,
+        image=image,
+        wanted=wanted,
+        call=quorum.channel.call,
+        random=random,
+        on_fatal=on_fatal,
+        may_lead=quorum.may_lead,
     )
     return StateParts(topic, topics, ports)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from broker.metrics.group_readings import group_readings, transaction_readings
 from broker.metrics.metrics import Reading
 from broker.network.broker_calls import CallBroker
 from broker.node.environment import Environment
+from broker.node.parts.coordination import make_state
 from broker.node.parts.foundation import Foundation
 from broker.node.parts.groups import GroupParts, make_groups
 from broker.node.parts.quorum import QuorumParts
@@ -48,15 +50,15 @@ class BrokerCoordinators:
     def subscribe(self, loader: MetadataLoader) -> None:
         """Called AFTER the replicas have subscribed."""
         loader.subscribe(self.groups.coordinator.published)
-        loader.subscribe(self.transactions.published)
+        loader.subscribe(self.transactions.coordinator.published)
 
     def start(self) -> None:
         self.groups.start()
-        self.transactions.start()
+        self.transactions.coordinator.start()
 
     async def stop(self) -> None:
         """BEFORE the listeners close: requests that wait are answered."""
-        await self.transactions.stop()
+        await self.transactions.coordinator.stop()
         await self.groups.stop()
         await self.verifier.stop()
 
@@ -76,36 +78,16 @@ def make_coordinators(
     call_broker: CallBroker,
 ) -> BrokerCoordinators:
     """`request_id` gives producer ids; `call_broker` reaches this broker, too."""
-    config, environment, quorum, on_fatal = base.config, base.environment, base.quorum, base.on_fatal
 
     def broker_epoch() -> int:
         return known.lost.broker_epoch
 
-    verifies = config.transaction_partition_verification_enable
-    verifier = make_verifier(environment, quorum, call_broker, on_fatal, is_enabled=verifies)
+    state_of = partial(make_state, base, durability, traffic, broker_epoch)
+    verifies = base.config.transaction_partition_verification_enable
+    verifier = make_verifier(base.environment, base.quorum, call_broker, base.on_fatal, is_enabled=verifies)
     return BrokerCoordinators(
-        groups=make_groups(
-            config,
-            environment,
-            quorum,
-            durability=durability,
-            traffic=traffic,
-            partitions=known.hosted,
-            broker_epoch=broker_epoch,
-            verifier=verifier,
-            on_fatal=on_fatal,
-        ),
-        transactions=make_transactions(
-            config,
-            environment,
-            quorum,
-            durability=durability,
-            traffic=traffic,
-            broker_epoch=broker_epoch,
-            request_id=request_id,
-            call_broker=call_broker,
-            on_fatal=on_fatal,
-        ),
+        groups=make_groups(base, state_of, partitions=known.hosted, verifier=verifier),
+        transactions=make_transactions(base, state_of, request_id=request_id, call_broker=call_broker),
         verifier=verifier,
     )
 

@@ -5,7 +5,6 @@ Made before the replicas, whose leads it hears of; started with the broker, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,12 +21,9 @@ from broker.groups.records.record_log import read_group_records
 from broker.groups.records.usual_offsets import UsualOffsetWriter
 from broker.groups.shard.group_totals import GroupTotals
 from broker.groups.shard.shard import Shard
-from broker.node.environment import Environment
-from broker.node.parts.coordination import StateLog, make_state
-from broker.node.parts.quorum import QuorumParts
-from broker.replication.durability import Durability
+from broker.node.parts.coordination import StateLog, StateMaker
+from broker.node.parts.foundation import Foundation
 from broker.replication.hosting.hosted_partitions import PartitionLookup
-from broker.replication.replica_statistics import Traffic
 from broker.transactions.verification.verifier import Verifier
 from metadata.internal_topics import CONSUMER_OFFSETS
 from penstock.record.codecs import Codec
@@ -54,17 +50,10 @@ class GroupParts:
 
 
 def make_groups(
-    config: NodeConfig,
-    environment: Environment,
-    quorum: QuorumParts,
-    durability: Durability,
-    traffic: Traffic,
-    partitions: PartitionLookup,
-    broker_epoch: Callable[[], int],
-    verifier: Verifier,
-    on_fatal: Callable[[BaseException], None],
+    base: Foundation, state_of: StateMaker, *, partitions: PartitionLookup, verifier: Verifier
 ) -> GroupParts:
     """Subscribe the coordinator to the metadata AFTER the replicas."""
+    config, quorum = base.config, base.quorum
     log = StateLog(
         topic=CONSUMER_OFFSETS,
         check_id=check_group_id,
@@ -78,17 +67,24 @@ def make_groups(
         codec=Codec(config.offsets_topic_compression_codec),
         commit_timeout_ms=config.offsets_commit_timeout_ms,
     )
-    state = make_state(log, config, environment, quorum, durability, traffic, broker_epoch, on_fatal)
+    state = state_of(log)
     memory, totals = group_memory(config.group_coordinator_memory_max_bytes), GroupTotals()
     make_core = partial(Shard, group_config(config), memory, totals)
-    coordinator = GroupCoordinator(config.node_id, state.topic, state.topics, state.ports, make_core, verifier)
+    coordinator = GroupCoordinator(
+        broker_id=config.node_id,
+        topic=state.topic,
+        topics=state.topics,
+        ports=state.ports,
+        make_core=make_core,
+        verification=verifier,
+    )
 
     def serving() -> list[WatchedShard]:
-        return [shard.core for shard in coordinator.led.shards if shard.state is ShardState.ACTIVE]
+        return [shard.core for shard in coordinator.shards if shard.state is ShardState.ACTIVE]
 
     ends = LogEnds(config.node_id, partitions, lambda: quorum.loader.image, quorum.peers.call_broker)
-    figures = GroupFigures(coordinator.led, memory, totals, state.ports.loader.figures)
-    lag = LagWatch(serving, ends, state.topics, environment.clock, on_fatal)
+    figures = GroupFigures(coordinator, memory, totals, state.ports.loader.figures)
+    lag = LagWatch(serving, ends, state.topics, base.environment.clock, base.on_fatal)
     return GroupParts(coordinator, figures, lag)
 
 

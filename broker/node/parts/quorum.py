@@ -62,16 +62,16 @@ class QuorumParts:
         self.incarnation_id = environment.ids.new_id() if config.is_broker else ""
         """New for each process: its broker registers by it first, and it fetches the metadata by it."""
         self.raft, self.snapshotter = make_raft(
-            config,
-            environment,
-            log_manager,
-            self.cluster_id,
-            self.incarnation_id,
-            self.loader,
-            self.peers,
-            self._executor,
-            busy,
-            on_fatal,
+            config=config,
+            environment=environment,
+            log_manager=log_manager,
+            cluster_id=self.cluster_id,
+            incarnation_id=self.incarnation_id,
+            loader=self.loader,
+            peers=self.peers,
+            executor=self._executor,
+            busy=busy,
+            on_fatal=on_fatal,
         )
         self.controller: ControllerDriver | None = None
         if config.is_controller:
@@ -86,7 +86,8 @@ class QuorumParts:
             )
         length_ms = min(config.broker_session_timeout_ms, config.replica_lag_time_max_ms)
         self.lease = LeadLease(length_ms, clock.boot_ms, lambda: self.loader.image.offset)
-        self.channel = ControllerChannel(config.node_id, self, clock, self.peers.call_controller, self._asked, rng)
+        remote, local = self.peers.call_controller, self._asked
+        self.channel = ControllerChannel(config.node_id, self, clock, remote=remote, local=local, random=rng)
         self.raft.subscribe(self)
         self._listener: Listener | None = None
         if self.controller is not None:
@@ -177,12 +178,12 @@ class QuorumParts:
     def _quorum_view(self, *, only_own: bool) -> QuorumInfo:
         found = self.raft.describe()
         return QuorumInfo(
-            found.leader_id,
-            found.leader_epoch,
-            found.high_watermark,
-            tuple(_replica_view(replica) for replica in found.voters),
-            tuple(_replica_view(replica) for replica in found.observers),
-            only_own,
+            leader_id=found.leader_id,
+            leader_epoch=found.leader_epoch,
+            high_watermark=found.high_watermark,
+            voters=tuple(_replica_view(replica) for replica in found.voters),
+            observers=tuple(_replica_view(replica) for replica in found.observers),
+            only_own_view=only_own,
         )
 
     def readings(self) -> Iterator[Reading]:

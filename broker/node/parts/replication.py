@@ -228,7 +228,25 @@ def make_log_dir_moves(
     in_dirs = MoveThreads(scheduler, threads, tuple(log_manager.meta_properties))
     copying = MoveCopy(log_manager.futures, in_dirs, throttle, clock)
     announcements = MoveAnnouncements(directories)
-    swapping = MoveSwap(log_manager, replicas, fetchers, on_log_gone, announcements, copying, in_dirs, clock)
-    moves = LogDirMoves(log_manager, table, replicas, copying, swapping, throttle, in_dirs, clock)
+    swapping = MoveSwap(
+        log_manager=log_manager,
+        replicas=replicas,
+        fetchers=fetchers,
+        on_log_gone=on_log_gone,
+        announcements=announcements,
+        copying=copying,
+        threads=in_dirs,
+        clock=clock,
+    )
+    moves = LogDirMoves(
+        log_manager=log_manager,
+        table=table,
+        replicas=replicas,
+        copying=copying,
+        swapping=swapping,
+        throttle=throttle,
+        threads=in_dirs,
+        clock=clock,
+    )
     moves.schedule(scheduler)
     return moves

@@ -208,12 +208,12 @@ def _arrivals(
 ) -> ArrivalWaits:
     hosted, raft, loader = replication.replicas.hosted, quorum.raft, quorum.loader
     arrivals = ArrivalWaits(
-        lambda: loader.image,
-        hosted,
-        lambda: raft.high_watermark,
-        quorum.committed_end,
-        environment.clock,
-        gatekeeper,
+        image=lambda: loader.image,
+        hosted=hosted,
+        known_end_offset=lambda: raft.high_watermark,
+        read_end=quorum.committed_end,
+        clock=environment.clock,
+        permissions=gatekeeper,
     )
     hosted.subscribe(arrivals.news)
     loader.subscribe(lambda delta, image: arrivals.news())  # AFTER the replicas have taken their roles of it
@@ -226,7 +226,14 @@ def _converter(
     threads = threads_for(environment.processors)
     executor = environment.threads.executor("produce-conversion", threads)
     find, may_write = replication.replicas.hosted.find, gatekeeper.may_write if gatekeeper else None
-    return ProduceConverter(find, replication.stamps, executor, threads, config.socket_request_max_bytes, may_write)
+    return ProduceConverter(
+        find=find,
+        clock=replication.stamps,
+        executor=executor,
+        threads=threads,
+        request_unpacked_bytes_max=config.socket_request_max_bytes,
+        may_write=may_write,
+    )
 
 
 def make_gatekeeper(config: NodeConfig, image: Callable[[], MetadataImage], audit: AuditLog) -> Gatekeeper | None:
@@ -267,13 +274,13 @@ def make_authentication(
         return ids.new_id() + ids.new_id()
 
     logins = Logins(
-        ImageCredentials(lambda: image().scram),
-        secret,
-        environment.threads.executor("authentication", 1),
-        counts,
-        config.connection_failed_authentication_delay_ms,
-        AuditedLogIns(audit),
-        environment.tokens,
+        users=ImageCredentials(lambda: image().scram),
+        new_nonce=secret,
+        slowly=environment.threads.executor("authentication", 1),
+        counts=counts,
+        refusal_delay_ms=config.connection_failed_authentication_delay_ms,
+        watch=AuditedLogIns(audit),
+        tokens=environment.tokens,
     )
 
     def lifetime_ms(dialogue: Dialogue) -> int:

@@ -5,17 +5,12 @@ Made before the replicas, whose leads it hears of; started with the broker, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from broker.config.node_config import NodeConfig
 from broker.network.broker_calls import CallBroker
-from broker.node.environment import Environment
-from broker.node.parts.coordination import StateLog, make_state
-from broker.node.parts.quorum import QuorumParts
-from broker.replication.durability import Durability
-from broker.replication.replica_statistics import Traffic
+from broker.node.parts.coordination import StateLog, StateMaker
+from broker.node.parts.foundation import Foundation
 from broker.transactions.coordinator.coordinator_figures import TransactionFigures
 from broker.transactions.coordinator.marker_sender import MarkerSender
 from broker.transactions.coordinator.transaction_coordinator import RequestProducerId, TransactionCoordinator
@@ -26,8 +21,6 @@ from broker.transactions.transaction_memory import transaction_memory
 from broker.transactions.transaction_records import encode_transaction_record, read_transaction_log
 from broker.transactions.transaction_shard import TransactionShard
 from broker.transactions.transactional_ids import check_transactional_id, partition_of_transactional_id
-from metadata.delta import MetadataDelta
-from metadata.image import MetadataImage
 from metadata.internal_topics import TRANSACTION_STATE
 from penstock.record.codecs import Codec
 
@@ -42,30 +35,12 @@ class TransactionParts:
     coordinator: TransactionCoordinator
     figures: TransactionFigures
 
-    def start(self) -> None:
-        self.coordinator.start()
-
-    def published(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """A publisher of the metadata calls this for each new image."""
-        self.coordinator.published(delta, image)
-
-    async def stop(self) -> None:
-        """BEFORE the doors close: requests that wait are answered."""
-        await self.coordinator.stop()
-
 
 def make_transactions(
-    config: NodeConfig,
-    environment: Environment,
-    quorum: QuorumParts,
-    durability: Durability,
-    traffic: Traffic,
-    broker_epoch: Callable[[], int],
-    request_id: RequestProducerId,
-    call_broker: CallBroker,
-    on_fatal: Callable[[BaseException], None],
+    base: Foundation, state_of: StateMaker, *, request_id: RequestProducerId, call_broker: CallBroker
 ) -> TransactionParts:
     """Subscribe the coordinator to the metadata AFTER the replicas."""
+    config, environment, quorum = base.config, base.environment, base.quorum
     log = StateLog(
         topic=TRANSACTION_STATE,
         check_id=check_transactional_id,
@@ -82,7 +57,7 @@ def make_transactions(
         codec=Codec.NONE,
         commit_timeout_ms=COMMIT_MS,
     )
-    state = make_state(log, config, environment, quorum, durability, traffic, broker_epoch, on_fatal)
+    state = state_of(log)
     settings = TransactionConfig(
         transaction_max_timeout_ms=config.transaction_max_timeout_ms,
         transactional_id_expiration_ms=config.transactional_id_expiration_ms,
@@ -97,9 +72,16 @@ def make_transactions(
         return TransactionShard(settings, markers, memory, counters)
 
     random = environment.random
-    sender = MarkerSender(lambda: quorum.loader.image, call_broker, environment.clock, random, on_fatal)
+    sender = MarkerSender(lambda: quorum.loader.image, call_broker, environment.clock, random, base.on_fatal)
     coordinator = TransactionCoordinator(
-        config.node_id, state.topic, state.topics, state.ports, make_core, sender, request_id, random
+        broker_id=config.node_id,
+        topic=state.topic,
+        topics=state.topics,
+        ports=state.ports,
+        make_core=make_core,
+        sender=sender,
+        request_id=request_id,
+        random=random,
     )
-    figures = TransactionFigures(coordinator.led, sender, memory, counters, state.ports.loader.figures)
+    figures = TransactionFigures(coordinator, sender, memory, counters, state.ports.loader.figures)
     return TransactionParts(coordinator, figures)

@@ -21,14 +21,14 @@ def registration(
     """The first one of this process; `incarnation_id` is new for each process."""
     endpoint, inter_broker = config.advertised, config.inter_broker_advertised
     return RegisterBrokerRequest(
-        cluster_id,
-        config.node_id,
-        incarnation_id,
-        endpoint.host,
-        endpoint.port,
-        config.broker_rack,
-        log_manager.previous_broker_epoch,
-        tuple(properties.directory_id for properties in log_manager.meta_properties.values()),
+        cluster_id=cluster_id,
+        broker_id=config.node_id,
+        incarnation_id=incarnation_id,
+        host=endpoint.host,
+        port=endpoint.port,
+        rack=config.broker_rack,
+        previous_broker_epoch=log_manager.previous_broker_epoch,
+        log_dirs=tuple(properties.directory_id for properties in log_manager.meta_properties.values()),
         failed_log_dirs=len(config.log_dirs) - len(log_manager.meta_properties),
         lost_log_dirs=config.lost_log_dirs,
         inter_broker_host=inter_broker.host,

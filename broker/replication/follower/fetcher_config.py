@@ -27,11 +27,11 @@ class FetcherConfig:
 def fetcher_config(config: NodeConfig, cluster_id: str) -> FetcherConfig:
     """How this node's fetchers work."""
     return FetcherConfig(
-        config.node_id,
-        cluster_id,
-        config.replica_fetch_wait_max_ms,
-        config.replica_fetch_response_max_bytes,
-        config.replica_fetch_max_bytes,
-        config.replica_fetch_backoff_ms,
-        config.replica_fetch_min_bytes,
+        broker_id=config.node_id,
+        cluster_id=cluster_id,
+        wait_ms_max=config.replica_fetch_wait_max_ms,
+        response_bytes_max=config.replica_fetch_response_max_bytes,
+        partition_bytes_max=config.replica_fetch_max_bytes,
+        backoff_ms=config.replica_fetch_backoff_ms,
+        bytes_min=config.replica_fetch_min_bytes,
     )

@@ -71,7 +71,9 @@ class ReplicaFetcher:
         self._flush_is_slow = False
         self._has_work = asyncio.Event()
         self._is_kick_due = False
-        self._runner = EffectRunner(name, self.core, clock, node, self.kick, on_fatal)
+        self._runner = EffectRunner(
+            name=name, core=self.core, clock=clock, node=node, kick=self.kick, on_fatal=on_fatal
+        )
         self._task = asyncio.create_task(timed(self._run()), name=f"fetcher-{name}")
         watch(self._task, on_fatal)
 

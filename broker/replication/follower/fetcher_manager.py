@@ -70,15 +70,15 @@ class FetcherManager:
         fetcher = self._fetchers.get(key)
         if fetcher is None:
             fetcher = self._fetchers[key] = ReplicaFetcher(
-                f"{leader_id}-{key[1]}",
-                self._config,
-                self._clock,
-                self._random,
-                lambda: self._open_stream(leader_id),
-                self._node,
-                self._on_fatal,
-                self._timed,
-                self._copies,
+                name=f"{leader_id}-{key[1]}",
+                config=self._config,
+                clock=self._clock,
+                random=self._random,
+                open_stream=lambda: self._open_stream(leader_id),
+                node=self._node,
+                on_fatal=self._on_fatal,
+                timed=self._timed,
+                copies=self._copies,
             )
         fetcher.add(partition, leader_epoch)
         self._followed[name] = _Followed(partition, key)

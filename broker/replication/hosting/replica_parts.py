@@ -66,7 +66,15 @@ def known_replicas(
         lost.found(key, error)
     refused = RefusedAppends(clock.now_ms)
     removing = LogDirThreads(threads, "log-deletion")
-    failures = DiskFailures(log_manager, hosted, lost, refused, removing, on_replica_lost, on_log_dir_failed)
+    failures = DiskFailures(
+        log_manager=log_manager,
+        hosted=hosted,
+        lost=lost,
+        refused=refused,
+        threads=removing,
+        on_replica_lost=on_replica_lost,
+        on_log_dir_failed=on_log_dir_failed,
+    )
     return KnownReplicas(hosted=hosted, lost=lost, refused=refused, failures=failures, removing=removing)
 
 
@@ -167,29 +175,29 @@ def replica_parts(
         check_directory=ports.directories.check,
     )
     creation = ReplicaCreation(
-        hosted,
-        opener,
-        roles,
-        lost,
-        log_manager.removal,
-        log_manager.creation,
-        clock,
-        known.removing,
-        creating or LogDirThreads(threads, "log-creation"),
-        failures.leave_isrs,
-        failures.directory_failed,
-        ports.on_fatal,
+        hosted=hosted,
+        opener=opener,
+        roles=roles,
+        lost=lost,
+        removal=log_manager.removal,
+        creation=log_manager.creation,
+        clock=clock,
+        removing=known.removing,
+        creating=creating or LogDirThreads(threads, "log-creation"),
+        leave_isrs=failures.leave_isrs,
+        disk_failed=failures.directory_failed,
+        on_fatal=ports.on_fatal,
     )
     failures.listen(creation.log_dir_failed)
     revival = ReplicaRevival(
-        hosted,
-        lost,
-        opener,
-        creation.to_create,
-        creation.deletions,
-        log_manager.table,
-        high_watermarks,
-        failures.leave_isrs,
+        hosted=hosted,
+        lost=lost,
+        opener=opener,
+        to_create=creation.to_create,
+        deletions=creation.deletions,
+        logs=log_manager.table,
+        high_watermarks=high_watermarks,
+        leave_isrs=failures.leave_isrs,
     )
     return ReplicaParts(
         hosted=hosted,
@@ -204,6 +212,6 @@ def replica_parts(
         news=news,
         creation=creation,
         revival=revival,
-        assignments=ReplicaAssignments(hosted, opener, creation, revival, isrs, lost, log_manager.table),
+        assignments=ReplicaAssignments(hosted, opener, creation, revival, isrs=isrs, lost=lost, logs=log_manager.table),
         traffic=ports.traffic,
     )

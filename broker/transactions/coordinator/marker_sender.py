@@ -134,13 +134,13 @@ class MarkerSender:
         calls = self._calls.get(broker_id)
         if calls is None:
             calls = self._calls[broker_id] = MarkerCalls(
-                broker_id,
-                lambda request: self._call(broker_id, request, CALL_MS),
-                self._named,
-                self._written,
-                self._failed,
-                self._backoff,
-                self._on_fatal,
+                broker_id=broker_id,
+                call=lambda request: self._call(broker_id, request, CALL_MS),
+                named=self._named,
+                marked=self._written,
+                not_marked=self._failed,
+                backoff=self._backoff,
+                on_fatal=self._on_fatal,
             )
         return calls
 

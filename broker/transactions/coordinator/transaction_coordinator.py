@@ -35,7 +35,6 @@ from metadata.image import MetadataImage
 from metadata.internal_topics import TRANSACTION_STATE
 from penstock.backoff import Backoff
 from penstock.errors import ApiError, CoordinatorNotAvailableError, NotCoordinatorError
-from penstock.messages.groups.coordinators import FindCoordinatorRequest
 from penstock.messages.transactions.listing import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -95,7 +94,7 @@ TRANSACTIONAL_IDS: Final = CoordinatedIds(
 )
 
 
-class TransactionCoordinator:
+class TransactionCoordinator(Coordinator[TransactionShard]):
     """The coordinator of transactions. There is one per broker, on the event loop."""
 
     def __init__(
@@ -110,33 +109,23 @@ class TransactionCoordinator:
         random: Random,
     ) -> None:
         """`make_core` makes the core of a lead, which sends its markers by that port."""
-        self._broker_id, self._topics, self._sender, self._request_id = broker_id, topics, sender, request_id
+        super().__init__(broker_id, topic, ports, lambda lead: make_core(self._markers_of(lead)), TRANSACTIONAL_IDS)
+        self._topics, self._sender, self._request_id = topics, sender, request_id
         self._now_ms, self._backoff = ports.clock.now_ms, Backoff(RETRY_MS, RETRY_MS_MAX, random)
         self._markers: dict[Lead, LedMarkers] = {}
         """The ports of the leads. One is made BEFORE the shard, whose core has it, and closed AFTER it."""
-        self.led = Coordinator(
-            broker_id, topic, ports, lambda lead: make_core(self._markers_of(lead)), TRANSACTIONAL_IDS
-        )
-        """The shards."""
-
-    def start(self) -> None:
-        self.led.start()
 
     async def stop(self) -> None:
-        """Every request that waits is answered; those that come now get NOT_COORDINATOR. BEFORE the doors close."""
-        self.led.close()
+        self.close()
         while self._markers:
             self._markers.popitem()[1].close()
         await self._sender.stop()
-        await self.led.stop()
+        await super().stop()
 
     # -- news ----------------------------------------------------------------------------------------------------------
 
-    def began_to_lead(self, lead: Lead) -> None:
-        self.led.began_to_lead(lead)
-
     def ceased_to_lead(self, lead: Lead) -> None:
-        self.led.ceased_to_lead(lead)
+        super().ceased_to_lead(lead)
         markers = self._markers.pop(lead, None)
         if markers is not None:
             markers.close()
@@ -151,7 +140,7 @@ class TransactionCoordinator:
     def submit(self, request: Request, transactional_id: str, body: Any) -> None:
         """A request about one transactional id; it is answered now or later."""
         client, answer = client_of(request), answers(request)
-        shard = self.led.shard_of(transactional_id)
+        shard = self.shard_of(transactional_id)
         shard.submit(self._given_id(transactional_id, body, client, answer), body, client)
 
     def _given_id(self, transactional_id: str, body: Any, client: Client, answer: Ticket) -> Ticket:
@@ -162,7 +151,7 @@ class TransactionCoordinator:
                 answer(given)
                 return
             try:
-                self.led.shard_of(transactional_id).submit(answered, WithProducerId(body, given), client)
+                self.shard_of(transactional_id).submit(answered, WithProducerId(body, given), client)
             except ApiError as error:
                 answer(error.with_traceback(None))
 
@@ -178,23 +167,20 @@ class TransactionCoordinator:
         return answered
 
     def submit_each(self, request: Request, body: Any) -> None:
-        """A request about several transactional ids, or about all transactions here.
+        """Submits a request as every coordinator does.
 
         A list by producer ids fails if a partition cannot be read: its caller aborts the transactions that no
         coordinator knows."""
         if isinstance(body, ListTransactionsRequest) and body.producer_ids:
             self._check_that_all_are_known()
-        self.led.submit_each(request, body)
+        super().submit_each(request, body)
 
     def _check_that_all_are_known(self) -> None:
-        if any(shard.state is ShardState.FAILED for shard in self.led.shards):
+        if any(shard.state is ShardState.FAILED for shard in self.shards):
             raise CoordinatorNotAvailableError(
                 f"broker {self._broker_id} cannot read a partition of {TRANSACTION_STATE} that it leads, so it does"
                 " not know whether these producers have a coordinator; its log says why"
             )
-
-    def find(self, request: Request, body: FindCoordinatorRequest) -> None:
-        self.led.find(request, body)
 
     # -- markers -------------------------------------------------------------------------------------------------------
 
@@ -207,11 +193,8 @@ class TransactionCoordinator:
         return markers
 
     def _submit_own(self, lead: Lead, answer: Ticket, body: Any) -> None:
-        shard = self.led.shard_on(lead.partition)
+        shard = self.shard_on(lead.partition)
         if shard is None or shard.lead != lead:
             answer(NotCoordinatorError(f"the lead of {lead.partition.topic_partition} is over"))
         else:
             shard.submit(answer, body, OWN)
-
-    def __repr__(self) -> str:
-        return f"TransactionCoordinator({self.led!r})"

@@ -125,12 +125,12 @@ class Verifier:
         calls = self._calls.get(broker_id)
         if calls is None:
             calls = self._calls[broker_id] = CoordinatorCalls(
-                f"transaction-verification-{broker_id}",
-                lambda request: self._ask(broker_id, request, CALL_MS),
-                self._answered,
-                self._unanswered,
-                self._backoff,
-                self._on_fatal,
+                name=f"transaction-verification-{broker_id}",
+                call=lambda request: self._ask(broker_id, request, CALL_MS),
+                answered=self._answered,
+                unanswered=self._unanswered,
+                backoff=self._backoff,
+                on_fatal=self._on_fatal,
             )
         return calls
 

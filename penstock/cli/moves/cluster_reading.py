@@ -77,7 +77,13 @@ def _partition(
     target = tuple(replica for replica in info.replicas if replica not in info.removing_replicas)
     size = _size(TopicPartition(topic.name, info.partition), topic.topic_id, info, log_dirs)
     return BalancedPartition(
-        topic.name, info.partition, target, info.leader_id, size, info.is_reassigning, topic.topic_id
+        topic=topic.name,
+        index=info.partition,
+        replicas=target,
+        leader_id=info.leader_id,
+        size_bytes=size,
+        moving=info.is_reassigning,
+        topic_id=topic.topic_id,
     )
 
 

@@ -65,7 +65,12 @@ class ClusterClient:
         self._ageing: asyncio.TimerHandle | None = None  # until the metadata is older than metadata_max_age_ms
         self.choice = NodeChoice(bootstrap)
         self.any_node = AnyNode(
-            self.connection_to, self._live, self.choice, self.clock, self.backoff, config.request_timeout_ms
+            connection_to=self.connection_to,
+            live=self._live,
+            choice=self.choice,
+            clock=self.clock,
+            backoff=self.backoff,
+            request_timeout_ms=config.request_timeout_ms,
         )
         self.waiting_calls = WaitingCalls()
         self._closed = False
@@ -119,7 +124,9 @@ class ClusterClient:
             return answer.metadata_age_ms >= METADATA_OLD_MS or self.cache.is_stale(answer)
 
         limit_ms = self.config.bootstrap_timeout_ms
-        answer = await Bootstrap(self.bootstrap, ask, is_old, limit_ms, self.clock, self.backoff).first_answer()
+        answer = await Bootstrap(
+            addresses=self.bootstrap, ask=ask, is_old=is_old, limit_ms=limit_ms, clock=self.clock, backoff=self.backoff
+        ).first_answer()
         self._learn(answer)
         self._begin_age()
 

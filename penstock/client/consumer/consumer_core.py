@@ -76,7 +76,14 @@ class ConsumerCore:
         self.fetcher = Fetcher(self.cluster, self.positions, self.buffer, self.config, on_ready)
         member_id = RandomIds(environment.random).new_id()
         self.group = (
-            JoinedGroup(self.cluster, self.config, self.positions, self.fetcher, on_ready, member_id)
+            JoinedGroup(
+                cluster=self.cluster,
+                config=self.config,
+                positions=self.positions,
+                fetcher=self.fetcher,
+                on_ready=on_ready,
+                member_id=member_id,
+            )
             if self.config.group_id is not None
             else None
         )

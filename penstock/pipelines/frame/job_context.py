@@ -4,7 +4,6 @@ progress."""
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +21,6 @@ SPARK_SETTINGS = {
     # streams.py looks at them five times a second.
     "spark.sql.streaming.numRecentProgressUpdates": "100",
 }
-STOP_LOOK_S = 0.1
 
 
 def _silent(_: str) -> None:
@@ -49,15 +47,6 @@ class JobContext:
     @property
     def spark(self) -> SparkSession:
         return self.session()
-
-    def pause(self, seconds: float) -> None:
-        """Sleeps for `seconds`, or until a stop.
-
-        Not `stop.wait`: a signal sets the flag within the thread that waits, which may hold the flag's lock just then.
-        """
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0 and not self.stop.is_set():
-            time.sleep(min(left, STOP_LOOK_S))
 
 
 @contextmanager

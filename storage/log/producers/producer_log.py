@@ -93,7 +93,12 @@ class ProducerLog:
         """A truncation took batches of producers: `reload` before the next use."""
         self._files = TransactionFiles(health.path, loaded.aborted, loaded.indexes)
         self.snapshots = ProducerSnapshots(
-            fs, health.path, epoch_cache.names, loaded.snapshots, self._left_out, self._files
+            fs=fs,
+            directory=health.path,
+            names=epoch_cache.names,
+            offsets=loaded.snapshots,
+            left_out=self._left_out,
+            files=self._files,
         )
         newest = loaded.snapshots[-1] if loaded.snapshots else -1
         self._is_saved = newest == segments.active.next_offset
@@ -199,12 +204,15 @@ class ProducerLog:
         if self._ids is not None and not self.is_stale:
             leader_epoch = epochs.epoch_for_offset(self._epochs.entries, offset - 1)
             ended = self._known.undecided.saved_ended()
-            snapshot = ProducerSnapshot(offset, leader_epoch, self._known.copy(), ended)
+            watch = self._ids.clock.watch() if self._ids.nears_bound(len(self._known)) else None
+            snapshot = ProducerSnapshot(offset, leader_epoch, self._known.copy(), ended, watch=watch)
             self.snapshots.note(snapshot, self._segments, must_be_written=must_be_written)
 
     def closing(self, flushed_offset: int, changes: FileChanges) -> None:
         """A clean stop: the flush that follows must write a snapshot, unless there is nothing to tell."""
-        if (self._known or self.snapshots.offsets or self.aborted) and not self._is_saved:
+        tells_silence = self._ids is not None and self._known and self._ids.nears_bound(len(self._known))
+        is_saved = self._is_saved and not tells_silence  # the silence is longer now than in what was written
+        if (self._known or self.snapshots.offsets or self.aborted) and not is_saved:
             self.note_snapshot(self._segments.active.next_offset, must_be_written=True)
             self.left(flushed_offset, changes)
 
@@ -243,6 +251,8 @@ class ProducerLog:
         """Takes what the log says after a cut, or does not say yet. Nobody was silent longer than was known before."""
         times_ms = {**self._times_ms, **self._known.times()}
         known.count_no_sooner(times_ms)
+        if self._ids is not None:  # also of those that wrote what was cut
+            known.were_silent({}, self._ids.clock.now_ms())
         self._times_ms = times_ms if is_stale else {}
         self._known, self.is_stale, self.is_changed = known, is_stale, True
         self._counted.settle(known)

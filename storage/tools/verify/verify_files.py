@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from penstock.errors import CorruptFileError, CorruptMessageError, MetaPropertiesError
 from penstock.record.batch import iter_headers, verify_crc
 from storage.disk.atomic_file import read_text
-from storage.disk.checkpoint_file import read_epochs
 from storage.disk.file_names import (
     CHECKPOINT_RESERVE,
     CLEAN_SHUTDOWN,
@@ -34,6 +33,7 @@ from storage.disk.file_system import FileSystem
 from storage.disk.partition_metadata import read_topic_id
 from storage.disk.sealed_text import unseal_json
 from storage.log_dirs.meta_properties import read_meta_properties
+from storage.recovery.epoch_check import EpochCheck
 from storage.recovery.recovery import LastKnown
 from storage.segment.leftovers import Leftover, leftovers, misplaced
 from storage.tools.target import OFFSET_CHECKPOINTS
@@ -101,15 +101,14 @@ def topic_id(fs: FileSystem, directory: str, last_known: LastKnown, *, has_recor
         yield Finding("note", "partition-metadata", path, "missing; nothing in this log was ever flushed")
 
 
-def epochs(fs: FileSystem, directory: str, last_known: LastKnown, *, has_records: bool) -> Iterator[Finding]:
+def epochs(check: EpochCheck, last_known: LastKnown, *, has_records: bool) -> Iterator[Finding]:
     """Finds a bad or missing leader-epoch-checkpoint; whether it fits the batches is seen while they are read."""
-    path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
     remedy = "nothing to do: the next start or `penstock log recover` takes the epochs from the log"
-    try:
-        if read_epochs(fs, path) is None and has_records and last_known.recovery_point:
-            yield Finding("warning", "epoch-checkpoint", path, "there is no such file", remedy)
-    except CorruptFileError as damage:
-        yield Finding("warning", "epoch-checkpoint", path, damage.why, remedy, position=damage.position)
+    if check.damage is not None:
+        why, position = check.damage.why, check.damage.position
+        yield Finding("warning", "epoch-checkpoint", check.path, why, remedy, position=position)
+    elif not check.is_known and has_records and last_known.recovery_point:
+        yield Finding("warning", "epoch-checkpoint", check.path, "there is no such file", remedy)
 
 
 def quorum_state(fs: FileSystem, directory: str) -> Iterator[Finding]:

@@ -61,7 +61,7 @@ def verify_log(log: LogPath, last_known: LastKnown, options: VerifyOptions) -> I
     yield from check.run()
     report = check.report()
     yield from verify_files.topic_id(fs, directory, last_known, has_records=report.batches > 0)
-    yield from verify_files.epochs(fs, directory, last_known, has_records=report.batches > 0)
+    yield from verify_files.epochs(check.epochs, last_known, has_records=report.batches > 0)
     yield from verify_files.quorum_state(fs, directory)
     yield from verify_files.metadata_snapshots(fs, directory)
     yield report
@@ -81,13 +81,13 @@ class _LogCheck:
         self._fs, self._log, self._last_known, self._options = fs, log, last_known, options
         self._segments = segments
         self._judge = DamageJudge(log, last_known, segments)
-        self._epochs = EpochCheck(fs, log.directory, last_known.recovery_point or 0)
+        self.epochs = EpochCheck(fs, log.directory, last_known.recovery_point or 0)
         self._first = self._end = segments[0].base_offset if segments else 0
         self._producers = ProducerCheck(fs, log.directory, self._first)
         self._transactions = TransactionCheck(fs, log.directory)
         self._expected: int | None = self._first
         """The next expected offset; None behind damage of unknown extent."""
-        self._start = max(self._first, last_known.log_start_offset, self._epochs.log_start_offset)
+        self._start = max(self._first, last_known.log_start_offset, self.epochs.log_start_offset)
         """The log start as a start finds it, but for the end of the log."""
         self._whole_from: int | None = self._first
         """No damage was seen from there on; None: damage was the last that was seen."""
@@ -118,7 +118,7 @@ class _LogCheck:
             segment.close()
         yield from self._judge.tail(self._end)
         if not (self._is_damaged or self._judge.is_torn):  # then it is known where the log ends, with which epochs
-            yield from self._producers.finish(self._end, self._epochs.entries)
+            yield from self._producers.finish(self._end, self.epochs.entries)
 
     def _begins_where_the_last_ends(self, segment: Segment) -> Iterator[Finding]:
         expected, base = self._expected, segment.base_offset
@@ -177,7 +177,7 @@ class _LogCheck:
         if fault is not None:
             return at_offset(offset, fault)
         why = segment_faults.range_fault(header, segment.base_offset, segment.next_offset)
-        return why or self._epochs.wrong(header, offset if expected is None else expected) or ""
+        return why or self.epochs.wrong(header, offset if expected is None else expected) or ""
 
     def _good(self, segment: Segment, file: LogFile, position: int, header: BatchHeader) -> Finding | None:
         self._batches += 1

@@ -194,7 +194,7 @@ MUTANTS: Final = (
     ),
     Mutant("lobby-bytes", "messages-without-end/stranger/3", "broker.grpc.lobby.BYTES_MAX", MUCH),
     Mutant("attempts", "guesses/stranger/1", "broker.authentication.attempts.OF_HOST_MAX", MUCH),
-    Mutant("elements", "huge-arrays/mallory/1", f"{KAFKA}.element_room.OPEN_MAX", MUCH),
+    Mutant("elements", "slowly-read-produces/mallory/1", f"{KAFKA}.element_room.OPEN_MAX", MUCH),
     Mutant(
         "small-answers",
         "heartbeats-beside-unread-answers/mallory/1",
@@ -203,7 +203,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "answers-that-wait",
-        "slowly-read-metadata/mallory/1",
+        "slowly-read-names/mallory/1",
         "broker.network.answer_turns.AnswerTurns.is_open",
         _is_always_open,
     ),
@@ -325,6 +325,11 @@ MUTANTS: Final = (
         "broker.audit.audit_log._Bound.left_out_before",
         _leaves_none_out,
     ),
-    Mutant("slow-level", "conversion-hog/tenant/1", "storage.append.recompression.SLOW_BYTES_MAX", MUCH_INT),
+    Mutant(
+        "slow-level",
+        "large-batches-at-slow-levels/tenant/1",
+        "storage.append.recompression.SLOW_BYTES_MAX",
+        MUCH_INT,
+    ),
     Mutant("streams", "streams-without-end/mallory/1", "broker.grpc.servers.CONNECTION_STREAMS_MAX", MUCH_INT),
 )

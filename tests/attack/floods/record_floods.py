@@ -27,6 +27,7 @@ from tests.attack.floods.links import PRODUCE, KafkaLink, Target, data, text
 PATIENT_S: Final = 20.0
 """The time that a flood gives the node for work of which it measures the time."""
 HOG_BYTES: Final = 4 << 20
+LARGEST_BYTES: Final = 60 << 20
 TINY_BATCHES: Final = 100_000
 LATER_MS: Final = 1_800_000
 """The time that headers promise is ahead by so much; records above an hour ahead are refused."""
@@ -60,6 +61,17 @@ def conversion_hog(target: Target) -> Steps:
         drained(link)
 
     yield from on_links(target, partial(target.kafka_link, timeout_s=PATIENT_S), act, 10)
+
+
+def large_batches_at_slow_levels(target: Target) -> Steps:
+    """Batches of a record of 60 MiB, of 60 kB when they are packed, to a topic that compresses as hard as there is."""
+    _topic(target.kafka_link(), "tenant-largest", {"compression.type": "zstd", "compression.zstd.level": "22"})
+    batch = build_batch([bytes(LARGEST_BYTES)], timestamps_ms=_now_ms(), codec=Codec.GZIP)
+
+    def act(link: Any) -> None:
+        target.figures["code"] = link.produce("tenant-largest", batch)
+
+    yield from on_links(target, partial(target.kafka_link, timeout_s=PATIENT_S), act, 2)
 
 
 # -- batches by the thousand -------------------------------------------------------------------------------------------
@@ -141,6 +153,7 @@ RECORD_FLOODS: Final[dict[str, Callable[[Target], Steps]]] = {
     flood.__name__.replace("_", "-"): flood
     for flood in (
         conversion_hog,
+        large_batches_at_slow_levels,
         tiny_batches_by_grpc,
         fetches_far_from_the_index,
         look_ups_in_vain,

@@ -20,6 +20,7 @@ from tests.attack.floods.links import PRODUCE, Target, data, text
 
 READERS, READ_BYTES, SENDING_S = 40, 32 << 10, 0.5
 WRITERS, FRAMES, NAMES_EACH, LONGEST = 100, 50, 2, 30_000
+LONG_NAMES, BLOCK_BYTES = 270, 1 << 20
 FILLING: Final = 200
 PRODUCED, LOOKED_UP = 10_000, 9_000
 CALLERS, CALLS_EACH = 30, 100
@@ -45,6 +46,30 @@ def _slowly_read(target: Target, key: int, version: int, body: bytes) -> Steps:
         return link
 
     return Herd(target, READERS, make, is_replaced=False).kept(lambda link: _read(target, link, READ_BYTES))
+
+
+def slowly_read_names(target: Target) -> Steps:
+    """Answers of 8 MB about 270 names that are not there, each as long as there may be. They take some milliseconds,
+    and a small part of the room of elements. Twice as much as the operating system takes of each could wait in the
+    node."""
+    names = b"".join(text(f"{number:08d}" + "n" * LONGEST) for number in range(LONG_NAMES))
+    frame = data(struct.pack(">hhi", METADATA, 1, 1) + text("c") + struct.pack(">i", LONG_NAMES) + names)
+    sent: dict[Link, int] = {}
+
+    def make() -> Link:
+        link = target.kafka_link(SMALL_BUFFER)
+        link.sock.setblocking(False)
+        sent[link] = 0
+        return link
+
+    def act(link: Link) -> None:
+        _read(target, link, READ_BYTES)
+        with suppress(*NOT_NOW):
+            while sent[link] < len(frame):
+                sent[link] += link.sock.send(frame[sent[link] : sent[link] + BLOCK_BYTES])
+                target.figures["sent"] = sum(sent.values())
+
+    return Herd(target, READERS, make, is_replaced=False).kept(act)
 
 
 def slowly_read_produces(target: Target) -> Steps:
@@ -153,6 +178,7 @@ SLOW_READER_FLOODS: Final = {
     flood.__name__.replace("_", "-"): flood
     for flood in (
         slowly_read_metadata,
+        slowly_read_names,
         slowly_read_produces,
         slowly_read_look_ups,
         unread_produces,

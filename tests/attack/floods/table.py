@@ -142,6 +142,9 @@ PATIENT: Final = {"connections.max.write.stall.ms": 30_000}
 """As by default: a connection that reads nothing stays for the whole flood."""
 SHARES: Final = Bounds(memory_mib=160)
 """A party's share of requests (56 MiB) and of answers (8 MiB and one answer) is full, and one request is worked on."""
+AS_OBJECTS: Final = Bounds(memory_mib=256)
+"""Forty connections with TLS, and a party's share of requests (56 MiB). All of these may come whole in one turn of the
+loop, and are there as objects, too, until the first of their answers counts."""
 HUNDRED: Final = Bounds(memory_mib=224)
 """A hundred connections with TLS, each with a small answer that is written and one that is ready, and a share."""
 UNDER_WAY: Final = Bounds(memory_mib=256)
@@ -152,6 +155,9 @@ PIECES: Final = Bounds(rate=0.35)
 waits for every answer."""
 SLOWLY_S: Final = 20
 """So long that a node which builds an answer a second, and has no room for it, would be far above its memory."""
+LARGEST_BATCH: Final = Bounds(memory_mib=320)
+"""A batch of 60 MiB as it is unpacked and as bytes of its own, and what zstd's level 12 takes for it, in two threads at
+most."""
 OPEN_REQUESTS: Final = Bounds(memory_mib=32)
 """One connection with a full buffer, and a few requests."""
 NAMES: Final = Bounds(figures={"client_names": 100, "libraries": 50})
@@ -207,6 +213,7 @@ SECURED: Final = (
     Row("names-of-clients", MALLORY, bounds=NAMES),
     Row("unread-metadata", MALLORY, bounds=CUT, seconds=CUT_S),
     Row("slowly-read-metadata", MALLORY, bounds=SHARES, seconds=SLOWLY_S),
+    Row("slowly-read-names", MALLORY, bounds=AS_OBJECTS, seconds=SLOWLY_S),
     Row("slowly-read-produces", MALLORY, bounds=SHARES, seconds=SLOWLY_S),
     Row("slowly-read-look-ups", MALLORY, bounds=SHARES, seconds=SLOWLY_S),
     Row("unread-produces", MALLORY, bounds=HUNDRED, seconds=SLOWLY_S, config=PATIENT),
@@ -217,6 +224,7 @@ SECURED: Final = (
     Row("unread-fetches", TENANT, bounds=CUT, seconds=CUT_IN_TURN_S),
     Row("large-frames", TENANT),
     Row("conversion-hog", TENANT, bounds=Bounds(memory_mib=192), seconds=10, spoils=True),
+    Row("large-batches-at-slow-levels", TENANT, bounds=LARGEST_BATCH, spoils=True),
     Row("look-ups-in-vain", TENANT, bounds=Bounds(rate=0.35, figures={"look_up_s": 1.5}), seconds=10, spoils=True),
     Row("tiny-batches-by-grpc", TENANT),
     Row("fetches-far-from-the-index", TENANT, seconds=12, spoils=True),

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from examples.pipelines import github_events
+from examples.pipelines.github_events import FeedUnavailableError
 from penstock.client.admin.admin import Admin
 from penstock.pipelines.catalog import run_job
-from penstock.pipelines.jobs.github_events import FeedUnavailableError
 from penstock.testing import Cluster
 from tests.support.github_archive import archive_events, archive_server, zipped
 from tests.support.lake import read_topic
@@ -38,17 +39,16 @@ def test_hours_of_an_archive_become_records_and_then_rows_each_event_once(
     hours = [archive_events(1, HOUR + timedelta(hours=number), 700) for number in range(2)]
     bad = [b"{cut", b'{"id": "9"}']
     files = {"2026-01-31-9.json.gz": zipped(hours[0]), "2026-01-31-10.json.gz": zipped(hours[1] + bad)}
-    feed, lake = tmp_path / "feed.toml", tmp_path
+    lake = tmp_path
     base = f'bootstrap = "{cluster.bootstrap}"\n'
     with archive_server(files) as url:
-        feed.write_text(f'{base}topic = "github"\nhour = 2026-01-31T09:00:00Z\nhours = 2\nurl = "{url}"\n')
-        sent = run_job("github-events", feed)
+        feed = [f"--bootstrap={cluster.bootstrap}", "--topic=github", "--hour=2026-01-31T09:00:00Z", f"--url={url}"]
+        sent = github_events.main([*feed, "--hours=2"])
         assert (sent["events"], sent["not_events"], sent["too_long"], sent["hours"]) == (1402, 2, 0, 2)
-        feed.write_text(feed.read_text() + "max_events = 700\n")  # the first hour once more, as after a crash
-        assert run_job("github-events", feed)["events"] == 700
-        feed.write_text(feed.read_text().replace("hours = 2", "hours = 3").replace("= 700", "= 9999"))
+        again = github_events.main([*feed, "--hours=2", "--max-events=700"])  # the first hour, as after a crash
+        assert again["events"] == 700
         with pytest.raises(FeedUnavailableError, match=r"2026-01-31-11\.json\.gz: the archive answers 404"):
-            run_job("github-events", feed)
+            github_events.main([*feed, "--hours=3"])
 
     (lake / "bronze.toml").write_text(f'{base}topic = "github"\noutput = "{lake}/bronze"\n')
     (lake / "silver.toml").write_text(base + SILVER.format(lake=lake))

@@ -13,14 +13,23 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
 
+from examples.pipelines import clicks
+from examples.pipelines.clicks import START_MS, ClickStream
 from penstock.client.admin.admin import Admin
 from penstock.client.producer.producer import Producer
 from penstock.errors import ConfigError
 from penstock.pipelines.catalog import run_job
-from penstock.pipelines.clickstream.events import START_MS, ClickStream
 from penstock.pipelines.table_files import row_count
 from penstock.testing import Cluster
-from tests.support.lake import LEAST, answers, read_topic, wanted_windows, windows_of, write_confs
+from tests.support.lake import (
+    LEAST,
+    answers,
+    clicks_arguments,
+    read_topic,
+    wanted_windows,
+    windows_of,
+    write_confs,
+)
 from tests.support.replica_dirs import (
     batch_bytes,
     flip_bit,
@@ -65,8 +74,8 @@ def session_far_from_utc(spark: SparkSession) -> Iterator[None]:
 def test_bronze_silver_and_gold_equal_the_answers_of_the_generator_in_any_time_zone(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
-    write_confs(tmp_path, cluster.bootstrap, TOPIC, events=EVENTS)
-    sent = run_job("clicks", tmp_path / "clicks.toml")
+    write_confs(tmp_path, cluster.bootstrap, TOPIC)
+    sent = clicks.main(clicks_arguments(tmp_path, cluster.bootstrap, TOPIC, events=EVENTS))
     send(cluster.bootstrap, BAD_ONES)
     with pytest.raises(ConfigError, match=r"input: .*/bronze has no Parquet files; run the job bronze first"):
         run_job("silver", tmp_path / "silver.toml", spark=spark)
@@ -155,10 +164,7 @@ def test_an_audit_names_a_planted_bit_a_missing_batch_and_a_diverged_replica(
 def test_a_backfill_has_every_record_of_its_time_once_and_a_table_comes_back_as_a_topic(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
-    (tmp_path / "clicks.toml").write_text(
-        f'bootstrap = "{cluster.bootstrap}"\ntopic = "filled"\nseed = 3\nevents = 2000\npartitions = 2\n'
-    )
-    run_job("clicks", tmp_path / "clicks.toml")
+    clicks.main([*clicks_arguments(tmp_path, cluster.bootstrap, "filled", events=2000, seed=3), "--partitions=2"])
     backfill = tmp_path / "backfill.toml"
     backfill.write_text(
         f'bootstrap = "{cluster.bootstrap}"\ntopic = "filled"\noutput = "{tmp_path}/filled"\n'

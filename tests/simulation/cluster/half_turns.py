@@ -92,7 +92,7 @@ def _strike_markers(world: World, fault: Fault) -> None:
 def _shards(machine: Machine) -> Iterator[LedShard[TransactionShard]]:
     broker = machine.node.broker if machine.is_up and machine.node is not None else None
     if broker is not None:
-        yield from (shard for shard in broker.coordinators.transactions.coordinator.led.shards if shard.log.is_led)
+        yield from (shard for shard in broker.coordinators.transactions.coordinator.shards if shard.log.is_led)
 
 
 def _has_decided(shard: LedShard[TransactionShard]) -> bool:

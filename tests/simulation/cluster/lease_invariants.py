@@ -21,8 +21,8 @@ def may_answer_deposed(node: Node, newest: MetadataImage) -> str:
     if broker is None:
         return ""
     for shard in (
-        *broker.coordinators.groups.coordinator.led.shards,
-        *broker.coordinators.transactions.coordinator.led.shards,
+        *broker.coordinators.groups.coordinator.shards,
+        *broker.coordinators.transactions.coordinator.shards,
     ):
         if shard.is_serving and (why := _deposed(shard, newest)):
             return why

@@ -26,11 +26,11 @@ def test_a_writer_that_is_not_the_coordinator_of_the_lead_is_found() -> None:
             (life.node, shard)
             for life in scene.lives
             if life.node.broker is not None
-            for shard in life.node.broker.coordinators.groups.coordinator.led.shards
+            for shard in life.node.broker.coordinators.groups.coordinator.shards
             if shard.log.barrier.end
         )
         assert node.broker is not None
-        barrier, shards = shard.log.barrier, node.broker.coordinators.groups.coordinator.led._shards
+        barrier, shards = shard.log.barrier, node.broker.coordinators.groups.coordinator._shards
         lead, end, number = shard.lead, barrier.end, shard.partition.topic_partition.partition
         lies: tuple[Callable[[], object], ...] = (
             lambda: setattr(barrier, "end", end - 1),

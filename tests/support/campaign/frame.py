@@ -73,7 +73,7 @@ class Report:
         return not self.anomalies
 
     def wrong(self, kind: str, text: str, count: int = 1) -> None:
-        """An anomaly, or `count` of a kind that one text tells."""
+        """Adds an anomaly, or `count` of a kind that one text tells."""
         with self._lock:
             self.anomalies[kind] += count
             if sum(example.startswith(f"{kind}: ") for example in self.examples) < EXAMPLES_MAX:
@@ -84,7 +84,7 @@ class Report:
             self.wrong(kind, text)
 
     def take(self, anomalies: Mapping[str, int], examples: Iterable[str]) -> None:
-        """The verdict of a judge."""
+        """Adds the verdict of a judge."""
         self.anomalies.update(anomalies)
         self.examples += examples
 
@@ -111,7 +111,7 @@ class Run(Generic[Options]):
         return time.monotonic() - self._began
 
     def enter(self, context: AbstractContextManager[T]) -> T:
-        """Entered now, and left when the run ends, the last one first."""
+        """The value of the context, which is left when the run ends: the last one first."""
         return self._stack.enter_context(context)
 
     def cluster(
@@ -128,8 +128,8 @@ class Run(Generic[Options]):
         return self.enter(cluster)
 
     def strike(self, faults: Mapping[str, Callable[[], object]], seconds: float, then: Callable[[str], None]) -> None:
-        """Faults until the time is over, each once in a drawn order, and then again; `then` is told of each that has
-        struck and healed."""
+        """Faults strike until the time is over, each once in a drawn order, and then again; `then` is told of each that
+        has struck and healed."""
         until = time.monotonic() + seconds
         for name in in_turns(self.draw, list(faults)):
             if time.monotonic() >= until:

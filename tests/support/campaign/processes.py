@@ -59,12 +59,12 @@ class Processes:
         self._processes[name].wait()
 
     def end(self, name: str, timeout_s: float) -> None:
-        """SIGTERM, awaited; subprocess.TimeoutExpired if it does not end."""
+        """Ends it by SIGTERM; subprocess.TimeoutExpired if it does not end in time."""
         self._processes[name].terminate()
         self._processes[name].wait(timeout_s)
 
     def end_all(self, timeout_s: float) -> list[str]:
-        """SIGTERM to all at once; those that had to be killed."""
+        """Ends all at once, by SIGTERM; returns the names of those that had to be killed."""
         killed = []
         for name in self.alive():
             self.resume(name)

@@ -6,9 +6,14 @@ import json
 from collections import Counter
 from datetime import datetime
 
-from penstock.pipelines.clickstream.answers import Answers
-from penstock.pipelines.clickstream.events import DISORDER_MS_MAX, DUPLICATE_MS_MAX, ClickKind, ClickStream
-from penstock.pipelines.jobs.clicks import answers_json
+from examples.pipelines.clicks import (
+    DISORDER_MS_MAX,
+    DUPLICATE_MS_MAX,
+    Answers,
+    ClickKind,
+    ClickStream,
+    answers_json,
+)
 
 WINDOW_MS = 300_000
 

@@ -1,4 +1,4 @@
-"""Promises about the job github-events: what a line of the archive becomes, and what a download that fails says."""
+"""Promises about the example github_events: what a line of the archive becomes, and what a download that fails says."""
 
 from __future__ import annotations
 
@@ -8,52 +8,45 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import ConfigError
-from penstock.pipelines.frame.conf import Duration
-from penstock.pipelines.jobs.github_events import (
+from examples.pipelines.github_events import (
     LINE_BYTES_MAX,
+    Feed,
     FeedRecord,
     FeedUnavailableError,
-    GithubEventsConf,
-    check_github_events,
     download,
     event_of,
     hour_url,
     lines_of,
 )
+from penstock.errors import ConfigError
 from tests.support.github_archive import archive_events, archive_server, zipped
 
 HOUR = datetime(2026, 1, 31, 9, tzinfo=UTC)
 HOUR_MS = 1769850000_000
-SOON = Duration(5_000)
-
-
-def conf(**more: Any) -> GithubEventsConf:
-    return GithubEventsConf(**{"bootstrap": "127.0.0.1:1", "topic": "t", "hour": HOUR, **more})
+SOON_S = 5.0
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"hour": HOUR.replace(minute=5)}, "hour = 2026-01-31T09:05:00+00:00 must be a full hour such as 2026-01-31T"),
+        ({"hour": HOUR.replace(minute=5)}, "--hour 2026-01-31T09:05:00+00:00 must be a full hour such as 2026-01-31T"),
         (
             {"hour": HOUR.replace(tzinfo=timezone(timedelta(hours=5, minutes=30)))},
-            "hour = 2026-01-31T09:00:00+05:30 must be a",
+            "--hour 2026-01-31T09:00:00+05:30 must be a",
         ),
-        ({"hours": 745}, "hours = 745 must be at most 744"),
-        ({"url": "file:///etc"}, "url = 'file:///etc' must begin with https:// or http://"),
-        ({"timeout": Duration(0)}, "timeout must be longer than 0 s"),
+        ({"hours": 745}, "--hours 745 must be from 1 to 744"),
+        ({"url": "file:///etc"}, "--url 'file:///etc' must begin with https:// or http://"),
     ],
 )
-def test_a_conf_that_asks_for_no_archive_is_refused(more: dict[str, Any], message: str) -> None:
+def test_hours_that_no_archive_has_are_refused(more: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        conf(**more)
+        Feed(**{"hour": HOUR, **more})
     assert str(caught.value).startswith(message)
 
 
 def test_an_hour_that_is_not_over_is_refused() -> None:
     with pytest.raises(ConfigError, match="the archive has hours that are over; 2999-01-01T01:00:00"):
-        check_github_events(conf(hour=datetime(2999, 1, 1, tzinfo=UTC)))
+        Feed(hour=datetime(2999, 1, 1, tzinfo=UTC))
 
 
 def test_the_hour_of_a_file_has_no_leading_zero() -> None:
@@ -97,15 +90,13 @@ def test_a_download_has_every_line_or_says_what_is_wrong() -> None:
     whole = zipped(lines)
     files = {"whole": whole, "cut": whole[: len(whole) // 2], "not-gzip": b"<html>", "rotten": whole[:-8] + bytes(8)}
     with archive_server(files) as url:
-        assert list(download(f"{url}/whole", SOON)) == lines
+        assert list(download(f"{url}/whole", SOON_S)) == lines
         with pytest.raises(FeedUnavailableError, match=r"/gone: the archive answers 404 .*; choose an hour that the"):
-            list(download(f"{url}/gone", SOON))
+            list(download(f"{url}/gone", SOON_S))
         for name in ("cut", "not-gzip", "rotten"):
-            with pytest.raises(
-                FeedUnavailableError, match=rf"/{name}: the download broke off \(.*\); run the job again"
-            ):
-                list(download(f"{url}/{name}", SOON))
+            with pytest.raises(FeedUnavailableError, match=rf"/{name}: the download broke off \(.*\); run it again"):
+                list(download(f"{url}/{name}", SOON_S))
     with pytest.raises(
         FeedUnavailableError, match=r"cannot be reached \(.*refused\); check the network and https_proxy"
     ):
-        list(download(f"{url}/whole", SOON))
+        list(download(f"{url}/whole", SOON_S))

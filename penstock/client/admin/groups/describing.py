@@ -61,16 +61,16 @@ async def describe_groups(
 
 def _description(group: DescribedGroup, coordinator_id: int) -> GroupDescription:
     return GroupDescription(
-        group.group_id,
-        None,
-        group.state,
-        group.group_type,
-        group.protocol_type,
-        group.protocol_name,
-        group.group_epoch,
-        group.assignment_epoch,
-        coordinator_id,
-        tuple(_member(member) for member in group.members),
+        group_id=group.group_id,
+        error=None,
+        state=group.state,
+        group_type=group.group_type,
+        protocol_type=group.protocol_type,
+        assignor=group.protocol_name,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        coordinator_id=coordinator_id,
+        members=tuple(_member(member) for member in group.members),
     )
 
 
@@ -79,18 +79,18 @@ def _member(member: GroupMember) -> MemberDescription:
     if member.assignment_bytes and not assignment:  # the coordinator of a classic group need not understand them
         assignment = target = assigned_partitions(member.assignment_bytes)
     return MemberDescription(
-        member.member_id,
-        member.group_instance_id,
-        member.client_id,
-        member.client_host,
-        member.rack_id,
-        member.member_epoch,
-        member.subscribed_topic_names or _subscribed(member.metadata),
-        member.subscribed_topic_regex,
-        assignment,
-        target,
-        member.member_type,
-        member.silent_ms,
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        subscribed_topic_names=member.subscribed_topic_names or _subscribed(member.metadata),
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        assignment=assignment,
+        target_assignment=target,
+        member_type=member.member_type,
+        silent_ms=member.silent_ms,
     )
 
 

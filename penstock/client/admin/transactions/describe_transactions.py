@@ -54,13 +54,13 @@ async def describe_transactions(
 
 def _details(one: TransactionDescription, coordinator_id: int) -> TransactionDetails:
     return TransactionDetails(
-        one.transactional_id,
-        None,
-        one.state,
-        one.producer_id,
-        one.producer_epoch,
-        one.timeout_ms,
-        one.start_ms,
-        tuple(sorted(one.partitions)),
-        coordinator_id,
+        transactional_id=one.transactional_id,
+        error=None,
+        state=one.state,
+        producer_id=one.producer_id,
+        producer_epoch=one.producer_epoch,
+        timeout_ms=one.timeout_ms,
+        start_ms=one.start_ms,
+        partitions=tuple(sorted(one.partitions)),
+        coordinator_id=coordinator_id,
     )

@@ -123,11 +123,11 @@ def _is_awaited(one: OpenThere, owners: Mapping[int, TransactionDetails]) -> boo
 def _hanging(one: OpenThere, owner: TransactionDetails | None) -> HangingTransaction:
     partition, producer = one
     return HangingTransaction(
-        partition,
-        producer.producer_id,
-        producer.producer_epoch,
-        -1 if producer.coordinator_epoch is None else producer.coordinator_epoch,
-        -1 if producer.transaction_start_offset is None else producer.transaction_start_offset,
-        producer.last_append_ms,
-        None if owner is None else owner.transactional_id,
+        partition=partition,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        coordinator_epoch=-1 if producer.coordinator_epoch is None else producer.coordinator_epoch,
+        start_offset=-1 if producer.transaction_start_offset is None else producer.transaction_start_offset,
+        last_append_ms=producer.last_append_ms,
+        transactional_id=None if owner is None else owner.transactional_id,
     )

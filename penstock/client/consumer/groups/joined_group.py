@@ -58,13 +58,13 @@ class JoinedGroup:
         self._fetcher = fetcher
         self._on_ready = on_ready
         identity = Identity(
-            config.group_id or "",
-            member_id,
-            config.max_poll_interval_ms,
-            config.group_instance_id,
-            config.client_rack or None,
-            config.group_remote_assignor,
-            config.client_id,
+            group_id=config.group_id or "",
+            member_id=member_id,
+            rebalance_timeout_ms=config.max_poll_interval_ms,
+            instance_id=config.group_instance_id,
+            rack_id=config.client_rack or None,
+            assignor=config.group_remote_assignor,
+            client_id=config.client_id,
         )
         self.identity = identity
         self.member = Membership(identity, cluster.backoff)

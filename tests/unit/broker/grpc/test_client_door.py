@@ -16,6 +16,7 @@ from broker.grpc.client_calls import client_calls
 from broker.grpc.client_door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
 from broker.grpc.request_decoder import RequestDecoders
+from broker.grpc.turned_decoder import Decoded
 from broker.load.busy_time import BusyTimes
 from broker.network.connection_loop import Quotas
 from broker.network.decoding_turns import LONG
@@ -85,10 +86,11 @@ class Bench:
         self.calls = client_calls(self.channel, gate, quotas, self.memory)
         gate.open()
 
-    async def handle_one(self) -> None:
+    async def handle_one(self) -> Request:
         request = await self.channel.receive()
         request.complete(ProduceResponse())
         request.handled()
+        return request
 
     def serve(self, stream: Stream) -> asyncio.Future[None]:
         return asyncio.ensure_future(self.door.streams[PRODUCE](None, cast(Any, stream)))
@@ -150,8 +152,7 @@ def test_a_large_message_of_a_stream_waits_for_its_turn_and_those_behind_it_keep
         assert [answer.correlation_id for answer in small.answers] == [1], "a small one waits for nobody"
         assert not others.answers and bench.memory.statistics().used_bytes > 50 * LONG, "its bytes count meanwhile"
         work.done("another")
-        await bench.handle_one()
-        await bench.handle_one()
+        assert [(await bench.handle_one()).is_large for _ in range(2)] == [True, False]
         await served[0]
         assert [answer.correlation_id for answer in others.answers] == [2, 3]
 
@@ -208,7 +209,9 @@ def test_streams_and_calls_of_a_connection_above_its_addresss_quota_wait_for_its
         stream.may_read.set()
         served = bench.serve(stream)
         asked = DescribeMetadataRequest(7, 2, 3)
-        call = asyncio.ensure_future(bench.calls[DESCRIBE_METADATA](asked, cast(Any, Stream()), Caller(PEER)))
+        call = asyncio.ensure_future(
+            bench.calls[DESCRIBE_METADATA](Decoded(asked, False), cast(Any, Stream()), Caller(PEER))
+        )
         began = loop.time()
         await bench.handle_one()
         await bench.handle_one()
@@ -246,7 +249,7 @@ def called(
     async def main() -> None:
         bench, loop = Bench(quotas=quotas), asyncio.get_running_loop()
         began = loop.time()
-        call = asyncio.ensure_future(bench.calls[api](asked, cast(Any, far), Caller(PEER)))
+        call = asyncio.ensure_future(bench.calls[api](Decoded(asked, False), cast(Any, far), Caller(PEER)))
         request = await bench.channel.receive()
         took.append(loop.time() - began)
         request.complete(api.response(()))
@@ -294,7 +297,9 @@ def test_a_call_that_comes_too_early_is_held_before_it_is_handled_for_half_of_it
 def test_a_description_of_the_metadata_goes_through_the_request_channel() -> None:
     async def scenario(bench: Bench) -> None:
         asked = DescribeMetadataRequest(7, 2, 3)
-        call = asyncio.ensure_future(bench.calls[DESCRIBE_METADATA](asked, cast(Any, Stream()), Caller(PEER)))
+        call = asyncio.ensure_future(
+            bench.calls[DESCRIBE_METADATA](Decoded(asked, False), cast(Any, Stream()), Caller(PEER))
+        )
         request = await bench.channel.receive()
         assert (request.api, request.body) == ("DescribeMetadata", DescribeMetadataRequest(7, 2, 3))
         request.complete(DescribeMetadataResponse(1, 7, 4, 2, "ab", 9, b"cde"))
@@ -310,7 +315,7 @@ def test_however_many_calls_of_a_party_are_open_its_answers_are_built_one_after_
         answers = bench.memory.answers
         unread = bench.memory.answer(PEER.host, answers.free // ANSWER_COPIES)
         asked = ListOffsetsRequest(())
-        calls = [bench.calls[LIST_OFFSETS](asked, cast(Any, Stream()), Caller(PEER)) for _ in range(3)]
+        calls = [bench.calls[LIST_OFFSETS](Decoded(asked, False), cast(Any, Stream()), Caller(PEER)) for _ in range(3)]
         tasks = [asyncio.ensure_future(count_answer(bench, call)) for call in calls]
         for _ in calls:
             (await bench.channel.receive()).complete(ListOffsetsResponse(()))
@@ -335,11 +340,28 @@ def test_however_many_calls_of_a_party_are_open_its_answers_are_built_one_after_
     run(scenario)
 
 
+@pytest.mark.parametrize("is_large", [False, True])
+def test_the_request_of_a_call_is_as_large_as_its_message(is_large: bool) -> None:
+    """The dispatcher takes a small one for somebody who asks: long work rests for it."""
+
+    async def scenario(bench: Bench) -> None:
+        decoded = Decoded(ListOffsetsRequest(()), is_large)
+        call = asyncio.ensure_future(bench.calls[LIST_OFFSETS](decoded, cast(Any, Stream()), Caller(PEER)))
+        request = await bench.channel.receive()
+        assert request.is_large is is_large
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("is_handled", [False, True])
 def test_a_call_that_its_client_gave_up_is_marked_so_whether_it_is_queued_or_waits(is_handled: bool) -> None:
     async def scenario(bench: Bench) -> None:
         asked = ListOffsetsRequest(())
-        call = asyncio.ensure_future(bench.calls[LIST_OFFSETS](asked, cast(Any, Stream()), Caller(PEER)))
+        call = asyncio.ensure_future(
+            bench.calls[LIST_OFFSETS](Decoded(asked, False), cast(Any, Stream()), Caller(PEER))
+        )
         request = await bench.channel.receive()
         if is_handled:
             bench.channel.request_handled(request)

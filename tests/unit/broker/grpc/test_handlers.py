@@ -68,7 +68,7 @@ class Server:
         health = grpc.unary_unary_rpc_method_handler(cast(Any, self._check))
         OpenServices(self, read_at_once).add_registered_method_handlers("health", {"Check": health})
 
-    async def _call(self, request: Any, context: Any, caller: Any) -> bytes:
+    async def _call(self, decoded: Any, context: Any, caller: Any) -> bytes:
         raise AssertionError("it is refused before")
 
     async def _check(self, request: object, context: object) -> bytes:

@@ -15,6 +15,7 @@ import pytest
 from broker.grpc.handlers import Service, add_calls
 from broker.grpc.read_turns import READS_MAX
 from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
+from broker.grpc.turned_decoder import Decoded
 from broker.load.busy_time import BusyTime
 from broker.load.long_work import LongWork
 from broker.network.decoding_turns import LONG
@@ -72,7 +73,7 @@ class Node:
     def __init__(self, *, is_of_clients: bool = True) -> None:
         self.memory, self.work = RequestMemory(8 * MIB), LongWork(NOW_NS)
         self.decoders, self.handlers = RequestDecoders(MIB), dict[str, Any]()
-        self.handled: list[object] = []
+        self.handled: list[Decoded] = []
         self.asked = 0
         calls = {APIS[name]: self._call for name in ("Metadata", "OffsetCommit")}
         service = Service(
@@ -91,8 +92,8 @@ class Node:
         self.asked += 1
         return ANNA
 
-    async def _call(self, request: Any, context: Any, caller: Caller) -> bytes:
-        self.handled.append(request)
+    async def _call(self, decoded: Decoded, context: Any, caller: Caller) -> bytes:
+        self.handled.append(decoded)
         return b"done"
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
@@ -283,6 +284,26 @@ def test_a_call_with_small_answers_waits_for_room_only_where_it_has_many_element
         assert await served == b"done"
 
     run(scenario)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize(("is_of_clients", "message"), [(True, LARGE), (True, SMALL), (False, LARGE)])
+def test_a_call_knows_whether_a_client_has_sent_it_many_elements(
+    is_of_clients: bool, message: bytes, waits: bool
+) -> None:
+    async def scenario(node: Node) -> None:
+        if waits:
+            await node.work.turn("another")
+        call = Call()
+        call.send(message)
+        served = node.begin(call)
+        await node.settle()
+        if waits:
+            node.work.done("another")
+        assert await served == b"done"
+        assert [one.is_large for one in node.handled] == [is_of_clients and message is LARGE]
+
+    run(scenario, is_of_clients=is_of_clients)
 
 
 def test_a_large_message_of_a_node_waits_for_no_turn_of_clients() -> None:

@@ -126,7 +126,7 @@ def test_a_call_with_small_answers_is_read_beside_unread_ones_of_its_party() -> 
     async def main() -> None:
         memory, server = RequestMemory(64 * MIB), grpc.aio.server()
 
-        async def call(body: Any, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
+        async def call(decoded: Any, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
             return b"done"
 
         calls = {api: call for api in APIS.values() if api.name in ("Metadata", "Heartbeat")}
@@ -156,7 +156,7 @@ def test_an_answer_that_a_client_does_not_read_is_under_way_until_it_is_read() -
         api = next(api for api in APIS.values() if api.name == "Metadata")
         memory, unread, server = RequestMemory(64 * MIB), UnreadAnswers(lambda: 5), grpc.aio.server()
 
-        async def call(body: Any, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
+        async def call(decoded: Any, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
             return bytes(2 * MIB)
 
         add_calls(server, service({api: call}, memory), unread=unread)

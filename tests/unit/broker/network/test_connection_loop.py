@@ -59,10 +59,10 @@ class Far:
         self.written.append(message)
 
     def decode(self, raw: bytes) -> Incoming:
-        if raw == b"over a limit":
-            raise InvalidRequestError("over a limit")
         body = Body()
         self.bodies.append(weakref.ref(body))
+        if raw == b"over a limit":
+            raise InvalidRequestError("over a limit")
         return Incoming(self.api, len(self.bodies), "somebody", body)
 
     def encode(self, request: Request, answer: Any) -> bytes:
@@ -130,6 +130,25 @@ def test_a_connection_that_cannot_be_read_further_ends_after_the_answers_to_what
         await bench.answer(b"1")
         await bench.answer(b"2")
         assert isinstance(await bench.over(), error) and bench.far.written == [b"1", b"2"]
+        return bench
+
+    run(scenario)
+
+
+def test_a_refused_request_is_free_once_its_connection_has_ended_and_no_collector_is_waited_for() -> None:
+    """A request may have 100 MiB, and the collector counts objects."""
+
+    async def scenario() -> Bench:
+        bench = Bench(Far(b"over a limit"))
+        gc.disable()
+        try:
+            with pytest.raises(InvalidRequestError):
+                await bench.running
+            del bench.running
+            await bench.settle()
+            assert [body() for body in bench.far.bodies] == [None]
+        finally:
+            gc.enable()
         return bench
 
     run(scenario)

@@ -111,7 +111,7 @@ def test_a_group_of_another_broker_is_found_there_and_refused_here() -> None:
         await commit_all(broker)
         broker.elect(OTHER, 0, 1)
         broker.publish(PartitionChangeRecord(OFFSETS_ID, 2, leader_id=-1))
-        await broker.until(lambda: len(list(broker.coordinator.led.shards)) == 1)
+        await broker.until(lambda: len(list(broker.coordinator.shards)) == 1)
         response = broker.find(FindCoordinatorRequest(GROUPS)).response
         for found in response.coordinators:  # type: ignore[attr-defined]
             number = partition_of(found.key, 4)
@@ -132,10 +132,10 @@ def test_state_is_that_of_the_log_after_a_lead_came_back() -> None:
     async def scenario(broker: GroupBroker) -> None:
         await commit_all(broker)
         broker.elect(OTHER, *range(4))
-        await broker.until(lambda: not list(broker.coordinator.led.shards))
+        await broker.until(lambda: not list(broker.coordinator.shards))
         async with broker.loads_held():
             broker.elect(ME, *range(4))
-            await broker.until(lambda: list(broker.coordinator.led.shards))
+            await broker.until(lambda: list(broker.coordinator.shards))
             assert isinstance(broker.submit(commit("group-0", 9)).error, CoordinatorLoadInProgressError)
         await broker.active()
         answer = await broker.answered(broker.submit_each(fetch(*GROUPS)))
@@ -149,7 +149,7 @@ def test_a_request_for_many_groups_has_every_groups_own_answer() -> None:
         await commit_all(broker)
         lost = partition_of("group-1", 4)
         broker.elect(OTHER, lost)
-        await broker.until(lambda: len(list(broker.coordinator.led.shards)) == 3)
+        await broker.until(lambda: len(list(broker.coordinator.shards)) == 3)
         long = "x" * (GROUP_ID_CHARACTERS_MAX + 1)
         ids = (*GROUPS, "group-2", long, "none")
         answer = await broker.answered(broker.submit_each(DescribeGroupsRequest(ids)))
@@ -180,10 +180,10 @@ def test_a_list_of_a_broker_without_groups_is_empty_and_of_one_that_loads_an_err
         await broker.active()
         await commit_all(broker)
         broker.elect(OTHER, 0)
-        await broker.until(lambda: len(list(broker.coordinator.led.shards)) == 3)
+        await broker.until(lambda: len(list(broker.coordinator.shards)) == 3)
         async with broker.loads_held():
             broker.elect(ME, 0)
-            await broker.until(lambda: len(list(broker.coordinator.led.shards)) == 4)
+            await broker.until(lambda: len(list(broker.coordinator.shards)) == 4)
             answer = await broker.answered(broker.submit_each(ListGroupsRequest()))
             assert isinstance(answer, CoordinatorLoadInProgressError), "a part of the list would be taken for all of it"
         await broker.active()
@@ -197,9 +197,9 @@ def test_a_list_leaves_out_the_groups_that_nobody_can_read() -> None:
         damaged = build_batch([b"\x00\x03"], keys=[b"\x00\x01\x00\x01g"], timestamps_ms=0)
         broker.partition(0).append_as_leader(damaged, 1, 0, 0, COORDINATOR)
         broker.elect(OTHER, 0)
-        await broker.until(lambda: len(list(broker.coordinator.led.shards)) == 3)
+        await broker.until(lambda: len(list(broker.coordinator.shards)) == 3)
         broker.elect(ME, 0)
-        await broker.until(lambda: any(shard.state is ShardState.FAILED for shard in broker.coordinator.led.shards))
+        await broker.until(lambda: any(shard.state is ShardState.FAILED for shard in broker.coordinator.shards))
         listed = await broker.answered(broker.submit_each(ListGroupsRequest()))
         assert {group.group_id for group in listed.groups} == {one for one in GROUPS if partition_of(one, 4) != 0}
         of_it = next(one for one in GROUPS if partition_of(one, 4) == 0)
@@ -238,7 +238,7 @@ def test_a_member_hears_of_a_topic_that_was_made_later_and_offsets_of_a_deleted_
         answer = await broker.answered(broker.submit(commit("simple", 7)))
         assert isinstance(answer, OffsetCommitResponse)
         broker.publish(RemoveTopicRecord(TOPIC_ID))
-        await broker.until(lambda: sum(shard.core.statistics().offsets for shard in broker.coordinator.led.shards) == 0)
+        await broker.until(lambda: sum(shard.core.statistics().offsets for shard in broker.coordinator.shards) == 0)
 
     run(scenario)
 
@@ -267,7 +267,7 @@ def test_a_stop_answers_whoever_waits_and_whoever_comes() -> None:
         assert isinstance(broker.submit(commit("g", 1)).error, NotCoordinatorError)
         broker.elect(ME, *range(4))
         await asyncio.sleep(0.01)
-        assert not list(broker.coordinator.led.shards), "it leads no more once it is stopped"
+        assert not list(broker.coordinator.shards), "it leads no more once it is stopped"
 
     run(scenario)
 
@@ -276,7 +276,7 @@ def test_a_deleted_topic_takes_every_group_along_and_is_made_anew() -> None:
     async def scenario(broker: GroupBroker) -> None:
         await commit_all(broker)
         broker.publish(RemoveTopicRecord(OFFSETS_ID))
-        await broker.until(lambda: not list(broker.coordinator.led.shards))
+        await broker.until(lambda: not list(broker.coordinator.shards))
         assert isinstance(broker.submit(commit("g", 1)).error, CoordinatorNotAvailableError)
         await broker.until(lambda: broker.asked)
 

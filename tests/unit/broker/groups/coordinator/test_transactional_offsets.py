@@ -77,7 +77,7 @@ async def marked(broker: GroupBroker, epoch: int, is_committed: bool = True, **f
 
 async def moved_away_and_back(broker: GroupBroker) -> None:
     broker.elect(OTHER, 0)
-    await broker.until(lambda: not list(broker.coordinator.led.shards))
+    await broker.until(lambda: not list(broker.coordinator.shards))
     broker.elect(ME, 0)
     await broker.active()
 
@@ -231,11 +231,11 @@ def test_a_marker_is_written_once_and_one_of_an_earlier_coordinator_not_at_all()
 def test_a_marker_for_a_partition_that_is_not_led_or_loads_is_to_be_sent_again() -> None:
     async def scenario(broker: GroupBroker) -> None:
         broker.elect(OTHER, 0)
-        await broker.until(lambda: not list(broker.coordinator.led.shards))
+        await broker.until(lambda: not list(broker.coordinator.shards))
         assert isinstance(await marked(broker, 1), NotLeaderOrFollowerError)
         async with broker.loads_held():
             broker.elect(ME, 0)
-            await broker.until(lambda: list(broker.coordinator.led.shards))
+            await broker.until(lambda: list(broker.coordinator.shards))
             assert isinstance(await marked(broker, 1), NotLeaderOrFollowerError)
         await broker.active()
         assert await marked(broker, 1) is None

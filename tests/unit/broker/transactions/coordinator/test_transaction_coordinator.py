@@ -155,7 +155,7 @@ def test_a_list_leaves_out_what_nobody_can_read_and_one_by_producers_is_refused_
         broker.elect(OTHER, number)
         await broker.active(3)
         broker.elect(ME, number)
-        await broker.until(lambda: any(shard.state is ShardState.FAILED for shard in broker.coordinator.led.shards))
+        await broker.until(lambda: any(shard.state is ShardState.FAILED for shard in broker.coordinator.shards))
         listed = await broker.answered(broker.submit_each(ListTransactionsRequest()))
         here = {name for name in IDS if partition_of(name, 4) != number}
         assert {one.transactional_id for one in listed.transactions} == here

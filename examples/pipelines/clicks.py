@@ -1,26 +1,42 @@
-"""A click-stream of a web shop, made from a seed: events of users in sessions, with the faults that real streams have.
+"""Sends a seeded click-stream of a web shop to a topic, and writes the answers that a pipeline over it must find.
 
-    for record in ClickStream(seed=7, events=5_000).records(): producer.send("clicks", record.value, key=record.key, …)
+    python examples/pipelines/clicks.py --topic clicks --answers answers.json
+
+Needs no more than `pip install penstock`; the address and the log-in are a client's, by `--bootstrap` and the variables
+`PENSTOCK_…`. A topic that does not exist is created with `retention.ms=-1`, because the events are older than any usual
+retention. `answers` is a JSON file: the number of records of each kind and the windows that are final.
 
 Pages and users are Zipf-distributed, so some partitions get far more than others. The faults, each a share of all
 events: out of order by up to 2 minutes; late by 1 to 24 hours; sent twice, the second time up to a minute later;
 malformed (cut off, a wrong type, a missing field); beside them tombstones. From the middle on events have the field
-`referrer` (schema 2). Each record says which kind it is, so that answers.py can tell what a pipeline must find without
-parsing anything. Time is simulated, and equal seeds give equal records.
+`referrer` (schema 2). Each record says which kind it is, so the answers need no parser. Time is simulated, and equal
+seeds give equal records.
 """
 
 from __future__ import annotations
 
+import argparse
 import bisect
 import heapq
 import itertools
 import json
+import os
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
+from pathlib import Path
+from typing import Any
 
+from penstock import Admin, Producer
+
+CHUNK = 500
+"""Records sent before the acks are awaited: so far partitions can be apart in the records' own time."""
+WINDOW_MS, WATERMARK_MS = 5 * 60_000, 20 * 60_000
+"""The windows of the answers; a window is in them if it ends the watermark before the last event."""
 START_MS = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1000)
 MEAN_GAP_MS = 1_000
 """Simulated time between two events."""
@@ -189,3 +205,111 @@ def _spoiled(chance: random.Random, click: Click) -> bytes:
         b"",
     )
     return chance.choice(how)
+
+
+@dataclass(slots=True)
+class Window:
+    """The sums of one page in one window."""
+
+    views: int = 0
+    orders: int = 0
+    revenue_cents: int = 0
+
+
+@dataclass(slots=True)
+class Answers:
+    """The right results of one stream."""
+
+    window_ms: int
+    kinds: Counter[ClickKind] = field(default_factory=Counter)
+    windows: dict[tuple[int, str], Window] = field(default_factory=dict)
+    latest_event_ms: int = 0
+
+    @staticmethod
+    def of(records: Iterable[ClickRecord], window_ms: int) -> Answers:
+        answers = Answers(window_ms)
+        for record in records:
+            answers.take(record)
+        return answers
+
+    def take(self, record: ClickRecord) -> None:
+        """Counts one record."""
+        self.kinds[record.kind] += 1
+        click = record.click
+        if record.kind is not ClickKind.GOOD or click is None:
+            return
+        self.latest_event_ms = max(self.latest_event_ms, click.event_time_ms)
+        start_ms = click.event_time_ms - click.event_time_ms % self.window_ms
+        window = self.windows.setdefault((start_ms, click.page), Window())
+        window.views += click.action == "view"
+        window.orders += click.action == "order"
+        window.revenue_cents += click.amount_cents or 0
+
+    @property
+    def records(self) -> int:
+        """All that were sent."""
+        return self.kinds.total()
+
+    def final_windows(self, watermark_ms: int) -> dict[tuple[int, str], Window]:
+        """The windows that end at or before the watermark, which is `watermark_ms` behind the latest good event."""
+        final_until_ms = self.latest_event_ms - watermark_ms
+        return {at: window for at, window in self.windows.items() if at[0] + self.window_ms <= final_until_ms}
+
+
+def answers_json(answers: Answers, watermark_ms: int) -> dict[str, Any]:
+    """The content of the answers' file."""
+    final = sorted(answers.final_windows(watermark_ms).items())
+    return {
+        "records": answers.records,
+        "kinds": {kind.value: count for kind, count in answers.kinds.items()},
+        "windows": [{"window_start_ms": start, "page": page, **asdict(window)} for (start, page), window in final],
+    }
+
+
+def send(producer: Producer, topic: str, stream: ClickStream, events_per_second: int = 0) -> Answers:
+    """Sends everything, every ack before the next chunk; the first failure is raised. 0: as fast as it goes."""
+    answers, began, sent = Answers(WINDOW_MS), time.monotonic(), 0
+    records = stream.records()
+    while chunk := list(itertools.islice(records, CHUNK)):
+        futures = [
+            producer.send(topic, one.value, one.key, list(one.headers), timestamp_ms=one.timestamp_ms) for one in chunk
+        ]
+        for future in futures:
+            future.result()
+        for record in chunk:
+            answers.take(record)
+        sent += len(chunk)
+        if events_per_second:
+            time.sleep(max(0.0, began + sent / events_per_second - time.monotonic()))
+    return answers
+
+
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
+    """The numbers of records, which it prints, too."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--bootstrap", help="the brokers, HOST:PORT[,…]; default: PENSTOCK_BOOTSTRAP")
+    parser.add_argument("--topic", default="clicks")
+    parser.add_argument("--seed", type=int, default=1, help="equal seeds give equal records")
+    parser.add_argument("--events", type=int, default=10_000, help="duplicates and tombstones come on top")
+    parser.add_argument("--events-per-second", type=int, default=0, help="0: as fast as it goes")
+    parser.add_argument("--partitions", type=int, default=6, help="of the topic, if it must be created")
+    parser.add_argument("--answers", type=Path, help="a file for the answers, as JSON")
+    asked = parser.parse_args(arguments)
+    at = [asked.bootstrap] if asked.bootstrap else []
+    with Admin(*at) as admin:
+        if asked.topic not in admin.list_topics():
+            admin.create_topic(asked.topic, asked.partitions, config={"retention.ms": -1})
+    with Producer(*at) as producer:
+        answers = send(producer, asked.topic, ClickStream(asked.seed, asked.events), asked.events_per_second)
+    if asked.answers:
+        waiting = asked.answers.with_name(asked.answers.name + ".tmp")
+        waiting.write_text(json.dumps(answers_json(answers, WATERMARK_MS), indent=1), encoding="utf-8")
+        os.replace(waiting, asked.answers)
+    kinds = sorted((kind.value, count) for kind, count in answers.kinds.items())
+    done = {"topic": asked.topic, "records": answers.records, **dict(kinds)}
+    print(json.dumps(done))
+    return done
+
+
+if __name__ == "__main__":
+    main()

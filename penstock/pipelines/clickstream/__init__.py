@@ -1,1 +1,0 @@
-"""A click-stream of a web shop, made from a seed, and the right answers for it."""
