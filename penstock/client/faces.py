@@ -19,11 +19,15 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from penstock.client.options.foreign_words import with_method_hints
 from penstock.client.options.option_text import with_option_help
+from penstock.errors import InvariantViolation
 
 P = ParamSpec("P")
 R = TypeVar("R")
 C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)
+S = TypeVar("S")
+T = TypeVar("T")
+W = TypeVar("W")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -50,21 +54,67 @@ class AsyncFace(Face[C_co], Protocol[C_co]):
         ...
 
 
-def blocking(call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[PlainFace[C], P], R]:
-    """The same call for a caller that waits."""
+def blocking(
+    call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]], calls: str = "_calls"
+) -> Callable[Concatenate[PlainFace[Any], P], R]:
+    """The same call for a caller that waits; `calls` is the attribute of the face that has it."""
     own = _copy(call)
 
     @functools.wraps(own)
-    def blocked(self: PlainFace[C], /, *args: P.args, **more: P.kwargs) -> R:
-        return self._run(own, self._calls, *args, **more)
+    def blocked(self: PlainFace[Any], /, *args: P.args, **more: P.kwargs) -> R:
+        return self._run(own, getattr(self, calls), *args, **more)
 
     return blocked
+
+
+def blocking_made(
+    call: Callable[Concatenate[C, P], Coroutine[Any, Any, T | None]], made: Callable[[S, T], W]
+) -> Callable[Concatenate[S, P], W | None]:
+    """`blocking`, for a call whose result gets a face of its own, which `made` makes with this one."""
+    own = _returning(_copy(call), made)
+
+    @functools.wraps(own)
+    def blocked(self: S, /, *args: P.args, **more: P.kwargs) -> W | None:
+        this: Any = self
+        found: T | None = this._run(own, this._calls, *args, **more)
+        return None if found is None else made(self, found)
+
+    return blocked
+
+
+def awaited_made(
+    call: Callable[Concatenate[C, P], Coroutine[Any, Any, T | None]], made: Callable[[S, T], W]
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, W | None]]:
+    """`awaited`, for a call whose result gets a face of its own, which `made` makes with this one."""
+    own = _returning(_copy(call), made)
+
+    @functools.wraps(own)
+    async def passed_on(self: S, /, *args: P.args, **more: P.kwargs) -> W | None:
+        this: Any = self
+        this._bind()
+        found: T | None = await own(this._calls, *args, **more)
+        return None if found is None else made(self, found)
+
+    return passed_on
+
+
+def in_callers_thread(
+    call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[Face[C], P], R]:
+    """The same call in the caller's thread, for calls that wait there by themselves: they never suspend."""
+    own = _copy(call)
+
+    @functools.wraps(own)
+    def waited(self: Face[C], /, *args: P.args, **more: P.kwargs) -> R:
+        return finished(own(self._calls, *args, **more))
+
+    return waited
 
 
 def awaited(
     call: Callable[Concatenate[C, P], Coroutine[Any, Any, R]], calls: str = "_calls"
 ) -> Callable[Concatenate[AsyncFace[Any], P], Coroutine[Any, Any, R]]:
-    """The same call on the loop of the caller; `calls` is the attribute of the face that has it."""
+    """The same call on the loop of the caller; `calls` as for `blocking`."""
     own = _copy(call)
 
     @functools.wraps(own)
@@ -92,13 +142,49 @@ def blocking_awaited(
     return blocked
 
 
-def at_once(call: Callable[Concatenate[C, P], R]) -> Callable[Concatenate[Face[C], P], R]:
-    """The same call, which waits for nothing and runs in the caller's thread."""
+def at_once(call: Callable[Concatenate[C, P], R], calls: str = "_calls") -> Callable[Concatenate[Face[Any], P], R]:
+    """The same call, which waits for nothing and runs in the caller's thread; `calls` as for `blocking`."""
     own = _copy(call)
 
     @functools.wraps(own)
-    def passed_on(self: Face[C], /, *args: P.args, **more: P.kwargs) -> R:
-        return own(self._calls, *args, **more)
+    def passed_on(self: Face[Any], /, *args: P.args, **more: P.kwargs) -> R:
+        return own(getattr(self, calls), *args, **more)
+
+    return passed_on
+
+
+class Within(Protocol):
+    """The face of a part of a producer's work, which sends by the producer: a transaction, or a writer."""
+
+    @property
+    def _producer(self) -> Any: ...
+
+    @property
+    def _must_be_open(self) -> Callable[[], None]:
+        """Raises once the part is over, or before it begins."""
+        ...
+
+
+def within(call: Callable[Concatenate[Within, P], R], doc: str | None) -> Callable[Concatenate[Within, P], R]:
+    """A method of its own, with this docstring, for a plain face of which several have the same."""
+    own: Any = _copy(call)
+    own.__doc__ = doc
+    own.__annotations__ = {name: hint for name, hint in own.__annotations__.items() if name != "self"}
+    made: Callable[Concatenate[Within, P], R] = own
+    return made
+
+
+def awaited_within(
+    call: Callable[Concatenate[Within, P], R], doc: str | None
+) -> Callable[Concatenate[Within, P], Coroutine[Any, Any, R]]:
+    """`within` for an async face, whose producer has a call of the same name and arguments that is awaited."""
+    own, name = within(call, doc), call.__name__
+
+    @functools.wraps(own)
+    async def passed_on(self: Within, /, *args: P.args, **more: P.kwargs) -> R:
+        self._must_be_open()
+        sent: R = await getattr(self._producer, name)(*args, **more)
+        return sent
 
     return passed_on
 
@@ -122,14 +208,36 @@ def face(config: Any, elsewhere: Mapping[str, str]) -> Callable[[type[C]], type[
     """
 
     def made(client: type[C]) -> type[C]:
-        for name, method in vars(client).items():
-            call = getattr(method, "__wrapped__", None)
-            if isinstance(call, types.FunctionType):
-                for function in (method, call):
-                    function.__name__, function.__qualname__ = name, f"{client.__qualname__}.{name}"
-        return with_method_hints(elsewhere)(with_option_help(config)(client))
+        return with_method_hints(elsewhere)(with_option_help(config)(named(client)))
 
     return made
+
+
+def named(made: type[C]) -> type[C]:
+    """A class decorator for what faces hand out, which has neither options nor words of other clients."""
+    for name, method in vars(made).items():
+        for function in (method, getattr(method, "__wrapped__", None)):
+            if isinstance(function, types.FunctionType):
+                function.__name__, function.__qualname__ = name, f"{made.__qualname__}.{name}"
+    return made
+
+
+def finished(work: Coroutine[Any, Any, R]) -> R:
+    """The result of a coroutine that waits in the caller's thread and never suspends."""
+    try:
+        work.send(None)
+    except StopIteration as ended:
+        result: R = ended.value
+        return result
+    finally:
+        work.close()
+    raise InvariantViolation("a call of a plain client has waited for an event loop in the caller's thread")
+
+
+def _returning(call: F, made: Any) -> F:
+    """The call, annotated with what `made` makes of its result: `help()` shows it."""
+    call.__annotations__ = {**call.__annotations__, "return": made | None}
+    return call
 
 
 def _copy(call: F) -> F:

@@ -1,8 +1,8 @@
 """The consumer and the producer of a processor, plain or async, behind calls that the core awaits.
 
-A plain client's call has its result at once, so awaiting it never suspends, and `finished` runs the core to its end
-without an event loop. An async client's call gives a coroutine. So both faces have one core, and this is all in which
-they differ.
+A plain client's call has its result at once, so awaiting it never suspends, and `finished` (faces.py) runs the core to
+its end without an event loop. An async client's call gives a coroutine. So both faces have one core, and this is all
+in which they differ.
 
 A consumer is *unsettled* from before a poll until what the poll gave is committed, or read again: its positions may be
 ahead of what is committed. That, and the partitions that a processor has paused, is marked on the consumer, so whatever
@@ -13,7 +13,7 @@ here: when that is so (processing_core.py).
 from __future__ import annotations
 
 import logging
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -23,7 +23,7 @@ from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.consumer.groups.auto_commit import user_positions
 from penstock.client.consumer.groups.commits import ToCommit
 from penstock.client.processing.output import Output
-from penstock.errors import InvariantViolation, PenstockError
+from penstock.errors import PenstockError
 from penstock.messages.metadata import TopicInfo
 from penstock.types import TopicPartition
 
@@ -212,15 +212,3 @@ def note_polls(consumer: Any) -> None:
     states = consumer._core.positions.states
     if any(states[partition].read.offset >= 0 for partition in polled_partitions(consumer)):
         _MARKS.setdefault(consumer, _Mark()).is_unsettled = True
-
-
-def finished(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine over plain clients, which never suspends."""
-    try:
-        work.send(None)
-    except StopIteration as ended:
-        result: T = ended.value
-        return result
-    finally:
-        work.close()
-    raise InvariantViolation("a processor over plain clients has waited for an event loop")

@@ -14,7 +14,8 @@ from penstock.client.consumer.async_consumer import AsyncConsumer
 from penstock.client.consumer.consumer import Consumer
 from penstock.client.consumer.consumer_record import ConsumerRecord
 from penstock.client.environment import ClientEnvironment, given_or_system
-from penstock.client.processing.clients import Clients, finished, note_polls
+from penstock.client.faces import finished
+from penstock.client.processing.clients import Clients, note_polls
 from penstock.client.processing.output import Outputs
 from penstock.client.processing.processing_core import ProcessingCore, StopEvent
 from penstock.client.processing.processing_options import ProcessingOptions, processing_config

@@ -8,12 +8,10 @@ objects are not.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import Any, Unpack
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, ParamSpec, Unpack
 
 from penstock.client import forks
-from penstock.client.cluster.group_positions import Offsets, PositionsSource
-from penstock.client.cluster.waiting import Waiting
 from penstock.client.environment import OTHER_LOOP, ClientEnvironment, given_or_system
 from penstock.client.faces import at_once, awaited, documented_by, face
 from penstock.client.forgotten import OnLoop, close_when_forgotten
@@ -21,16 +19,17 @@ from penstock.client.options.config import ProducerConfig
 from penstock.client.options.foreign_words import PRODUCER_METHODS
 from penstock.client.options.options import OF_ENVIRONMENT
 from penstock.client.options.typed_options import ProducerOptions
-from penstock.client.producer.batch import ProducerBatch
-from penstock.client.producer.bulk.bulk_plan import BulkPlan
-from penstock.client.producer.future import BulkFuture, RecordFuture, when_done
+from penstock.client.producer.future import RecordFuture, when_done
 from penstock.client.producer.pending_record import NotAppended
 from penstock.client.producer.producer import Producer
+from penstock.client.producer.producer_calls import ProducerCalls
 from penstock.client.producer.producer_core import ProducerCore
 from penstock.client.producer.transactions.async_transaction import AsyncTransaction
 from penstock.client.producer.transactions.transaction_calls import TransactionCalls
 from penstock.errors import TimedOutError
 from penstock.record.builder import HeadersLike
+
+P = ParamSpec("P")
 
 
 @face(ProducerConfig, PRODUCER_METHODS)
@@ -48,12 +47,13 @@ class AsyncProducer:
         forks.belongs_here(self)
 
     def _take(self, core: ProducerCore, loop: asyncio.AbstractEventLoop | None) -> None:
-        self._core = self._calls = core
+        self._core, self._transactions = core, core.transactions
+        self._calls = ProducerCalls(core, _Task(core), "AsyncProducer")
         self._loop = loop
 
-    partitions_for = awaited(ProducerCore.partitions_for)
-    metrics = at_once(ProducerCore.metrics)
-    statistics = at_once(ProducerCore.statistics)
+    partitions_for = awaited(ProducerCore.partitions_for, "_core")
+    metrics = at_once(ProducerCore.metrics, "_core")
+    statistics = at_once(ProducerCore.statistics, "_core")
 
     async def start(self) -> None:
         """Binds to the running loop and reaches the cluster; BootstrapError when it cannot."""
@@ -83,69 +83,15 @@ class AsyncProducer:
         core = self._core
         self._bind()
         record = core.pending(key, value, headers, timestamp_ms)
-        deadline_ms = core.clock.now_ms() + core.config.max_block_ms
-        while True:
-            answer = core.append(topic, record, partition)
-            if not isinstance(answer, NotAppended):
-                return answer
-            if answer is NotAppended.NO_TOPIC:
-                await core.wait_topic(topic, partition)
-            else:
-                await self._wait_memory(deadline_ms)
+        seen = core.memory.available_bytes
+        answer = core.append(topic, record, partition)
+        if isinstance(answer, NotAppended):
+            return await self._calls.append_later(topic, record, partition, answer, seen)
+        return answer
 
-    async def _wait_memory(self, deadline_ms: int) -> None:
-        core = self._core
-        left_ms = deadline_ms - core.clock.now_ms()
-        if left_ms <= 0:
-            raise core.buffer_exhausted()
-        loop = asyncio.get_running_loop()
-        freed = asyncio.Event()
-        core.memory.subscribe(lambda: loop.call_soon_threadsafe(freed.set))
-        try:
-            with core.memory.waiting():
-                core.sender.wake()
-                async with asyncio.timeout(left_ms / 1000):
-                    await freed.wait()
-        except TimeoutError:
-            raise core.buffer_exhausted() from None
-
-    @documented_by(Producer.send_many)
-    async def send_many(
-        self,
-        topic: str,
-        values: Iterable[bytes | None] | Any,
-        keys: Iterable[bytes | None] | Any = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> BulkFuture:
-        core = self._core
-        self._bind()
-        core.pending(None, None, None, timestamp_ms)
-        while not core.knows(topic, partition):
-            await core.wait_topic(topic, partition)
-        taken: list[tuple[ProducerBatch, int, int]] = []
-        for queue, encoded, count in BulkPlan(core, topic, partition, timestamp_ms).batches(values, keys):
-            deadline_ms = core.clock.now_ms() + core.config.max_block_ms
-            while (batch := core.append_bulk(queue, encoded, count)) is None:
-                await self._wait_memory(deadline_ms)
-            taken.append((batch, 0, count))
-            await asyncio.sleep(0)  # the sender works on this loop too
-        return BulkFuture(taken)
-
-    @documented_by(Producer.flush)
-    async def flush(self, timeout: float | None = None) -> None:
-        accumulator = self._core.accumulator
-        try:
-            with accumulator.flush():
-                self._core.sender.wake()
-                async with asyncio.timeout(timeout):
-                    for batch in accumulator.partitions.unfinished():
-                        if not batch.done:
-                            await when_done(batch)
-        except TimeoutError:
-            raise TimedOutError(
-                f"flush: not everything was acked within {timeout} s; it may still be written"
-            ) from None
+    send_many = awaited(ProducerCalls.send_many)
+    flush = awaited(ProducerCalls.flush)
+    waiting_for = awaited(ProducerCore.waiting_for, "_core")
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
@@ -155,45 +101,16 @@ class AsyncProducer:
         self._bind()
         return AsyncTransaction(self, self._core.transactions)
 
-    @documented_by(TransactionCalls.begin_transaction)
-    async def begin_transaction(self) -> None:
-        self._bind()
-        await self._core.transactions.begin_transaction()
-
-    @documented_by(TransactionCalls.commit_transaction)
-    async def commit_transaction(self) -> None:
-        self._bind()
-        await self._core.transactions.commit_transaction()
-
-    @documented_by(TransactionCalls.abort_transaction)
-    async def abort_transaction(self) -> None:
-        self._bind()
-        await self._core.transactions.abort_transaction()
-
-    @documented_by(TransactionCalls.send_offsets)
-    async def send_offsets(self, consumer: PositionsSource, positions: Offsets | None = None) -> None:
-        self._bind()
-        await self._core.transactions.send_offsets(consumer, positions)
+    begin_transaction = awaited(TransactionCalls.begin_transaction, "_transactions")
+    commit_transaction = awaited(TransactionCalls.commit_transaction, "_transactions")
+    abort_transaction = awaited(TransactionCalls.abort_transaction, "_transactions")
+    send_offsets = awaited(TransactionCalls.send_offsets, "_transactions")
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
-    @documented_by(Producer.waiting_for)
-    async def waiting_for(self) -> tuple[Waiting, ...]:
-        return await self._core.waiting_for()
-
-    @documented_by(Producer.close)
+    @documented_by(ProducerCalls.close)
     async def close(self, timeout: float | None = None) -> None:
-        if self._core.closed:
-            return
-        self._core.begin_close()
-        try:
-            await self._core.transactions.close(timeout)
-            await self.flush(timeout)
-        except TimedOutError:
-            if timeout is None:
-                raise
-        finally:
-            await self._core.finish_close()
+        await self._calls.close(timeout)
 
     async def __aenter__(self) -> AsyncProducer:
         await self.start()
@@ -203,8 +120,53 @@ class AsyncProducer:
         await self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self._core.closed else "open"
-        return f"AsyncProducer({','.join(map(str, self._core.bootstrap))}, {state})"
+        return f"AsyncProducer({self._calls.name()})"
+
+
+class _Task:
+    """Waits in a task of the producer's loop."""
+
+    def __init__(self, core: ProducerCore) -> None:
+        self._core = core
+
+    async def topic(self, topic: str, partition: int | None) -> None:
+        await self._core.wait_topic(topic, partition)
+
+    async def memory(self, seen_available: int, seconds: float) -> None:
+        """Nothing is given back between the look and this call: all of it happens on this loop."""
+        loop, freed = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(freed.set)
+
+        self._core.memory.subscribe(wake)
+        try:
+            async with asyncio.timeout(seconds):
+                await freed.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._core.memory.unsubscribe(wake)
+
+    async def turn(self) -> None:
+        await asyncio.sleep(0)  # the sender works on this loop too
+
+    async def acked(self, timeout: float | None) -> None:
+        try:
+            async with asyncio.timeout(timeout):
+                for batch in self._core.partitions.unfinished():
+                    if not batch.done:
+                        await when_done(batch)
+        except TimeoutError:
+            raise TimedOutError(
+                f"flush: not everything was acked within {timeout} s; it may still be written"
+            ) from None
+
+    async def ran(self, call: Callable[P, Coroutine[Any, Any, None]], *args: P.args, **more: P.kwargs) -> None:
+        await call(*args, **more)
+
+    def __repr__(self) -> str:
+        return f"_Task({self._core!r})"
 
 
 def async_producer_over(core: ProducerCore) -> AsyncProducer:

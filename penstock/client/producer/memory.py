@@ -99,13 +99,17 @@ class MemoryPool:
                 return
             self._wakers.append(freed.set)
         if not freed.wait(timeout):
-            with self._lock, contextlib.suppress(ValueError):  # it was woken at this moment
-                self._wakers.remove(freed.set)
+            self.unsubscribe(freed.set)
 
     def subscribe(self, wake: Callable[[], object]) -> None:
         """Calls `wake` once, at the next giving back, on the thread that gives."""
         with self._lock:
             self._wakers.append(wake)
+
+    def unsubscribe(self, wake: Callable[[], object]) -> None:
+        """The end of `subscribe` for one that waits no longer."""
+        with self._lock, contextlib.suppress(ValueError):  # it was woken at this moment
+            self._wakers.remove(wake)
 
     def __repr__(self) -> str:
         return f"MemoryPool({self.used_bytes} of {self.total_bytes} bytes used)"

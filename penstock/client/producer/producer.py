@@ -2,33 +2,30 @@
 
 `send` runs in the caller's thread and is made to be cheap: no lock, no clock, no object but the future (accumulator.py
 says why that is safe). It blocks only for a topic's first metadata and for memory, at most `max_block_ms`. The network
-works on the process's background loop.
+works on the process's background loop. Not here: the calls that both faces have (producer_calls.py).
 """
 
 from __future__ import annotations
 
 import concurrent.futures
-import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ParamSpec, TypeVar, Unpack
 
 from penstock.client import forks
 from penstock.client.background import IN_CALLBACK
-from penstock.client.cluster.group_positions import Offsets, PositionsSource
 from penstock.client.cluster.waiting import Waiting
-from penstock.client.environment import ClientEnvironment, given_or_system
-from penstock.client.faces import at_once, blocking, documented_by, face
+from penstock.client.environment import Background, ClientEnvironment, given_or_system
+from penstock.client.faces import at_once, blocking, documented_by, face, finished, in_callers_thread
 from penstock.client.forgotten import close_when_forgotten
 from penstock.client.options.config import ProducerConfig
 from penstock.client.options.foreign_words import PRODUCER_METHODS
 from penstock.client.options.options import OF_ENVIRONMENT
 from penstock.client.options.typed_options import ProducerOptions
 from penstock.client.producer.batch import KEYED_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, ProducerBatch
-from penstock.client.producer.bulk.bulk_plan import BulkPlan
-from penstock.client.producer.future import BulkFuture, RecordFuture, wait_done
-from penstock.client.producer.partition_queue import PartitionQueue
+from penstock.client.producer.future import RecordFuture, wait_done
 from penstock.client.producer.partitioner import partition_for_key
 from penstock.client.producer.pending_record import NotAppended
+from penstock.client.producer.producer_calls import ProducerCalls
 from penstock.client.producer.producer_core import ProducerCore
 from penstock.client.producer.transactions.transaction import Transaction
 from penstock.client.producer.transactions.transaction_calls import TransactionCalls
@@ -37,11 +34,6 @@ from penstock.record.builder import HeadersLike
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_log = logging.getLogger(__name__)
-
-MEMORY_WAIT_SECONDS = 0.5
-"""A wait for memory looks again at least this often."""
 
 
 @face(ProducerConfig, PRODUCER_METHODS)
@@ -68,19 +60,19 @@ class Producer:
         close_when_forgotten(self, name, self._core, self._background)
 
     def _take(self, core: ProducerCore, environment: ClientEnvironment) -> None:
-        self._core = self._calls = core
-        self._clock = environment.clock
+        self._core, self._transactions = core, core.transactions
         self._sticky = self._core.partitions.sticky
         self._keyed = self._core.partitions.keyed
         self._background = environment.background()
+        self._calls = ProducerCalls(core, _Thread(core, self._background), "Producer")
 
     def _run(self, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **more: P.kwargs) -> T:
         """The result of a call on the loop; ClientClosedError as soon as another thread has closed the producer."""
         return self._background.run(self._core.cluster.waiting_calls.until_closed(call, *args, **more))
 
-    partitions_for = blocking(ProducerCore.partitions_for)
-    metrics = at_once(ProducerCore.metrics)
-    statistics = at_once(ProducerCore.statistics)
+    partitions_for = blocking(ProducerCore.partitions_for, "_core")
+    metrics = at_once(ProducerCore.metrics, "_core")
+    statistics = at_once(ProducerCore.statistics, "_core")
 
     def send(
         self,
@@ -153,74 +145,14 @@ class Producer:
     ) -> RecordFuture:
         core = self._core
         record = core.pending(key, value, headers, timestamp_ms)
-        deadline_ms = self._clock.now_ms() + core.config.max_block_ms
-        while True:
-            seen = core.memory.available_bytes
-            answer = core.append(topic, record, partition)
-            if not isinstance(answer, NotAppended):
-                return answer
-            if answer is NotAppended.NO_TOPIC:
-                self._run(core.wait_topic, topic, partition)
-            else:
-                self._wait_memory(seen, deadline_ms)
+        seen = core.memory.available_bytes
+        answer = core.append(topic, record, partition)
+        if isinstance(answer, NotAppended):
+            return finished(self._calls.append_later(topic, record, partition, answer, seen))
+        return answer
 
-    def _wait_memory(self, seen: int, deadline_ms: int) -> None:
-        core = self._core
-        left_ms = deadline_ms - self._clock.now_ms()
-        if left_ms <= 0:
-            raise core.buffer_exhausted()
-        with core.memory.waiting():
-            core.sender.wake()
-            core.memory.wait(seen, min(left_ms / 1000, MEMORY_WAIT_SECONDS))
-
-    def send_many(
-        self,
-        topic: str,
-        values: Iterable[bytes | None] | Any,
-        keys: Iterable[bytes | None] | Any = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> BulkFuture:
-        """Queues an iterable of bytes, or an Arrow array, in bulk; the promise is of all of them together.
-
-        Waits while the buffer is full. When it raises, what was queued before is sent all the same.
-        """
-        core = self._core
-        core.pending(None, None, None, timestamp_ms)
-        while not core.knows(topic, partition):
-            self._run(core.wait_topic, topic, partition)
-        plan = BulkPlan(core, topic, partition, timestamp_ms)
-        taken: list[tuple[ProducerBatch, int, int]] = []
-        for queue, encoded, count in plan.batches(values, keys):
-            taken.append((self._queue_bulk(queue, encoded, count), 0, count))
-        return BulkFuture(taken)
-
-    def _queue_bulk(self, queue: PartitionQueue, encoded: bytes, count: int) -> ProducerBatch:
-        deadline_ms = self._clock.now_ms() + self._core.config.max_block_ms
-        while True:
-            seen = self._core.memory.available_bytes
-            batch = self._core.append_bulk(queue, encoded, count)
-            if batch is not None:
-                return batch
-            self._wait_memory(seen, deadline_ms)
-
-    def flush(self, timeout: float | None = None) -> None:
-        """Sends everything now and waits until it is acked or has failed; TimedOutError after `timeout` seconds."""
-        began_ms = self._clock.now_ms()
-        with self._core.accumulator.flush():
-            self._core.sender.wake()
-            batches = self._unfinished(timeout)
-            waited = (self._clock.now_ms() - began_ms) / 1000
-            wait_done(batches, None if timeout is None else timeout - waited)
-
-    def _unfinished(self, timeout: float | None) -> list[ProducerBatch]:
-        """The batches that a flush waits for, seen from the loop, where batches move."""
-        if not self._background.alive:
-            return self._core.partitions.unfinished()
-        try:
-            return self._background.run(self._core.unfinished(), timeout)
-        except concurrent.futures.TimeoutError:
-            raise TimedOutError(f"flush: the client did not come to it within {timeout} s") from None
+    send_many = in_callers_thread(ProducerCalls.send_many)
+    flush = in_callers_thread(ProducerCalls.flush)
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
@@ -232,51 +164,28 @@ class Producer:
         self._core.transactions.checked("transaction")
         return Transaction(self, self._core.transactions, self._run)
 
-    @documented_by(TransactionCalls.begin_transaction)
-    def begin_transaction(self) -> None:
-        self._run(self._core.transactions.begin_transaction)
-
-    @documented_by(TransactionCalls.commit_transaction)
-    def commit_transaction(self) -> None:
-        self._run(self._core.transactions.commit_transaction)
-
-    @documented_by(TransactionCalls.abort_transaction)
-    def abort_transaction(self) -> None:
-        self._run(self._core.transactions.abort_transaction)
-
-    @documented_by(TransactionCalls.send_offsets)
-    def send_offsets(self, consumer: PositionsSource, positions: Offsets | None = None) -> None:
-        self._run(self._core.transactions.send_offsets, consumer, positions)
+    begin_transaction = blocking(TransactionCalls.begin_transaction, "_transactions")
+    commit_transaction = blocking(TransactionCalls.commit_transaction, "_transactions")
+    abort_transaction = blocking(TransactionCalls.abort_transaction, "_transactions")
+    send_offsets = blocking(TransactionCalls.send_offsets, "_transactions")
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
+    @documented_by(ProducerCore.waiting_for)
     def waiting_for(self) -> tuple[Waiting, ...]:
-        """The reasons why records that are sent are not acked, for a person."""
         return self._background.run(self._core.waiting_for())
 
+    @documented_by(ProducerCalls.close)
     def close(self, timeout: float | None = None) -> None:
-        """Flushes and closes; what is not acked within `timeout` seconds fails. Idempotent.
-
-        An open transaction is aborted.
-        """
         if self._core.closed:
             return
         if self._background.is_current:
             raise CalledInCallbackError(IN_CALLBACK)
-        self._core.begin_close()
-        try:
-            if self._background.alive:
-                self._background.run(self._core.transactions.close(timeout))
-                self.flush(timeout)
-        except TimedOutError:
-            if timeout is None:
-                raise
-            unacked = self._core.unacked_records()
-            _log.warning("%r: %d records were not acked within the %g s of its close", self, unacked, timeout)
-        finally:
-            self._background.discard(self)
-            if self._background.alive:
-                self._background.run(self._core.finish_close())
+        self._background.discard(self)
+        if self._background.alive:
+            finished(self._calls.close(timeout))
+        else:
+            self._core.begin_close()
 
     def __enter__(self) -> Producer:
         return self
@@ -285,8 +194,47 @@ class Producer:
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self._core.closed else "open"
-        return f"Producer({','.join(map(str, self._core.bootstrap))}, {state})"
+        return f"Producer({self._calls.name()})"
+
+
+class _Thread:
+    """Waits in the thread of the caller, for what the background loop does."""
+
+    def __init__(self, core: ProducerCore, background: Background) -> None:
+        self._core, self._background = core, background
+
+    async def topic(self, topic: str, partition: int | None) -> None:
+        wait = self._core.cluster.waiting_calls.until_closed(self._core.wait_topic, topic, partition)
+        self._background.run(wait)
+
+    async def memory(self, seen_available: int, seconds: float) -> None:
+        self._core.memory.wait(seen_available, seconds)
+
+    async def turn(self) -> None:
+        """The loop has a thread of its own."""
+
+    async def acked(self, timeout: float | None) -> None:
+        clock = self._core.clock
+        began_ms = clock.now_ms()
+        batches = self._unfinished(timeout)
+        waited = (clock.now_ms() - began_ms) / 1000
+        wait_done(batches, None if timeout is None else timeout - waited)
+
+    def _unfinished(self, timeout: float | None) -> list[ProducerBatch]:
+        """The batches that a flush waits for, seen from the loop, where batches move."""
+        if not self._background.alive:
+            return self._core.partitions.unfinished()
+        try:
+            return self._background.run(self._core.unfinished(), timeout)
+        except concurrent.futures.TimeoutError:
+            raise TimedOutError(f"flush: the client did not come to it within {timeout} s") from None
+
+    async def ran(self, call: Callable[P, Coroutine[Any, Any, None]], *args: P.args, **more: P.kwargs) -> None:
+        if self._background.alive:
+            self._background.run(call(*args, **more))
+
+    def __repr__(self) -> str:
+        return f"_Thread({self._background!r})"
 
 
 def producer_over(core: ProducerCore, environment: ClientEnvironment) -> Producer:

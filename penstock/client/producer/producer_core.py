@@ -1,8 +1,8 @@
 """The producer without its face: what Producer and AsyncProducer share.
 
 Checks a record, finds its partition, appends it, and tells the caller what to wait for when it cannot: a topic's
-metadata or memory. It never waits itself, so that one face can block and the other await. Not here: batches
-(accumulator.py) and traffic (sender.py).
+metadata or memory. It never waits itself, so that one face can block and the other await. Not here: calls that wait
+(producer_calls.py), batches (accumulator.py) and traffic (sender.py).
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class ProducerCore:
         return [TopicPartition(topic, p.partition) for p in (await self.wait_topic(topic)).partitions]
 
     async def waiting_for(self) -> tuple[Waiting, ...]:
-        """Async to be run on the loop, where batches move."""
+        """The reasons why records that are sent are not acked, for a person."""
         queues, acks = self.partitions.queues(), self.config.required_acks
         return producer_waits(queues, self.cluster.cache, acks, self.sender.throttled_ms)
 

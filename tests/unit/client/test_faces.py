@@ -16,17 +16,24 @@ from penstock import (
     Admin,
     AsyncAdmin,
     AsyncAtomicBatches,
+    AsyncAtomicWriter,
     AsyncConsumer,
     AsyncProducer,
+    AsyncTransaction,
     AtomicBatches,
+    AtomicWriter,
     Consumer,
     Producer,
     TopicPartition,
+    Transaction,
 )
 from tests.support.fake_broker import FakeCluster
+from tests.support.fake_transactions import FakeTransactions
 
 PAIRS = [(Admin, AsyncAdmin), (Consumer, AsyncConsumer), (Producer, AsyncProducer), (AtomicBatches, AsyncAtomicBatches)]
-FACES = [face for pair in PAIRS for face in pair]
+PARTS = [(Transaction, AsyncTransaction), (AtomicWriter, AsyncAtomicWriter)]
+"""Handed out by a client, which is reached already: they have no `start`."""
+FACES = [face for pair in (*PAIRS, *PARTS) for face in pair]
 OWN_ARGUMENTS = {"close"}
 """A plain client closes within a time limit; an async one ends with the `asyncio.timeout` around it."""
 
@@ -43,14 +50,39 @@ def written(face: type[Any]) -> Iterator[str]:
             yield text
 
 
-@pytest.mark.parametrize(("plain", "asynchronous"), PAIRS)
+@pytest.mark.parametrize(("plain", "asynchronous"), PAIRS + PARTS)
 def test_both_faces_have_the_same_calls_with_the_same_arguments(plain: type[Any], asynchronous: type[Any]) -> None:
     ours, theirs = methods(plain), methods(asynchronous)
-    assert set(theirs) - set(ours) == {"start"} and not set(ours) - set(theirs)
+    assert set(theirs) - set(ours) == ({"start"} if (plain, asynchronous) in PAIRS else set()) and not set(ours) - set(
+        theirs
+    )
     for name in set(ours) - OWN_ARGUMENTS:
         here, there = inspect.signature(ours[name]), inspect.signature(theirs[name])
         assert here.parameters == there.parameters, name
     assert not [name for name, method in ours.items() if inspect.iscoroutinefunction(method)]
+
+
+def test_help_says_which_face_of_a_writer_begins() -> None:
+    for batches, writer in ((AtomicBatches, AtomicWriter), (AsyncAtomicBatches, AsyncAtomicWriter)):
+        assert inspect.signature(batches.begin).return_annotation == writer | None
+
+
+def test_a_block_sends_by_what_a_subclass_has_made_of_its_producer() -> None:
+    sent: list[str] = []
+
+    class Told(Producer):
+        def send(self, topic: str, *args: Any, **more: Any) -> Any:
+            sent.append(topic)
+            return super().send(topic, *args, **more)
+
+    with FakeCluster() as cluster:
+        cluster.create_topic("t", 1)
+        cluster.transactions = FakeTransactions(cluster)
+        with Told(cluster.bootstrap, transactional_id="x") as producer, producer.transaction() as block:
+            block.send("t", b"v", partition=0)
+            with pytest.raises(TypeError, match=r"^Transaction\.send\(\) got an unexpected keyword argument 'ky'$"):
+                cast(Any, block.send)("t", b"v", ky=b"k")
+    assert sent == ["t"]
 
 
 @pytest.mark.parametrize("face", FACES)

@@ -1,141 +1,148 @@
-"""Transaction: the block of a plain producer's transaction.
+"""The block of a producer's transaction, and Transaction: the block of a plain producer.
 
 It commits at its end. If it raises, it aborts, and the error goes on. Ctrl-C while it begins or ends never leaves a
-transaction open: what is not decided is aborted in the background, and what is being committed goes on. In a forked
-child its end does nothing, because the transaction is the parent's.
+transaction open, and neither does a task that is cancelled then: what is not decided is aborted in the background, and
+what is being committed goes on. In a forked child its end does nothing, because the transaction is the parent's.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from penstock.client import forks
 from penstock.client.cluster.group_positions import Offsets, PositionsSource
-from penstock.client.producer.future import BulkFuture, RecordFuture
+from penstock.client.faces import finished, in_callers_thread, named, within
+from penstock.client.producer.transactions import part_sends
 from penstock.client.producer.transactions.transaction_calls import TransactionCalls
 from penstock.client.producer.transactions.transactions import Opening
 from penstock.errors import FatalProducerError, PenstockError, TransactionAbortedError, TransactionStateError
-from penstock.record.builder import HeadersLike
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SENDS: Final = "Sends a record as the producer's `send` does. The end of the block waits until the record is acked."
+SENDS_MANY: Final = "Sends records as the producer's `send_many` does."
 
 _log = logging.getLogger(__name__)
 
 
-class Sends(Protocol):
-    """The part of a producer that a block calls."""
+class Asks(Protocol):
+    """Has the result of a call of the producer, as its face waits for it."""
 
-    def send(
-        self,
-        topic: str,
-        value: bytes | None = None,
-        key: bytes | None = None,
-        headers: HeadersLike | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> RecordFuture: ...
-
-    def send_many(
-        self,
-        topic: str,
-        values: Iterable[bytes | None] | Any,
-        keys: Iterable[bytes | None] | Any = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> BulkFuture: ...
+    def __call__(
+        self, call: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **more: P.kwargs
+    ) -> Coroutine[Any, Any, R]: ...
 
 
-class Transaction:
-    """One transaction, as a `with` block."""
+class TransactionBlock:
+    """One block, for both faces."""
 
-    def __init__(self, producer: Sends, calls: TransactionCalls, run: Callable[..., Any]) -> None:
-        self._producer = producer
-        self._calls = calls
-        self._run = run
+    def __init__(self, producer: object, calls: TransactionCalls, ask: Asks) -> None:
+        self._producer, self._calls, self._ask = producer, calls, ask
         self._opening = Opening()
         self._is_open = False
         self._made_in = forks.generation()
 
-    # -- what is part of it --------------------------------------------------------------------------------------------
-
-    def _must_be_open(self) -> None:
+    def must_be_open(self) -> None:
         if not self._is_open:
             raise TransactionStateError("this transaction is not open: its `with` block has ended, or has not begun")
 
-    def send(
-        self,
-        topic: str,
-        value: bytes | None = None,
-        key: bytes | None = None,
-        headers: HeadersLike | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> RecordFuture:
-        """Sends a record as the producer's `send` does. The end of the block waits until the record is acked."""
-        self._must_be_open()
-        return self._producer.send(topic, value, key, headers, partition, timestamp_ms)
-
-    def send_many(
-        self,
-        topic: str,
-        values: Iterable[bytes | None] | Any,
-        keys: Iterable[bytes | None] | Any = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-    ) -> BulkFuture:
-        """Sends records as the producer's `send_many` does."""
-        self._must_be_open()
-        return self._producer.send_many(topic, values, keys, partition, timestamp_ms)
-
-    def send_offsets(self, consumer: PositionsSource, positions: Offsets | None = None) -> None:
+    async def send_offsets(self, consumer: PositionsSource, positions: Offsets | None = None) -> None:
         """Adds positions as the producer's `send_offsets` does: the group has them committed with the transaction."""
-        self._must_be_open()
-        self._run(self._calls.send_offsets, consumer, positions)
+        self.must_be_open()
+        await self._ask(self._calls.send_offsets, consumer, positions)
 
-    # -- the block -----------------------------------------------------------------------------------------------------
-
-    def __enter__(self) -> Transaction:
+    async def begin(self) -> None:
         try:
-            self._run(self._calls.begin, self._opening)
+            await self._ask(self._calls.begin, self._opening)
             self._is_open = True
         except BaseException:
-            self._calls.leave(self._opening)
+            self.leave()
             raise
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    async def end(self, error: BaseException | None) -> None:
+        """Commits after a block that has raised nothing, else aborts."""
         try:
             self._is_open = False
             if self._made_in != forks.generation():
                 return
             if error is None:
-                self._commit()
+                await self._commit()
             else:
-                self._abort_after(error)
+                await self._abort_after(error)
         except Exception:
             raise
-        except BaseException:  # Ctrl-C
-            self._calls.leave(self._opening)
+        except BaseException:
+            self.leave()
             raise
 
-    def _commit(self) -> None:
+    async def _commit(self) -> None:
         try:
-            self._run(self._calls.commit_transaction)
+            await self._ask(self._calls.commit_transaction)
         except TransactionAbortedError as error:
-            self._abort_after(error)
+            await self._abort_after(error)
             raise
 
-    def _abort_after(self, error: BaseException) -> None:
+    async def _abort_after(self, error: BaseException) -> None:
         """The error of the abort is raised only where it tells more than that of the block."""
         if isinstance(error, FatalProducerError):
             return  # there is nothing to abort any more
         try:
-            self._run(self._calls.abort_transaction)
+            await self._ask(self._calls.abort_transaction)
         except PenstockError as met:
             if isinstance(met, FatalProducerError) and isinstance(error, TransactionAbortedError):
                 raise met from error
             _log.warning("%r: the abort of a transaction whose block has raised %r: %s", self._producer, error, met)
 
+    def leave(self) -> None:
+        """The caller was interrupted. Idempotent."""
+        self._is_open = False
+        self._calls.leave(self._opening)
+
+    def name(self) -> str:
+        """The text for a person."""
+        return f"{self._producer!r}, {'open' if self._is_open else 'not open'}"
+
     def __repr__(self) -> str:
-        return f"Transaction({self._producer!r}, {'open' if self._is_open else 'not open'})"
+        return f"TransactionBlock({self.name()})"
+
+
+@named
+class Transaction:
+    """One transaction, as a `with` block."""
+
+    def __init__(self, producer: object, calls: TransactionCalls, run: Callable[..., Any]) -> None:
+        async def ask(call: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **more: P.kwargs) -> R:
+            result: R = run(call, *args, **more)
+            return result
+
+        self._producer = producer
+        self._calls = TransactionBlock(producer, calls, ask)
+        self._must_be_open = self._calls.must_be_open
+
+    send = within(part_sends.send, SENDS)
+    send_many = within(part_sends.send_many, SENDS_MANY)
+    send_offsets = in_callers_thread(TransactionBlock.send_offsets)
+
+    def __enter__(self) -> Transaction:
+        try:
+            finished(self._calls.begin())
+        except BaseException:  # Ctrl-C before the first step of it
+            self._calls.leave()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            finished(self._calls.end(error))
+        except Exception:
+            raise
+        except BaseException:  # Ctrl-C before the first step of it
+            self._calls.leave()
+            raise
+
+    def __repr__(self) -> str:
+        return f"Transaction({self._calls.name()})"

@@ -29,4 +29,4 @@ def core_of(
     client: AsyncAdmin | AsyncAtomicBatches | AsyncConsumer | AsyncProducer,
 ) -> AdminCore | BatchesCore | ConsumerCore | ProducerCore:
     """The same object as long as the client lives."""
-    return client._core
+    return client._calls if isinstance(client, AsyncAtomicBatches) else client._core
