@@ -16,7 +16,7 @@ from tests.spark_exactly_once.faults.mutants import MUTANTS, edited_text, path_o
 from tests.spark_exactly_once.faults.promise import ROOT, Seen, problems_of, promise_of, promises
 from tests.spark_exactly_once.faults.stage import Stage
 from tests.spark_exactly_once.faults.table import FAULTS, NAMES, NOT_HERE, NOT_PLAYED, Fault, drawn, named, names, play
-from tests.support.campaign.frame import Report, to_nobody
+from tests.support.campaign.frame import Report
 
 
 def named_rows() -> set[str]:
@@ -87,7 +87,10 @@ def test_a_fault_that_breaks_and_one_that_is_not_as_promised_are_told_and_the_ot
 
     faults = [Fault(NAMES, one, 1) for one in (breaks, surprises, holds)]
     report, stage = Report(tmp_path), cast(Stage, SimpleNamespace(problems=[]))
-    play(tmp_path / "faults", faults, report, to_nobody, lambda directory: nullcontext(stage))
+    said: list[str] = []
+    play(tmp_path / "faults", faults, report, said.append, lambda directory: nullcontext(stage))
+    words = ("names/breaks: not played: RuntimeError, ", "names/surprises: twice, ", "names/holds: as promised, ")
+    assert all(text.startswith(begins) for text, begins in zip(said, words, strict=True))
     assert report.anomalies == {NOT_PLAYED: 1, "names/surprises": 1}
     assert report.examples == [f"{NOT_PLAYED}: names/breaks: RuntimeError: no session", "names/surprises: twice"]
     assert report.figures["played"].keys() == {"names/breaks", "names/surprises", "names/holds"}
