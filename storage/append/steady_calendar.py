@@ -20,9 +20,10 @@ class Watch(NamedTuple):
     """A moment of a process that has watched."""
 
     now_ms: int
-    """By its clock that goes evenly."""
+    """The time of its clock that goes evenly."""
     wall_ms: int
-    """By its calendar, and earlier by all that the calendar was corrected: a stamp of this process is no older."""
+    """The time of its calendar, less all by which that was corrected: no stamp of this process seems older than it
+    is."""
     watched_ms: int
 
 

@@ -26,7 +26,7 @@ class VerdictLines:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._said: dict[type, tuple[int, int]] = {}
-        """By kind: when its last line was written, and how many were left out since."""
+        """The time of the last line of each kind, and how many were left out since."""
 
     def tell(self, record: ConsumerRecord, verdict: Verdict, why: str, attempts: int) -> None:
         if not isinstance(verdict, (Bury, RetryIn)) or (more := self._due(type(verdict))) is None:
