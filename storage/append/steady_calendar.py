@@ -22,7 +22,8 @@ class Watch(NamedTuple):
     now_ms: int
     """The time of its clock that goes evenly."""
     wall_ms: int
-    """The time of its calendar, earlier by all that the calendar was corrected: a stamp of this process is no older."""
+    """The time of its calendar, less all by which that was corrected: no stamp of this process seems older than it
+    is."""
     watched_ms: int
 
 

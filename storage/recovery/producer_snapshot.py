@@ -74,7 +74,7 @@ class ProducerSnapshot(NamedTuple):
     indexes: tuple[IndexedSegment, ...] = ()
     """The aborted transactions whose markers are below the offset, by segment."""
     silences: Mapping[int, int] = NOBODY_WATCHED
-    """The ms for which each producer was surely silent, by its id, as the file says."""
+    """The ms for which each was surely silent, by producer id, as the file says."""
     watch: Watch | None = None
     """The moment for which the silences are to be written; None: they are not."""
 

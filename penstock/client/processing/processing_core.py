@@ -37,12 +37,12 @@ from penstock.client.processing.output import Output, checked_outputs, dead_lett
 from penstock.client.processing.processing_options import ProcessingConfig
 from penstock.client.processing.processing_statistics import ProcessingStatistics
 from penstock.client.processing.refused_outputs import OutputRefused, RefusedOutputs
+from penstock.client.processing.verdict_lines import VerdictLines
 from penstock.client.processing.verdicts import (
     FINAL_ERRORS,
     OUTAGES,
     RECORD_ERRORS,
     REFUSALS,
-    Bury,
     End,
     RetryIn,
     Verdict,
@@ -97,7 +97,7 @@ class ProcessingCore:
         self.clients = clients
         self._handler, self._config = handler, config
         self.stopped, self._clock = stopped, clock
-        self._verdicts = Verdicts(config, backoff)
+        self._verdicts, self._lines = Verdicts(config, backoff), VerdictLines(clock)
         self.counts = ProcessingStatistics()
         self._batch: Batch | None = None  # until it is committed, or undone
         self._held: dict[TopicPartition, int] = {}
@@ -295,11 +295,7 @@ class ProcessingCore:
         self._attempts[partition] = record.offset, attempts
         why = failure_text(error, is_refusal=is_refusal)
         verdict = self._verdicts.of(record, error, attempts, is_refusal=is_refusal)
-        if isinstance(verdict, Bury):
-            _log.warning("%s: to %s, because %s", place_of(record), verdict.topic, why)
-        elif isinstance(verdict, RetryIn):
-            text = "%s: again in %d ms, because %s (attempt %d)"
-            _log.warning(text, place_of(record), verdict.wait_ms, why, attempts)
+        self._lines.tell(record, verdict, why, attempts)
         return verdict
 
     async def _write(self, batch: Batch, record: ConsumerRecord, outputs: tuple[Output, ...]) -> PenstockError | None:

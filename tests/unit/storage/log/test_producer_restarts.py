@@ -24,9 +24,9 @@ MINUTE = 60_000
 BOUND = 20
 
 
-def full(silent_ms: int = SILENT_MS, **bounds: int) -> Node:
-    """A node at its bound, whose producers have been silent for so long."""
-    node = Node(config=ONE_SEGMENT, **(bounds or {"max_per_partition": BOUND}))
+def full(silent_ms: int = SILENT_MS, max_per_partition: int = BOUND, max_per_node: int = 1_000) -> Node:
+    """A node with BOUND producers, which have been silent for so long."""
+    node = Node(config=ONE_SEGMENT, max_per_partition=max_per_partition, max_per_node=max_per_node)
     for producer_id in range(BOUND):
         node.send(0, producer_id=producer_id)
     node.clock.advance(silent_ms)
@@ -53,9 +53,9 @@ def version(node: Node) -> int:
         node.fs.close(fd)
 
 
-@pytest.mark.parametrize("bound", ["max_per_partition", "max_per_node"])
-def test_no_start_refuses_new_producers_while_others_are_silent(bound: str) -> None:
-    node, wrong = full(**{bound: BOUND}), 0
+@pytest.mark.parametrize(("of_partition", "of_node"), [(BOUND, 1_000), (1_000, BOUND)], ids=["partition", "node"])
+def test_no_start_refuses_new_producers_while_others_are_silent(of_partition: int, of_node: int) -> None:
+    node, wrong = full(max_per_partition=of_partition, max_per_node=of_node), 0
     for start in range(18):
         node.clock.advance(SILENT_MS)
         node.restart(clean=True)
