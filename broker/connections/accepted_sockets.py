@@ -1,4 +1,4 @@
-"""Finds the TCP connections that this process has accepted among its own descriptors, cuts one, counts one's bytes.
+"""Finds the TCP connections that this process has accepted among its own descriptors, cuts them, counts their bytes.
 
 gRPC accepts connections in threads of its own, does not report them, and has no call to close one. But a socket is a
 descriptor of this process: its addresses can be read, and when it is shut down, gRPC notices and frees everything that
@@ -41,31 +41,6 @@ def peer_of(address: str) -> Endpoint:
     """The peer in gRPC's "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711"; every call asks, mostly for the same ones."""
     host, _, port = unquote(address.partition(":")[2]).rpartition(":")
     return Endpoint(as_connected(host.strip("[]")), int(port) if port.isdecimal() else 0)
-
-
-class AcceptedSocket:
-    """One connection, by a descriptor of its own."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def received_bytes(self) -> int:
-        """The bytes received since the connection began; 0 once it has ended."""
-        try:
-            return _carried(self._descriptor).received
-        except OSError:
-            return 0
-
-    def cut(self) -> None:
-        """Shut it down: the descriptor that gRPC has is of no use from then on."""
-        with suppress(OSError), _borrowed(self._descriptor) as connection:
-            connection.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        os.close(self._descriptor)
-
-    def __repr__(self) -> str:
-        return f"AcceptedSocket({self._descriptor})"
 
 
 class AcceptedSockets:
@@ -131,29 +106,21 @@ class AcceptedSockets:
         is_here = near[1] in self._ports and self._host in ("", as_connected(near[0]))
         return is_here and bool(found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
-    def find(self, peer: Endpoint) -> AcceptedSocket | None:
-        """The connection with that far end, until it is closed; None if no connection has it."""
-        own = (self._own(descriptor, (peer,)) for descriptor in _descriptors() if self._peer(descriptor) == peer)
-        return next((found for found in own if found is not None), None)
-
     def _cut(self, descriptor: int, peers: Collection[Endpoint]) -> bool:
-        own = self._own(descriptor, peers)
-        if own is None:
-            return False
-        own.cut()
-        own.close()
-        return True
-
-    def _own(self, descriptor: int, peers: Collection[Endpoint]) -> AcceptedSocket | None:
-        """A duplicate of the descriptor, if it is one of these connections still."""
+        """By a duplicate of the descriptor, if it is one of these connections still. The one that gRPC has is of no use
+        from then on."""
         try:
             own = SPARE.opened(lambda: os.dup(descriptor))
         except OSError:  # it was closed meanwhile
-            return None
-        if self._peer(own) in peers:
-            return AcceptedSocket(own)
-        os.close(own)
-        return None
+            return False
+        try:
+            is_theirs = self._peer(own) in peers
+            if is_theirs:
+                with suppress(OSError), _borrowed(own) as connection:
+                    connection.shutdown(socket.SHUT_RDWR)
+            return is_theirs
+        finally:
+            os.close(own)
 
     def _peer(self, descriptor: int) -> Endpoint | None:
         """The far end; None for what is not a connection to one of the ports."""

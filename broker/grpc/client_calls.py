@@ -19,7 +19,7 @@ import grpc.aio
 from broker.grpc.errors import NOT_THROTTLED, abort
 from broker.grpc.gate import Gate
 from broker.grpc.handlers import Call
-from broker.grpc.turned_decoder import Decoded
+from broker.grpc.turned_decoder import DecodedMessage
 from broker.grpc.unread_answers import FREE_BYTES
 from broker.load.long_work import PIECE_NS
 from broker.network.answer_turns import needs_room
@@ -102,7 +102,7 @@ def _call(
             channel.long_work.charge(party, spent_ns)
         return made
 
-    async def call(decoded: Decoded, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
+    async def call(decoded: DecodedMessage, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
         body = decoded.request
         try:
             gate.must_be_open()

@@ -19,7 +19,7 @@ from broker.grpc.errors import abort
 from broker.grpc.gate import Gate
 from broker.grpc.handlers import Stream
 from broker.grpc.request_decoder import RequestDecoders
-from broker.grpc.turned_decoder import Decoded, TurnedDecoder
+from broker.grpc.turned_decoder import DecodedMessage, TurnedDecoder
 from broker.network.client_names import ClientNames
 from broker.network.connection_loop import ConnectionLoop, Incoming, Prepare, Quotas
 from broker.network.decoding_turns import DecodingTurns
@@ -89,7 +89,7 @@ class _StreamWire:
     async def _in_turn(self, raw: bytes) -> Incoming:
         return self._incoming(await self._decoder.decode_in_turn(raw, self._party))
 
-    def _incoming(self, decoded: Decoded) -> Incoming:
+    def _incoming(self, decoded: DecodedMessage) -> Incoming:
         kind, ((correlation_id, client_id), body) = self._kind, decoded.request
         self._gate.check_asker(kind.api, body, self._caller, kind.is_clients)
         return Incoming(kind.name, correlation_id, client_id, body, decoded.is_large)

@@ -16,7 +16,7 @@ from broker.grpc import quorum_codec as quorum
 from broker.grpc.callers import Callers
 from broker.grpc.errors import abort
 from broker.grpc.handlers import Call
-from broker.grpc.turned_decoder import Decoded
+from broker.grpc.turned_decoder import DecodedMessage
 from broker.network.request_channel import Caller
 from penstock.errors import ApiError, UnknownServerError
 from penstock.messages.api import Api, ApiKind
@@ -41,7 +41,7 @@ def controller_calls(handle: Handle, callers: Callers) -> dict[Api[Any, Any], Ca
 
 
 def _call(api: Api[Any, Any], handle: Handle, encode: Callable[[Any], bytes], callers: Callers) -> Call:
-    async def call(decoded: Decoded, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
+    async def call(decoded: DecodedMessage, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
         request = decoded.request
         try:
             callers.check_sender(api, request, caller)

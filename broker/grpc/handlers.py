@@ -26,7 +26,7 @@ from broker.grpc.open_services import ReadUnproven
 from broker.grpc.read_turns import ReadTurns
 from broker.grpc.refused_calls import NOT_COUNTED, EndsConnection, Refuses, refuse
 from broker.grpc.request_decoder import RequestDecoders
-from broker.grpc.turned_decoder import Decoded, TurnedDecoder
+from broker.grpc.turned_decoder import DecodedMessage, TurnedDecoder
 from broker.grpc.unread_answers import UnreadAnswers
 from broker.load.busy_time import BusyTime
 from broker.load.long_work import LongWork
@@ -39,7 +39,7 @@ from penstock.errors import ApiError, InvalidRequestError, RequestTimedOutError
 from penstock.messages.api import Api
 from penstock.types import Endpoint
 
-Call = Callable[[Decoded, grpc.aio.ServicerContext, Caller], Awaitable[bytes]]
+Call = Callable[[DecodedMessage, grpc.aio.ServicerContext, Caller], Awaitable[bytes]]
 """Takes the decoded request of a call, and who makes it; the bytes of its answer."""
 CallerOf = Callable[[grpc.aio.ServicerContext, Api[Any, Any]], Caller]
 Delivered = Callable[[Caller, int], None]
@@ -156,7 +156,7 @@ def _bounded(
                 f"{api.name}: the message of the call has not come within {MESSAGE_MS // 1000} s; send it with the call"
             ) from None
 
-    async def received(context: grpc.aio.ServicerContext, caller: Caller) -> tuple[Decoded, Lease]:
+    async def received(context: grpc.aio.ServicerContext, caller: Caller) -> tuple[DecodedMessage, Lease]:
         """The request. Its bytes are in no other frame: a large message would be kept until the call is answered."""
         peer, party = caller.peer, party_of(caller)
         raw = await _read_with_room(decoder, party, turns, peer, lambda: read_in_time(context, peer))

@@ -1,21 +1,19 @@
-"""Reads the messages of callers who have still to log in, and cuts a connection that sends too much.
+"""Reads the messages of callers who have still to log in, and waits for few of them.
 
 gRPC reads a message whole, and says nothing before its last byte. What may come before a log-in (SaslAuthenticate,
 health checks, reflection) is some hundred bytes, which come together with their call. So a read that is not over in a
-moment is watched: the kernel counts the bytes that its connection has received. After `BYTES_MAX` the connection is
-cut, after `SECONDS_MAX` the call is refused. At most `WATCHED_MAX` are watched; one more takes the place of the oldest
-of the network that has most (64 bits of IPv6), so nobody keeps others out. On a system other than Linux only seconds
-are counted.
+moment is watched: after `SECONDS_MAX` the call is refused. At most `WATCHED_MAX` are watched; one more takes the place
+of the oldest of the network that has most (64 bits of IPv6), so nobody keeps others out.
 
-Not here: which callers must prove an identity (callers.py). A caller that has is read from without a limit but gRPC's
-own.
+Not here: which callers must prove an identity (callers.py), and the bytes that come meanwhile
+(connections/byte_watch.py). A caller that has is read from without a limit but gRPC's own.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from metadata.addresses import network_of
@@ -23,9 +21,7 @@ from penstock.errors import ResourceExhaustedError
 from penstock.types import Endpoint
 
 MOMENT_SECONDS: Final = 0.01
-"""Also the time between two looks at a connection: what can come in it comes above the limit."""
-BYTES_MAX: Final = 1 << 18
-"""Other calls of the connection count, which are refused unread: each of them leaves 64 KiB behind."""
+"""Also the time between two looks at whether somebody has logged in there by another call."""
 SECONDS_MAX: Final = 10.0
 WATCHED_MAX: Final = 16
 
@@ -36,32 +32,12 @@ class Reads(Protocol):
     async def read(self) -> Any: ...
 
 
-class MeteredConnection(Protocol):
-    """A connection of a client, as the kernel knows it."""
-
-    def received_bytes(self) -> int:
-        """The bytes received since the connection began."""
-        ...
-
-    def cut(self) -> None: ...
-
-    def close(self) -> None:
-        """It is not looked at any more, and lives on."""
-        ...
-
-
 class Lobby:
     """The lobby of one listener."""
 
-    def __init__(
-        self,
-        listener: str,
-        find: Callable[[Endpoint], Awaitable[MeteredConnection | None]],
-        is_known: Callable[[Endpoint], bool],
-    ) -> None:
-        """`find` finds the connection with that far end; `is_known` tells whether somebody has logged in by it, or
-        nobody needs to."""
-        self._listener, self._find, self._is_known = listener, find, is_known
+    def __init__(self, listener: str, is_known: Callable[[Endpoint], bool]) -> None:
+        """`is_known` tells whether somebody has logged in by the connection with that far end, or nobody needs to."""
+        self._listener, self._is_known = listener, is_known
         self._watched: dict[Endpoint, asyncio.Future[None]] = {}
         """The connections that are watched, the oldest first, each with what ends its watch."""
 
@@ -82,27 +58,16 @@ class Lobby:
             raise self._refusal("a message of this connection is being waited for already")
         self._make_room()
         ended = self._watched[peer] = asyncio.get_running_loop().create_future()
-        connection = None
         try:
-            connection = await self._find(peer)
-            await self._wait(reading, ended, peer, connection)
+            await self._wait(reading, ended, peer)
         finally:
-            if connection is not None:
-                connection.close()
             if self._watched.get(peer) is ended:
                 del self._watched[peer]
 
-    async def _wait(
-        self,
-        reading: asyncio.Future[Any],
-        ended: asyncio.Future[None],
-        peer: Endpoint,
-        connection: MeteredConnection | None,
-    ) -> None:
+    async def _wait(self, reading: asyncio.Future[Any], ended: asyncio.Future[None], peer: Endpoint) -> None:
         """Waits until the call has read its message; raises a refusal once it is not worth waiting for any more."""
         loop = asyncio.get_running_loop()
         until = loop.time() + SECONDS_MAX
-        allowed = BYTES_MAX + (connection.received_bytes() if connection is not None else 0)
         while not reading.done():
             if self._is_known(peer):  # it has logged in meanwhile, by another call
                 await reading
@@ -110,9 +75,6 @@ class Lobby:
                 raise self._refusal("too many messages are being waited for")
             elif loop.time() >= until:
                 raise self._refusal(f"a message has not come within {SECONDS_MAX:.0f} s")
-            elif connection is not None and connection.received_bytes() > allowed:
-                connection.cut()
-                raise self._refusal(f"more than {BYTES_MAX} bytes have come")
             else:
                 await asyncio.wait((reading, ended), timeout=MOMENT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
 

@@ -10,7 +10,7 @@ import grpc.aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from broker.connections.accepted_sockets import AcceptedSocket, AcceptedSockets
+from broker.connections.accepted_sockets import AcceptedSockets
 from broker.connections.byte_watch import FIRST_CALL_BYTES, LOG_IN_BYTES
 from broker.connections.byte_watcher import ByteWatcher, Watched
 from broker.connections.connection_guard import ConnectionGuard
@@ -82,7 +82,7 @@ class GrpcServer:
         self._unread = UnreadAnswers(clock.now_ms)
         view = WithCalls(streams, self._unread)
         self.connections = ConnectionWatch(listener, sockets, guard, view, clock, self._executor)
-        self._lobby = Lobby(listener, self._find, is_known or (lambda peer: True))
+        self._lobby = Lobby(listener, is_known or (lambda peer: True))
         self._bytes = None
         if watched is not None:
             own = AcceptedSockets((endpoint.port,), endpoint.host)
@@ -125,9 +125,6 @@ class GrpcServer:
         self.connections.start()
         if self._bytes is not None:
             self._bytes.start()
-
-    async def _find(self, peer: Endpoint) -> AcceptedSocket | None:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._sockets.find, peer)
 
     async def _cut(self, peers: Collection[Endpoint]) -> None:
         await asyncio.get_running_loop().run_in_executor(self._executor, self._sockets.cut, peers)

@@ -20,7 +20,7 @@ COUNTED_MAX = SMALL_ELEMENTS + 1
 """More elements of a message are not counted: they make no difference."""
 
 
-class Decoded(NamedTuple):
+class DecodedMessage(NamedTuple):
     """A request, and whether its work is long work (load/long_work.py)."""
 
     request: Any
@@ -52,29 +52,29 @@ class TurnedDecoder:
         elements = decoder.elements(raw, COUNTED_MAX)
         return turns.has_room(self._api, party, elements) and (elements < LONG or turns.is_free)
 
-    def decode(self, raw: bytes, party: str) -> Decoded:
+    def decode(self, raw: bytes, party: str) -> DecodedMessage:
         """The request now; InvalidRequestError as from its decoder. The time of a large one is charged."""
         decoder = self._decoder
         if len(raw) < decoder.walk_from_bytes:
-            return Decoded(decoder.decode(raw), False)
+            return DecodedMessage(decoder.decode(raw), False)
         began_ns, elements = self._turns.now_ns(), LONG  # a walk that ends in a refusal may have been as long
         try:
             request, elements = decoder.counted(raw)
         finally:
             if elements >= LONG:
                 self._turns.charge(party, began_ns)
-        return Decoded(request, self._turns.is_long(elements))
+        return DecodedMessage(request, self._turns.is_long(elements))
 
-    async def decode_in_turn(self, raw: bytes, party: str) -> Decoded:
+    async def decode_in_turn(self, raw: bytes, party: str) -> DecodedMessage:
         """The request, when its answer has room and its turn has come."""
         elements = self._decoder.elements(raw, COUNTED_MAX)
         while True:
             await self._turns.room(self._api, party, elements)
             if elements < LONG:
-                return Decoded(self._decoder.decode(raw), False)
+                return DecodedMessage(self._decoder.decode(raw), False)
             if await self._turns.begins(self._api, party, elements):
                 try:
-                    return Decoded(self._decoder.decode(raw), self._turns.is_long(elements))
+                    return DecodedMessage(self._decoder.decode(raw), self._turns.is_long(elements))
                 finally:
                     self._turns.done(party)
 

@@ -22,6 +22,11 @@ NAMES_MAX: Final = 1_000
 ASKED_MAX: Final = 10_000
 """Partitions about which the controller is asked at once. It decides about 1,000 in 0.1 s, and does nothing else
 meanwhile, so our clients ask for no more; those of an older release ask for all at once, and often in an incident."""
+PLACED_PARTITIONS_MAX: Final = 25_000
+PLACED_REPLICAS_MAX: Final = 50_000
+"""Partitions that one request places by hand, and their replicas: as many as one at KAFKA may have, which is forwarded.
+They are twice what the controller commits at once, whose error tells the remedy; and a message is decoded in one
+piece."""
 FURTHER_BATCHES_MAX: Final = 2_000
 """Record batches of a produce request besides the first one of each partition."""
 ENTRIES_MAX: Final = 10_000
@@ -104,8 +109,8 @@ CREATE_TOPICS: Final = Api(
         {
             "topics": NAMES_MAX,
             "topics.config": ENTRIES_MAX,
-            "topics.assignment": 100_000,
-            "topics.assignment.replicas": 500_000,
+            "topics.assignment": PLACED_PARTITIONS_MAX,
+            "topics.assignment.replicas": PLACED_REPLICAS_MAX,
         },
         "the largest topic has 10,000 partitions",
     ),
@@ -122,7 +127,11 @@ CREATE_PARTITIONS: Final = Api(
     ApiKind.FORWARDED,
     ApiLimits(
         4 * MIB,
-        {"topics": NAMES_MAX, "topics.assignment": 100_000, "topics.assignment.replicas": 500_000},
+        {
+            "topics": NAMES_MAX,
+            "topics.assignment": PLACED_PARTITIONS_MAX,
+            "topics.assignment.replicas": PLACED_REPLICAS_MAX,
+        },
         "the largest topic has 10,000 partitions",
     ),
     Operation.ALTER,

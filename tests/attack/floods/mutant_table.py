@@ -192,7 +192,6 @@ MUTANTS: Final = (
         f"{KAFKA}.incoming_frame.IncomingFrame.is_old",
         _is_never_old,
     ),
-    Mutant("lobby-bytes", "messages-without-end/stranger/3", "broker.grpc.lobby.BYTES_MAX", MUCH),
     Mutant("attempts", "guesses/stranger/1", "broker.authentication.attempts.OF_HOST_MAX", MUCH),
     Mutant("elements", "slowly-read-produces/mallory/1", f"{KAFKA}.element_room.OPEN_MAX", MUCH),
     Mutant(

@@ -10,6 +10,7 @@ from google.protobuf.descriptor import Descriptor, MethodDescriptor
 
 from broker.config.request_limits import reference
 from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
+from broker.kafka.api_row import REPLICA_ELEMENTS_MAX
 from penstock.errors import InvalidRequestError
 from penstock.messages.apis import APIS
 from penstock.messages.metadata import MetadataRequest
@@ -62,6 +63,19 @@ def test_a_request_at_its_limit_is_taken_and_one_more_element_is_refused() -> No
     assert decoder("Metadata").decode(at_limit.SerializeToString()) == MetadataRequest(("",) * 1_000)
     with pytest.raises(InvalidRequestError, match=r"Metadata: topics has 1001 elements or more; at most 1000"):
         decoder("Metadata").decode(pb.MetadataRequest(topics=[""] * 1_001).SerializeToString())
+
+
+def test_no_message_of_a_client_has_more_elements_of_a_kind_than_a_request_at_kafka_may_have() -> None:
+    """Kafka's are decoded in pieces, and a message in one, while nobody else has the loop."""
+    most = {api.name: max(api.limits.elements.values(), default=0) for api in APIS.values() if api.kind.at_broker}
+    assert {name: count for name, count in most.items() if count > REPLICA_ELEMENTS_MAX} == {}
+
+
+@pytest.mark.parametrize("api", ["CreateTopics", "CreatePartitions"])
+def test_partitions_are_placed_by_hand_in_requests_as_large_as_those_that_kafkas_listeners_forward(api: str) -> None:
+    """The smallest element at KAFKA is a partition with one replica, which are two."""
+    limits = APIS[api].limits.elements
+    assert limits["topics.assignment"] * 2 == limits["topics.assignment.replicas"] == REPLICA_ELEMENTS_MAX
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from broker.grpc.client_calls import client_calls
 from broker.grpc.client_door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
 from broker.grpc.gate import Gate
 from broker.grpc.request_decoder import RequestDecoders
-from broker.grpc.turned_decoder import Decoded
+from broker.grpc.turned_decoder import DecodedMessage
 from broker.load.busy_time import BusyTimes
 from broker.network.connection_loop import Quotas
 from broker.network.decoding_turns import LONG
@@ -210,7 +210,7 @@ def test_streams_and_calls_of_a_connection_above_its_addresss_quota_wait_for_its
         served = bench.serve(stream)
         asked = DescribeMetadataRequest(7, 2, 3)
         call = asyncio.ensure_future(
-            bench.calls[DESCRIBE_METADATA](Decoded(asked, False), cast(Any, Stream()), Caller(PEER))
+            bench.calls[DESCRIBE_METADATA](DecodedMessage(asked, False), cast(Any, Stream()), Caller(PEER))
         )
         began = loop.time()
         await bench.handle_one()
@@ -249,7 +249,7 @@ def called(
     async def main() -> None:
         bench, loop = Bench(quotas=quotas), asyncio.get_running_loop()
         began = loop.time()
-        call = asyncio.ensure_future(bench.calls[api](Decoded(asked, False), cast(Any, far), Caller(PEER)))
+        call = asyncio.ensure_future(bench.calls[api](DecodedMessage(asked, False), cast(Any, far), Caller(PEER)))
         request = await bench.channel.receive()
         took.append(loop.time() - began)
         request.complete(api.response(()))
@@ -298,7 +298,7 @@ def test_a_description_of_the_metadata_goes_through_the_request_channel() -> Non
     async def scenario(bench: Bench) -> None:
         asked = DescribeMetadataRequest(7, 2, 3)
         call = asyncio.ensure_future(
-            bench.calls[DESCRIBE_METADATA](Decoded(asked, False), cast(Any, Stream()), Caller(PEER))
+            bench.calls[DESCRIBE_METADATA](DecodedMessage(asked, False), cast(Any, Stream()), Caller(PEER))
         )
         request = await bench.channel.receive()
         assert (request.api, request.body) == ("DescribeMetadata", DescribeMetadataRequest(7, 2, 3))
@@ -315,7 +315,9 @@ def test_however_many_calls_of_a_party_are_open_its_answers_are_built_one_after_
         answers = bench.memory.answers
         unread = bench.memory.answer(PEER.host, answers.free // ANSWER_COPIES)
         asked = ListOffsetsRequest(())
-        calls = [bench.calls[LIST_OFFSETS](Decoded(asked, False), cast(Any, Stream()), Caller(PEER)) for _ in range(3)]
+        calls = [
+            bench.calls[LIST_OFFSETS](DecodedMessage(asked, False), cast(Any, Stream()), Caller(PEER)) for _ in range(3)
+        ]
         tasks = [asyncio.ensure_future(count_answer(bench, call)) for call in calls]
         for _ in calls:
             (await bench.channel.receive()).complete(ListOffsetsResponse(()))
@@ -345,7 +347,7 @@ def test_the_request_of_a_call_is_as_large_as_its_message(is_large: bool) -> Non
     """The dispatcher takes a small one for somebody who asks: long work rests for it."""
 
     async def scenario(bench: Bench) -> None:
-        decoded = Decoded(ListOffsetsRequest(()), is_large)
+        decoded = DecodedMessage(ListOffsetsRequest(()), is_large)
         call = asyncio.ensure_future(bench.calls[LIST_OFFSETS](decoded, cast(Any, Stream()), Caller(PEER)))
         request = await bench.channel.receive()
         assert request.is_large is is_large
@@ -360,7 +362,7 @@ def test_a_call_that_its_client_gave_up_is_marked_so_whether_it_is_queued_or_wai
     async def scenario(bench: Bench) -> None:
         asked = ListOffsetsRequest(())
         call = asyncio.ensure_future(
-            bench.calls[LIST_OFFSETS](Decoded(asked, False), cast(Any, Stream()), Caller(PEER))
+            bench.calls[LIST_OFFSETS](DecodedMessage(asked, False), cast(Any, Stream()), Caller(PEER))
         )
         request = await bench.channel.receive()
         if is_handled:

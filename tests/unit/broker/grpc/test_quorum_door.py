@@ -12,7 +12,7 @@ import pytest
 from broker.grpc import quorum_codec as quorum
 from broker.grpc.callers import AnonymousCallers
 from broker.grpc.controller_door import quorum_calls
-from broker.grpc.turned_decoder import Decoded
+from broker.grpc.turned_decoder import DecodedMessage
 from broker.network.request_channel import Caller
 from penstock.errors import InconsistentClusterIdError, InvalidRequestError, NetworkError
 from penstock.messages.apis import APIS
@@ -80,7 +80,7 @@ def test_request_without_fields_gets_a_typed_answer(rpc: str, message: Any, clus
             request.replica_id = -1  # without it, it is a good fetch of node 0
         calls, encoded = quorum_calls(driver.handle, AnonymousCallers("CONTROLLER")), request.SerializeToString()
         raw = await calls[APIS[rpc]](
-            Decoded(quorum.request_from_bytes(rpc)(encoded), False), cast("Any", None), Caller(Endpoint("h", 1))
+            DecodedMessage(quorum.request_from_bytes(rpc)(encoded), False), cast("Any", None), Caller(Endpoint("h", 1))
         )
         answer: Any = quorum.CALLS[rpc].response.FromString(raw)
         assert answer.error.code == code and answer.error.message

@@ -15,7 +15,7 @@ import pytest
 from broker.grpc.handlers import Service, add_calls
 from broker.grpc.read_turns import READS_MAX
 from broker.grpc.request_decoder import RequestDecoder, RequestDecoders
-from broker.grpc.turned_decoder import Decoded
+from broker.grpc.turned_decoder import DecodedMessage
 from broker.load.busy_time import BusyTime
 from broker.load.long_work import LongWork
 from broker.network.decoding_turns import LONG
@@ -73,7 +73,7 @@ class Node:
     def __init__(self, *, is_of_clients: bool = True) -> None:
         self.memory, self.work = RequestMemory(8 * MIB), LongWork(NOW_NS)
         self.decoders, self.handlers = RequestDecoders(MIB), dict[str, Any]()
-        self.handled: list[Decoded] = []
+        self.handled: list[DecodedMessage] = []
         self.asked = 0
         calls = {APIS[name]: self._call for name in ("Metadata", "OffsetCommit")}
         service = Service(
@@ -92,7 +92,7 @@ class Node:
         self.asked += 1
         return ANNA
 
-    async def _call(self, decoded: Decoded, context: Any, caller: Caller) -> bytes:
+    async def _call(self, decoded: DecodedMessage, context: Any, caller: Caller) -> bytes:
         self.handled.append(decoded)
         return b"done"
 
