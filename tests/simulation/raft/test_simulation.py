@@ -16,7 +16,7 @@ from tests.simulation.raft.mutants import FIRST_SEED, PATCHES, mutated
 from tests.simulation.raft.run import seeds_to_kill, simulate
 from tests.support.amount import usually
 
-SEEDS = int(os.environ.get("PENSTOCK_SIMULATION_SEEDS", usually("10", long="30")))
+SEEDS = int(os.environ.get("PENSTOCK_SIMULATION_SEEDS", usually("4", long="30")))
 MUTANT_SEEDS = 400
 ROOT = Path(__file__).parents[3]
 
