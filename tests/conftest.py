@@ -1,4 +1,5 @@
-"""All tests have this in common: the order (slow files first), the workers, the garbage, how nodes are started.
+"""All tests have this in common: the order (slow files first), the workers, the garbage, how nodes are started, and
+which of them run at night alone.
 
 A slow file that came last would leave the other workers idle. Without `-n` only the order is different.
 """
@@ -44,6 +45,7 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # BEFORE a test imports 
 
 from penstock.testing import process  # noqa: E402
 from tests.support import grpc_log, nursery  # noqa: E402
+from tests.support.amount import leave_out_long  # noqa: E402
 from tests.support.client_summary import client_lines  # noqa: E402
 
 if nursery.is_wanted():
@@ -61,7 +63,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return min((os.cpu_count() or 1) + WORKERS_BESIDE, WORKERS_MAX)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    leave_out_long(config, items)
     items.sort(key=lambda item: _rank(item.nodeid, SLOW_FIRST))
 
 

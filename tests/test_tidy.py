@@ -9,9 +9,7 @@ house has left over: it may only fall.
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -363,14 +361,13 @@ def test_no_docstring_begins_with_a_preposition() -> None:
     assert not found
 
 
-def words_of(path: Path) -> Iterator[str]:
-    """All names of a module's code, and the words of its strings, but for docstrings."""
-    beside = {text.lineno for text in texts(tree_of(path))}
-    for token in tokenize.generate_tokens(io.StringIO(text_of(path)).readline):
-        if token.type == tokenize.NAME:
-            yield token.string
-        elif token.type == tokenize.STRING and token.start[0] not in beside:
-            yield from re.findall(r"\w+", token.string)
+def words_of(path: Path) -> list[str]:
+    """All names of a module's code, and the words of its strings, but for docstrings and comments."""
+    lines = text_of(path).splitlines()
+    for text in texts(tree_of(path)):
+        end = text.end_lineno or text.lineno
+        lines[text.lineno - 1 : end] = [""] * (end - text.lineno + 1)
+    return re.findall(r"\w+", re.sub(r"(?m)(?:^|\s)#.*$", "", "\n".join(lines)))
 
 
 def test_every_name_in_a_docstring_is_there() -> None:

@@ -24,6 +24,7 @@ from penstock.record.lone_batch import lone_batch_bytes
 from penstock.testing import Cluster
 from penstock.testing.ports import fixed_ports, free_ports
 from tests.support import command_line
+from tests.support.amount import at_night
 
 PENSTOCK = (sys.executable, "-c", "from penstock.cli.main import main; main()")
 Result = subprocess.CompletedProcess[bytes]
@@ -297,7 +298,7 @@ def free_first_port(nodes: int) -> int:
             return port
 
 
-@pytest.mark.parametrize("nodes", [1, 3])
+@pytest.mark.parametrize("nodes", at_night([1, 3], long=[3]))
 def test_dev_runs_a_cluster_until_ctrl_c_and_finds_its_data_again(tmp_path: Path, nodes: int) -> None:
     port = free_first_port(nodes)
     command = [*PENSTOCK, "dev", "--nodes", str(nodes), "--data", str(tmp_path / "data"), "--port", str(port)]

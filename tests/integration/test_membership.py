@@ -413,6 +413,7 @@ def test_a_node_whose_controllers_cannot_be_reached_says_so_waits_and_goes_on(tm
     assert 1 <= len([line for line in lines if " WARNING " in line]) <= 20
 
 
+@pytest.mark.long
 def test_nodes_whose_clocks_are_an_hour_apart_work_together(tmp_path: Path) -> None:
     nodes = NodesHere(tmp_path, 3, config={"log.retention.check.interval.ms": 50, "log.retention.ms": 3 * HOUR_MS})
     for clock, shift_ms in zip(nodes.clocks, (-HOUR_MS // 2, 0, HOUR_MS // 2), strict=True):

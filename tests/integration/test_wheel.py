@@ -126,6 +126,7 @@ def test_server_packages_are_invisible_to_a_user_without_such_modules(environmen
     assert result.stdout == "[]\n", result.stderr
 
 
+@pytest.mark.long
 def test_two_builds_in_two_places_have_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
     other = build_elsewhere(tmp_path)
     assert (other.name, sha256(other)) == (wheel.name, sha256(wheel))

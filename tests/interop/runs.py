@@ -5,7 +5,8 @@ A client that cannot be had is looked for once: each of its tests is skipped wit
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Collection, Iterable
+from typing import Any, Protocol
 
 import pytest
 
@@ -13,6 +14,11 @@ from tests.interop.matrix.installs import MissingError
 from tests.interop.matrix.run import ClientRun
 from tests.interop.matrix.subjects import Subject
 from tests.support.client_summary import LEFT_OUT, RAN
+
+
+def pairs_at_night(pairs: Iterable[tuple[str, str]], long: Collection[tuple[str, str]]) -> list[Any]:
+    """All pairs of a client and a feature for `parametrize`; those of `long` run at night alone."""
+    return [pytest.param(*pair, marks=pytest.mark.long) if pair in long else pair for pair in pairs]
 
 
 class Note(Protocol):

@@ -22,7 +22,7 @@ from tests.fuzz_decoders import ALL_DECODERS, run
 from tests.support.amount import usually
 from tests.support.decoders import Decoder
 
-INPUTS = usually(8, long=24)
+INPUTS = usually(3, long=24)
 """Each decoder gets so many."""
 
 

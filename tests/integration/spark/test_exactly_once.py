@@ -25,6 +25,7 @@ from tests.spark_exactly_once.campaign import CAMPAIGN, KILLS, Options
 from tests.spark_exactly_once.checkpoint import forget_last_commit, last_batch
 from tests.spark_exactly_once.stream import start
 from tests.spark_exactly_once.topics import PARTITIONS, counts
+from tests.support.amount import at_night
 
 pytestmark = pytest.mark.spark
 
@@ -46,7 +47,7 @@ def add(cluster: Cluster, topic: str, values: list[bytes]) -> None:
         producer.flush()
 
 
-@pytest.mark.parametrize("semantics", ["exactly-once", "at-least-once"])
+@pytest.mark.parametrize("semantics", at_night(["exactly-once", "at-least-once"], long=["at-least-once"]))
 def test_a_micro_batch_that_spark_repeats_in_another_order_counts_once(
     spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path, semantics: str
 ) -> None:
@@ -107,6 +108,7 @@ def test_tasks_and_queries_that_fail_in_the_middle_leave_no_row_twice(
     assert counts(cluster.bootstrap, target) == once(120)
 
 
+@pytest.mark.long
 def test_a_checkpoint_that_was_set_back_is_refused(
     spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path
 ) -> None:
@@ -209,6 +211,7 @@ def test_update_mode_writes_within_foreach_batch_once_under_each_name(
     assert (counts(cluster.bootstrap, totals), counts(cluster.bootstrap, copies)) == (wanted, wanted)
 
 
+@pytest.mark.long
 def test_a_plan_that_was_lost_and_made_anew_with_as_many_other_rows_is_refused(
     spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path
 ) -> None:
@@ -231,6 +234,7 @@ def test_a_plan_that_was_lost_and_made_anew_with_as_many_other_rows_is_refused(
     assert counts(cluster.bootstrap, target) == once(360)
 
 
+@pytest.mark.long
 def test_rows_of_a_joined_table_that_grew_go_on_by_the_option_that_the_error_names(
     spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path
 ) -> None:
@@ -257,6 +261,7 @@ def test_rows_of_a_joined_table_that_grew_go_on_by_the_option_that_the_error_nam
     assert counts(cluster.bootstrap, target) == once(10) + Counter({-1: 20})
 
 
+@pytest.mark.long
 def test_threads_of_a_pool_write_a_micro_batch_and_a_label_of_the_user_is_no_run(
     spark: SparkSession, cluster: Cluster, fill_topic: FillTopic, tmp_path: Path
 ) -> None:
@@ -288,6 +293,7 @@ def test_threads_of_a_pool_write_a_micro_batch_and_a_label_of_the_user_is_no_run
     assert [counts(cluster.bootstrap, target) for target in targets] == [once(60)] * 2 and refused
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_driver_killed_after_its_commit_is_started_again() -> None:
     """The whole campaign has more kills, and nodes: python -m tests.spark_exactly_once."""

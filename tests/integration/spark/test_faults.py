@@ -1,4 +1,4 @@
-"""Three quick faults of the campaign of Spark's sink; all of them: python -m tests.spark_exactly_once."""
+"""A quick fault of the campaign of Spark's sink, at night three; all of them: python -m tests.spark_exactly_once."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from penstock.testing import Cluster
 from tests.spark_exactly_once.faults.stage import Stage
 from tests.spark_exactly_once.faults.table import Fault, named
+from tests.support.amount import usually
 
 pytestmark = pytest.mark.spark
 
@@ -18,7 +19,7 @@ ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 """Few: a task that dies has sent some of its rows (faults/stage.py)."""
 
 
-@pytest.mark.parametrize("fault", named(QUICK, 1), ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", named(usually(QUICK[:1], long=QUICK), 1), ids=lambda fault: fault.name)
 def test_a_fault_ends_as_the_page_promises(spark: SparkSession, cluster: Cluster, tmp_path: Path, fault: Fault) -> None:
     stage = Stage(spark, cluster, tmp_path, tmp_path / "log")
     before = spark.conf.get(ROWS)

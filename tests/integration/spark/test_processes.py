@@ -58,6 +58,7 @@ def wait_until_there(path: Path, process: subprocess.Popen[bytes]) -> None:
             pytest.fail(f"the pipeline ended with {process.returncode}: {stderr.decode()[-2000:]}")
 
 
+@pytest.mark.long
 def test_spark_runs_on_the_java_of_a_wheel(tmp_path: Path) -> None:
     code = (
         "from penstock.spark import spark_session\n"

@@ -23,6 +23,7 @@ from penstock.spark.session import DEFAULTS
 from penstock.testing import Cluster
 from penstock.types import TopicPartition
 from tests.integration.spark.conftest import FillTopic
+from tests.support.amount import usually
 from tests.support.drawn_frames import Drawer, Record
 
 pytestmark = pytest.mark.spark
@@ -31,7 +32,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 PER_PARTITION = 30
 PARTITIONS = 3
 ALL = PER_PARTITION * PARTITIONS
-PLANS = int(os.environ.get("PENSTOCK_DRAWN_PLANS", "2"))
+PLANS = int(os.environ.get("PENSTOCK_DRAWN_PLANS", usually("1", long="2")))
 """Each takes about a second; more of them when this file is worked on."""
 SEEDS = {"false": 1, "true": 2}
 FEW = "partition = 1 AND offset < 10"

@@ -23,6 +23,8 @@ SARAMA_BEFORE = "github.com/Shopify/sarama"
 """Its module up to 1.38."""
 CODECS = ("python-snappy", "lz4", "zstandard", "cramjam")
 """The packages that versions of Python's clients take for a codec; older ones do not name them as extras."""
+QUICK_JAVA = ("-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Compiles once and lightly: a JVM of a few seconds spends most of them on compiling."""
 GO_FOLDERS = ("/usr/local/go/bin",)
 
 
@@ -143,7 +145,7 @@ def _java_client(asked: str | None) -> Command:
 
     recipe = "\n".join([version, *(source.read_text() for source in sources.values())])
     classes = made(f"{jars.name}-driver", recipe, make)
-    return Command([java, "-Xmx256M", "-cp", f"{classes}:{jars}/*", "Driver"], version)
+    return Command([java, *QUICK_JAVA, "-cp", f"{classes}:{jars}/*", "Driver"], version)
 
 
 def _java_tools(asked: str | None) -> Command:

@@ -9,6 +9,7 @@ from broker.authorization.acl_index import AclIndex
 from broker.authorization.authorizer import Authorizer
 from penstock.client.admin.security.acls import judge_right
 from penstock.messages.security.acls import AclBinding, Operation, PatternType, Permission, ResourceType
+from tests.support.amount import usually
 
 PRINCIPALS = ("User:a", "User:b", "User:*")
 HOSTS = ("10.0.0.1", "10.0.0.2", "*", "::ffff:10.0.0.1", "::ffff:a00:2")
@@ -74,7 +75,7 @@ QUESTIONS = st.tuples(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=usually(100, long=400), deadline=None)
 @given(st.lists(ACLS, max_size=12, unique=True), st.booleans(), st.lists(QUESTIONS, min_size=1, max_size=10), st.data())
 def test_the_index_judges_as_the_model(
     acls: list[AclBinding],
@@ -97,7 +98,7 @@ def test_the_index_judges_as_the_model(
         assert tried.is_allowed == expected  # what `penstock acls test` says is what a broker does
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=usually(50, long=200), deadline=None)
 @given(st.lists(ACLS, max_size=12, unique=True), st.booleans(), QUESTIONS)
 def test_a_right_to_any_name_is_a_right_to_a_name_that_can_be_found(
     acls: list[AclBinding], everyone: bool, question: tuple[str, str, Operation, ResourceType, str]
@@ -116,7 +117,7 @@ def test_a_right_to_any_name_is_a_right_to_a_name_that_can_be_found(
         assert index.allows_any(principal, host, operation, resource) or not found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=usually(25, long=100), deadline=None)
 @given(st.lists(st.lists(ACLS, max_size=6, unique=True), min_size=1, max_size=4), QUESTIONS)
 def test_remembered_rights_are_those_of_the_newest_acls(
     images: list[list[AclBinding]], question: tuple[str, str, Operation, ResourceType, str]

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from penstock.balance.dirs.broker_dirs import BalancedDir, BrokerDirs, DirMove, DirPlan, DirReplica, dir_loads
 from penstock.balance.dirs.dir_layout import COUNTED_MIN
 from penstock.balance.dirs.dir_planner import make_dir_plan
+from tests.support.amount import usually
 
-EXAMPLES = settings(max_examples=150, deadline=None, derandomize=True)
+EXAMPLES = settings(max_examples=usually(37, long=150), deadline=None, derandomize=True)
 MIB, GIB, PIB = 1 << 20, 1 << 30, 1 << 50
 SIZES = (0, 1, MIB, 3 * MIB, 10 * MIB, 10 * MIB, 11 * MIB, 50 * MIB, GIB, 3 * GIB, PIB + 1, 7 * PIB)
 

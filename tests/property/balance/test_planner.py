@@ -15,8 +15,9 @@ from penstock.balance.byte_counts import BYTES_TOLERANCE
 from penstock.balance.cluster import BalancedBroker, BalancedPartition, ClusterState, DrainImpossibleError, Goal
 from penstock.balance.plan import BrokerLoad, Plan, after_plan, loads_of, spread
 from penstock.balance.planner import make_plan
+from tests.support.amount import usually
 
-EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True)
+EXAMPLES = settings(max_examples=usually(15, long=60), deadline=None, derandomize=True)
 ALL = frozenset(Goal)
 EVEN = frozenset({Goal.REPLICAS, Goal.LEADERS})
 
@@ -146,7 +147,7 @@ def squares(numbers: Counter[int]) -> int:
     return sum(number * number for number in numbers.values())
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=usually(15, long=40), deadline=None, derandomize=True)
 @given(
     st.lists(st.sampled_from(["a", "b", "c", ""]), min_size=2, max_size=4), st.integers(1, 3), st.integers(0, 1 << 20)
 )

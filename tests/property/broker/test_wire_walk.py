@@ -16,6 +16,7 @@ from broker.grpc.request_decoder import RequestDecoder
 from penstock.errors import InvalidRequestError
 from penstock.messages.apis import APIS
 from penstock.pb import broker_pb2, controller_pb2, quorum_pb2
+from tests.support.amount import usually
 
 METHODS: list[MethodDescriptor] = [
     method
@@ -80,7 +81,7 @@ def requests(draw: st.DrawFn) -> tuple[MethodDescriptor, bytes]:
     return method, message.SerializeToString()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=usually(100, long=400), deadline=None)
 @given(requests())
 def test_the_walk_counts_what_protobuf_parses(request: tuple[MethodDescriptor, bytes]) -> None:
     method, raw = request
@@ -88,7 +89,7 @@ def test_the_walk_counts_what_protobuf_parses(request: tuple[MethodDescriptor, b
     assert Counter(decoder_of(method).count(raw)) == counted(parsed)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=usually(100, long=400), deadline=None)
 @given(requests(), st.data())
 def test_the_walk_refuses_bytes_that_end_too_early_where_protobuf_does(
     request: tuple[MethodDescriptor, bytes], data: st.DataObject
@@ -105,7 +106,7 @@ def test_the_walk_refuses_bytes_that_end_too_early_where_protobuf_does(
         assert Counter(decoder.count(cut)) == counted(parsed)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=usually(100, long=400), deadline=None)
 @given(st.sampled_from(METHODS), st.binary(max_size=200))
 def test_any_bytes_are_counted_or_refused_with_a_typed_error(method: MethodDescriptor, raw: bytes) -> None:
     decoder = decoder_of(method)

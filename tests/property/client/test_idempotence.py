@@ -16,6 +16,7 @@ from penstock.client.producer.sequences import PartitionSequences
 from penstock.errors import PenstockError
 from tests.property.client.idempotent_walk import Walk
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
+from tests.support.amount import usually
 
 STEPS = 1_500
 SEEDS = 15
@@ -29,22 +30,22 @@ def run(seed: int, *, is_calm: bool = False, has_bad_records: bool = False, keep
     return walk
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", range(usually(4, long=SEEDS)))
 def test_without_a_lasting_failure_each_record_is_written_once_and_in_order(seed: int) -> None:
     run(seed, is_calm=True)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", range(usually(4, long=SEEDS)))
 def test_refused_batches_double_no_other_one(seed: int) -> None:
     run(seed, is_calm=True, has_bad_records=True)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", range(usually(4, long=SEEDS)))
 def test_with_failures_the_order_stands_and_what_may_be_doubled_is_counted(seed: int) -> None:
     run(seed)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", range(usually(4, long=SEEDS)))
 def test_an_id_that_runs_out_of_epochs_is_replaced(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sequences, "EPOCH_MAX", 3)
     assert run(seed, keeps_order=False).ids > 1

@@ -31,6 +31,7 @@ from penstock.errors import ApiError
 from penstock.messages.nodes.brokers import HostedReplicas
 from penstock.messages.nodes.partitions import AlterPartitionData, IsrMember
 from penstock.messages.topics import NewPartitions, NewTopic, ReplicaAssignment
+from tests.support.amount import usually
 from tests.unit.metadata.harness import CLUSTER_ID, EPOCH, SESSION_TIMEOUT_MS, Cluster
 
 BROKERS = range(1, 6)
@@ -393,7 +394,7 @@ class Walk:
         assert snapshot.apply(image.offset, EPOCH) == image
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(usually(15, long=60)))
 def test_invariants_hold_after_every_record_of_any_history(seed: int) -> None:
     walk = Walk(seed)
     for _ in range(STEPS):

@@ -10,6 +10,7 @@ import pytest
 from metadata.controller.config import ControllerConfig
 from metadata.registrations import PartitionRegistration
 from penstock.errors import ApiError
+from tests.support.amount import usually
 from tests.unit.metadata.harness import CLUSTER_ID, SESSION_TIMEOUT_MS, Cluster
 
 BROKERS = range(1, 5)
@@ -106,7 +107,7 @@ class History:
         return found
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(usually(5, long=20)))
 def test_a_round_elects_what_a_look_at_every_partition_would(seed: int) -> None:
     history = History(seed)
     for _ in range(STEPS):

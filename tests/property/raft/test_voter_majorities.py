@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raft.voters import VOTERS_MAX, VoterSet
+from tests.support.amount import usually
 from tests.support.voters import voters_of
 
-EXAMPLES = settings(max_examples=150, deadline=None, derandomize=True)
+EXAMPLES = settings(max_examples=usually(37, long=150), deadline=None, derandomize=True)
 IDS = st.sets(st.integers(0, 12), min_size=1, max_size=VOTERS_MAX)
 
 

@@ -22,10 +22,11 @@ from penstock.record.builder import build_batch
 from penstock.record.codecs import Codec, decompress
 from penstock.record.decoding import HeaderTuple
 from penstock.record.reader import Record, read_columns, read_records
+from tests.support.amount import usually
 
 TYPED = (CorruptMessageError, MessageTooLargeError, UnsupportedCompressionTypeError)
 Row = tuple[bytes | None, bytes | None, HeaderTuple, int]
-few = settings(max_examples=80, derandomize=True, deadline=None, database=None)
+few = settings(max_examples=usually(20, long=80), derandomize=True, deadline=None, database=None)
 
 nullable = st.none() | st.binary(max_size=5) | st.integers(0, 300).map(bytes) | st.just(bytes(9000))
 times = st.integers(0, 50) | st.integers(0, 1 << 45) | st.integers(-(1 << 62), (1 << 62) - 1)

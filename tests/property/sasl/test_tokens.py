@@ -15,6 +15,7 @@ from broker.authentication.tokens.token_check import check_token
 from penstock.errors import ConfigError
 from penstock.sasl.oauthbearer import OAuthBearerClient, is_token, read_message
 from penstock.sasl.refusal import SaslRefusedError
+from tests.support.amount import usually
 from tests.support.issuer import AUDIENCE, ISSUER, Issuer
 
 HERE = Issuer()
@@ -45,7 +46,7 @@ PARTS = st.sampled_from(
 
 
 @given(st.binary(max_size=80) | st.lists(PARTS, max_size=8).map(b"".join))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=usually(75, long=300), deadline=None)
 def test_a_message_has_a_token_or_is_refused(message: bytes) -> None:
     try:
         _, token = read_message(message)
@@ -56,7 +57,7 @@ def test_a_message_has_a_token_or_is_refused(message: bytes) -> None:
 
 
 @given(st.from_regex(r"[A-Za-z0-9._~+/-]+=*", fullmatch=True))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=usually(25, long=100), deadline=None)
 def test_every_token_comes_through_a_message(token: str) -> None:
     assert read_message(OAuthBearerClient(token).respond() or b"") == ("", token)
 
@@ -64,7 +65,7 @@ def test_every_token_comes_through_a_message(token: str) -> None:
 @given(
     st.text(max_size=60) | st.lists(st.sampled_from([*TOKEN.split("."), ".", "e30", "A", "="]), max_size=6).map("".join)
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=usually(75, long=300), deadline=None)
 def test_no_text_but_the_token_counts(text: str) -> None:
     if text == TOKEN:
         return
@@ -73,7 +74,7 @@ def test_no_text_but_the_token_counts(text: str) -> None:
 
 
 @given(st.integers(0, len(TOKEN) - 3), st.sampled_from("Aa0_-.~"))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=usually(75, long=300), deadline=None)
 def test_a_token_with_one_other_character_does_not_count(at: int, character: str) -> None:
     """But in the last two: bits of them are not used."""
     if TOKEN[at] != character:
@@ -82,7 +83,7 @@ def test_a_token_with_one_other_character_does_not_count(at: int, character: str
 
 
 @given(st.sampled_from(["iss", "aud", "sub", "exp", "nbf", "iat", "jti", "scope", "validate", "x"]), JSON)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=usually(50, long=200), deadline=None)
 def test_any_claim_is_taken_or_refused(name: str, value: Any) -> None:
     try:
         owner = check_token(HERE.token(**{name: value}), KEYS, WANTED, HERE.now_s * 1_000)
@@ -93,7 +94,7 @@ def test_any_claim_is_taken_or_refused(name: str, value: Any) -> None:
 
 
 @given(st.dictionaries(st.sampled_from(["kty", "kid", "alg", "use", "key_ops", "n", "e", "crv", "x", "y"]), JSON))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=usually(50, long=200), deadline=None)
 def test_any_key_is_taken_or_refused(changed: dict[str, Any]) -> None:
     key = dict(HERE.keys[0].as_dict(private=False)) | changed
     try:

@@ -168,7 +168,7 @@ def known(records: list[Record]) -> dict[bytes | None, bytes]:
 
 TestCleanerMachine = CleanerMachine.TestCase
 TestCleanerMachine.settings = settings(
-    max_examples=usually(60, long=120), stateful_step_count=40, derandomize=True, deadline=None
+    max_examples=usually(30, long=120), stateful_step_count=40, derandomize=True, deadline=None
 )
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from tests.battery.history import LogHistory
 from tests.battery.judge import judge_log, read_whole
 from tests.battery.nodes import IDS, KEYED
 from tests.battery.workload import Workload
+from tests.support.amount import usually
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import log_named
 
@@ -120,4 +121,6 @@ class CompactedLogMachine(RuleBasedStateMachine):
 
 
 TestCompactedLogMachine = CompactedLogMachine.TestCase
-TestCompactedLogMachine.settings = settings(max_examples=40, stateful_step_count=30, derandomize=True, deadline=None)
+TestCompactedLogMachine.settings = settings(
+    max_examples=usually(15, long=40), stateful_step_count=30, derandomize=True, deadline=None
+)

@@ -19,6 +19,7 @@ from penstock.epochs import assign, epoch_for_offset, truncate_from_start
 from penstock.record.reader import read_columns
 from penstock.types import EpochEntry
 from storage.log.log import Log
+from tests.support.amount import usually
 from tests.support.look_ups import max_timestamp, offset_for_timestamp
 from tests.support.losing_fs import LosingFileSystem
 from tests.support.storage import NOW_MS, SMALL, TOPIC_ID, TP, batch, open_manager, read_all
@@ -246,4 +247,6 @@ class LogMachine(RuleBasedStateMachine):
 
 
 TestLogMachine = LogMachine.TestCase
-TestLogMachine.settings = settings(max_examples=60, stateful_step_count=40, derandomize=True, deadline=None)
+TestLogMachine.settings = settings(
+    max_examples=usually(15, long=60), stateful_step_count=40, derandomize=True, deadline=None
+)

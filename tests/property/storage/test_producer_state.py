@@ -16,6 +16,7 @@ from penstock.record.batch import BatchHeader, read_header
 from penstock.record.builder import build_batch
 from storage.append.producer_rules import must_fit
 from storage.append.producer_state import KnownProducers
+from tests.support.amount import usually
 
 MAX = 2**31 - 1
 TEMPLATE = read_header(build_batch([b"v"], timestamps_ms=0))
@@ -128,7 +129,7 @@ def stepped(model: Model, known: KnownProducers, random: Random) -> KnownProduce
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=usually(15, long=40), derandomize=True, deadline=None)
 def test_every_answer_is_that_of_the_list_of_all_batches(seed: int) -> None:
     model, known, random = Model(), KnownProducers(), Random(seed)
     for _ in range(60):

@@ -18,7 +18,7 @@ from tests.simulation.raft.voter_mutants import FIRST_SEED as VOTER_FIRST_SEED
 from tests.simulation.raft.voter_mutants import SEEN_BY_STORIES, VOTER_PATCHES
 from tests.support.amount import usually
 
-SEEDS = int(os.environ.get("PENSTOCK_SIMULATION_SEEDS", usually("10", long="30")))
+SEEDS = int(os.environ.get("PENSTOCK_SIMULATION_SEEDS", usually("4", long="30")))
 MUTANT_SEEDS = 400
 ROOT = Path(__file__).parents[3]
 

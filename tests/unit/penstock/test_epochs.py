@@ -16,6 +16,7 @@ from penstock.epochs import (
     truncation_offset,
 )
 from penstock.types import EpochEndOffset, EpochEntry
+from tests.support.amount import usually
 
 HISTORY = (EpochEntry(1, 0), EpochEntry(3, 10), EpochEntry(4, 20))
 
@@ -85,7 +86,7 @@ def history_of(log: list[int]) -> tuple[EpochEntry, ...]:
     return history
 
 
-@settings(max_examples=400, derandomize=True, deadline=None)
+@settings(max_examples=usually(100, long=400), derandomize=True, deadline=None)
 @given(lineages())
 def test_fetching_and_truncating_ends_with_the_follower_a_prefix_of_the_leader(
     logs: tuple[list[int], list[int]],
@@ -108,7 +109,7 @@ def test_fetching_and_truncating_ends_with_the_follower_a_prefix_of_the_leader(
     assert len(follower) >= shared, "nothing that both have may be cut away"
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=usually(50, long=200), derandomize=True, deadline=None)
 @given(st.lists(st.integers(0, 6), max_size=20).map(sorted))
 def test_the_epoch_of_an_offset_is_what_a_scan_says(log: list[int]) -> None:
     history = history_of(log)

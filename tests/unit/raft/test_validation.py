@@ -27,6 +27,7 @@ from raft.messages import (
     VoteResponse,
 )
 from raft.quorum_state import EPOCH_JUMP_MAX, EPOCH_MAX, ElectionState, State
+from tests.support.amount import usually
 from tests.support.raft_bench import CLUSTER, Bench, log_of
 
 VOTE = VoteRequest(CLUSTER, 5, 2, 1, 5, 9, False)
@@ -144,7 +145,7 @@ _inbound = st.one_of(
 )
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=usually(37, long=150), derandomize=True, deadline=None)
 @given(st.sampled_from([1, 9]), st.lists(st.tuples(st.integers(0, 900), _inbound), max_size=25))
 def test_core_survives_any_sequence_of_messages(node_id: int, history: list[tuple[int, Any]]) -> None:
     bench = Bench(node_id=node_id, log=log_of(1, 2), stored=ElectionState(2))

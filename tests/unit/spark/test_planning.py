@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.spark.planning import DataLossError, PlannedRange, clamp_to_log, pack, share, split
 from penstock.types import TopicPartition
+from tests.support.amount import usually
 
 
 def span(lo: int, hi: int, partition: int = 0) -> PlannedRange:
@@ -23,7 +24,7 @@ def test_a_larger_range_gets_more_of_the_tasks() -> None:
     assert [piece.partition for piece in pieces].count(0) == 9
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=usually(15, long=40), derandomize=True, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 200)), max_size=5), st.integers(0, 30), st.integers(0, 40))
 def test_pieces_cover_every_offset_once(bounds: list[tuple[int, int]], least: int, most: int) -> None:
     ranges = [span(lo, lo + size, number) for number, (lo, size) in enumerate(bounds)]
@@ -44,7 +45,7 @@ def test_a_large_range_has_a_task_of_its_own_and_small_ones_beside_it_are_togeth
     assert tasks == [(span(0, 5), span(0, 5, 2)), (span(0, 1000, 1),), (span(0, 999, 3),)]
 
 
-@settings(max_examples=80, derandomize=True, deadline=None)
+@settings(max_examples=usually(20, long=80), derandomize=True, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 50), st.integers(1, 200)), max_size=9),
     st.integers(1, 250),
@@ -62,7 +63,7 @@ def test_packed_tasks_have_every_piece_once_in_order_within_both_limits(
     assert len(tasks) >= min(tasks_min, len(pieces))
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=usually(15, long=60), derandomize=True, deadline=None)
 @given(st.dictionaries(st.integers(0, 9), st.integers(0, 1000), max_size=6), st.integers(1, 500))
 def test_shares_keep_the_limit_and_starve_nobody(lags: dict[int, int], limit: int) -> None:
     wanted = {TopicPartition("t", number): lag for number, lag in lags.items()}

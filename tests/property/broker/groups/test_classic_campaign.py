@@ -18,7 +18,7 @@ from broker.groups.classic.rounds import Rounds
 from tests.support.amount import usually
 from tests.support.classic_campaign import Campaign
 
-SEEDS = usually(12, long=25)
+SEEDS = usually(4, long=25)
 SEEDS_OF_A_FAULT = 60
 
 

@@ -50,7 +50,7 @@ def contents(state: GroupOffsetsState) -> dict[Place, StoredOffset]:
     return {(group, p.topic, p.partition): one for group in state.group_ids() for p, one in state.of_group(group)}
 
 
-@pytest.mark.parametrize("seed", range(usually(10, long=20)))
+@pytest.mark.parametrize("seed", range(usually(4, long=20)))
 def test_the_state_is_that_of_a_dict_and_of_its_log(seed: int) -> None:
     random = Random(seed)
     state, wanted, records = GroupOffsetsState(), dict[Place, StoredOffset](), []
@@ -79,7 +79,7 @@ def test_the_state_is_that_of_a_dict_and_of_its_log(seed: int) -> None:
     assert state.statistics() == OffsetStatistics(0, 0, 0)
 
 
-@pytest.mark.parametrize("seed", range(usually(10, long=20)))
+@pytest.mark.parametrize("seed", range(usually(4, long=20)))
 def test_a_group_tells_its_last_commits_and_nothing_else(seed: int) -> None:
     """Commits, deletions, topics deleted and made anew, expiry, and loading: beside a dict that obeys the rules."""
     random = Random(seed)

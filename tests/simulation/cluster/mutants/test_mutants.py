@@ -6,6 +6,17 @@ import pytest
 
 from tests.simulation.cluster.mutants.edit import Mutant, switched_on
 from tests.simulation.cluster.mutants.hunt import MUTANTS, hunt, named
+from tests.support.amount import at_night
+
+QUICK = ("a leader counts itself before its flush", "a follower acknowledges before its flush")
+OTHERS = (
+    "a request is complete before its partitions are",
+    "acks=all waits for the leader alone",
+    "a follower truncates to its high watermark",
+    "a proposed ISR member does not count",
+    "a damaged log is made anew under the epoch of its earlier fetches",
+    "a deletion is answered without the replicas that may be elected",
+)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
@@ -20,19 +31,7 @@ def test_each_mutant_has_a_name_of_its_own() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "a request is complete before its partitions are",
-        "acks=all waits for the leader alone",
-        "a follower truncates to its high watermark",
-        "a leader counts itself before its flush",
-        "a follower acknowledges before its flush",
-        "a proposed ISR member does not count",
-        "a damaged log is made anew under the epoch of its earlier fetches",
-        "a deletion is answered without the replicas that may be elected",
-    ],
-)
+@pytest.mark.parametrize("name", at_night([*QUICK, *OTHERS], long=OTHERS))
 def test_a_mutant_dies_within_three_seeds(name: str) -> None:
     """These take some 2 s of processor time each; the hunt for all takes minutes."""
     assert hunt(0, named(name), stories_max=3).killer is not None

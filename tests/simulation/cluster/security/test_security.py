@@ -12,7 +12,9 @@ from tests.simulation.cluster.mutants.hunt import hunt, named
 from tests.simulation.cluster.plan import Aim, Fault, Kind, SecurityPlan
 from tests.simulation.cluster.small_plan import small_plan
 from tests.simulation.cluster.world import World
+from tests.support.amount import at_night
 
+MUTANTS = ("a session counts at every connection", "a node speaks in the name of every other one")
 TRIED = {
     "allowed",
     "refused",
@@ -38,8 +40,6 @@ def test_some_plans_are_secured_and_every_plan_can_be() -> None:
     assert with_security(draw_plan(1), share=1.0).security is not None
 
 
-@pytest.mark.parametrize(
-    "name", ["a session counts at every connection", "a node speaks in the name of every other one"]
-)
+@pytest.mark.parametrize("name", at_night(MUTANTS, long=MUTANTS[:1]))
 def test_a_mutant_of_security_dies(name: str) -> None:
     assert hunt(0, named(name)).killer is not None

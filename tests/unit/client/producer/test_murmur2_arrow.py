@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from penstock.client.producer.partitioner import partition_for_key
 from penstock.client.producer.producer import Producer
+from tests.support.amount import usually
 from tests.support.fake_broker import FakeCluster
 
 pa = pytest.importorskip("pyarrow")
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=usually(15, long=60), derandomize=True, deadline=None)
 @given(st.lists(st.none() | st.binary(max_size=19), max_size=30), st.integers(1, 12), st.integers(0, 5))
 def test_keys_hashed_together_go_where_they_go_alone(keys: list[bytes | None], count: int, skip: int) -> None:
     from penstock.client.producer.bulk.murmur2_arrow import partition_ids
