@@ -80,12 +80,12 @@ def _idle_files(config: NodeConfig) -> Iterator[str]:
     asking = [name for name in names if name in of_nodes or config.tls(name).client_auth is not ClientAuth.NONE]
     for name in set(names).difference(asking):
         if "ssl_truststore_location" in config.listener_security.get(name, {}):
-            yield _asks_nobody(f"listener.name.{name.lower()}.ssl.truststore.location", name)
+            yield _no_certificate_is_asked(f"listener.name.{name.lower()}.ssl.truststore.location", name)
     if names and not asking and "ssl.truststore.location" in config.given:
-        yield _asks_nobody("ssl.truststore.location", " and ".join(names))
+        yield _no_certificate_is_asked("ssl.truststore.location", " and ".join(names))
 
 
-def _asks_nobody(key: str, names: str) -> str:
+def _no_certificate_is_asked(key: str, names: str) -> str:
     return (
         f"{key} is set, and nobody is asked for a certificate at {names}: every client gets through TLS; write"
         " ssl.client.auth = required, or remove the key"

@@ -122,10 +122,10 @@ class _LogCheck:
 
     def _begins_where_the_last_ends(self, segment: Segment) -> Iterator[Finding]:
         expected, base = self._expected, segment.base_offset
-        what = None if expected is None else segment_faults.begin_fault(base, expected)
-        if expected is not None and what is not None:
+        fault = None if expected is None else segment_faults.begin_fault(base, expected)
+        if expected is not None and fault is not None:
             missing = "; what is between them is missing" if base > expected else ""
-            yield from self._bad(BadBytes(segment, 0, what + missing), expected)
+            yield from self._bad(BadBytes(segment, 0, fault + missing), expected)
 
     def _segment(self, segment: Segment) -> Iterator[Finding]:
         file = segment.file()
