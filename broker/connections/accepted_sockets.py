@@ -107,8 +107,8 @@ class AcceptedSockets:
         return is_here and bool(found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
     def _cut(self, descriptor: int, peers: Collection[Endpoint]) -> bool:
-        """By a duplicate of the descriptor, if it is one of these connections still. The one that gRPC has is of no use
-        from then on."""
+        """Shuts a connection down by a duplicate of its descriptor, if it is one of these still. The descriptor that
+        gRPC has is of no use from then on."""
         try:
             own = SPARE.opened(lambda: os.dup(descriptor))
         except OSError:  # it was closed meanwhile

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 from tests.attack.floods import campaign, mutant_node
-from tests.attack.floods.campaign import Settings, run
+from tests.attack.floods.campaign import ROOT, Settings, run
 from tests.attack.floods.measures import Acts, Beside, Node
 from tests.attack.floods.mutant_table import MUTANTS, Mutant
 from tests.attack.floods.mutants import NOT_NOTICED, NOTICED, UNDECIDED, judged
 from tests.attack.floods.stage import IDS_MAX, Stage, sources_of
 from tests.attack.floods.table import FLOODS, ROWS, Bounds, Row
+from tests.attack.floods.unplayed import UNPLAYED
 from tests.attack.floods.verdict import MACHINE, MISSED, OK, Played, line
 
 SMALL = Settings(seconds=2.0, alone_s=1.0)
@@ -129,6 +131,14 @@ def test_a_mutant_names_what_there_is(mutant: Mutant) -> None:
     if mutant.attribute:
         mutant_node.found(mutant.attribute)
     assert bool(mutant.attribute) is not bool(mutant.config)
+
+
+@pytest.mark.parametrize("limit", UNPLAYED)
+def test_a_limit_that_no_flood_shows_has_a_test_that_is_there(limit: str) -> None:
+    path, _, name = UNPLAYED[limit].partition("::")
+    found = ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8")))
+    assert name in {one.name for one in found if isinstance(one, ast.FunctionDef)}
+    assert limit not in {mutant.name for mutant in MUTANTS}
 
 
 @pytest.mark.parametrize(

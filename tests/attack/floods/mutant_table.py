@@ -168,6 +168,11 @@ MUTANTS: Final = (
         _admits,
     ),
     Mutant(
+        "connections-of-an-address",
+        "silent-connections@KAFKA/stranger/3",
+        config={"max.connections.per.ip": MUCH_INT},
+    ),
+    Mutant(
         "connections-grpc",
         "silent-connections@BROKER/stranger/1",
         f"{CONNECTIONS}.connection_guard.ConnectionGuard.look",

@@ -106,6 +106,9 @@ class Row:
 
 HELD_BY_LOG_IN: Final = Bounds(figures={"oldest_s": 7.5})
 """Handshakes have 5 s, and are looked for every second."""
+ADDRESS_MAX: Final = 20
+OF_ADDRESS: Final = Bounds(descriptors=FEW * ADDRESS_MAX + 60)
+"""max.connections.per.ip of each address, and what honest clients have when they log in anew."""
 NONE_WHOLE: Final = Bounds(figures={"whole": 0})
 """A frame that is too large is refused by its size, and not read."""
 PACE: Final = Bounds(figures={"oldest_s": 5.0})
@@ -170,6 +173,7 @@ library keeps each header in five times its bytes until the connection is cut.""
 SECURED: Final = (
     # Below the protocols
     Row("silent-connections@KAFKA", STRANGER),
+    Row("silent-connections@KAFKA", STRANGER, FEW, OF_ADDRESS, config={"max.connections.per.ip": ADDRESS_MAX}),
     Row("silent-connections@BROKER", STRANGER, bounds=Bounds(descriptors=CONNECTIONS_MAX + 250)),
     Row("silent-connections@METRICS", STRANGER, bounds=Bounds(descriptors=100)),
     Row("half-handshakes@KAFKA", STRANGER, bounds=HELD_BY_LOG_IN, seconds=9),

@@ -7,12 +7,18 @@ from typing import Any, cast
 
 import pytest
 
-from broker.apis.forwarding import ForwardedRequests
+from broker.apis.forwarding import FORWARDED_MAX, ForwardedRequests
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
-from penstock.errors import ApiError, InvariantViolation, RequestTimedOutError, UnknownServerError
+from penstock.errors import (
+    ApiError,
+    InvariantViolation,
+    RequestTimedOutError,
+    ResourceExhaustedError,
+    UnknownServerError,
+)
 from penstock.messages.admin_apis import DESCRIBE_QUORUM
 from penstock.messages.client_apis import CREATE_TOPICS
 from penstock.messages.quorum import DescribeQuorumRequest
@@ -84,6 +90,26 @@ def test_a_question_that_no_controller_answers_in_time_gets_the_other_answer() -
         assert (request.response, request.error) == ("my own view", None)
 
     asyncio.run(main())
+
+
+def test_so_many_requests_wait_for_the_controller_and_the_next_one_is_refused_until_one_is_answered() -> None:
+    async def main() -> None:
+        channel = cast(ControllerChannel, SlowController())
+        forwarded = ForwardedRequests(channel, MetadataLoader(), FailedRequests(pytest.fail).fail)
+
+        def ask() -> None:
+            request = Request("DescribeQuorum", None, Answered(), CALLER, lambda: 1)
+            forwarded.ask(DESCRIBE_QUORUM, request, DescribeQuorumRequest(), 2_000, lambda: "my own view")
+
+        for _ in range(FORWARDED_MAX):
+            ask()
+        with pytest.raises(ResourceExhaustedError, match="waiting for the controller already"):
+            ask()
+        await asyncio.sleep(1)
+        ask()
+        await asyncio.sleep(1)
+
+    run_virtual(main())
 
 
 def test_a_change_that_this_node_does_not_see_is_answered_within_the_time_out_of_its_request() -> None:

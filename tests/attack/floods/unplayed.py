@@ -1,0 +1,34 @@
+"""The limits of a node that no flood shows: each with the test that fails without it.
+
+A flood of real processes would take too long to fill them, or what is bounded is a number that nobody outside sees.
+Not here: the limits that floods notice (mutant_table.py). tests/integration/test_floods.py holds that each test is
+there, and that no limit is in both tables.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+UNIT: Final = "tests/unit/broker/"
+UNPLAYED: Final = {
+    "arrivals of a party": UNIT + "apis/arrivals/test_arrival_waits.py::"
+    "test_a_party_has_so_many_requests_that_wait_and_the_broker_a_limit_for_all",
+    "held batches": UNIT + "transactions/verification/test_held_batches.py::"
+    "test_batches_are_bounded_and_a_party_has_a_share",
+    "requests that wait for the controller": UNIT + "apis/test_forwarding.py::"
+    "test_so_many_requests_wait_for_the_controller_and_the_next_one_is_refused_until_one_is_answered",
+    "queued.max.requests": UNIT + "network/test_request_path.py::test_a_full_channel_makes_the_connection_wait",
+    "SASL dialogues of a host": UNIT + "authentication/test_sessions.py::"
+    "test_dialogues_of_one_host_do_not_keep_out_those_of_another",
+    "SASL dialogues": UNIT + "authentication/test_sessions.py::"
+    "test_all_dialogues_are_bounded_and_old_ones_are_forgotten",
+    "session slots": UNIT + "network/test_named_sessions.py::"
+    "test_a_party_that_has_taken_all_places_gives_way_to_others_until_all_have_as_many",
+    "a frame above the limits": UNIT + "kafka/connection/test_hostile_ends.py::"
+    "test_a_slow_frame_above_the_limits_is_cut_when_another_party_waits",
+    "lobby seconds": UNIT + "grpc/test_lobby.py::test_a_message_that_never_comes_is_not_waited_for",
+    "lobby places": UNIT + "grpc/test_lobby.py::test_whoever_holds_many_places_gives_one_to_a_newcomer",
+    "a fetch stream's share": UNIT + "network/test_memory_budget.py::"
+    "test_a_stream_has_its_share_and_a_party_half_of_the_budget",
+}
+"""The tests, by the names of the limits."""
