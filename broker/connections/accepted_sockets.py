@@ -107,7 +107,7 @@ class AcceptedSockets:
         return is_here and bool(found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
     def _cut(self, descriptor: int, peers: Collection[Endpoint]) -> bool:
-        """Shuts a connection down by a duplicate of its descriptor, if it is one of these still. The descriptor that
+        """Shuts a connection down, if it is one of these still, by a duplicate of its descriptor. The descriptor that
         gRPC has is of no use from then on."""
         try:
             own = SPARE.opened(lambda: os.dup(descriptor))
