@@ -1,6 +1,7 @@
 """Forwards requests to the active controller without holding a handler: one bounded set of tasks.
 
-The handler starts a task and goes on; the task answers the request. More than `FORWARDED_MAX` at a time are refused.
+The handler starts a task and goes on; the task answers the request. There are at most `FORWARDED_MAX` at a time, and
+each party has at most as many as stay free for others (coordination/memory_shares.py); the next one is refused.
 Not here: finding the controller, and retries (`broker/quorum/controller_channel.py`).
 """
 
@@ -11,7 +12,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from broker.apis.router import Handle
+from broker.coordination.memory_shares import MemoryShares
 from broker.network.failed_requests import FailRequest
+from broker.network.parties import party_of
 from broker.network.request_channel import Request
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.metadata_loader import MetadataLoader
@@ -30,7 +33,9 @@ class ForwardedRequests:
     def __init__(self, channel: ControllerChannel, loader: MetadataLoader, fail: FailRequest) -> None:
         """`fail` answers a request whose task raised."""
         self._channel, self._loader, self._fail = channel, loader, fail
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._tasks: dict[asyncio.Task[None], str] = {}
+        """The tasks under way, and the party of each."""
+        self._shares = MemoryShares(FORWARDED_MAX)
 
     def ask(
         self, api: Api[Any, Any], request: Request, asked: Any, timeout_ms: int, otherwise: Callable[[], Any]
@@ -72,14 +77,20 @@ class ForwardedRequests:
         return response
 
     def _start(self, request: Request, answer: Coroutine[Any, Any, object], api: Api[Any, Any]) -> None:
-        if len(self._tasks) >= FORWARDED_MAX:
+        party = party_of(request.caller)
+        if not self._shares.has_room(party, 1):
             answer.close()
             raise ResourceExhaustedError(
-                f"{FORWARDED_MAX} requests are waiting for the controller already; try again later"
+                f"{self._shares.held_by(party)} requests of {party} wait for the controller already, which is as many"
+                f" as stay free for others: of {FORWARDED_MAX} there are {self._shares.used} in use; try again later"
             )
         task = asyncio.create_task(self._run(request, answer, api))
-        self._tasks[task] = None
-        task.add_done_callback(self._tasks.pop)
+        self._tasks[task] = party
+        self._shares.changed(party, 1)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._shares.changed(self._tasks.pop(task), -1)
 
     async def _run(self, request: Request, answer: Coroutine[Any, Any, object], api: Api[Any, Any]) -> None:
         try:

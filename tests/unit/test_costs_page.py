@@ -235,6 +235,10 @@ HELD_BY = {
         UNIT + "groups/coordinator/test_transactional_offsets.py::"
         "test_commits_of_one_party_that_wait_leave_places_for_others",
     ),
+    "administrative requests that wait for the controller": (
+        UNIT + "apis/test_forwarding.py::"
+        "test_a_party_has_as_many_requests_that_wait_for_the_controller_as_stay_free_for_others",
+    ),
     "fetch sessions that outlive a connection": (
         UNIT + "network/test_named_sessions.py::"
         "test_a_party_that_has_taken_all_places_gives_way_to_others_until_all_have_as_many",

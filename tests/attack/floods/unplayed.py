@@ -16,7 +16,7 @@ UNPLAYED: Final = {
     "held batches": UNIT + "transactions/verification/test_held_batches.py::"
     "test_batches_are_bounded_and_a_party_has_a_share",
     "requests that wait for the controller": UNIT + "apis/test_forwarding.py::"
-    "test_so_many_requests_wait_for_the_controller_and_the_next_one_is_refused_until_one_is_answered",
+    "test_a_party_has_as_many_requests_that_wait_for_the_controller_as_stay_free_for_others",
     "queued.max.requests": UNIT + "network/test_request_path.py::test_a_full_channel_makes_the_connection_wait",
     "SASL dialogues of a host": UNIT + "authentication/test_sessions.py::"
     "test_dialogues_of_one_host_do_not_keep_out_those_of_another",

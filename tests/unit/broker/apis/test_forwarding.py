@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from broker.apis.forwarding import FORWARDED_MAX, ForwardedRequests
+from broker.apis.forwarding import ForwardedRequests
 from broker.network.failed_requests import FailedRequests
 from broker.network.request_channel import Request
 from broker.quorum.controller_channel import ControllerChannel
@@ -25,6 +25,9 @@ from penstock.messages.quorum import DescribeQuorumRequest
 from penstock.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 from tests.support.sinks import CALLER
 from tests.support.virtual_time import run_virtual
+
+SOME_MAX = 2_000
+"""More than a node holds, so that a test without the limit ends."""
 
 
 class RaisingController:
@@ -92,21 +95,30 @@ def test_a_question_that_no_controller_answers_in_time_gets_the_other_answer() -
     asyncio.run(main())
 
 
-def test_so_many_requests_wait_for_the_controller_and_the_next_one_is_refused_until_one_is_answered() -> None:
+def test_a_party_has_as_many_requests_that_wait_for_the_controller_as_stay_free_for_others() -> None:
+    """One alone has half of them, a second one half of the rest; and whoever is refused may ask again once one of its
+    own is answered."""
+
     async def main() -> None:
         channel = cast(ControllerChannel, SlowController())
         forwarded = ForwardedRequests(channel, MetadataLoader(), FailedRequests(pytest.fail).fail)
 
-        def ask() -> None:
-            request = Request("DescribeQuorum", None, Answered(), CALLER, lambda: 1)
+        def ask(user: str) -> None:
+            request = Request("DescribeQuorum", None, Answered(), CALLER._replace(principal=f"User:{user}"), lambda: 1)
             forwarded.ask(DESCRIBE_QUORUM, request, DescribeQuorumRequest(), 2_000, lambda: "my own view")
 
-        for _ in range(FORWARDED_MAX):
-            ask()
-        with pytest.raises(ResourceExhaustedError, match="waiting for the controller already"):
-            ask()
+        def taken(user: str) -> int:
+            for count in range(SOME_MAX):
+                try:
+                    ask(user)
+                except ResourceExhaustedError as error:
+                    assert f"{count} requests of User:{user} wait for the controller already" in str(error)
+                    return count
+            pytest.fail("nothing is refused")
+
+        assert (taken("anna"), taken("bob"), taken("eve")) == (500, 250, 125)
         await asyncio.sleep(1)
-        ask()
+        assert taken("anna") == 500
         await asyncio.sleep(1)
 
     run_virtual(main())
