@@ -1,10 +1,10 @@
 """Gives each request to its API, by its name, once its caller may ask for it, and begins the audit of administrative
-acts. Every request of every door passes here, with the rights that its caller has at that moment.
+acts. Every request of every listener passes here, with the rights that its caller has at that moment.
 
 Three looks stand beside this check, and none of them replaces it:
 
-    before   a plan of Kafka's door judges each name before it is looked up: the answer is Kafka's then, and does not
-             tell which names there are (`broker/kafka/parts.py`). A request of gRPC has no plan
+    before   a plan of Kafka's protocol judges each name before it is looked up: the answer is Kafka's then, and does
+             not tell which names there are (`broker/kafka/parts.py`). A request of gRPC has no plan
     before   the converter works on no batch of a topic that the caller may not write to (`produce_conversion.py`)
     after    the handlers of Produce and Fetch judge each partition when they come to it, since its bytes have their
              place in the request, and a session has partitions of earlier requests (`rules/records.py`)

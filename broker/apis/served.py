@@ -1,7 +1,7 @@
 """One API as a broker serves it: the right that it needs, its handler, and how it is counted and audited.
 
 The wire's half of an API is its row in penstock/messages/. Each file here exports its rows as SERVED; served_apis.py
-has all of them, and the router, the gatekeeper, the audit and the quotas read it. A row without a rule does not start.
+has all of them, and the router, the authorizer, the audit and the quotas read it. A row without a rule does not start.
 Not here: the parts that handlers stand on (api_parts.py), and Kafka's keys and versions (broker/kafka/).
 """
 

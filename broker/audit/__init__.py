@@ -1,1 +1,1 @@
-"""The audit log: administrative acts, with who did them and from where, refusals, and log-ins."""
+"""The audit log: administrative requests, with who did them and from where, refusals, and log-ins."""

@@ -6,8 +6,8 @@ the outcome.
 Lines about what was done are all written. A caller that is refused, or fails, mostly asks again at once, and what was
 only to be judged changes nothing. So of lines about that, about log-ins, and about acts that programs do all the time,
 there is one for each subject in a time, and a bounded number of each kind in all; what was left out is counted, and the
-next line of the kind tells it. Not here: what is told (acts.py, log_ins.py, and `broker/authorization/refusals.py`),
-and where lines go (`broker/node/`).
+next line of the kind tells it. Not here: what is told (audited_requests.py, log_ins.py, and
+`broker/authorization/refusals.py`), and where lines go (`broker/node/`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A new API is shown without a word here. A secret is a field that its record's `repr` leaves out; no bytes are shown, and
 of a configuration only values of keys that there are, none of which is a secret: somebody may have typed a password
 where it does not belong. Fields that have their default are left out. Pure. Not here: which requests are shown
-(acts.py).
+(audited_requests.py).
 """
 
 from __future__ import annotations

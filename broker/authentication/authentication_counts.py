@@ -1,4 +1,4 @@
-"""Counts how callers proved who they are, by listener. Both doors count here; the metrics read it."""
+"""Counts how callers proved who they are, by listener. Both protocols count here; the metrics read it."""
 
 from __future__ import annotations
 

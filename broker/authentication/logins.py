@@ -1,11 +1,11 @@
-"""Logs users in by SASL, for both doors: chooses the mechanism, and takes a dialogue's messages one by one.
+"""Logs users in by SASL, for both protocols: chooses the mechanism, and takes a dialogue's messages one by one.
 
 Guessing is slow. An answer that refuses is held back for `connection.failed.authentication.delay.ms`, and the attempts
 under way, which are those held back and those being computed, are bounded so that nobody takes the places of others
 (attempts.py). Above that an attempt is refused unheard, and a client tries again soon. A mechanism that computes for
 milliseconds does so in a thread, address by address (slow_work.py).
 
-Not here: a connection's place in its dialogue, which each door keeps, and where users are kept.
+Not here: a connection's place in its dialogue, which each protocol keeps, and where users are kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keeps who is logged in by which connection of gRPC's door, and whose log-in is under way there. Pure.
+"""Keeps who is logged in by which connection of gRPC, and whose log-in is under way there. Pure.
 
 A connection has one session at most, and one dialogue under way, as in Kafka. The session has a token, which comes with
 every call. It counts at its own connection only, so that who has stolen one cannot use it from elsewhere, and it is in

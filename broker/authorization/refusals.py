@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from broker.audit.acts import from_where
 from broker.audit.audit_log import AuditKind, AuditLog
+from broker.audit.audited_requests import from_where
 from broker.audit.shown import cut
 from broker.network.request_channel import Caller, Request
 from penstock.messages.security.acls import Need, ResourceType

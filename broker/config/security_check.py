@@ -77,7 +77,7 @@ def _check_authorizer(config: NodeConfig) -> None:
 
 
 def _check_node_listeners(config: NodeConfig) -> None:
-    """A door that is locked is of no use beside one that stands open."""
+    """A listener that is secured is of no use beside one that stands open."""
     secured = secured_listeners(config)
     if not secured or config.allow_plaintext_node_listeners:
         return

@@ -21,7 +21,7 @@ log-in. Its connections that go on sending are cut nevertheless.
 After a log-in, or a call, a connection may send as much as it likes, as long as messages come of it (under_way.py).
 
 Not here: reading the counts (accepted_sockets.py), how often (byte_watcher.py), and messages that are read before a
-log-in (lobby.py).
+log-in (early_reads.py).
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ BUSY_SHARE = 20
 
 
 class StreamsView(Protocol):
-    """A door's knowledge of its streams."""
+    """A listener's knowledge of its streams."""
 
     def peers_with_streams(self) -> Collection[Endpoint]: ...
 

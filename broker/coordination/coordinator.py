@@ -60,7 +60,7 @@ class Coordinator(Generic[Core]):
         self._topic.start()
 
     def close(self) -> None:
-        """Every request that waits is answered; those that come now get NOT_COORDINATOR. BEFORE the doors close."""
+        """Every request that waits is answered; those that come now get NOT_COORDINATOR. BEFORE the listeners close."""
         self._is_closed = True
         while self._shards:
             self._shards.popitem()[1].close()

@@ -110,10 +110,10 @@ def submit_parted(
 
 def client_of(request: Request) -> Client:
     """The request's client. Its host has a slash before it, as Kafka's tools show it."""
-    sight = None if request.rights is None else request.rights.sight()
+    visibility = None if request.rights is None else request.rights.visibility()
     caller = request.caller
     party = party_of(caller) if caller.node_id is None else NOBODY
-    return Client(request.client_id, f"/{caller.peer.host}", sight, party)
+    return Client(request.client_id, f"/{caller.peer.host}", visibility, party)
 
 
 def answers(request: Request) -> Ticket:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from broker.coordination.memory_shares import NOBODY
 from broker.coordination.record_log import TransactionalRecord, TxnProducer, Written
-from broker.network.request_ports import Sight
+from broker.network.request_ports import Visibility
 from penstock.errors import ApiError
 from penstock.record.markers import Marker
 
@@ -31,7 +31,7 @@ class Client(NamedTuple):
 
     client_id: str
     client_host: str
-    sight: Sight | None = None
+    visibility: Visibility | None = None
     """The topics that it may know of; None for all, as without an authorizer."""
     party: str = NOBODY
     """The party that pays for the memory that the request takes (network/parties.py); NOBODY for the node's own."""

@@ -1,7 +1,8 @@
-"""The gRPC listeners of a broker, each with its door and limits: those for clients, and the one for brokers. An edge.
+"""The gRPC listeners of a broker, each with its handlers and limits: those for clients, and the one for brokers. An
+edge.
 
-Each listener for clients has a door of its own, which knows its name, so that its clients are told of that listener's
-endpoints (KIP-103). All doors lead to one request channel. What clients may have is counted for each listener and for
+Each listener for clients has handlers of its own, which know its name, so that its clients are told of that listener's
+endpoints (KIP-103). All of them lead to one request channel. What clients may have is counted for each listener and for
 all together, those of Kafka's clients too; the followers' listener shares none of it. Not here: the servers
 (servers.py), and the listeners for Kafka's clients.
 """
@@ -16,11 +17,11 @@ from broker.connections.listener_limits import ListenerLimits, listener_limits
 from broker.connections.stream_quotas import StreamQuotas
 from broker.connections.turns import PeerTurns
 from broker.connections.under_way import Shares
+from broker.grpc.access import ListenerAccess
 from broker.grpc.callers import Callers, client_callers, node_callers
-from broker.grpc.client_door import BrokerDoor, DoorLimits
-from broker.grpc.gate import Gate
+from broker.grpc.client_streams import StreamHandlers, StreamLimits
 from broker.grpc.request_decoder import RequestDecoders
-from broker.network.doors import BrokerService
+from broker.network.listeners import BrokerService
 from broker.network.named_partitions import arrivals_first, coordinators_first
 from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.types import Endpoint
@@ -34,9 +35,9 @@ class ServedListener:
     endpoint: Endpoint
     limits: ListenerLimits
     guard: ConnectionGuard
-    held: DoorLimits
-    gate: Gate
-    door: BrokerDoor
+    held: StreamLimits
+    access: ListenerAccess
+    handlers: StreamHandlers
     shares: Shares | None = None
     """The shares of clients in what is under way; None where only nodes call."""
 
@@ -72,7 +73,7 @@ class ServedListeners:
         quotas = StreamQuotas(
             limits.connections_max, limits.connections_max_per_ip, streams, key if is_own else "max.connections"
         )
-        held = DoorLimits(
+        held = StreamLimits(
             decoders=self.decoders,
             connections=quotas,
             requests=service.client_requests,
@@ -82,18 +83,18 @@ class ServedListeners:
             log_ins=service.requests_before_log_in,
         )
         inter_broker = config.inter_broker_listener_name
-        gate = Gate(name, inter_broker, self._callers(name), self._turns(name))
+        access = ListenerAccess(name, inter_broker, self._callers(name), self._turns(name))
         is_of_brokers, arrivals = name == inter_broker, service.arrivals
         prepare = coordinators_first(arrivals) if is_of_brokers else arrivals_first(arrivals, service.prepare)
-        door = BrokerDoor(service.channel, service.new_session, held, gate, prepare)
+        handlers = StreamHandlers(service.channel, service.new_session, held, access, prepare)
         return ServedListener(
             name=name,
             endpoint=config.listener(name),
             limits=limits,
             guard=guard,
             held=held,
-            gate=gate,
-            door=door,
+            access=access,
+            handlers=handlers,
         )
 
     def _callers(self, name: str) -> Callers:
@@ -120,7 +121,7 @@ class ServedListeners:
     def open(self) -> None:
         """Requests are taken from now on."""
         for served in self.all:
-            served.gate.open()
+            served.access.open()
 
     def __repr__(self) -> str:
         return f"ServedListeners({', '.join(served.name for served in self.all)})"

@@ -4,7 +4,7 @@ answer. An edge.
 A client that has used its quota up is answered at once, and told in the trailer for how long it makes no call. A call
 that comes earlier is held BEFORE it is handled, as a connection would be left unread (KIP-219). The bytes of an answer
 are not built while its party has too many that nobody has read (request_memory.py), unless it is small. Encodes, and
-decides nothing. Streams are client_door.py's.
+decides nothing. Streams are client_streams.py's.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import grpc.aio
 
+from broker.grpc.access import ListenerAccess
 from broker.grpc.errors import NOT_THROTTLED, abort
-from broker.grpc.gate import Gate
 from broker.grpc.handlers import Call
 from broker.grpc.turned_decoder import DecodedMessage
 from broker.grpc.unread_answers import FREE_BYTES
@@ -60,7 +60,7 @@ class _OneShot:
 
 def client_calls(
     channel: RequestChannel,
-    gate: Gate,
+    access: ListenerAccess,
     quotas: Quotas | None = None,
     memory: RequestMemory | None = None,
     prepare: Prepare = lambda request: None,
@@ -69,22 +69,22 @@ def client_calls(
     connection_loop.py."""
     apis = [api for api in APIS.values() if api.kind.at_broker and api.kind is not ApiKind.STREAM]
     return {
-        api: _call(api, channel, gate, quotas, None if api.before_authentication else memory, prepare) for api in apis
+        api: _call(api, channel, access, quotas, None if api.before_authentication else memory, prepare) for api in apis
     }
 
 
 def broker_calls(
-    channel: RequestChannel, gate: Gate, prepare: Prepare = lambda request: None
+    channel: RequestChannel, access: ListenerAccess, prepare: Prepare = lambda request: None
 ) -> dict[Api[Any, Any], Call]:
     """The calls of brokers, at their listener; one that has a replica id is under the broker's."""
     apis = [api for api in APIS.values() if api.is_between_brokers]
-    return {api: _call(api, channel, gate, prepare=prepare, is_clients=False) for api in apis}
+    return {api: _call(api, channel, access, prepare=prepare, is_clients=False) for api in apis}
 
 
 def _call(
     api: Api[Any, Any],
     channel: RequestChannel,
-    gate: Gate,
+    access: ListenerAccess,
     quotas: Quotas | None = None,
     memory: RequestMemory | None = None,
     prepare: Prepare = lambda request: None,
@@ -105,11 +105,11 @@ def _call(
     async def call(decoded: DecodedMessage, context: grpc.aio.ServicerContext, caller: Caller) -> bytes:
         body = decoded.request
         try:
-            gate.must_be_open()
-            gate.check_asker(api, body, caller, is_clients)
+            access.must_be_open()
+            access.check_asker(api, body, caller, is_clients)
         except ApiError as error:
             await abort(context, error)
-        await gate.wait_turn(caller)
+        await access.wait_turn(caller)
         sink = _OneShot()
         client_id = getattr(body, "client_id", "")
         request = Request(api.name, body, sink, caller, channel.now_ns, client_id=client_id)

@@ -20,8 +20,8 @@ import grpc
 import grpc.aio
 
 from broker.connections.under_way import MESSAGE_MS
+from broker.grpc.early_reads import read_at_once
 from broker.grpc.errors import abort
-from broker.grpc.lobby import read_at_once
 from broker.grpc.open_services import ReadUnproven
 from broker.grpc.read_turns import ReadTurns
 from broker.grpc.refused_calls import NOT_COUNTED, EndsConnection, Refuses, refuse

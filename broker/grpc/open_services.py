@@ -1,8 +1,8 @@
 """Health and reflection, at every listener, for callers who have not shown who they are. An edge.
 
-They tell nothing of the data. Their requests are a name: they are read in the lobby (lobby.py), few of a connection at
-once, and one of more than `REQUEST_BYTES_MAX` is refused. gRPC's own servicers answer; here their handlers get what
-they ask for.
+They tell nothing of the data. Their requests are a name: they are read as those of unknown callers (early_reads.py),
+few of a connection at once, and one of more than `REQUEST_BYTES_MAX` is refused. gRPC's own servicers answer; here
+their handlers get what they ask for.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A batch of 69 bytes takes some 20 microseconds of the event loop, so a message of 20 MiB could hold it for seconds. No
 element of the message is a batch, so request_decoder.py cannot count them: they are counted here, by their lengths.
-Kafka's door takes one batch for each partition, and so do our own clients send them.
+Kafka's protocol takes one batch for each partition, and so do our own clients send them.
 
 Not here: what is wrong with a batch (storage/append/batch_validation.py). Bytes that are no batch end the count.
 """

@@ -9,7 +9,7 @@ connection of such a caller counts for that connection, and its network pays not
 A TLS session that was resumed is not judged by gRPC's library, whatever its certificate says by now. callers.py finds
 that out at a call; its connection is cut, too, and the client's next handshake names the reason.
 
-`RefusalCounts` is pure; `RefusedCalls` is an edge. Not here: the bytes that come before a log-in (lobby.py).
+`RefusalCounts` is pure; `RefusedCalls` is an edge. Not here: the bytes that come before a log-in (early_reads.py).
 """
 
 from __future__ import annotations

@@ -21,17 +21,17 @@ from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.callers import Callers
 from broker.grpc.callers_that_left import quieten
 from broker.grpc.client_calls import broker_calls, client_calls
-from broker.grpc.controller_door import controller_calls, quorum_calls
+from broker.grpc.controller_calls import controller_calls, quorum_calls
 from broker.grpc.credentials import server_credentials
+from broker.grpc.early_reads import EarlyReads
 from broker.grpc.handlers import Service, add_calls
-from broker.grpc.lobby import Lobby
 from broker.grpc.open_services import OpenServices
 from broker.grpc.outgoing_calls import MESSAGE_BYTES_OVERHEAD
 from broker.grpc.refused_calls import RefusedCalls, UnknownCalls
 from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.unread_answers import UnreadAnswers, WithCalls
 from broker.load.busy_time import BusyTime
-from broker.network.doors import ControllerService
+from broker.network.listeners import ControllerService
 from broker.network.request_channel import SMALL_BYTES, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.tls.material import NO_CERTIFICATES, Certificates
@@ -72,7 +72,8 @@ class GrpcServer:
         is_known: Callable[[Endpoint], bool] | None = None,
         watched: Watched | None = None,
     ) -> None:
-        """`is_known`: see lobby.py; None where nobody logs in by a call. `watched`: None where only nodes call."""
+        """`is_known`: see early_reads.py; None where nobody logs in by a call. `watched`: None where only nodes
+        call."""
         self._listener, self._certificates = listener, certificates.of(listener)
         self._executor = threads.executor(f"connections-{listener}", 1)
         self._endpoint = endpoint
@@ -82,7 +83,7 @@ class GrpcServer:
         self._unread = UnreadAnswers(clock.now_ms)
         view = WithCalls(streams, self._unread)
         self.connections = ConnectionWatch(listener, sockets, guard, view, clock, self._executor)
-        self._lobby = Lobby(listener, is_known or (lambda peer: True))
+        self._early_reads = EarlyReads(listener, is_known or (lambda peer: True))
         self._bytes = None
         if watched is not None:
             own = AcceptedSockets((endpoint.port,), endpoint.host)
@@ -98,14 +99,16 @@ class GrpcServer:
 
     def add(self, service: Service) -> None:
         """Serves the APIs of a service; their requests pass their limits before they are parsed."""
-        add_calls(self._server, service, read_unproven=self._lobby.read, refuses=self._refusals, unread=self._unread)
+        add_calls(
+            self._server, service, read_unproven=self._early_reads.read, refuses=self._refusals, unread=self._unread
+        )
         self._services.append(service.name)
 
     async def start(self) -> None:
         """Bind and serve; ConfigError if the address cannot be bound."""
         names, opened = (
             (*self._services, health.SERVICE_NAME, reflection.SERVICE_NAME),
-            OpenServices(self._server, self._lobby.read),
+            OpenServices(self._server, self._early_reads.read),
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, opened)
         servicer = reflection.aio.ReflectionServicer(names)
@@ -180,14 +183,14 @@ def add_client_apis(server: ServesCalls, served: ServedListener, channel: Reques
     held = served.held
     service = Service(
         name=BROKER_SERVICE,
-        calls=client_calls(channel, served.gate, held.quotas, held.requests, served.door.prepare),
-        streams=served.door.streams,
+        calls=client_calls(channel, served.access, held.quotas, held.requests, served.handlers.prepare),
+        streams=served.handlers.streams,
         decoders=held.decoders,
         memory=held.requests,
         log_ins=held.log_ins,
-        busy=served.door.busy,
-        caller_of=served.gate.caller,
-        delivered=served.gate.heard.delivered,
+        busy=served.handlers.busy,
+        caller_of=served.access.caller,
+        delivered=served.access.heard.delivered,
         work=channel.long_work,
     )
     server.add(service)
@@ -197,12 +200,12 @@ def add_broker_apis(server: ServesCalls, served: ServedListener, channel: Reques
     """Adds the calls and streams of the inter-broker listener."""
     service = Service(
         name=REPLICATION_SERVICE,
-        calls=broker_calls(channel, served.gate, served.door.prepare),
-        streams=served.door.replica_streams,
+        calls=broker_calls(channel, served.access, served.handlers.prepare),
+        streams=served.handlers.replica_streams,
         decoders=served.held.decoders,
         memory=served.held.node_requests,
-        busy=served.door.busy,
-        caller_of=served.gate.caller,
+        busy=served.handlers.busy,
+        caller_of=served.access.caller,
     )
     server.add(service)
 
@@ -232,17 +235,17 @@ def broker_server(
     served: ServedListener, clock: Clock, threads: Threads, certificates: Certificates = NO_CERTIFICATES
 ) -> GrpcServer:
     """The server of a broker's listener, without what it serves."""
-    gate, watched = served.gate, None
-    log_ins = gate.is_known if gate.has_log_ins else None
+    access, watched = served.access, None
+    log_ins = access.is_known if access.has_log_ins else None
     if served.shares is not None:
         free_bytes = FIRST_CALL_BYTES if log_ins is None else LOG_IN_BYTES
-        watched = Watched(log_ins or gate.has_asked, gate.heard, served.shares, free_bytes)
+        watched = Watched(log_ins or access.has_asked, access.heard, served.shares, free_bytes)
     return GrpcServer(
         served.name,
         served.endpoint,
         limits=served.limits,
         guard=served.guard,
-        streams=served.door,
+        streams=served.handlers,
         clock=clock,
         threads=threads,
         certificates=certificates,

@@ -1,4 +1,5 @@
-"""Decodes the messages of one API when it is their turn: by the rules that both doors have (network/decoding_turns.py).
+"""Decodes the messages of one API when it is their turn: by the rules that both protocols have
+(network/decoding_turns.py).
 
 A message tells nothing of its elements before it is walked over, and a walk over all of it is long work by itself. So
 it is large by its first elements alone, and these are counted only if it would have to wait. Most messages are too
@@ -28,7 +29,7 @@ class DecodedMessage(NamedTuple):
 
 
 class TurnedDecoder:
-    """The decoder of one API at one door."""
+    """The decoder of one API at one listener."""
 
     def __init__(self, decoder: RequestDecoder, turns: DecodingTurns) -> None:
         self._decoder, self._turns, self._api = decoder, turns, decoder.api

@@ -60,7 +60,7 @@ class UnreadAnswers:
 
 
 class WithCalls:
-    """A door's view of its streams, and the answers of calls beside them."""
+    """A listener's view of its streams, and the answers of calls beside them."""
 
     def __init__(self, streams: StreamsView, calls: UnreadAnswers) -> None:
         self._streams, self._calls = streams, calls

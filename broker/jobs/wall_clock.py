@@ -15,7 +15,8 @@ A leader stamps, too: markers, and the records of a topic with LogAppendTime; an
 own. A stamp of 1970 would make new records old for every broker. So `StampClock` goes on from the calendar of most
 brokers while this one is more than an hour behind it. It corrects no calendar that is ahead: its stamps keep records
 for longer, which loses none, and where two of three machines begin in 1970 the one that is ahead is right.
-Before the first verdict its stamps are its own: so a broker leads nothing before (node/standing/broker_lifecycle.py).
+Before the first verdict its stamps are its own: so a broker leads nothing before
+(node/registration/broker_lifecycle.py).
 
 Not here: coordinators, which count time by no calendar (coordination/watched_time.py).
 """

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Asked, ConnectionEnds, MakePlan, Plan
 from broker.kafka_codec.structs import facts_of
 from penstock.errors import ApiError
@@ -81,9 +81,9 @@ class ServedRow:
     """A row before there is a node."""
 
     row: ApiRow
-    plan_of: Callable[[DoorParts], MakePlan]
+    plan_of: Callable[[PlanParts], MakePlan]
 
-    def over(self, parts: DoorParts) -> ApiRow:
+    def over(self, parts: PlanParts) -> ApiRow:
         return replace(self.row, plan=self.plan_of(parts))
 
 
@@ -91,7 +91,7 @@ def serves(
     request: type[Any],
     response: type[Any],
     versions: tuple[int, int],
-    plan_of: Callable[[DoorParts], MakePlan],
+    plan_of: Callable[[PlanParts], MakePlan],
     *,
     failed: Failed | None = None,
     elements_max: int = ELEMENTS_MAX,
@@ -129,12 +129,12 @@ def _no_node(asked: Asked, body: Any) -> Plan:
     raise TypeError("this row has no node; it is made over one")
 
 
-def over(plan: Callable[[DoorParts, Asked, Any], Plan]) -> Callable[[DoorParts], MakePlan]:
+def over(plan: Callable[[PlanParts, Asked, Any], Plan]) -> Callable[[PlanParts], MakePlan]:
     """A plan that looks at the parts of its node."""
     return lambda parts: partial(plan, parts)
 
 
-def alone(plan: MakePlan) -> Callable[[DoorParts], MakePlan]:
+def alone(plan: MakePlan) -> Callable[[PlanParts], MakePlan]:
     """A plan that looks at nothing but its request."""
     return lambda parts: plan
 

@@ -49,7 +49,7 @@ from broker.kafka.apis.reading import fetch, list_offsets, offset_for_leader_epo
 from broker.kafka.apis.transactions import add_partitions, ending
 from broker.kafka.apis.transactions import listing as transactions
 from broker.kafka.apis.transactions import offset_commit as transactional_commit
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 
 _OTHERS: Final[tuple[ServedRow, ...]] = (
     *produce.SERVED,
@@ -93,6 +93,6 @@ SERVED: Final[tuple[ServedRow, ...]] = (*_OTHERS, api_versions([one.row for one 
 """A new API adds its file here."""
 
 
-def api_rows(parts: DoorParts) -> Mapping[int, ApiRow]:
+def api_rows(parts: PlanParts) -> Mapping[int, ApiRow]:
     """The rows by key, for one node."""
     return {one.row.key: one.over(parts) for one in SERVED}

@@ -8,7 +8,7 @@ The codes of `ApiError` are Kafka's, so most are sent as they are. The tables be
 
 A substitute keeps two things true: a client tries again after it exactly if it should, and no substitute says "nothing
 was written" where that is not known. An API is named as in the table of APIs (`penstock/messages/apis.py`). `Code` has
-Kafka's codes that only this door uses.
+Kafka's codes that only this protocol uses.
 
 Not here: where an answer has its errors, which each plan knows (`apis/`).
 """
@@ -72,7 +72,7 @@ EVERYWHERE: Final[Mapping[type[ApiError], Substitute]] = {
     ),
     errors.InconsistentTopicIdError: Substitute(errors.UnknownTopicOrPartitionError, {"Fetch": 13}),
     errors.FetchSessionTopicIdError: Substitute(errors.UnknownTopicOrPartitionError, {"Fetch": 13}),
-    # A code of our own, of gRPC's door alone. Kafka's word for a request that comes before its connection may ask.
+    # A code of our own, of gRPC alone. Kafka's word for a request that comes before its connection may ask.
     errors.AuthenticationRequiredError: Substitute(errors.IllegalSaslStateError),
 }
 

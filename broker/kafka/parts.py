@@ -1,8 +1,8 @@
 """The parts of a node that plans may look at without asking the node. Reads only; the same for every listener.
 
-The rights of the clients of Kafka's door are here, for what its plans look up by themselves: names in the metadata, and
-the operations that are told (KIP-430). Without an authorizer everybody may do everything. What a plan asks of the node
-is judged on its way (`broker/apis/router.py`), not here.
+The rights of the clients of Kafka's protocol are here, for what its plans look up by themselves: names in the metadata,
+and the operations that are told (KIP-430). Without an authorizer everybody may do everything. What a plan asks of the
+node is judged on its way (`broker/apis/router.py`), not here.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Final
 
 from broker.config.node_config import NodeConfig
 from broker.network.client_software import ClientSoftware
-from broker.network.doors import BrokerService, Permissions
 from broker.network.fetcher_session import FetcherSession
+from broker.network.listeners import BrokerService, Permissions
 from broker.network.named_sessions import NamedSessions
 from broker.network.request_channel import Caller
 from metadata.image import MetadataImage
@@ -24,7 +24,7 @@ OPERATION_CODES: Final = {operation: code for code, operation in enumerate(Opera
 """Kafka's numbers; those of the words of ACLs are in the order of their enums."""
 
 
-class DoorRights:
+class PlanRights:
     """The rights of all clients of one node."""
 
     def __init__(self, permissions: Permissions | None) -> None:
@@ -77,17 +77,17 @@ class DoorRights:
                 raise error
 
     def __repr__(self) -> str:
-        return f"DoorRights({self._permissions!r})"
+        return f"PlanRights({self._permissions!r})"
 
 
-class DoorParts:
+class PlanParts:
     """Made once for all listeners of a node that speak Kafka's protocol."""
 
     def __init__(self, config: NodeConfig, service: BrokerService) -> None:
         self.config = config
         self.node_id = config.node_id
         self.cluster_id = service.cluster_id
-        self.rights = DoorRights(service.permissions)
+        self.rights = PlanRights(service.permissions)
         self._service = service
 
     def image(self) -> MetadataImage:
@@ -129,4 +129,4 @@ class DoorParts:
         return self._service.channel.now_ns() // 1_000_000
 
     def __repr__(self) -> str:
-        return f"DoorParts(node {self.node_id} of {self.cluster_id})"
+        return f"PlanParts(node {self.node_id} of {self.cluster_id})"

@@ -90,17 +90,17 @@ class Metrics:
 
     def _answered(self) -> Iterator[Reading]:
         told = "Answered requests by API and protocol (GRPC, KAFKA)."
-        for (api, door), (*_, total) in tuple(self._phases.items()):
-            labels = (("api", api), ("listener_type", door))
+        for (api, listener_type), (*_, total) in tuple(self._phases.items()):
+            labels = (("api", api), ("listener_type", listener_type))
             yield Reading("penstock_requests", told, total.count, is_counter=True, labels=labels)
 
     def request_sent(self, request: Request, sent_ns: int) -> None:
         """Count one answered request and its times."""
-        kind = api, door = request.api, request.caller.listener_type
+        kind = api, listener_type = request.api, request.caller.listener_type
         phases = self._phases.get(kind)
         if phases is None:
-            phases = self._phases[kind] = tuple(self._seconds.of(api, phase, door) for phase in PHASES)
-            self._errors.labels(api, UnknownServerError.kafka_name, door)  # shown as 0 until there is one
+            phases = self._phases[kind] = tuple(self._seconds.of(api, phase, listener_type) for phase in PHASES)
+            self._errors.labels(api, UnknownServerError.kafka_name, listener_type)  # shown as 0 until there is one
         queue, local, remote, response, total = phases
         received_ns, dequeued_ns, handled_ns = request.received_ns, request.dequeued_ns, request.handled_ns
         completed_ns = max(request.completed_ns, handled_ns)
@@ -110,4 +110,4 @@ class Metrics:
         response.observe((sent_ns - completed_ns) / 1e9)
         total.observe((sent_ns - received_ns) / 1e9)
         for error in request.failures:
-            self._errors.labels(api, error.kafka_name, door).inc()
+            self._errors.labels(api, error.kafka_name, listener_type).inc()

@@ -1,13 +1,13 @@
 """Lets a message of a client be decoded while the answers of its party have room, and a large one in its turn.
 
-The rules of both doors. A decoded request takes many times its bytes as objects, and those count nowhere. So none is
-made that would only wait for room (answer_turns.py): its bytes wait, and these count. A large message takes long to
+The rules of both protocols. A decoded request takes many times its bytes as objects, and those count nowhere. So none
+is made that would only wait for room (answer_turns.py): its bytes wait, and these count. A large message takes long to
 decode, so that is long work (load/long_work.py): one is decoded at a time. Whoever has waited for a turn asks for room
 AGAIN, because the answers of its party may have filled its share meanwhile; without room it gives the turn back. While
 nobody has a turn, a message is decoded at once, and the time that a large one takes is charged.
 
-Not here: how a door counts elements (kafka_codec/, grpc/request_decoder.py), the room for them (element_room.py), and
-the room for bytes (request_memory.py).
+Not here: how a protocol counts elements (kafka_codec/, grpc/request_decoder.py), the room for them (element_room.py),
+and the room for bytes (request_memory.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONG: Final = 100
 
 
 class DecodingTurns:
-    """The turns of one door."""
+    """The turns of one listener."""
 
     def __init__(self, answers: AnswerTurns, work: LongWork | None) -> None:
         """`work` is that of the whole node; None where nodes call, who wait behind no client."""

@@ -103,8 +103,8 @@ class Dispatcher:
             self._channel.long_work.charge(party_of(request.caller), spent_ns)
 
     def _is_owed(self, request: Request) -> bool:
-        """True of work that counts as long. Both doors say which requests have many elements; a call of gRPC with few
-        is as large as it took. That of nodes is never owed."""
+        """True of work that counts as long. Both protocols say which requests have many elements; a call of gRPC with
+        few is as large as it took. That of nodes is never owed."""
         caller = request.caller
         is_call = caller.listener_type is ListenerType.GRPC and caller.listener != self._nodes_listener
         return request.is_large or is_call

@@ -1,4 +1,4 @@
-"""The ports for the sessions of fetches: what a door gives its requests as their context, and may look into.
+"""The ports for the sessions of fetches: what a listener gives its requests as their context, and may look into.
 
 `FetchSession` (`broker/apis/fetch_sessions/fetch_session.py`) is one. Not here: those that clients name by ids
 (named_sessions.py).

@@ -17,7 +17,7 @@ which there may never be room, and those of a party with little that were overta
 let in above the limits. So bytes in memory are at most the budget and one lease, and those that `take` counts.
 
 `take` counts bytes that are in memory already, so it never waits. Pure, but for the callback of the stream whose turn
-it is. Not here: which parties there are, how fast a message must come (the doors), and what is in it.
+it is. Not here: which parties there are, how fast a message must come (the listeners), and what is in it.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ class NamedSessions:
 
 
 def no_named_sessions() -> NamedSessions:
-    """A cache without a place, for a door that needs none."""
+    """A cache without a place, for a protocol that needs none."""
 
     def never(host: str) -> FetcherSession:
         raise InvariantViolation(f"a session of {host} without a place")

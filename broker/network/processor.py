@@ -4,10 +4,10 @@ Answers may become ready in any order; they leave in the order in which the requ
 in parts steps aside with its first part, and holds up no later answer from then on. What is ready then leaves in the
 order of the requests: so of two answers about one partition the one to the earlier request leaves first.
 
-At most `pipelined_max` requests are open, and the door waits before it reads another: that bounds a connection's memory
-and pushes back through the transport. (Kafka allows one; here the loop keeps appends in order.) Requests that stepped
-aside do not count, or a few that wait for a disk that hangs would stop all others; their open results together are
-limited by ASIDE_RESULTS_MAX. The transport itself belongs to the door.
+At most `pipelined_max` requests are open, and the listener waits before it reads another: that bounds a connection's
+memory and pushes back through the transport. (Kafka allows one; here the loop keeps appends in order.) Requests that
+stepped aside do not count, or a few that wait for a disk that hangs would stop all others; their open results together
+are limited by ASIDE_RESULTS_MAX. The transport itself belongs to the listener.
 """
 
 from __future__ import annotations

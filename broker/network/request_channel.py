@@ -1,8 +1,9 @@
-"""The bounded queue between the doors and the handlers, and the life of one request on its way through.
+"""The bounded queue between the listeners and the handlers, and the life of one request on its way through.
 
-A door turns what came over a connection into a `Request` and waits for room (`queued.max.requests`); a handler takes it
-out, an API answers it at once or parks it in a purgatory, and `Request.complete` hands the answer to the connection's
-processor. Nothing here knows gRPC, an API, or a log. Source: Kafka's `RequestChannel` and its request metrics.
+A listener turns what came over a connection into a `Request` and waits for room (`queued.max.requests`); a handler
+takes it out, an API answers it at once or parks it in a purgatory, and `Request.complete` hands the answer to the
+connection's processor. Nothing here knows gRPC, an API, or a log. Source: Kafka's `RequestChannel` and its request
+metrics.
 """
 
 from __future__ import annotations
@@ -267,7 +268,7 @@ class RequestChannelStatistics:
 
 
 class RequestChannel:
-    """One per node, shared by every door and every handler."""
+    """One per node, shared by every listener and every handler."""
 
     def __init__(
         self,

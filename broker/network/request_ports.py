@@ -33,7 +33,7 @@ class AnswerRoom(Protocol):
         ...
 
 
-class Sight(NamedTuple):
+class Visibility(NamedTuple):
     """The topics that a principal may know of."""
 
     principal: str
@@ -57,6 +57,6 @@ class TopicRights(Protocol):
         """None if the caller may do this."""
         ...
 
-    def sight(self) -> Sight:
+    def visibility(self) -> Visibility:
         """The topics that the caller may know of."""
         ...

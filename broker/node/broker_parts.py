@@ -25,9 +25,9 @@ from broker.node.parts.disk_work import make_disk_work, schedule_jobs
 from broker.node.parts.foundation import Foundation
 from broker.node.parts.replication import make_replication
 from broker.node.parts.request_path import make_request_path
-from broker.node.standing.broker_lifecycle import BrokerLifecycle
-from broker.node.standing.broker_registration import as_refusal, hosted_replicas, registration
-from broker.node.standing.replica_losses import ReplicaLosses
+from broker.node.registration.broker_lifecycle import BrokerLifecycle
+from broker.node.registration.broker_registration import as_refusal, hosted_replicas, registration
+from broker.node.registration.replica_losses import ReplicaLosses
 from broker.producer_ids.producer_id_manager import ProducerIdManager
 from broker.replication.hosting.replica_parts import known_replicas
 from broker.replication.replica_statistics import Traffic

@@ -15,7 +15,7 @@ from typing import Protocol
 from broker.authentication.tokens.ports import NO_TOKENS, Tokens
 from broker.load.thread_times import ThreadTime
 from broker.network.dispatcher import RequestProbe
-from broker.network.doors import Doors
+from broker.network.listeners import NodeListeners
 from broker.network.transport import MakeTransport
 from broker.replication.leader.alter_partition import IsrProbe
 from broker.tls.material import NO_CERTIFICATES, Certificates
@@ -55,7 +55,7 @@ class Environment:
     threads: Threads
     transport: MakeTransport
     """The way out to other nodes."""
-    doors: Doors
+    listeners: NodeListeners
     """The ways in."""
     descriptors_max: int
     """How many files, sockets and pipes the process may have open."""

@@ -1,8 +1,8 @@
 """One node: the quorum's part of it, the controller if it has that role, and the broker if it has that one.
 
-Start: log dirs (locked, recovered) → metadata log and raft → controller door → broker parts → registered → unfenced.
-Stop is the reverse. A fatal error of any part (a disk under the metadata log, an invariant) stops the node at once,
-without the clean-shutdown marker: the next start must check the files.
+Start: log dirs (locked, recovered) → metadata log and raft → controller listener → broker parts → registered →
+unfenced. Stop is the reverse. A fatal error of any part (a disk under the metadata log, an invariant) stops the node at
+once, without the clean-shutdown marker: the next start must check the files.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Check:
         return json.dumps({**found, "missing": self.missing} if self.missing else found)
 
 
-class BrokerStanding(Protocol):
+class BrokerStatus(Protocol):
     """How a broker stands with the controller."""
 
     @property
@@ -68,7 +68,7 @@ class BrokerStanding(Protocol):
 
 
 def checks(
-    config: NodeConfig, voters: VoterSet, leader_id: int, metadata_offset: int, standing: BrokerStanding | None
+    config: NodeConfig, voters: VoterSet, leader_id: int, metadata_offset: int, standing: BrokerStatus | None
 ) -> list[Check]:
     """The checks of a node whose logs are open. `voters` are the present ones; `standing` is None without the broker
     role."""

@@ -11,11 +11,11 @@ import random
 from functools import partial
 
 from broker.authentication.tokens.ports import NO_TOKENS, Tokens
-from broker.grpc.grpc_doors import GrpcDoors
+from broker.grpc.grpc_listeners import GrpcListeners
 from broker.grpc.outgoing_calls import Peers
-from broker.kafka.kafka_doors import KafkaListeners
+from broker.kafka.kafka_listeners import KafkaListeners
 from broker.load.thread_times import read_idle_processors, read_thread_times
-from broker.node.both_doors import BothDoors
+from broker.node.both_protocols import BothProtocols
 from broker.node.environment import Environment
 from broker.node.process.descriptors import open_files_limit
 from broker.tls.material import NO_CERTIFICATES, Certificates
@@ -38,8 +38,8 @@ def system_environment(
         file_system=OsFileSystem(),
         threads=threads,
         transport=partial(Peers, certificates=certificates, inter_broker_listener=inter_broker_listener),
-        doors=BothDoors(
-            GrpcDoors(clock, threads, certificates),
+        listeners=BothProtocols(
+            GrpcListeners(clock, threads, certificates),
             lambda config, service: KafkaListeners(config, service, clock, certificates=certificates),
         ),
         certificates=certificates,

@@ -50,7 +50,7 @@ class ProducerIdManager:
         self._calls.start()
 
     async def stop(self) -> None:
-        """Requests that wait get no answer: the doors are closed by then."""
+        """Requests that wait get no answer: the listeners are closed by then."""
         if self._timer is not None:
             self._timer.cancel()
         await self._calls.stop()

@@ -25,7 +25,7 @@ from penstock.messages.security.quotas import (
 from penstock.types import ListenerType
 
 _FETCHES: Final = frozenset(("FetchConsumer", "Fetch"))
-"""The name at gRPC's door, and at that of Kafka's protocol."""
+"""The name at gRPC's listener, and at that of Kafka's protocol."""
 _CHANGES: Final = frozenset(api.name for api in APIS.values() if api.changes_partitions)
 _PERCENT_OF_NS: Final = 100 / 1_000_000_000
 

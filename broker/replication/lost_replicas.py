@@ -19,7 +19,7 @@ only when all of this holds:
   machine.
 
 After that it joins the ISR like any follower: when it has fetched up to the high watermark. replica_revival.py makes
-the replica anew; `broker/node/standing/broker_lifecycle.py` registers.
+the replica anew; `broker/node/registration/broker_lifecycle.py` registers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Certificates as the doors and the ways to other nodes know them: values, and the port that they come by.
+"""Certificates as the listeners and the ways to other nodes know them: values, and the port that they come by.
 
 Without cryptography, which a node loads only when a listener has TLS (certificates.py).
 """

@@ -89,7 +89,7 @@ AUDIT = Row(
     (
         graph(
             "Audit lines",
-            "Lines of the log penstock.audit: administrative acts, log-ins and refusals.",
+            "Lines of the log penstock.audit: administrative requests, log-ins and refusals.",
             Unit.COUNT,
             rise("penstock_audit_lines_total", "{{instance}}"),
         ),

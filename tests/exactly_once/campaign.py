@@ -2,11 +2,11 @@
 
     a topic of numbers ─► three members of one group ─► another topic, in transactions with the group's offsets
 
-The members are ours (`penstock.process`), and those of confluent-kafka and of Java, through Kafka's door (`--kinds`).
-They are killed (-9) and stand still beyond their session; nodes are killed, those of the coordinators too, stand still,
-and are restarted one after the other. Then a reader of committed records must find every number exactly once, no
-transaction is left open, and a reader of all records tells how many were aborted. It is wrong, too, when a run had too
-few faults, or when nothing was aborted in any run.
+The members are ours (`penstock.process`), and those of confluent-kafka and of Java, through Kafka's listener
+(`--kinds`). They are killed (-9) and stand still beyond their session; nodes are killed, those of the coordinators too,
+stand still, and are restarted one after the other. Then a reader of committed records must find every number exactly
+once, no transaction is left open, and a reader of all records tells how many were aborted. It is wrong, too, when a run
+had too few faults, or when nothing was aborted in any run.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Nodes(Protocol):
 
     kafka_bootstrap: str
     bootstrap: str
-    """For clients of ours; empty if there is no door for them."""
+    """For clients of ours; empty if there is no listener for them."""
 
     def ids(self) -> Sequence[int]: ...
 

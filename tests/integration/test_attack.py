@@ -1,4 +1,5 @@
-"""A small part of `python -m tests.attack`: one secured node, every RPC of both doors, no hole; and its own eyes."""
+"""A small part of `python -m tests.attack`: one secured node, every RPC of both protocols, no hole; and its own
+eyes."""
 
 from __future__ import annotations
 

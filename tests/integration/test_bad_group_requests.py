@@ -1,4 +1,4 @@
-"""Bad requests about groups at a real node, at both of its doors: one exact typed error a row."""
+"""Bad requests about groups at a real node, at both of its listeners: one exact typed error a row."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from penstock.messages.groups import classic_protocol, consumer_protocol, listin
 from penstock.messages.groups import offsets as our_offsets
 from penstock.testing import Cluster
 from penstock.types import TopicPartition
-from tests.support import both_doors
-from tests.support.both_doors import eventually
+from tests.support import both_protocols
+from tests.support.both_protocols import eventually
 from tests.support.kafka_socket import KafkaSocket
 
 SESSION_MS = 1_800_000
@@ -55,13 +55,13 @@ class Stage:
     epoch: int = 0
 
     def by_grpc(self, request: Any) -> Any:
-        return both_doors.by_grpc(self.bootstrap, request)
+        return both_protocols.by_grpc(self.bootstrap, request)
 
     def grpc_codes(self, request: Any) -> set[int]:
-        return both_doors.grpc_codes(self.bootstrap, request)
+        return both_protocols.grpc_codes(self.bootstrap, request)
 
     def kafka_codes(self, request: Any) -> set[int]:
-        return both_doors.kafka_codes(self.kafka, request)
+        return both_protocols.kafka_codes(self.kafka, request)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def stage() -> Iterator[Stage]:
 
 
 class Row(NamedTuple):
-    """The request at each door, and the error that it gets at both."""
+    """The request at each listener, and the error that it gets at both."""
 
     ours: Callable[[Stage], Any]
     kafkas: Callable[[Stage], Any]

@@ -1,4 +1,4 @@
-"""Bad input at a real node's door: one exact typed error a row, and nothing is lost or written."""
+"""Bad input at a real node's listener: one exact typed error a row, and nothing is lost or written."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Bad requests about transactions at a real node, at both of its doors: one exact typed error a row.
+"""Bad requests about transactions at a real node, at both of its listeners: one exact typed error a row.
 
-The codes at Kafka's door are those of Apache Kafka 4.3.1 to the same requests.
+The codes at Kafka's listener are those of Apache Kafka 4.3.1 to the same requests.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from penstock.messages.transactions.transaction_apis import WRITERS_MAX
 from penstock.record.builder import build_batch
 from penstock.testing import Cluster
 from penstock.types import ProducerIdAndEpoch, TopicPartition
-from tests.support.both_doors import by_grpc, by_kafka, eventually, grpc_codes, kafka_codes
+from tests.support.both_protocols import by_grpc, by_kafka, eventually, grpc_codes, kafka_codes
 
 MINUTE_MS = 60_000
 NEWEST_INIT = 5
@@ -89,7 +89,7 @@ def _without_error(found: Any) -> Any:
 
 
 class Row(NamedTuple):
-    """The request at each door, and the error that it gets at both."""
+    """The request at each listener, and the error that it gets at both."""
 
     ours: Callable[[Stage], Any]
     kafkas: Callable[[Stage], Any]

@@ -1,4 +1,4 @@
-"""One hostile address at a node's door: silent connections, and streams that never read."""
+"""One hostile address at a node's listener: silent connections, and streams that never read."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def config_of(cluster: Cluster, index: int) -> dict[str, Any]:
     return tomllib.loads(cluster.config_path(index).read_text(encoding="utf-8"))
 
 
-# -- forged messages at the nodes' doors -------------------------------------------------------------------------------
+# -- forged messages at the nodes' listeners ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

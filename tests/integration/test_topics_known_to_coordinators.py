@@ -1,5 +1,5 @@
 """Three real nodes: offsets are committed for a new topic, and a transaction gets its partition, at once at a
-coordinator that is another node than the one that made the topic, at both doors. It tries nothing twice."""
+coordinator that is another node than the one that made the topic, in both protocols. It tries nothing twice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from penstock.testing import Cluster
 from penstock.testing.ports import free_ports
 from penstock.types import TopicPartition
 from penstock.wire.message_codec import request_codec, response_codec
-from tests.support.both_doors import by_grpc, codes_in, eventually
+from tests.support.both_protocols import by_grpc, codes_in, eventually
 from tests.support.kafka_socket import KafkaSocket
 
 TOPICS, SIDE_BY_SIDE, NODES = 64, 4, 3
@@ -40,7 +40,7 @@ KEYS = {request: key for key, request in REQUESTS.items()}
 
 @dataclass
 class Coordinator:
-    """One node that coordinates a group or a transactional id, with an open connection to each of its doors."""
+    """One node that coordinates a group or a transactional id, with an open connection to each of its listeners."""
 
     key: str
     producer_id: int

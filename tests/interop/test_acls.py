@@ -1,4 +1,4 @@
-"""Real clients of Kafka set ACLs, and each user does what it was allowed to: through the door, with passwords."""
+"""Real clients of Kafka set ACLs, and each user does what it was allowed to: through the listener, with passwords."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""One group with members of both protocols, at both doors: each record is read once, and the group goes on as members
-come and go.
+"""One group with members of both protocols, in both protocols: each record is read once, and the group goes on as
+members come and go.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Clients log in by a token (OAUTHBEARER) at both doors: Kafka's real ones, and ours, which get new ones as they go."""
+"""Clients log in by a token (OAUTHBEARER) in both protocols: Kafka's real ones, and ours, which get new ones as they
+go."""
 
 from __future__ import annotations
 

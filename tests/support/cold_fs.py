@@ -28,8 +28,8 @@ class ColdFileSystem(LosingFileSystem):
 
     def __init__(self) -> None:
         super().__init__()
-        self.gate = threading.Event()
-        self.gate.set()
+        self.access = threading.Event()
+        self.access.set()
         self.at_gate = threading.Event()
         """Set when a read has reached the gate, whether it waits there or not."""
         self.waited: list[str] = []
@@ -59,7 +59,7 @@ class ColdFileSystem(LosingFileSystem):
         if not pages <= self._warm:
             self.waited.append(threading.current_thread().name)
             self.at_gate.set()
-            self.gate.wait()
+            self.access.wait()
             for end, code in self.errors.items():
                 if self._names[fd].endswith(end):
                     raise OSError(code, os.strerror(code), self._names[fd])

@@ -116,7 +116,7 @@ class FakeCoordinator:
         names = {topic_id: name for name, topic_id in self._cluster.topics.items()}
         return sorted(TopicPartition(names.get(i, i), number) for i, number in self.members[member_id].owned)
 
-    # -- the door ------------------------------------------------------------------------------------------------------
+    # -- the listener --------------------------------------------------------------------------------------------------
 
     async def call(self, node_id: int, name: str, raw: bytes) -> bytes:
         api = APIS[name]

@@ -61,7 +61,7 @@ def _unknown(topic: str) -> ApiError:
 
 
 class FakeNode:
-    """One broker's door (fake_network.Service)."""
+    """One broker's listener (fake_network.Service)."""
 
     def __init__(self, cluster: FakeCluster, node_id: int) -> None:
         self._cluster = cluster

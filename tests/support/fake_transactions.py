@@ -91,7 +91,7 @@ class FakeTransactions:
         """Calls wait BEFORE they are carried out, until the event is set."""
         return self._hanging.setdefault(api, asyncio.Event())
 
-    # -- the door ------------------------------------------------------------------------------------------------------
+    # -- the listener --------------------------------------------------------------------------------------------------
 
     def takes(self, name: str, raw: bytes) -> bool:
         if name not in APIS:

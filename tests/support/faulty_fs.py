@@ -23,7 +23,7 @@ class Fault:
     operation: str
     part: str
     code: int = 0
-    gate: threading.Event | None = None
+    access: threading.Event | None = None
     met: int = 0
     was_met: threading.Event = field(default_factory=threading.Event)
 
@@ -48,12 +48,12 @@ class FaultyFileSystem(OsFileSystem):
     @contextmanager
     def standing_still(self, operation: str, part: str) -> Iterator[Fault]:
         """Lets such calls wait for the end of the block, and go on then."""
-        gate = threading.Event()
+        access = threading.Event()
         try:
-            with self._fault(Fault(operation, part, gate=gate)) as fault:
+            with self._fault(Fault(operation, part, access=access)) as fault:
                 yield fault
         finally:
-            gate.set()
+            access.set()
 
     @contextmanager
     def _fault(self, fault: Fault) -> Iterator[Fault]:
@@ -79,8 +79,8 @@ class FaultyFileSystem(OsFileSystem):
                 fault.met += 1
                 fault.was_met.set()
         for fault in faults:
-            if fault.gate is not None:
-                fault.gate.wait()
+            if fault.access is not None:
+                fault.access.wait()
             else:
                 raise OSError(fault.code, os.strerror(fault.code), path)
 

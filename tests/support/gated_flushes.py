@@ -18,12 +18,12 @@ class GatedFileSystem(LosingFileSystem):
 
     def __init__(self) -> None:
         super().__init__()
-        self.gate = threading.Event()
-        self.gate.set()
+        self.access = threading.Event()
+        self.access.set()
         self.syncs = 0
 
     def fdatasync(self, fd: int) -> None:
-        self.gate.wait()
+        self.access.wait()
         self.syncs += 1
         super().fdatasync(fd)
 

@@ -23,7 +23,7 @@ from broker.kafka.connection.frame_connection import FrameConnection
 from broker.kafka.connection.kafka_listener import Bind, KafkaListener
 from broker.kafka.connection.kafka_wire import RequestCounts
 from broker.kafka.connection.served_connection import ServedConnection
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from broker.kafka.schemas.produce import ProduceRequest, ProduceResponse
@@ -33,9 +33,9 @@ from broker.kafka_codec.structs import facts_of
 from broker.load.busy_time import BusyTimes
 from broker.network.client_names import ClientNames
 from broker.network.dispatcher import Dispatcher
-from broker.network.doors import BrokerService
 from broker.network.failed_requests import FailedRequests
 from broker.network.fetcher_session import Session
+from broker.network.listeners import BrokerService
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.replication.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
@@ -192,7 +192,7 @@ class DoorBench:
         self.dispatcher = Dispatcher(self.channel, handle, failed.fail)
         table = list({row.key: row for row in (METADATA, PRODUCE, *rows)}.values())
         software = self.service.names.software
-        parts = cast(DoorParts, SimpleNamespace(software=software, image=lambda: SimpleNamespace(offset=41)))
+        parts = cast(PlanParts, SimpleNamespace(software=software, image=lambda: SimpleNamespace(offset=41)))
         table.append(api_versions(tuple(table)).over(parts))
         self.rows = {row.key: row for row in table}
         self.counts, self.lines = RequestCounts(), ThrottledLines(self.clock.now_ms, CLIENTS_SUBJECTS_MAX)

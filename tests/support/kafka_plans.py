@@ -1,4 +1,4 @@
-"""Goes through the plans of the Kafka door by hand, and reads their answers as a client of the version does."""
+"""Goes through the plans of the Kafka listener by hand, and reads their answers as a client of the version does."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from broker.kafka.parts import DoorParts, DoorRights
+from broker.kafka.parts import PlanParts, PlanRights
 from broker.kafka.plan import PAUSE, Ask, Asked, Plan
 from broker.kafka_codec.codec import decode, encode
 from broker.network.request_channel import Caller
@@ -27,7 +27,7 @@ class FakeParts:
     def __init__(self, image: MetadataImage, node_id: int = ME) -> None:
         self.node_id = node_id
         self.metadata = image
-        self.rights = DoorRights(None)
+        self.rights = PlanRights(None)
 
     def image(self) -> MetadataImage:
         return self.metadata
@@ -40,7 +40,7 @@ class FakeParts:
         return self.metadata.topic_name(topic_id)
 
 
-def parts_of(*topics: TopicImage) -> DoorParts:
+def parts_of(*topics: TopicImage) -> PlanParts:
     """Brokers 1 and 2, and these topics."""
     brokers = {
         number: BrokerRegistration(
@@ -58,7 +58,7 @@ def parts_of(*topics: TopicImage) -> DoorParts:
         for number in (ME, OTHER)
     }
     by_id, by_name = ({getattr(topic, key): topic for topic in topics} for key in ("topic_id", "name"))
-    return cast(DoorParts, FakeParts(MetadataImage(1, 1, brokers, by_id, by_name)))
+    return cast(PlanParts, FakeParts(MetadataImage(1, 1, brokers, by_id, by_name)))
 
 
 def topic_of(name: str, topic_id: str, *leaders: int) -> TopicImage:

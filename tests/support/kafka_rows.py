@@ -33,7 +33,7 @@ from broker.kafka.apis.reading import fetch, list_offsets, offset_for_leader_epo
 from broker.kafka.apis.transactions import add_partitions, ending
 from broker.kafka.apis.transactions import listing as transactions
 from broker.kafka.apis.transactions import offset_commit as transactional_commit
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 
 ADMIN = (
     metadata,
@@ -65,5 +65,5 @@ AUTHENTICATION = (sasl, users, delegation_tokens)
 ACLS = (acls,)
 
 
-def rows_over(parts: DoorParts, *files: ModuleType) -> list[ApiRow]:
+def rows_over(parts: PlanParts, *files: ModuleType) -> list[ApiRow]:
     return [one.over(parts) for file in files for one in file.SERVED]

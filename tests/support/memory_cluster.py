@@ -42,7 +42,7 @@ from tests.simulation.cluster.fibers import FiberThreads
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
 from tests.simulation.cluster.machine import make_parents
 from tests.simulation.cluster.network import CLIENTS, Network, Weather
-from tests.simulation.cluster.rpc import SimulatedDoors, SimulatedPeers, SimulatedTransport
+from tests.simulation.cluster.rpc import SimulatedListeners, SimulatedPeers, SimulatedTransport
 from tests.simulation.cluster.scheduler import Process, Scheduler
 from tests.support.client_environment import no_background
 from tests.support.losing_fs import LosingFileSystem
@@ -65,8 +65,8 @@ class MemoryProcess:
         self.network = Network(self.scheduler, lambda endpoint: f"{endpoint.host}:{endpoint.port}")
         self.network.weather = CALM
 
-    def doors(self, machine: str) -> SimulatedDoors:
-        return SimulatedDoors(self.network, self.process, machine, self.time)
+    def listeners(self, machine: str) -> SimulatedListeners:
+        return SimulatedListeners(self.network, self.process, machine, self.time)
 
     def transport(self, machine: str) -> MakeTransport:
         return lambda *given: SimulatedPeers(self.network, self.process, machine, *given)
@@ -131,7 +131,7 @@ class MemoryCluster:
             file_system=self.disks[index],
             threads=memory.threads,
             transport=memory.transport(name),
-            doors=memory.doors(name),
+            listeners=memory.listeners(name),
             descriptors_max=4096,
             processors=2,
             thread_times=lambda: {},

@@ -86,12 +86,12 @@ async def started(
 def hangs(fs: FaultyFileSystem, operation: str, part: str) -> Iterator[Fault]:
     """Holds such calls up for the block, but only for WAIT_S: an event loop that waits for one cannot end the block."""
     with fs.standing_still(operation, part) as fault:
-        assert fault.gate is not None
-        too_late = threading.Timer(WAIT_S, fault.gate.set)
+        assert fault.access is not None
+        too_late = threading.Timer(WAIT_S, fault.access.set)
         too_late.start()
         try:
             yield fault
-            assert not fault.gate.is_set(), "the event loop waited for the disk"
+            assert not fault.access.is_set(), "the event loop waited for the disk"
         finally:
             too_late.cancel()
 

@@ -19,7 +19,7 @@ UNDER_WAY = UNIT + "connections/test_under_way.py::"
 REFUSED = UNIT + "grpc/test_refused_calls.py::"
 TURNED = UNIT + "grpc/test_turned_calls.py::"
 DECODING = UNIT + "network/test_decoding_turns.py::"
-LOBBY = UNIT + "grpc/test_lobby.py::"
+LOBBY = UNIT + "grpc/test_early_reads.py::"
 PAGES = UNIT + "metrics/test_page_"
 LINES = UNIT + "network/test_lines_of_strangers.py::"
 ANSWERS = (
@@ -97,8 +97,8 @@ HELD_BY = {
         ENDS + "test_a_slow_frame_above_the_limits_is_cut_when_another_party_waits",
     ),
     "lines of the audit log about what was only checked, refused, or failed": (
-        UNIT + "audit/test_acts.py::test_what_was_only_to_be_judged_is_bounded_and_hides_no_act",
-        UNIT + "audit/test_acts.py::test_failures_are_bounded_and_what_is_done_is_not",
+        UNIT + "audit/test_audited_requests.py::test_what_was_only_to_be_judged_is_bounded_and_hides_no_act",
+        UNIT + "audit/test_audited_requests.py::test_failures_are_bounded_and_what_is_done_is_not",
     ),
     "requests that come slowly while 64 parties or more fill that memory": (
         ENDS + "test_slow_frames_give_way_when_the_memory_is_full_and_a_party_with_little_waits",

@@ -10,7 +10,7 @@ from tests.support.seams import violations
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = ("raft", "metadata", "storage", "broker")
-GRPC = "speaks gRPC: the real thing behind the ports of transport and doors"
+GRPC = "speaks gRPC: the real thing behind the ports of transport and listeners"
 EDGES = {
     "storage/disk/file_system.py": "the real thing behind the port of the disk",
     "storage/disk/async_files.py": "the real thing behind the port of files for the event loop",
@@ -22,13 +22,13 @@ EDGES = {
     "broker/authentication/tokens/fetching.py": "asks the issuer of tokens for its public keys",
     "broker/config/config_file.py": "reads the configuration, before there is a node",
     "broker/kafka/connection/incoming_frame.py": "large requests have mappings of their own, which go back whole",
-    "broker/grpc/controller_door.py": GRPC,
+    "broker/grpc/controller_calls.py": GRPC,
     "broker/grpc/client_calls.py": GRPC,
-    "broker/grpc/client_door.py": GRPC,
+    "broker/grpc/client_streams.py": GRPC,
     "broker/grpc/credentials.py": GRPC,
     "broker/grpc/callers.py": GRPC,
     "broker/grpc/errors.py": GRPC,
-    "broker/grpc/gate.py": GRPC,
+    "broker/grpc/access.py": GRPC,
     "broker/grpc/handlers.py": GRPC,
     "broker/grpc/open_services.py": GRPC,
     "broker/grpc/refused_calls.py": GRPC,

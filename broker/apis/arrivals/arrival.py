@@ -41,7 +41,7 @@ READS_OF_PARTY = 100
 READ_WINDOW_MS = 1_000
 
 
-class PartitionStanding(Enum):
+class PartitionStatus(Enum):
     """The state of one partition at this broker, as far as waiting goes."""
 
     SETTLED = "it is here, or will not be"
@@ -52,34 +52,34 @@ class PartitionStanding(Enum):
 
 _NO_NUMBERS: Final[Mapping[int, object]] = {}
 
-Standing = Callable[[NamedPartition, MetadataImage, HostedPartitions], PartitionStanding]
+Standing = Callable[[NamedPartition, MetadataImage, HostedPartitions], PartitionStatus]
 
 
-def standing_of(named: NamedPartition, image: MetadataImage, hosted: HostedPartitions) -> PartitionStanding:
+def status_of(named: NamedPartition, image: MetadataImage, hosted: HostedPartitions) -> PartitionStatus:
     """The state of a partition at its leader, which needs the log."""
     topic = _topic(named, image)
     state = None if topic is None else topic.partitions.get(named.partition)
     if topic is None or state is None or named.leader_epoch > state.leader_epoch:
-        return PartitionStanding.UNSEEN
+        return PartitionStatus.UNSEEN
     if state.leader_id != hosted.broker_id:
-        return PartitionStanding.ELSEWHERE
+        return PartitionStatus.ELSEWHERE
     key = TopicPartition(topic.name, named.partition)
     partition = hosted.find(key)
     if partition is not None and partition.topic_id == topic.topic_id:
-        return PartitionStanding.SETTLED
+        return PartitionStatus.SETTLED
     replica = hosted.replica(key)
     is_opening = replica is not None and replica.lost is None and replica.state in TO_CREATE
-    return PartitionStanding.OPENING if is_opening else PartitionStanding.SETTLED
+    return PartitionStatus.OPENING if is_opening else PartitionStatus.SETTLED
 
 
-def known_standing_of(named: NamedPartition, image: MetadataImage, hosted: HostedPartitions) -> PartitionStanding:
+def known_status_of(named: NamedPartition, image: MetadataImage, hosted: HostedPartitions) -> PartitionStatus:
     """The state of a partition at a coordinator, which needs the metadata alone."""
     topic = _topic(named, image)
     is_known = topic is not None and named.partition in topic.partitions
-    return PartitionStanding.SETTLED if is_known else PartitionStanding.UNSEEN
+    return PartitionStatus.SETTLED if is_known else PartitionStatus.UNSEEN
 
 
-STANDINGS: Final[dict[bool, Standing]] = {True: standing_of, False: known_standing_of}
+STATUSES: Final[dict[bool, Standing]] = {True: status_of, False: known_status_of}
 """The function that finds a partition's standing, by the need of a log."""
 
 
@@ -90,9 +90,9 @@ def _topic(named: NamedPartition, image: MetadataImage) -> TopicImage | None:
 def unsettled_of(named: Named, image: MetadataImage, hosted: HostedPartitions) -> list[NamedPartition]:
     """The partitions that are not settled. A request with thousands comes often, and all of them are here: one look-up
     tells so of each."""
-    standing, looks = STANDINGS[named.needs_log], _leads if named.needs_log else _knows
+    standing, looks = STATUSES[named.needs_log], _leads if named.needs_log else _knows
     others = map(NamedPartition._make, looks(named.partitions, image, hosted))
-    return [one for one in others if standing(one, image, hosted) is not PartitionStanding.SETTLED]
+    return [one for one in others if standing(one, image, hosted) is not PartitionStatus.SETTLED]
 
 
 def _leads(partitions: Iterable[PlainNamed], image: MetadataImage, hosted: HostedPartitions) -> Iterator[PlainNamed]:
@@ -147,7 +147,7 @@ class AwaitedPartitions:
         self._known_end_offset: int | None = None
 
     def step(
-        self, standing: Callable[[NamedPartition], PartitionStanding], applied_end_offset: int, known_end_offset: int
+        self, standing: Callable[[NamedPartition], PartitionStatus], applied_end_offset: int, known_end_offset: int
     ) -> WaitStep:
         """The next step. `known_end_offset` is the end of what this broker knows to be committed, and
         `applied_end_offset` that of its image. The known end of the first look counts, or a client that changes
@@ -156,14 +156,14 @@ class AwaitedPartitions:
             self._known_end_offset = known_end_offset
         while self._left:
             found = standing(self._left[0])
-            if found is PartitionStanding.OPENING:
+            if found is PartitionStatus.OPENING:
                 return WaitStep.NEWS
-            if found is PartitionStanding.UNSEEN:
+            if found is PartitionStatus.UNSEEN:
                 if not self._has_asked:
                     return WaitStep.READ
                 if applied_end_offset < self._end_offset:
                     return WaitStep.NEWS
-            elif found is PartitionStanding.ELSEWHERE and applied_end_offset < self._known_end_offset:
+            elif found is PartitionStatus.ELSEWHERE and applied_end_offset < self._known_end_offset:
                 return WaitStep.NEWS
             self._left.popleft()
         return WaitStep.DONE

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 from broker.apis.arrivals.arrival import (
-    STANDINGS,
+    STATUSES,
     AwaitedPartitions,
     CommittedEnds,
     Standing,
     WaitStep,
     unsettled_of,
 )
-from broker.network.doors import Permissions
+from broker.network.listeners import Permissions
 from broker.network.named_partitions import Named, NamedPartition
 from broker.network.parties import party_of
 from broker.network.request_channel import Caller
@@ -121,7 +121,7 @@ class ArrivalWaits:
         if not unsettled or wait_ms <= 0 or self._is_closed:
             return None
         arrival, party = AwaitedPartitions(self._allowed(caller, named, unsettled)), party_of(caller)
-        if self._step(arrival, STANDINGS[named.needs_log]) is WaitStep.DONE:
+        if self._step(arrival, STATUSES[named.needs_log]) is WaitStep.DONE:
             return None
         if self._is_slow(party, needs_log=named.needs_log):
             self._slow += 1
@@ -163,7 +163,7 @@ class ArrivalWaits:
         return arrival.step(lambda one: standing(one, image, hosted), image.offset + 1, self._known_end_offset())
 
     async def _wait(self, arrival: AwaitedPartitions, party: str, wait_ms: int, *, needs_log: bool) -> None:
-        standing, has_waited = STANDINGS[needs_log], False
+        standing, has_waited = STATUSES[needs_log], False
         self._waiting[party] += 1
         self._total += 1
         try:

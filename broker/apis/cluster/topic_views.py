@@ -1,7 +1,7 @@
 """The topics of an image as the clients of one listener are told of them.
 
 A view is made once: it stays the same object until the topic, its configuration or a broker changes, so that a client's
-refresh costs a look-up for each topic, and a door may keep what it has encoded of the view. A partition that this
+refresh costs a look-up for each topic, and a listener may keep what it has encoded of the view. A partition that this
 broker should lead, and has lost, is in no image, so it is looked for again in each answer.
 
 If the log of a partition is lost on the broker that leads it, the image does not say so, because no other replica may

@@ -3,7 +3,7 @@ topic's codec, checks that every record can be read, and of a compacted topic ha
 and names the records whose times are refused.
 
 Compressing a large batch takes milliseconds, and on the event loop every client would wait for it. In a thread, only
-the stream that sent the batch waits: its door reads no further request meanwhile, so its requests stay in order. A
+the stream that sent the batch waits: its listener reads no further request meanwhile, so its requests stay in order. A
 batch that already has the codec, which is the usual case, costs a short look here, and no thread.
 
 A topic's owner chooses its codec and level, and a batch may take seconds. So a party has half of the threads, one at

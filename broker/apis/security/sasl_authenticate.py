@@ -1,9 +1,9 @@
-"""SaslAuthenticate: a client of gRPC's door logs in, and its connection has a session from then on.
+"""SaslAuthenticate: a client of gRPC logs in, and its connection has a session from then on.
 
 A message that names a mechanism begins a dialogue, in place of another one; one that names none goes on with the
 connection's. A caller that sends the token of its session renews it: it must be the same user again, and the token and
 the streams under it live on (KIP-368). Nothing else may be asked before, at a listener with SASL. Not here: the check
-of tokens (`broker/grpc/callers.py`), and Kafka's door, where a connection itself is logged in.
+of tokens (`broker/grpc/callers.py`), and Kafka's protocol, where a connection itself is logged in.
 """
 
 from __future__ import annotations

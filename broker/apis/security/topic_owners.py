@@ -1,7 +1,7 @@
 """Tells the controller whose share of the cluster's partitions a request counts to, whatever its client has sent.
 
 Where there is no authorizer nobody has a share: there everybody may delete every topic. Not here: who has one
-(`broker/authorization/gatekeeper.py`), and how much it is (`metadata/controller/topics/owners.py`).
+(`broker/authorization/request_authorizer.py`), and how much it is (`metadata/controller/topics/owners.py`).
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Joins:
                 return
             _check_protocols(group, request)
             self._memory.must_have_room(_growth(group, request, client))
-        arrival = Arrival(turn, ticket, request, client._replace(sight=None))
+        arrival = Arrival(turn, ticket, request, client._replace(visibility=None))
         if not request.member_id:
             self._join_without_id(arrival, group)
         elif request.member_id in group.pending and request.group_instance_id is None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from broker.groups.consumer.member import NOTHING, Assignment, Member, MemberState, Owned
-from broker.groups.consumer.sights import Sights
+from broker.groups.consumer.visible_topics import VisibleTopics
 
 EMPTY: Final = "Empty"
 ASSIGNING: Final = "Assigning"
@@ -55,7 +55,7 @@ class ConsumerGroup:
     changed: set[str] | None = field(default=None, compare=False)
     """Topics that came or went since the patterns were resolved; None: any may have."""
 
-    sights: Sights = field(default_factory=Sights, compare=False)
+    visible_topics: VisibleTopics = field(default_factory=VisibleTopics, compare=False)
     parties: dict[str, str] = field(default_factory=dict, compare=False)
     """The party (network/parties.py) of each member that was heard here, by the member's id."""
 
@@ -133,7 +133,7 @@ class ConsumerGroup:
         self.parties.pop(member_id, None)
         if member is not None:
             self._forget(member, None)
-            if self.sights.left(member):
+            if self.visible_topics.left(member):
                 self.resolve_again()
 
     def _forget(self, before: Member, now: Member | None) -> None:

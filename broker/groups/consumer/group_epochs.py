@@ -83,17 +83,17 @@ class GroupEpochs:
         """Look at names that came or went; drop patterns that nobody has any more. True if one means other topics."""
         different = False
         names = None if group.changed is not None else turn.topics.names()
-        subscribers, sights = group.sights.subscribers(group.members), group.sights
+        subscribers, visible_topics = group.visible_topics.subscribers(group.members), group.visible_topics
         for regex, resolved in list(group.regexes.items()):
             if regex not in group.patterns:
                 self._drop_regex(turn, group, regex)
                 continue
             by = subscribers.get(regex)
             if names is not None:
-                topics = sights.seen(regex, by, resolved.topics, matching(regex, names))
+                topics = visible_topics.seen(regex, by, resolved.topics, matching(regex, names))
             elif group.changed:
                 there = [name for name in group.changed if turn.topics.by_name(name) is not None]
-                came = sights.seen(regex, by, resolved.topics, matching(regex, there))
+                came = visible_topics.seen(regex, by, resolved.topics, matching(regex, there))
                 topics = (resolved.topics - group.changed) | came
             else:
                 continue
@@ -111,7 +111,7 @@ class GroupEpochs:
 
     def _drop_regex(self, turn: Turn, group: ConsumerGroup, regex: str) -> None:
         changes.drop_regex(turn, group.group_id, regex)
-        group.sights.forget(regex)
+        group.visible_topics.forget(regex)
 
     def _assign_soon(self, turn: Turn, group: ConsumerGroup) -> None:
         """Now, if the last target is long enough ago for the work that it was; or else when it is."""

@@ -26,7 +26,7 @@ from broker.groups.consumer.reconciliation import Heard, reconciled
 from broker.groups.consumer.record_room import check_records_fit
 from broker.groups.group_config import GroupConfig
 from broker.groups.kind import GroupsOfKind
-from broker.network.request_ports import Sight
+from broker.network.request_ports import Visibility
 from penstock.errors import GroupIdNotFoundError, TopicAuthorizationFailedError
 from penstock.messages.groups.consumer_protocol import (
     JOINS,
@@ -62,10 +62,10 @@ class Heartbeats:
             found = staying(group, request, held)
         said = found.member.said(request, client.client_id, client.client_host)
         if request.subscribed_topic_names is None:  # others were judged with the request
-            hidden = group.sights.hidden_name(said, client.sight)
+            hidden = group.visible_topics.hidden_name(said, client.visibility)
             if hidden is not None:
                 raise TopicAuthorizationFailedError(f"the member may not Describe {hidden!r}, to which it subscribes")
-        resolved = self._resolved(turn, group, said, client.sight)
+        resolved = self._resolved(turn, group, said, client.visibility)
         subscribes_anew = found.is_new or said.names != found.member.names or said.regex != found.member.regex
         if subscribes_anew or said != found.member:
             check_records_fit(self._config, group, said, resolved if subscribes_anew else (), turn.topics)
@@ -73,7 +73,7 @@ class Heartbeats:
         # Nothing below raises.
         if moved is not None:
             self._write_upgrade(turn, moved)
-        group = self._write_said(turn, group, found, said, resolved, client.sight)
+        group = self._write_said(turn, group, found, said, resolved, client.visibility)
         self._epochs.refresh(turn, group, _changes_group(found, said))
         member = self._step(turn, group, said.member_id, Heard(request.member_epoch, held))
         group.parties[member.member_id] = client.party
@@ -113,7 +113,9 @@ class Heartbeats:
             self._deadlines.heard(turn.now_ms, upgraded.after.group_id, member.member_id, session_ms)
             self._deadlines.follow(turn.now_ms, upgraded.after.group_id, None, member)
 
-    def _resolved(self, turn: Turn, group: ConsumerGroup, said: Member, sight: Sight | None) -> frozenset[str]:
+    def _resolved(
+        self, turn: Turn, group: ConsumerGroup, said: Member, visibility: Visibility | None
+    ) -> frozenset[str]:
         """The topics that the member's pattern stands for. Raises if the pattern is not valid."""
         if said.regex is None:
             return frozenset()
@@ -121,7 +123,7 @@ class Heartbeats:
         if known is not None:
             return known.topics
         found = matching(said.regex, turn.topics.names())
-        return found if sight is None else frozenset(filter(sight.sees, found))
+        return found if visibility is None else frozenset(filter(visibility.sees, found))
 
     def _write_said(
         self,
@@ -130,7 +132,7 @@ class Heartbeats:
         found: Found,
         said: Member,
         resolved: frozenset[str],
-        sight: Sight | None,
+        visibility: Visibility | None,
     ) -> ConsumerGroup:
         """The member, as it says that it is, in its group."""
         if found.replaces is not None:
@@ -141,8 +143,8 @@ class Heartbeats:
         group = self._groups[group.group_id]
         if said.regex is not None and said.regex not in group.regexes:
             self._epochs.write_regex(turn, group, said.regex, resolved)
-            group.sights.resolved_for(said.regex, sight)
-        if group.sights.heard(group.members, found.member, said, sight):
+            group.visible_topics.resolved_for(said.regex, visibility)
+        if group.visible_topics.heard(group.members, found.member, said, visibility):
             group.resolve_again()
         return group
 

@@ -1,4 +1,4 @@
-"""Requests by which somebody takes another one's member out of a group: administrative acts, which are audited.
+"""Requests by which somebody takes another one's member out of a group: administrative requests, which are audited.
 
     leaves      a member is named that is not the sender's own: another principal's, or that of another client or host
     takes over  a static instance of another principal's member (KIP-345)

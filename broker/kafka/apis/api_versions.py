@@ -13,7 +13,7 @@ from typing import Any
 
 from broker.kafka.api_row import ApiRow, ServedRow, over, serves
 from broker.kafka.features import FEATURES
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Asked, Plan
 from broker.kafka.schemas.api_versions import (
     ApiVersion,
@@ -38,7 +38,7 @@ def api_versions(rows: Sequence[ApiRow]) -> ServedRow:
         )
         return [ApiVersion(api_key=key, min_version=first, max_version=last) for key, (first, last) in ranges]
 
-    def plan(parts: DoorParts, asked: Asked, body: ApiVersionsRequest) -> Plan:
+    def plan(parts: PlanParts, asked: Asked, body: ApiVersionsRequest) -> Plan:
         yield from ()
         if asked.version >= SOFTWARE_FROM:
             told = body.client_software_name, body.client_software_version

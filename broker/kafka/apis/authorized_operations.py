@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Asked
 from penstock.messages.security.acls import ResourceType
 
@@ -20,14 +20,14 @@ CLUSTER_OPERATIONS: Final = (
 GROUP_OPERATIONS: Final = _READ | _DELETE | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
 
 
-def topic_operations(parts: DoorParts, asked: Asked, name: str) -> int:
+def topic_operations(parts: PlanParts, asked: Asked, name: str) -> int:
     return parts.rights.operations(asked.caller, ResourceType.TOPIC, TOPIC_OPERATIONS, name)
 
 
-def group_operations(parts: DoorParts, asked: Asked, group_id: str) -> int:
+def group_operations(parts: PlanParts, asked: Asked, group_id: str) -> int:
     return parts.rights.operations(asked.caller, ResourceType.GROUP, GROUP_OPERATIONS, group_id)
 
 
-def cluster_operations(parts: DoorParts, asked: Asked) -> int:
+def cluster_operations(parts: PlanParts, asked: Asked) -> int:
     """The caller's operations on the cluster; none for a caller that may not describe the cluster, as in Kafka."""
     return parts.rights.operations(asked.caller, ResourceType.CLUSTER, CLUSTER_OPERATIONS)

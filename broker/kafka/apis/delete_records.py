@@ -12,7 +12,7 @@ from broker.apis.delete_records import TIMEOUT_MS_MAX
 from broker.kafka.api_row import RECORD_ELEMENTS_MAX, serves
 from broker.kafka.apis.asked_topics import no_partition, topic_named, unless_elsewhere
 from broker.kafka.errors import code_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, Ask, Asked, MakePlan, Plan, is_pause_due
 from broker.kafka.schemas.offsets import (
     DeleteRecordsPartition,
@@ -29,7 +29,7 @@ from penstock.messages.security.acls import Operation
 from penstock.types import NO_OFFSET, TopicPartition
 
 
-def delete_records_plan(parts: DoorParts) -> MakePlan:
+def delete_records_plan(parts: PlanParts) -> MakePlan:
     """Makes the plan of a request."""
 
     def plan(asked: Asked, body: DeleteRecordsRequest) -> Plan:

@@ -12,7 +12,7 @@ from typing import Final
 from broker.kafka.api_row import RECORD_ELEMENTS_MAX, serves
 from broker.kafka.apis.asked_topics import no_partition, topic_named, unless_elsewhere
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, Ask, Asked, MakePlan, Plan, is_pause_due
 from broker.kafka.schemas.producers import (
     DescribeProducersRequest,
@@ -34,7 +34,7 @@ NONE = -1
 """No coordinator has ended a transaction, or no transaction is open."""
 
 
-def describe_producers_plan(parts: DoorParts) -> MakePlan:
+def describe_producers_plan(parts: PlanParts) -> MakePlan:
     """Makes the plan of a request. More partitions than one of the node's own requests has are asked in turns."""
 
     def plan(asked: Asked, body: DescribeProducersRequest) -> Plan:

@@ -15,7 +15,7 @@ from broker.kafka.apis.authorized_operations import topic_operations
 from broker.kafka.apis.metadata import is_unseen, topics_named
 from broker.kafka.apis.topic_structs import is_internal, leader_of_view, topic_error
 from broker.kafka.errors import code_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Asked, Plan
 from broker.kafka.schemas.metadata import (
     Cursor,
@@ -33,7 +33,7 @@ PARTITIONS_MAX: Final = 2_000
 _START: Final = Cursor()
 
 
-def describe_topic_partitions(parts: DoorParts, asked: Asked, body: DescribeTopicPartitionsRequest) -> Plan:
+def describe_topic_partitions(parts: PlanParts, asked: Asked, body: DescribeTopicPartitionsRequest) -> Plan:
     names, start = _names(parts, asked, body), body.cursor or _START
     limit = max(1, min(body.response_partition_limit, PARTITIONS_MAX))
     page, more = _page(parts, asked, names, start, limit)
@@ -59,7 +59,7 @@ def describe_topic_partitions_failed(
     return DescribeTopicPartitionsResponse(topics=topics)
 
 
-def _names(parts: DoorParts, asked: Asked, body: DescribeTopicPartitionsRequest) -> Sequence[str]:
+def _names(parts: PlanParts, asked: Asked, body: DescribeTopicPartitionsRequest) -> Sequence[str]:
     """The topics from the cursor on."""
     if body.cursor is not None and body.cursor.partition_index < 0:
         raise InvalidRequestError(f"the cursor is at partition {body.cursor.partition_index}; the first one is 0")
@@ -72,7 +72,7 @@ def _names(parts: DoorParts, asked: Asked, body: DescribeTopicPartitionsRequest)
 
 
 def _page(
-    parts: DoorParts, asked: Asked, names: Sequence[str], start: Cursor, limit: int
+    parts: PlanParts, asked: Asked, names: Sequence[str], start: Cursor, limit: int
 ) -> tuple[Sequence[str], Cursor | None]:
     """The topics whose partitions fill the page, and the cursor at the first one after them. A topic that is answered
     with an error takes the room of a partition, so that an answer has an end in any case. A topic that the caller may
@@ -89,7 +89,7 @@ def _page(
 
 
 def _topic(
-    parts: DoorParts, asked: Asked, view: TopicInfo, partitions: Sequence[PartitionInfo]
+    parts: PlanParts, asked: Asked, view: TopicInfo, partitions: Sequence[PartitionInfo]
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=code_of(topic_error(view), "DescribeTopicPartitions", asked.version),

@@ -24,7 +24,7 @@ from broker.kafka.apis.authorized_operations import NOT_ASKED, cluster_operation
 from broker.kafka.apis.encoded_topics import EncodedTopics, Form
 from broker.kafka.apis.topic_structs import topic_struct
 from broker.kafka.errors import code_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, PAUSED_EVERY, Ask, Asked, Plan
 from broker.kafka.schemas.metadata import (
     MetadataRequest,
@@ -63,7 +63,7 @@ class _Wanted(NamedTuple):
 class MetadataPlans:
     """The plan of Metadata, with what it keeps between requests."""
 
-    def __init__(self, parts: DoorParts) -> None:
+    def __init__(self, parts: PlanParts) -> None:
         self._parts = parts
         self._encoded = EncodedTopics()
 

@@ -28,7 +28,7 @@ from broker.apis.producing.produce import TIMEOUT_MS_MAX
 from broker.kafka.api_row import RECORD_ELEMENTS_MAX, always_pipelined, serves
 from broker.kafka.apis.asked_topics import add_leader, no_partition, topic_named, topic_with_id, unless_elsewhere
 from broker.kafka.errors import Code, code_of, leader_of, message_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, Ask, Asked, ConnectionEnds, MakePlan, Plan, is_pause_due
 from broker.kafka.schemas.produce import (
     BatchIndexAndErrorMessage,
@@ -85,7 +85,7 @@ _EMPTY_TRANSACTIONAL_ID: Final = PartitionRefusal(
 )
 
 
-def produce_plan(parts: DoorParts) -> MakePlan:
+def produce_plan(parts: PlanParts) -> MakePlan:
     """Makes the plan of a request."""
 
     def plan(asked: Asked, body: ProduceRequest) -> Plan:
@@ -174,7 +174,7 @@ class _Produced:
         "response",
     )
 
-    def __init__(self, asked: Asked, parts: DoorParts) -> None:
+    def __init__(self, asked: Asked, parts: PlanParts) -> None:
         self._asked, self._image, self._node_id, self._rights = asked, parts.image(), parts.node_id, parts.rights
         self._image_now = parts.image
         self._records: list[messages.PartitionRecords] = []

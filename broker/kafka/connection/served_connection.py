@@ -19,7 +19,7 @@ from broker.kafka.connection.plan_run import PlanDriver
 from broker.kafka.plan import ConnectionEnds, ConnectionMemory
 from broker.network.connection_loop import ConnectionLoop
 from broker.network.decoding_turns import DecodingTurns
-from broker.network.doors import BrokerService
+from broker.network.listeners import BrokerService
 from broker.network.parties import party_of
 from broker.network.request_channel import Caller
 from broker.replication.throttled_lines import ThrottledLines

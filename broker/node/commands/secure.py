@@ -228,8 +228,8 @@ def _make_files(config: NodeConfig, secured: Secured, cluster_id: str, add_scram
         if is_new:
             sys.stdout.write(f"made {secured.ca}, and {secured.ca_key}: who has that can be any node and any client\n")
         sys.stdout.write(f"made {authority.node(config.node_id, _hosts(config))}\n")
-    has_client_door = CLIENT_LISTENER in config.advertised_listeners
-    if has_client_door and not add_scram and secured.password_file.exists() and not secured.client_env.exists():
+    has_client_streams = CLIENT_LISTENER in config.advertised_listeners
+    if has_client_streams and not add_scram and secured.password_file.exists() and not secured.client_env.exists():
         secured.write_client_files(str(config.advertised_listeners[CLIENT_LISTENER]))
 
 

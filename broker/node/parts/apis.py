@@ -10,16 +10,16 @@ from broker.apis.cluster.topic_views import TopicViews
 from broker.apis.forwarding import ForwardedRequests
 from broker.apis.router import Router
 from broker.apis.served_apis import AUDITED_OFTEN, handlers
-from broker.audit.acts import Acts
+from broker.audit.audited_requests import AuditedRequests
 from broker.jobs.wall_clock import WallClockGuard
 from broker.node.parts.coordinators import BrokerCoordinators
 from broker.node.parts.disk_work import ReplicaJobs
 from broker.node.parts.foundation import Foundation
 from broker.node.parts.replication import Replication
 from broker.node.parts.request_path import RequestPath
-from broker.node.standing.broker_lifecycle import BrokerLifecycle
-from broker.node.standing.node_findings import NodeFindings
-from broker.node.standing.own_standing import own_standing
+from broker.node.registration.broker_lifecycle import BrokerLifecycle
+from broker.node.registration.node_findings import NodeFindings
+from broker.node.registration.own_status import own_status
 from broker.producer_ids.producer_id_manager import ProducerIdManager
 from broker.quorum.describe_metadata import DescribeMetadataApi
 from broker.replication.hosting.replica_parts import ReplicaParts
@@ -64,7 +64,7 @@ def make_apis(
 
     forwarded = ForwardedRequests(quorum.channel, quorum.loader, fail)
     describe_metadata = DescribeMetadataApi(quorum.own_metadata, environment.threads, fail)
-    acts, gatekeeper = Acts(requests.audit, AUDITED_OFTEN), requests.gatekeeper
+    audited, request_authorizer = AuditedRequests(requests.audit, AUDITED_OFTEN), requests.request_authorizer
     parts = ApiParts(
         node_id=config.node_id,
         cluster_id=quorum.cluster_id,
@@ -93,19 +93,19 @@ def make_apis(
         groups=coordinators.groups.coordinator,
         transactions=coordinators.transactions.coordinator,
         request_producer_id=producer_ids.request,
-        has_authorizer=gatekeeper is not None,
-        share_holder=None if gatekeeper is None else gatekeeper.share_holder,
+        has_authorizer=request_authorizer is not None,
+        share_holder=None if request_authorizer is None else request_authorizer.share_holder,
         authentication=requests.authentication,
         quotas=requests.quotas,
-        audit_act=acts.found,
+        audit_act=audited.found,
     )
-    passes = None if gatekeeper is None else gatekeeper.passes
-    router = Router(handlers(parts), passes, acts.watch)
+    passes = None if request_authorizer is None else request_authorizer.passes
+    router = Router(handlers(parts), passes, audited.watch)
     return Apis(router=router, forwarded=forwarded, describe_metadata=describe_metadata)
 
 
 def _standing(base: Foundation, lifecycle: BrokerLifecycle, replicas: ReplicaParts, findings: NodeFindings) -> Standing:
-    return own_standing(
+    return own_status(
         base.config,
         lifecycle,
         replicas,

@@ -1,6 +1,6 @@
 """Makes the coordinator of consumer groups: the driver, over the configuration of this node.
 
-Made before the replicas, whose leads it hears of; started with the broker, and stopped BEFORE the doors close.
+Made before the replicas, whose leads it hears of; started with the broker, and stopped BEFORE the listeners close.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class GroupParts:
         self.lag.start()
 
     async def stop(self) -> None:
-        """BEFORE the doors close: requests that wait are answered."""
+        """BEFORE the listeners close: requests that wait are answered."""
         await self.lag.stop()
         await self.coordinator.stop()
 

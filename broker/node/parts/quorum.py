@@ -14,7 +14,7 @@ from broker.config.node_config import NodeConfig
 from broker.load.busy_time import BusyTimes
 from broker.metrics.metrics import Reading
 from broker.metrics.quorum_readings import quorum_readings
-from broker.network.doors import ControllerService, Listener
+from broker.network.listeners import ControllerService, Listener
 from broker.node.environment import Environment
 from broker.node.parts.consensus import make_controller, make_raft
 from broker.node.process.descriptors import plan_descriptors
@@ -98,7 +98,7 @@ class QuorumParts:
                 connections_max=plan_descriptors(environment.descriptors_max).node_connections_max,
                 cluster_id=self.cluster_id,
             )
-            self._listener = environment.doors.controller(config, service)
+            self._listener = environment.listeners.controller(config, service)
         self.own_metadata = OwnMetadata(
             config.node_id,
             log_manager.file_system,

@@ -18,7 +18,7 @@ from broker.jobs.scheduler import Scheduler
 from broker.metrics.field_readings import record_readings
 from broker.metrics.metrics import Reading
 from broker.metrics.replication_readings import copy_readings, fetcher_readings, replica_readings
-from broker.node.configuration.told_parts import tell_parts
+from broker.node.configuration.changed_parts import tell_parts
 from broker.node.parts.disk_work import DiskWork
 from broker.node.parts.foundation import Foundation
 from broker.quorum.metadata_publisher import MetadataPublisher, topic_defaults

@@ -22,10 +22,11 @@ from broker.authentication.authentication_counts import AuthenticationCounts
 from broker.authentication.logins import Dialogue, LoginListener, Logins
 from broker.authentication.sessions import Sessions, session_lifetime_ms
 from broker.authorization.authorizer import Authorizer
-from broker.authorization.gatekeeper import Gatekeeper
+from broker.authorization.request_authorizer import RequestAuthorizer
 from broker.config.node_config import NodeConfig
 from broker.connections.listener_limits import shared_by_clients
-from broker.metrics.door_readings import (
+from broker.metrics.field_readings import labelled, record_readings
+from broker.metrics.listener_readings import (
     authentication_readings,
     connection_readings,
     conversion_readings,
@@ -34,12 +35,11 @@ from broker.metrics.door_readings import (
     queue_readings,
     refusal_readings,
 )
-from broker.metrics.field_readings import labelled, record_readings
 from broker.metrics.metrics import Reading
 from broker.network.client_names import ClientNames
-from broker.network.doors import BrokerListeners, BrokerService
 from broker.network.failed_requests import FailedRequests, FailRequest
 from broker.network.io_threads import IoThreads
+from broker.network.listeners import BrokerListeners, BrokerService
 from broker.network.memory_budget import MemoryBudget
 from broker.network.named_sessions import ID_MAX, NamedSessions
 from broker.network.request_channel import Request, RequestChannel
@@ -79,7 +79,7 @@ class RequestPath:
     named_sessions: NamedSessions
     authentication: Authentication
     listeners: BrokerListeners
-    gatekeeper: Gatekeeper | None
+    request_authorizer: RequestAuthorizer | None
     """None without an authorizer."""
     quotas: RequestQuotas
     audit: AuditLog
@@ -98,7 +98,7 @@ class RequestPath:
         yield from labelled("kind", budgets)
         yield from record_readings(self.named_sessions.statistics())
         yield from record_readings(self.arrivals.statistics())
-        yield from refusal_readings(self.gatekeeper)
+        yield from refusal_readings(self.request_authorizer)
         yield from labelled("quota", self.quotas.clients.statistics())
         yield from record_readings(self.audit.statistics())
         yield from connection_readings(self.listeners)
@@ -132,9 +132,9 @@ def make_request_path(
     )
     descriptors = plan_descriptors(environment.descriptors_max)
     connections_max, quotas = descriptors.client_connections_max, make_quotas(config, quorum.loader)
-    gatekeeper = make_gatekeeper(config, base.image, audit)
-    arrivals = _arrivals(environment, quorum, replication, gatekeeper)
-    converter = _converter(config, environment, replication, gatekeeper)
+    request_authorizer = make_request_authorizer(config, base.image, audit)
+    arrivals = _arrivals(environment, quorum, replication, request_authorizer)
+    converter = _converter(config, environment, replication, request_authorizer)
     authentication = make_authentication(config, environment, base.image, connections_max, audit)
     service = BrokerService(
         channel=channel,
@@ -156,7 +156,7 @@ def make_request_path(
         authentication=authentication,
         quotas=quotas,
         address_quotas=quotas.clients,
-        permissions=gatekeeper,
+        permissions=request_authorizer,
         arrivals=arrivals,
         requests_before_log_in=log_in_memory,
     )
@@ -172,8 +172,8 @@ def make_request_path(
         session_memory=session_memory,
         named_sessions=named_sessions,
         authentication=authentication,
-        listeners=environment.doors.broker(config, service),
-        gatekeeper=gatekeeper,
+        listeners=environment.listeners.broker(config, service),
+        request_authorizer=request_authorizer,
         quotas=quotas,
         audit=audit,
     )
@@ -204,7 +204,10 @@ def _new_session(
 
 
 def _arrivals(
-    environment: Environment, quorum: QuorumParts, replication: Replication, gatekeeper: Gatekeeper | None
+    environment: Environment,
+    quorum: QuorumParts,
+    replication: Replication,
+    request_authorizer: RequestAuthorizer | None,
 ) -> ArrivalWaits:
     hosted, raft, loader = replication.replicas.hosted, quorum.raft, quorum.loader
     arrivals = ArrivalWaits(
@@ -213,7 +216,7 @@ def _arrivals(
         known_end_offset=lambda: raft.high_watermark,
         read_end=quorum.committed_end,
         clock=environment.clock,
-        permissions=gatekeeper,
+        permissions=request_authorizer,
     )
     hosted.subscribe(arrivals.news)
     loader.subscribe(lambda delta, image: arrivals.news())  # AFTER the replicas have taken their roles of it
@@ -221,11 +224,11 @@ def _arrivals(
 
 
 def _converter(
-    config: NodeConfig, environment: Environment, replication: Replication, gatekeeper: Gatekeeper | None
+    config: NodeConfig, environment: Environment, replication: Replication, request_authorizer: RequestAuthorizer | None
 ) -> ProduceConverter:
     threads = threads_for(environment.processors)
     executor = environment.threads.executor("produce-conversion", threads)
-    find, may_write = replication.replicas.hosted.find, gatekeeper.may_write if gatekeeper else None
+    find, may_write = replication.replicas.hosted.find, request_authorizer.may_write if request_authorizer else None
     return ProduceConverter(
         find=find,
         clock=replication.stamps,
@@ -236,7 +239,9 @@ def _converter(
     )
 
 
-def make_gatekeeper(config: NodeConfig, image: Callable[[], MetadataImage], audit: AuditLog) -> Gatekeeper | None:
+def make_request_authorizer(
+    config: NodeConfig, image: Callable[[], MetadataImage], audit: AuditLog
+) -> RequestAuthorizer | None:
     """None where everybody may do everything."""
     if not config.authorizer_class_name:
         return None
@@ -245,7 +250,7 @@ def make_gatekeeper(config: NodeConfig, image: Callable[[], MetadataImage], audi
         config.super_user_principals,
         allows_without_acls=config.allow_everyone_if_no_acl_found,
     )
-    return Gatekeeper(
+    return RequestAuthorizer(
         authorizer, image, config.inter_broker_listener_name, audit, rules=RULES, judged_in_parts=JUDGED_IN_PARTS
     )
 

@@ -1,6 +1,6 @@
 """Makes the coordinator of transactions: the driver and its marker sender, over the configuration of this node.
 
-Made before the replicas, whose leads it hears of; started with the broker, and stopped BEFORE the doors close.
+Made before the replicas, whose leads it hears of; started with the broker, and stopped BEFORE the listeners close.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
     INVALID_PRODUCER_ID_MAPPING and others                  that
     nothing: its release does not know the call             UNSUPPORTED_VERSION
 
-Clients that do not know one of these are told another one by their door (`broker/kafka/errors.py`).
+Clients that do not know one of these are told another one by their protocol (`broker/kafka/errors.py`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ A topic's owner is the principal that made it. Internal topics, those of super u
 owners were noted are nobody's; such a topic becomes the property of the first principal with a share that adds
 partitions to it. The owner is one record beside the TopicRecord, which goes with the topic.
 
-Not here: who has a share (broker/authorization/gatekeeper.py), and where it is checked (assignments.py).
+Not here: who has a share (broker/authorization/request_authorizer.py), and where it is checked (assignments.py).
 """
 
 from __future__ import annotations

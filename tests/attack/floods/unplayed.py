@@ -26,8 +26,8 @@ UNPLAYED: Final = {
     "test_a_party_that_has_taken_all_places_gives_way_to_others_until_all_have_as_many",
     "a frame above the limits": UNIT + "kafka/connection/test_hostile_ends.py::"
     "test_a_slow_frame_above_the_limits_is_cut_when_another_party_waits",
-    "lobby seconds": UNIT + "grpc/test_lobby.py::test_a_message_that_never_comes_is_not_waited_for",
-    "lobby places": UNIT + "grpc/test_lobby.py::test_whoever_holds_many_places_gives_one_to_a_newcomer",
+    "lobby seconds": UNIT + "grpc/test_early_reads.py::test_a_message_that_never_comes_is_not_waited_for",
+    "lobby places": UNIT + "grpc/test_early_reads.py::test_whoever_holds_many_places_gives_one_to_a_newcomer",
     "a fetch stream's share": UNIT + "network/test_memory_budget.py::"
     "test_a_stream_has_its_share_and_a_party_half_of_the_budget",
 }

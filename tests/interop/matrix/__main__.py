@@ -1,4 +1,4 @@
-"""Real clients against the door that speaks Kafka's protocol: a table, client by feature.
+"""Real clients against the listener that speaks Kafka's protocol: a table, client by feature.
 
     python -m tests.interop.matrix [--clients kcat,sarama@1.45.0] [--features tail,kill] [--secure | --kafka DIR]
     python -m tests.interop.matrix --each-version --record

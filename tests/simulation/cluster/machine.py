@@ -14,9 +14,9 @@ from pathlib import PurePosixPath
 
 from broker.config.node_config import NodeConfig
 from broker.kafka.connection.frame_connection import FrameConnection
-from broker.kafka.kafka_doors import KafkaListeners
-from broker.network.doors import BrokerService
-from broker.node.both_doors import BothDoors
+from broker.kafka.kafka_listeners import KafkaListeners
+from broker.network.listeners import BrokerService
+from broker.node.both_protocols import BothProtocols
 from broker.node.commands.format import format_node
 from broker.node.environment import UNHEARD, Environment, Probe
 from broker.node.node import Node
@@ -29,7 +29,7 @@ from tests.simulation.cluster.fibers import FiberThreads
 from tests.simulation.cluster.kafka.sockets import SimulatedBind
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
 from tests.simulation.cluster.network import Network
-from tests.simulation.cluster.rpc import SimulatedDoors, SimulatedPeers
+from tests.simulation.cluster.rpc import SimulatedListeners, SimulatedPeers
 from tests.simulation.cluster.scheduler import Process
 from tests.support.losing_fs import LosingFileSystem
 
@@ -66,7 +66,7 @@ class Machine:
     """Its operator works on its disks: nobody starts it."""
     kafka: KafkaListeners | None = None
     kafka_connections: Callable[[], list[FrameConnection]] = list
-    """Kafka's door of the newest process that has one."""
+    """Kafka's protocol of the newest process that has one."""
     lives: int = 0
     dead: list[Process] = field(default_factory=list)
     """Processes that were killed, kept where they stood."""
@@ -96,7 +96,7 @@ class Machine:
             file_system=ProcessDisk(self.disk, process, self.faults, lambda: self._runs(process)),
             threads=FiberThreads(process),
             transport=lambda *given: SimulatedPeers(self.network, process, self.name, *given),
-            doors=self._doors(process),
+            listeners=self._listeners(process),
             descriptors_max=DESCRIPTORS_MAX,
             processors=2,
             thread_times=lambda: {},
@@ -104,7 +104,7 @@ class Machine:
             probe=self.listen(self),
         )
 
-    def _doors(self, process: Process) -> BothDoors:
+    def _listeners(self, process: Process) -> BothProtocols:
         bind = SimulatedBind(self.network, process, self.name, lambda: self._runs(process))
 
         self.kafka_connections = lambda: [end.protocol for end in bind.ends if end.protocol is not None]
@@ -113,7 +113,7 @@ class Machine:
             self.kafka = KafkaListeners(config, service, self.time, bind)
             return self.kafka
 
-        return BothDoors(SimulatedDoors(self.network, process, self.name, self.time), listeners)
+        return BothProtocols(SimulatedListeners(self.network, process, self.name, self.time), listeners)
 
     def _runs(self, process: Process) -> bool:
         return self.process is process and self.node is not None and not self.asked_to_stop.is_set()

@@ -1,6 +1,6 @@
 """gRPC's Python objects on the simulated network: servers, contexts, channels and calls, as far as Penstock uses them.
 
-Below them are bytes, above them the code that ships: a node's doors decode, check and encode every request, its
+Below them are bytes, above them the code that ships: a node's listeners decode, check and encode every request, its
 outgoing calls and its clients map every status. Messages have no flow control: a writer never waits for a reader.
 """
 
@@ -20,7 +20,7 @@ from broker.grpc.callers import URIS, node_callers
 from broker.grpc.handlers import Service, add_calls
 from broker.grpc.outgoing_calls import Peers
 from broker.grpc.servers import STOP_GRACE_SECONDS, add_broker_apis, add_client_apis, add_controller_apis
-from broker.network.doors import BrokerService, ControllerService
+from broker.network.listeners import BrokerService, ControllerService
 from penstock.client.wire.channel import GrpcChannel
 from penstock.client.wire.tls_files import Tls
 from penstock.client.wire.transport import OnTrailer, unheard
@@ -97,7 +97,7 @@ async def _serve(exchange: Exchange, handler: Any) -> None:
 
 
 class SimulatedServer:
-    """One listener of a process: what `add_calls` needs of a gRPC server, and `broker.network.doors.Listener`."""
+    """One listener of a process: what `add_calls` needs of a gRPC server, and `broker.network.listeners.Listener`."""
 
     def __init__(self, network: Network, process: Process, machine: str, endpoint: Endpoint) -> None:
         self._network, self._process, self._machine, self._endpoint = network, process, machine, endpoint
@@ -138,8 +138,8 @@ class SimulatedServer:
             exchange.break_off("the server was stopped")
 
 
-class SimulatedDoors:
-    """`broker.network.doors.Doors` of one process: the doors that ship, on simulated servers."""
+class SimulatedListeners:
+    """`broker.network.listeners.Listeners` of one process: the listeners that ship, on simulated servers."""
 
     def __init__(self, network: Network, process: Process, machine: str, clock: Clock) -> None:
         self._network, self._process, self._machine, self._clock = network, process, machine, clock
@@ -159,15 +159,15 @@ class SimulatedDoors:
 
 
 class SimulatedBroker:
-    """The listeners of a broker (`broker.network.doors.BrokerListeners`)."""
+    """The listeners of a broker (`broker.network.listeners.BrokerListeners`)."""
 
-    def __init__(self, doors: SimulatedDoors, config: NodeConfig, service: BrokerService) -> None:
+    def __init__(self, listeners: SimulatedListeners, config: NodeConfig, service: BrokerService) -> None:
         self._served = ServedListeners(config, service)
         self.decoders, self.clients = self._served.decoders, self._served.names
         self.connections = {served.name: served.guard for served in self._served.all}
         self._servers = []
         for served in self._served.all:
-            server = doors.server(served.endpoint)
+            server = listeners.server(served.endpoint)
             if served is self._served.of_brokers:
                 add_broker_apis(server, served, service.channel)
             else:

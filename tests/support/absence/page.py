@@ -67,8 +67,8 @@ def reference() -> str:
 
 
 def _named(act: Act) -> str:
-    doors = {"Kafka's protocol alone": act.grpc is None, "gRPC alone": act.kafka is None}
-    return act.name + "".join(f" ({door})" for door, is_so in doors.items() if is_so)
+    listeners = {"Kafka's protocol alone": act.grpc is None, "gRPC alone": act.kafka is None}
+    return act.name + "".join(f" ({door})" for door, is_so in listeners.items() if is_so)
 
 
 def _lines(lines: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 A kind of absence is how the node goes, and how it comes back (`Kind`). Everything else is the product: three whole
 nodes as in memory_cluster.py, with a listener of Kafka's protocol besides, each on a machine of its own whose links
-can be cut. Not here: the acts that are tried meanwhile (acts.py), and what is said of them (table.py).
+can be cut. Not here: the acts that are tried meanwhile (audited_requests.py), and what is said of them (table.py).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from broker.config.node_config import NodeConfig
-from broker.kafka.kafka_doors import KafkaListeners
-from broker.network.doors import BrokerService
-from broker.node.both_doors import BothDoors
+from broker.kafka.kafka_listeners import KafkaListeners
+from broker.network.listeners import BrokerService
+from broker.node.both_protocols import BothProtocols
 from broker.node.commands.format import format_node
 from broker.node.environment import Environment
 from broker.node.node import Node
@@ -50,7 +50,7 @@ CONFIG: Mapping[str, object] = MappingProxyType(
 POLL_SECONDS = 0.05
 
 
-class BothDoorsCluster(MemoryCluster):
+class BothProtocolsCluster(MemoryCluster):
     """A memory cluster with a listener for Kafka's clients on each node, and a network that knows the machines."""
 
     def __init__(self, seed: int, config: Mapping[str, object], log_dirs: int = 1) -> None:
@@ -78,7 +78,7 @@ class BothDoorsCluster(MemoryCluster):
         def listeners(config: NodeConfig, service: BrokerService) -> KafkaListeners:
             return KafkaListeners(config, service, memory.time, bind)
 
-        return replace(found, doors=BothDoors(memory.doors(name), listeners))
+        return replace(found, listeners=BothProtocols(memory.listeners(name), listeners))
 
     def node(self, index: int) -> Node:
         config, environment = self.config(index), self.environment(index)
@@ -123,7 +123,7 @@ class Kind:
 class Stage:
     """The cluster, its clients, and what the acts have made so far."""
 
-    cluster: BothDoorsCluster
+    cluster: BothProtocolsCluster
     admin: AsyncAdmin
     kafka: KafkaDoor
     kind: Kind

@@ -91,7 +91,7 @@ class ClassicMembers:
             self._classic.handlers[JoinGroupRequest](turn, ticket, request, client)
             changes.drop_group(turn, group)
             return
-        subscription = seen_by(client.sight, self._checked(turn, group, request), turn.topics)
+        subscription = seen_by(client.visibility, self._checked(turn, group, request), turn.topics)
         if not request.member_id and request.group_instance_id is None and request.requires_known_member_id:
             error = MemberIdRequiredError("join again with the member id of this answer")
             turn.answer(ticket, JoinGroupResponse(turn.new_id(), error=error))
@@ -192,7 +192,7 @@ class ClassicMembers:
             raise _rebalances(group)
         self._deadlines.took_step(group.group_id, member.member_id)
         self._deadlines.heard(turn.now_ms, group.group_id, member.member_id, session.session_timeout_ms)
-        assignment = written_assignment(member.assigned, turn.topics, metadata, client.sight)
+        assignment = written_assignment(member.assigned, turn.topics, metadata, client.visibility)
         turn.answer(ticket, SyncGroupResponse(assignment, CONSUMER_PROTOCOL_TYPE, protocol))
 
     def _heartbeat(self, turn: Turn, ticket: Ticket, request: HeartbeatRequest, client: Client) -> None:

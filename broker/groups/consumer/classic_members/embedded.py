@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from broker.coordination.turn import KnownTopics
 from broker.groups.consumer.member import Assignment, Owned
-from broker.network.request_ports import Sight
+from broker.network.request_ports import Visibility
 from penstock.wire.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolTopicPartitions,
@@ -36,18 +36,18 @@ def read_subscription(metadata: bytes, topics: KnownTopics) -> SaidSubscription:
     return SaidSubscription(frozenset(found.topics), found.rack_id or None, _by_id(found.owned_partitions, topics))
 
 
-def seen_by(sight: Sight | None, said: SaidSubscription, topics: KnownTopics) -> SaidSubscription:
+def seen_by(visibility: Visibility | None, said: SaidSubscription, topics: KnownTopics) -> SaidSubscription:
     """The subscription without the topics that the member may not know of. They count as if they did not exist: the
     coordinator assigns, so a name would be answered with the topic's partitions."""
-    if sight is None:
+    if visibility is None:
         return said
-    held = {topic_id: some for topic_id, some in said.held.items() if _is_seen(sight, topics, topic_id)}
-    return said._replace(names=frozenset(filter(sight.sees, said.names)), held=held)
+    held = {topic_id: some for topic_id, some in said.held.items() if _is_seen(visibility, topics, topic_id)}
+    return said._replace(names=frozenset(filter(visibility.sees, said.names)), held=held)
 
 
-def _is_seen(sight: Sight | None, topics: KnownTopics, topic_id: str) -> bool:
+def _is_seen(visibility: Visibility | None, topics: KnownTopics, topic_id: str) -> bool:
     topic = topics.by_id(topic_id)
-    return topic is not None and (sight is None or sight.sees(topic.name))
+    return topic is not None and (visibility is None or visibility.sees(topic.name))
 
 
 def read_assignment(assignment: bytes, topics: KnownTopics) -> Assignment:
@@ -55,7 +55,9 @@ def read_assignment(assignment: bytes, topics: KnownTopics) -> Assignment:
     return _by_id(decode_assignment(assignment).assigned_partitions, topics)
 
 
-def written_assignment(assigned: Owned, topics: KnownTopics, metadata: bytes, sight: Sight | None = None) -> bytes:
+def written_assignment(
+    assigned: Owned, topics: KnownTopics, metadata: bytes, visibility: Visibility | None = None
+) -> bytes:
     """The assignment in the version of the member's own subscription, so that the member can read it; in the first
     version if that is not known. It has no topic that the member may not know of: an assignment may be older than its
     rights."""
@@ -66,7 +68,7 @@ def written_assignment(assigned: Owned, topics: KnownTopics, metadata: bytes, si
     rows: list[ConsumerProtocolTopicPartitions] = []
     for topic_id, epochs in assigned.items():
         topic = topics.by_id(topic_id)
-        if topic is not None and _is_seen(sight, topics, topic_id):
+        if topic is not None and _is_seen(visibility, topics, topic_id):
             rows.append(ConsumerProtocolTopicPartitions(topic=topic.name, partitions=sorted(epochs)))
     rows.sort(key=lambda row: row.topic)
     return encode_consumer_protocol(ConsumerProtocolAssignment(assigned_partitions=rows), version)

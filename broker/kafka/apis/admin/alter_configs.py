@@ -19,7 +19,7 @@ from broker.kafka.apis.admin.broker_loggers import LOGGER_KEY, with_changes
 from broker.kafka.apis.admin.config_codes import OURS, ConfigOwner
 from broker.kafka.apis.asked_topics import each_once
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.configs import (
     AlterConfigsRequest,
@@ -53,7 +53,7 @@ class _Resource(NamedTuple):
 Outcomes = Mapping[_Resource, ApiError | None]
 
 
-def incremental_alter_configs(parts: DoorParts, asked: Asked, body: IncrementalAlterConfigsRequest) -> Plan:
+def incremental_alter_configs(parts: PlanParts, asked: Asked, body: IncrementalAlterConfigsRequest) -> Plan:
     outcomes: dict[_Resource, ApiError | None] = {}
     wanted: dict[_Resource, AlterConfigsResource] = {}
     image = parts.image()
@@ -73,7 +73,7 @@ def incremental_alter_configs(parts: DoorParts, asked: Asked, body: IncrementalA
     return IncrementalAlterConfigsResponse(responses=_rows(asked, "IncrementalAlterConfigs", body.resources, outcomes))
 
 
-def alter_configs(parts: DoorParts, asked: Asked, body: AlterConfigsRequest) -> Plan:
+def alter_configs(parts: PlanParts, asked: Asked, body: AlterConfigsRequest) -> Plan:
     outcomes: dict[_Resource, ApiError | None] = {}
     wanted: dict[_Resource, AlterConfigsResource] = {}
     image = parts.image()

@@ -12,7 +12,7 @@ from typing import Final
 from broker.kafka.api_row import REPLICA_ELEMENTS_MAX, over, serves
 from broker.kafka.apis.asked_topics import check_number, each_once
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.topics import (
     CreatePartitionsRequest,
@@ -24,7 +24,7 @@ from penstock.errors import ApiError, InvalidReplicaAssignmentError, InvalidRequ
 from penstock.messages import topics
 
 
-def create_partitions(parts: DoorParts, asked: Asked, body: CreatePartitionsRequest) -> Plan:
+def create_partitions(parts: PlanParts, asked: Asked, body: CreatePartitionsRequest) -> Plan:
     check_number(body.topics)
     empty = InvalidReplicaAssignmentError(
         "the assignment names no replicas; leave it out, or name those of every partition"
@@ -56,7 +56,7 @@ def _topics(body: CreatePartitionsRequest) -> list[CreatePartitionsTopic]:
     return each_once(body.topics, lambda topic: topic.name)
 
 
-def _wanted(parts: DoorParts, topic: CreatePartitionsTopic) -> topics.NewPartitions:
+def _wanted(parts: PlanParts, topic: CreatePartitionsTopic) -> topics.NewPartitions:
     known = parts.image().topic(topic.name)
     first = 0 if known is None else len(known.partitions)
     assignment = tuple(

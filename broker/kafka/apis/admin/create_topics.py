@@ -15,7 +15,7 @@ from broker.kafka.api_row import REPLICA_ELEMENTS_MAX, over, serves
 from broker.kafka.apis.admin.config_codes import SOURCES
 from broker.kafka.apis.asked_topics import check_number, each_once
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.topics import (
     CreatableTopic,
@@ -39,7 +39,7 @@ FIRST_WITH_CONFIGS: Final = 5
 Defaults = Mapping[str, ConfigEntry]
 
 
-def create_topics(parts: DoorParts, asked: Asked, body: CreateTopicsRequest) -> Plan:
+def create_topics(parts: PlanParts, asked: Asked, body: CreateTopicsRequest) -> Plan:
     check_number(body.topics)
     refused = {**_with_two_numbers(parts, asked, body), **_refused(body)}
     wanted = tuple(_new_topic(topic) for topic in body.topics if topic.name not in refused)
@@ -91,7 +91,7 @@ def _refused(body: CreateTopicsRequest) -> dict[str, ApiError]:
     return refused
 
 
-def _with_two_numbers(parts: DoorParts, asked: Asked, body: CreateTopicsRequest) -> dict[str, ApiError]:
+def _with_two_numbers(parts: PlanParts, asked: Asked, body: CreateTopicsRequest) -> dict[str, ApiError]:
     """The topics that name numbers beside their assignment, which has its own: as in Kafka, one of the two is not
     meant. A topic that the caller may not make, or that is there, gets the error for that."""
     refused: dict[str, ApiError] = {}
@@ -132,7 +132,7 @@ def _defaults(node_id: int) -> Generator[Ask, Any, Defaults]:
 
 
 def _result(
-    parts: DoorParts, asked: Asked, topic: CreatableTopic, made: topics.TopicResult, defaults: Defaults
+    parts: PlanParts, asked: Asked, topic: CreatableTopic, made: topics.TopicResult, defaults: Defaults
 ) -> CreatableTopicResult:
     if made.error is not None:
         return _failed(asked, topic.name, made.error)

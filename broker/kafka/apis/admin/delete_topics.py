@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from broker.kafka.api_row import over, serves
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from penstock.errors import ApiError, InvalidRequestError, UnknownTopicIdError, UnknownTopicOrPartitionError
@@ -28,7 +28,7 @@ class _Named(NamedTuple):
     topic_id: str
 
 
-def delete_topics(parts: DoorParts, asked: Asked, body: DeleteTopicsRequest) -> Plan:
+def delete_topics(parts: PlanParts, asked: Asked, body: DeleteTopicsRequest) -> Plan:
     times = Counter(_named(asked, body))
     named = tuple(times)
     resolved = [_resolved(parts, asked, one, times[one]) for one in named]
@@ -64,7 +64,7 @@ def _named(asked: Asked, body: DeleteTopicsRequest) -> Sequence[_Named]:
     return [_Named(topic.name, topic.topic_id) for topic in body.topics]
 
 
-def _resolved(parts: DoorParts, asked: Asked, one: _Named, times: int) -> str | ApiError:
+def _resolved(parts: PlanParts, asked: Asked, one: _Named, times: int) -> str | ApiError:
     """The id of the topic, or why it cannot be asked for."""
     if times > 1:
         return InvalidRequestError(f"the topic is named {times} times in the request")

@@ -13,7 +13,7 @@ from broker.kafka.api_row import alone, over, serves
 from broker.kafka.apis.authorized_operations import NOT_ASKED, cluster_operations
 from broker.kafka.apis.metadata import controller_for
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.cluster import (
     DescribeClusterBroker,
@@ -32,7 +32,7 @@ MISMATCHED_ENDPOINT_TYPE: Final = 114
 UNSUPPORTED_ENDPOINT_TYPE: Final = 115
 
 
-def describe_cluster(parts: DoorParts, asked: Asked, body: DescribeClusterRequest) -> Plan:
+def describe_cluster(parts: PlanParts, asked: Asked, body: DescribeClusterRequest) -> Plan:
     if body.endpoint_type != BROKERS:
         return _of_another_type(body.endpoint_type)
     found: cluster.ClusterInfo = yield Ask("DescribeCluster", cluster.DescribeClusterRequest())

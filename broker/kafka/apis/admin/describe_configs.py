@@ -18,7 +18,7 @@ from broker.kafka.apis.admin.broker_loggers import LOGGER_KEY, logger_configs
 from broker.kafka.apis.admin.config_codes import OURS, SOURCES, TYPES, UNKNOWN_TYPE, ConfigOwner
 from broker.kafka.apis.asked_topics import each_once
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, Ask, Asked, Plan
 from broker.kafka.schemas.configs import (
     ConfigResource,
@@ -125,7 +125,7 @@ def _refused(asked: Asked, resource: DescribeConfigsResource, error: ApiError) -
     )
 
 
-def list_config_resources(parts: DoorParts, asked: Asked, body: ListConfigResourcesRequest) -> Plan:
+def list_config_resources(parts: PlanParts, asked: Asked, body: ListConfigResourcesRequest) -> Plan:
     """The owners of the kinds that are asked for, or of all; version 0 asks for client metrics."""
     parts.rights.check_cluster(asked.caller, "ListConfigResources", Operation.DESCRIBE_CONFIGS)
     known = {ConfigOwner.TOPIC, ConfigOwner.BROKER, ConfigOwner.BROKER_LOGGER}

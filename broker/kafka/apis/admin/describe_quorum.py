@@ -11,7 +11,7 @@ from typing import Final
 
 from broker.kafka.api_row import over, serves
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.quorum import (
     DescribeQuorumRequest,
@@ -31,7 +31,7 @@ API: Final = "DescribeQuorum"
 PARTITION: Final = 0
 
 
-def describe_quorum(parts: DoorParts, asked: Asked, body: DescribeQuorumRequest) -> Plan:
+def describe_quorum(parts: PlanParts, asked: Asked, body: DescribeQuorumRequest) -> Plan:
     if not body.topics:
         raise InvalidRequestError(f"the request names no partition; the quorum's is {METADATA_TOPIC}-{PARTITION}")
     found: quorum.QuorumInfo = yield Ask(API, quorum.DescribeQuorumRequest())
@@ -91,7 +91,7 @@ def _replica(replica: quorum.QuorumReplicaInfo, now_ms: int) -> DescribeQuorumRe
     )
 
 
-def _nodes(parts: DoorParts, found: quorum.QuorumInfo) -> list[Node]:
+def _nodes(parts: PlanParts, found: quorum.QuorumInfo) -> list[Node]:
     """The controllers, where they listen for each other."""
     voters = parts.voters()
     return [

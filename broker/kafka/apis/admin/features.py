@@ -12,7 +12,7 @@ from typing import Final
 from broker.kafka.api_row import over, serves
 from broker.kafka.errors import code_of, message_of
 from broker.kafka.features import FEATURES
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Asked, Plan
 from broker.kafka.schemas.features import (
     FeatureUpdateKey,
@@ -27,7 +27,7 @@ API = "UpdateFeatures"
 FIRST_WITHOUT_ROWS = 2
 
 
-def update_features(parts: DoorParts, asked: Asked, body: UpdateFeaturesRequest) -> Plan:
+def update_features(parts: PlanParts, asked: Asked, body: UpdateFeaturesRequest) -> Plan:
     yield from ()
     parts.rights.check_cluster(asked.caller, API, Operation.ALTER)
     errors = {update.feature: _refusal(update) for update in body.feature_updates}

@@ -13,7 +13,7 @@ from typing import Final
 from broker.kafka.api_row import REPLICA_ELEMENTS_MAX, over, serves
 from broker.kafka.apis.metadata import topics_named
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -33,7 +33,7 @@ from penstock.messages.security.acls import Operation
 API = "AlterPartitionReassignments"
 
 
-def alter_partition_reassignments(parts: DoorParts, asked: Asked, body: AlterPartitionReassignmentsRequest) -> Plan:
+def alter_partition_reassignments(parts: PlanParts, asked: Asked, body: AlterPartitionReassignmentsRequest) -> Plan:
     parts.rights.check_cluster(asked.caller, API, Operation.ALTER)
     named = _named(body)
     refused: dict[int, ApiError] = {}
@@ -101,7 +101,7 @@ def _by_topic(
     return [ReassignableTopicResponse(name=topic, partitions=rows) for topic, rows in topics.items()]
 
 
-def list_partition_reassignments(parts: DoorParts, asked: Asked, body: ListPartitionReassignmentsRequest) -> Plan:
+def list_partition_reassignments(parts: PlanParts, asked: Asked, body: ListPartitionReassignmentsRequest) -> Plan:
     parts.rights.check_cluster(asked.caller, "ListPartitionReassignments", Operation.DESCRIBE)
     wanted: Mapping[str, frozenset[int]] | None = None
     if body.topics is not None:

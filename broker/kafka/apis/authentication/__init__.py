@@ -1,1 +1,1 @@
-"""Authentication at Kafka's door: SASL, the users that it asks for, and delegation tokens, which are refused."""
+"""Authentication at Kafka's listener: SASL, the users that it asks for, and delegation tokens, which are refused."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from broker.kafka.api_row import over, serves
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.groups.coordinators import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from penstock.errors import ApiError, CoordinatorNotAvailableError, InvalidRequestError
@@ -28,7 +28,7 @@ FIRST_WITH_MANY: Final = 4
 _NOBODY: Final = -1
 
 
-def find_coordinator(parts: DoorParts, asked: Asked, body: FindCoordinatorRequest) -> Plan:
+def find_coordinator(parts: PlanParts, asked: Asked, body: FindCoordinatorRequest) -> Plan:
     keys, kind = _keys(asked, body), KINDS.get(body.key_type)
     if kind is None:
         raise InvalidRequestError(f"key type {body.key_type} is neither 0 (a group) nor 1 (a transactional id)")
@@ -51,7 +51,7 @@ def _keys(asked: Asked, body: FindCoordinatorRequest) -> list[str]:
     return body.coordinator_keys if asked.version >= FIRST_WITH_MANY else [body.key]
 
 
-def _coordinator(parts: DoorParts, asked: Asked, found: messages.FoundCoordinator) -> Coordinator:
+def _coordinator(parts: PlanParts, asked: Asked, found: messages.FoundCoordinator) -> Coordinator:
     """The coordinator, with the address at the client's own listener. A broker without that listener cannot be its
     coordinator."""
     error = found.error

@@ -13,7 +13,7 @@ from typing import Any, Final
 from broker.kafka.api_row import alone, over, serves
 from broker.kafka.apis.authorized_operations import NOT_ASKED, group_operations
 from broker.kafka.errors import code_of, message_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.groups import classic, consumer
 from penstock.errors import ApiError, GroupIdNotFoundError
@@ -79,7 +79,7 @@ def _in_portions(
 # -- the classic protocol ----------------------------------------------------------------------------------------------
 
 
-def describe_groups(parts: DoorParts, asked: Asked, body: classic.DescribeGroupsRequest) -> Plan:
+def describe_groups(parts: PlanParts, asked: Asked, body: classic.DescribeGroupsRequest) -> Plan:
     names = list(dict.fromkeys(body.groups))
     found = yield from _in_portions(DESCRIBE_GROUPS, messages.DescribeGroupsRequest, names, DESCRIBED_MAX)
     told = body.include_authorized_operations
@@ -142,7 +142,7 @@ def _not_described(asked: Asked, group_id: str, error: ApiError) -> classic.Desc
 # -- the consumer protocol ---------------------------------------------------------------------------------------------
 
 
-def consumer_group_describe(parts: DoorParts, asked: Asked, body: consumer.ConsumerGroupDescribeRequest) -> Plan:
+def consumer_group_describe(parts: PlanParts, asked: Asked, body: consumer.ConsumerGroupDescribeRequest) -> Plan:
     names = list(dict.fromkeys(body.group_ids))
     found = yield from _in_portions(DESCRIBE_GROUPS, messages.DescribeGroupsRequest, names, DESCRIBED_MAX)
     told = body.include_authorized_operations

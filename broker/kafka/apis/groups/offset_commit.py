@@ -18,7 +18,7 @@ from typing import Final
 from broker.kafka.api_row import over, serves
 from broker.kafka.apis.asked_topics import no_partition, topic_named, topic_with_id
 from broker.kafka.errors import code_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.groups.offsets import (
     OffsetCommitRequest,
@@ -39,7 +39,7 @@ FIRST_WITH_STALE_EPOCH: Final = 9
 FIRST_WITH_IDS: Final = 10
 
 
-def offset_commit(parts: DoorParts, asked: Asked, body: OffsetCommitRequest) -> Plan:
+def offset_commit(parts: PlanParts, asked: Asked, body: OffsetCommitRequest) -> Plan:
     parts.rights.check_group(asked.caller, OFFSET_COMMIT.name, Operation.READ, body.group_id)
     image = parts.image()
     questions: list[messages.OffsetCommitPartition] = []

@@ -11,7 +11,7 @@ from typing import Final
 
 from broker.kafka.api_row import over, serves
 from broker.kafka.errors import code_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.groups.offsets import (
     OffsetDeleteRequest,
@@ -27,7 +27,7 @@ from penstock.messages.security.acls import Operation
 from penstock.types import TopicPartition
 
 
-def offset_delete(parts: DoorParts, asked: Asked, body: OffsetDeleteRequest) -> Plan:
+def offset_delete(parts: PlanParts, asked: Asked, body: OffsetDeleteRequest) -> Plan:
     parts.rights.check_group(asked.caller, OFFSET_DELETE.name, Operation.DELETE, body.group_id)
     image, numbers = parts.image(), count()
     topics: dict[str, OffsetDeleteResponseTopic] = {}

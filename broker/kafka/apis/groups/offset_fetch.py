@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 
 from broker.kafka.api_row import over, serves
 from broker.kafka.errors import code_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.groups.offsets import (
     OffsetFetchRequest,
@@ -76,7 +76,7 @@ _Piece = tuple[_Group, messages.OffsetFetchGroup]
 """A group, and as much of its question as one request has."""
 
 
-def offset_fetch(parts: DoorParts, asked: Asked, body: OffsetFetchRequest) -> Plan:
+def offset_fetch(parts: PlanParts, asked: Asked, body: OffsetFetchRequest) -> Plan:
     numbers = count()
     groups: list[_Group] = []
     for wanted in _groups(parts, asked, body):
@@ -121,7 +121,7 @@ def offset_fetch_failed(asked: Asked, body: OffsetFetchRequest, error: ApiError)
 # -- the question ------------------------------------------------------------------------------------------------------
 
 
-def _groups(parts: DoorParts, asked: Asked, body: OffsetFetchRequest) -> Iterator[_Group]:
+def _groups(parts: PlanParts, asked: Asked, body: OffsetFetchRequest) -> Iterator[_Group]:
     if asked.version < FIRST_WITH_GROUPS:
         named = None if body.topics is None else _topics_by_name(body.topics)
         yield _Group(body.group_id, "", NO_EPOCH, named)
@@ -142,7 +142,7 @@ def _topics_by_name(topics: Iterable[OffsetFetchRequestTopic | OffsetFetchReques
     return list(found.values())
 
 
-def _topics_by_id(parts: DoorParts, topics: Iterable[OffsetFetchRequestTopics]) -> list[_Topic]:
+def _topics_by_id(parts: PlanParts, topics: Iterable[OffsetFetchRequestTopics]) -> list[_Topic]:
     """Each once."""
     found: dict[str, _Topic] = {}
     for topic in topics:
@@ -183,7 +183,7 @@ def _pieces(group: _Group) -> Iterator[messages.OffsetFetchGroup]:
 # -- the answer --------------------------------------------------------------------------------------------------------
 
 
-def _all_topics(parts: DoorParts, asked: Asked, group: _Group, numbers: Iterator[int]) -> Paused[list[_Topic]]:
+def _all_topics(parts: PlanParts, asked: Asked, group: _Group, numbers: Iterator[int]) -> Paused[list[_Topic]]:
     """The topics that the group has offsets of; by id only those that still are."""
     indexes: dict[str, list[int]] = {}
     for key in group.found:

@@ -22,7 +22,7 @@ from broker.kafka.api_row import serves
 from broker.kafka.apis.reading.fetch_answer import IDS_FROM, NO_TOPIC, answer_to, failed, refusal
 from broker.kafka.apis.reading.isolation import reads_committed
 from broker.kafka.errors import Code
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.fetch import FetchRequest, FetchRequestForgottenTopic, FetchResponse
 from broker.network.fetcher_session import FetcherSession, SessionView
@@ -45,7 +45,7 @@ Answering = Generator[Ask, Any, FetchResponse]
 class FetchPlans:
     """The plan of Fetch, with the sessions of this node."""
 
-    def __init__(self, parts: DoorParts) -> None:
+    def __init__(self, parts: PlanParts) -> None:
         self._parts, self._sessions = parts, parts.named_sessions
 
     def __call__(self, asked: Asked, body: FetchRequest) -> Plan:

@@ -12,7 +12,7 @@ from typing import Final
 from broker.kafka.apis.asked_topics import add_leader, unless_elsewhere
 from broker.kafka.apis.reading.isolation import READ_COMMITTED
 from broker.kafka.errors import code_of, leader_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Asked
 from broker.kafka.schemas.fetch import (
     AbortedTransaction,
@@ -40,7 +40,7 @@ _UNKNOWN_ID, _UNKNOWN_NAME = UnknownTopicIdError(), UnknownTopicOrPartitionError
 
 
 def answer_to(
-    asked: Asked, body: FetchRequest, results: Sequence[PartitionFetchResult], parts: DoorParts
+    asked: Asked, body: FetchRequest, results: Sequence[PartitionFetchResult], parts: PlanParts
 ) -> FetchResponse:
     """The answer with these results. The id of its session is still to be told."""
     by_ids = asked.version >= IDS_FROM
@@ -82,7 +82,7 @@ def _tell_error(
     answer: FetchResponse,
     part: FetchResponsePartitionData,
     result: PartitionFetchResult,
-    parts: DoorParts,
+    parts: PlanParts,
 ) -> None:
     image = parts.image()
     error = _in_kafkas_terms(image, parts.node_id, result)

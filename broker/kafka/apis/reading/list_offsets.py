@@ -21,7 +21,7 @@ from broker.kafka.api_row import serves
 from broker.kafka.apis.asked_topics import topic_named, unless_elsewhere
 from broker.kafka.apis.reading.isolation import reads_committed
 from broker.kafka.errors import code_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.offsets import (
     ListOffsetsPartition,
@@ -57,7 +57,7 @@ SINCE: Final = {
 class ListOffsetsPlans:
     """The plan of ListOffsets."""
 
-    def __init__(self, parts: DoorParts) -> None:
+    def __init__(self, parts: PlanParts) -> None:
         self._parts = parts
 
     def __call__(self, asked: Asked, body: ListOffsetsRequest) -> Plan:

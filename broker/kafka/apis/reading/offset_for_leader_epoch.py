@@ -12,7 +12,7 @@ from typing import Final
 from broker.kafka.api_row import serves
 from broker.kafka.apis.asked_topics import topic_named, unless_elsewhere
 from broker.kafka.errors import code_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.offsets import (
     OffsetForLeaderEpochRequest,
@@ -34,7 +34,7 @@ PORTION: Final = OFFSET_FOR_LEADER_EPOCH.limits.elements["partitions"]
 class OffsetForLeaderEpochPlans:
     """The plan of OffsetForLeaderEpoch."""
 
-    def __init__(self, parts: DoorParts) -> None:
+    def __init__(self, parts: PlanParts) -> None:
         self._parts = parts
 
     def __call__(self, asked: Asked, body: OffsetForLeaderEpochRequest) -> Plan:

@@ -18,7 +18,7 @@ from typing import Final
 
 from broker.kafka.api_row import over, serves
 from broker.kafka.errors import code_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Ask, Asked, Plan
 from broker.kafka.schemas.transactions import (
     AddPartitionsToTxnPartitionResult,
@@ -60,7 +60,7 @@ class _Named:
         return [one for topic in self.topics for one in topic.results_by_partition]
 
 
-def add_partitions_to_txn(parts: DoorParts, asked: Asked, body: AddPartitionsToTxnRequest) -> Plan:
+def add_partitions_to_txn(parts: PlanParts, asked: Asked, body: AddPartitionsToTxnRequest) -> Plan:
     named = _named(asked, body)
     image = parts.image()
     wanted = [one for one in named if not _refused(asked, image, one)]

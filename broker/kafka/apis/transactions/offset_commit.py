@@ -17,7 +17,7 @@ from typing import Final
 from broker.kafka.api_row import over, serves
 from broker.kafka.apis.asked_topics import no_partition, topic_named
 from broker.kafka.errors import code_of
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, Ask, Asked, Plan, is_pause_due
 from broker.kafka.schemas.transactions import (
     TxnOffsetCommitRequest,
@@ -38,7 +38,7 @@ from penstock.types import TopicPartition
 FIRST_THAT_ADDS_GROUP: Final = 5
 
 
-def txn_offset_commit(parts: DoorParts, asked: Asked, body: TxnOffsetCommitRequest) -> Plan:
+def txn_offset_commit(parts: PlanParts, asked: Asked, body: TxnOffsetCommitRequest) -> Plan:
     parts.rights.check_transactional_id(asked.caller, TXN_OFFSET_COMMIT.name, body.transactional_id)
     parts.rights.check_group(asked.caller, TXN_OFFSET_COMMIT.name, Operation.READ, body.group_id)
     image, response = parts.image(), TxnOffsetCommitResponse()

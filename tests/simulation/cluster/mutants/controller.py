@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.node.standing.broker_lifecycle import BrokerLifecycle
+from broker.node.registration.broker_lifecycle import BrokerLifecycle
 from broker.quorum.metadata_publisher import MetadataPublisher
 from metadata.controller import election, partitions, producer_ids
 from metadata.controller.brokers import directories, eligibility, liveness, registration

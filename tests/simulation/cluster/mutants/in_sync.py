@@ -3,7 +3,7 @@ is empty, and whom a deletion waits for."""
 
 from __future__ import annotations
 
-from broker.node.standing.broker_lifecycle import BrokerLifecycle
+from broker.node.registration.broker_lifecycle import BrokerLifecycle
 from broker.replication.disk_failures import DiskFailures
 from broker.replication.leader.alter_partition import AlterPartitionManager
 from broker.replication.leader.isr_upkeep import IsrUpkeep, check_fetcher_epoch

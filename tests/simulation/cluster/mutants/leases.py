@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from broker.coordination.shard_log import ShardLog
-from broker.node.standing.broker_lifecycle import BrokerLifecycle
+from broker.node.registration.broker_lifecycle import BrokerLifecycle
 from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.lead_lease import LeadLease
 from metadata.controller.brokers import liveness

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.apis.cluster.metadata import node_view
 from broker.grpc.callers import AnonymousCallers
-from broker.node.standing.broker_registration import registration
+from broker.node.registration.broker_registration import registration
 from penstock.types import LeaderHint
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import directed, with_parts

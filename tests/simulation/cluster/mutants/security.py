@@ -6,7 +6,7 @@ from broker.authentication.senders import Senders
 from broker.authentication.sessions import Sessions
 from broker.authorization.acl_index import AclIndex, _Table
 from broker.authorization.authorizer import Authorizer
-from broker.authorization.gatekeeper import Gatekeeper
+from broker.authorization.request_authorizer import RequestAuthorizer
 from broker.grpc.callers import SessionCallers
 from metadata.acls import AclTable
 from metadata.image import image_records
@@ -78,7 +78,7 @@ SECURITY = (
         "seam: fetch sessions",
         (
             Edit(
-                Gatekeeper.passes,
+                RequestAuthorizer.passes,
                 "request.rights = _PartRights(self._authorizer, judge.rights, caller, request.api, self._refusals)",
                 "request.rights = self.__dict__.setdefault('kept', {}).setdefault((caller.peer, request.api), "
                 "_PartRights(self._authorizer, judge.rights, caller, request.api, self._refusals))",

@@ -14,7 +14,7 @@ import pytest
 from broker.apis.served_apis import JUDGED_IN_PARTS, RULES
 from broker.audit.audit_log import AuditLog
 from broker.authorization.authorizer import Authorizer
-from broker.authorization.gatekeeper import Gatekeeper
+from broker.authorization.request_authorizer import RequestAuthorizer
 from broker.coordination.joined_answers import client_of
 from broker.network.broker_calls import THIS_BROKER
 from broker.network.request_channel import Caller, Request
@@ -248,12 +248,14 @@ TABLE: dict[str, Row] = {
 }
 
 
-def gatekeeper(*needs: Need, super_users: tuple[str, ...] = (), image: MetadataImage = IMAGE) -> Gatekeeper:
+def request_authorizer(
+    *needs: Need, super_users: tuple[str, ...] = (), image: MetadataImage = IMAGE
+) -> RequestAuthorizer:
     found = {
         str(n): AclBinding(kind, name, ANNA, operation, Permission.ALLOW, HOST)
         for n, (operation, kind, name) in enumerate(needs)
     }
-    return Gatekeeper(
+    return RequestAuthorizer(
         Authorizer(lambda: found, super_users), lambda: image, "INTERNAL", AuditLog(lambda: 0), RULES, JUDGED_IN_PARTS
     )
 
@@ -274,7 +276,7 @@ def test_every_api_of_clients_has_a_rule_and_a_row() -> None:
 
 @pytest.mark.parametrize("api", TABLE)
 def test_what_somebody_without_rights_sees(api: str) -> None:
-    row, guard = TABLE[api], gatekeeper()
+    row, guard = TABLE[api], request_authorizer()
     request = asked(api, row.body)
     if row.whole is not None:
         with pytest.raises(row.whole) as caught:
@@ -299,7 +301,7 @@ def test_what_somebody_without_rights_sees(api: str) -> None:
 def test_who_has_exactly_the_rights_is_not_refused_and_sees_all(api: str) -> None:
     row = TABLE[api]
     request = asked(api, row.body)
-    assert gatekeeper(*row.needs).passes(request) and request.body == row.body
+    assert request_authorizer(*row.needs).passes(request) and request.body == row.body
     if row.told is not None:
         request.complete(row.told)
         assert request.response == row.told
@@ -312,7 +314,7 @@ def test_each_of_the_rights_is_needed(api: str) -> None:
         request = asked(api, row.body)
         left = [other for other in row.needs if other is not one]
         try:
-            is_refused = not gatekeeper(*left).passes(request)
+            is_refused = not request_authorizer(*left).passes(request)
         except ApiError:
             is_refused = True
         assert is_refused, one
@@ -321,24 +323,24 @@ def test_each_of_the_rights_is_needed(api: str) -> None:
 @pytest.mark.parametrize("api", TABLE)
 def test_a_super_user_may_do_everything_and_nodes_are_not_judged_here(api: str) -> None:
     row = TABLE[api]
-    assert gatekeeper(super_users=(ANNA,)).passes(asked(api, row.body))
+    assert request_authorizer(super_users=(ANNA,)).passes(asked(api, row.body))
     node = asked(api, row.body, listener="INTERNAL")
-    assert gatekeeper().passes(node) and node.amend is None
+    assert request_authorizer().passes(node) and node.amend is None
     own = Request(api, row.body, Sink(), THIS_BROKER, NOW_NS)
-    assert gatekeeper().passes(own) and own.amend is None
+    assert request_authorizer().passes(own) and own.amend is None
 
 
 @pytest.mark.parametrize("api", ["FetchFollower", "WriteTxnMarkers", "BrokerHeartbeat", "Nothing"])
 def test_what_has_no_rule_is_refused_whoever_asks(api: str) -> None:
     with pytest.raises(ClusterAuthorizationFailedError, match="not for clients"):
-        gatekeeper(super_users=(ANNA,)).passes(asked(api, None))
+        request_authorizer(super_users=(ANNA,)).passes(asked(api, None))
 
 
 def test_the_parts_of_produce_and_fetch_are_judged_by_their_handlers() -> None:
     for api in JUDGED_IN_PARTS:
         row = TABLE[api]
         request = asked(api, row.body)
-        assert gatekeeper(need(READ, T, "t"), *row.needs).passes(request) and request.rights is not None
+        assert request_authorizer(need(READ, T, "t"), *row.needs).passes(request) and request.rights is not None
         assert request.rights.refusal(READ, "t") is None
         assert isinstance(request.rights.refusal(WRITE, "t"), TopicAuthorizationFailedError)
         assert request.rights.refusal(READ, "/" + TOPIC_ID) is None  # no topic has such a name
@@ -347,7 +349,7 @@ def test_the_parts_of_produce_and_fetch_are_judged_by_their_handlers() -> None:
 def test_refused_parts_stand_in_their_places() -> None:
     questions = tuple(offsets.ListOffsetsPartition(TopicPartition(name, 0), TOPIC_ID, -1) for name in "xtxyt")
     request = asked("ListOffsets", offsets.ListOffsetsRequest(questions))
-    assert gatekeeper(need(DESCRIBE, T, "t")).passes(request)
+    assert request_authorizer(need(DESCRIBE, T, "t")).passes(request)
     assert [one.partition.topic for one in request.body.partitions] == ["t", "t"]
     results = tuple(offsets.ListOffsetsResult(SEEN, offset=offset) for offset in (7, 8))
     request.complete(offsets.ListOffsetsResponse(results))
@@ -363,7 +365,7 @@ def test_refused_parts_stand_in_their_places() -> None:
 
 def test_a_topic_that_there_is_not_is_refused_like_one_that_there_is() -> None:
     request = asked("Metadata", metadata.MetadataRequest(("x", "t", "gone", "x")))
-    assert gatekeeper(need(READ, T, "t")).passes(request)
+    assert request_authorizer(need(READ, T, "t")).passes(request)
     assert request.body.topics == ("t",)
     request.complete(metadata.MetadataResponse("c", 1, (), (metadata.TopicInfo("t", config={"a": "b"}),), 1))
     told = request.response.topics  # type: ignore[attr-defined]
@@ -378,23 +380,23 @@ def test_a_topic_that_this_broker_does_not_know_yet_is_deleted_for_super_users_a
     """The controller knows it, and does not judge."""
     newer = "N" * 22
     request = asked("DeleteTopics", topics.DeleteTopicsRequest((newer, TOPIC_ID)))
-    assert gatekeeper(need(DELETE, T, "t"), need(DELETE, T, "*")).passes(request)
+    assert request_authorizer(need(DELETE, T, "t"), need(DELETE, T, "*")).passes(request)
     assert request.body.topic_ids == (TOPIC_ID,)
     request.complete(topics.DeleteTopicsResponse((topics.TopicResult("t", TOPIC_ID),)))
     first, second = request.response.topics  # type: ignore[attr-defined]
     assert (first.name, first.topic_id, type(first.error)) == ("", newer, UnknownTopicIdError)
     assert (second.name, second.error) == ("t", None)
     whole = asked("DeleteTopics", topics.DeleteTopicsRequest((newer,)))
-    assert not gatekeeper(need(DELETE, T, "t")).passes(whole) and whole.is_complete
+    assert not request_authorizer(need(DELETE, T, "t")).passes(whole) and whole.is_complete
     by_super = asked("DeleteTopics", topics.DeleteTopicsRequest((newer,)))
-    assert gatekeeper(super_users=(ANNA,)).passes(by_super) and by_super.body.topic_ids == (newer,)
+    assert request_authorizer(super_users=(ANNA,)).passes(by_super) and by_super.body.topic_ids == (newer,)
 
 
 def test_a_transaction_gets_all_partitions_or_none() -> None:
     one = producers.TransactionPartitions("x", 1, 1, (SEEN, HIDDEN))
     other = producers.TransactionPartitions("x", 1, 1, (SEEN,))
     request = asked("AddPartitionsToTxn", producers.AddPartitionsToTxnRequest((one, other)))
-    assert gatekeeper(need(WRITE, X, "x"), need(WRITE, T, "t")).passes(request)
+    assert request_authorizer(need(WRITE, X, "x"), need(WRITE, T, "t")).passes(request)
     assert request.body.transactions == (other,)
     result = producers.TransactionPartitionResults("x", (producers.TransactionPartitionResult(SEEN),))
     request.complete(producers.AddPartitionsToTxnResponse((result,)))
@@ -408,7 +410,7 @@ def test_a_transaction_gets_all_partitions_or_none() -> None:
 
 def test_of_a_group_with_topics_that_one_may_not_describe_nothing_is_told() -> None:
     request = asked("DescribeGroups", listing.DescribeGroupsRequest(("g",)))
-    assert gatekeeper(need(DESCRIBE, G, "g")).passes(request)
+    assert request_authorizer(need(DESCRIBE, G, "g")).passes(request)
     request.complete(listing.DescribeGroupsResponse((listing.DescribedGroup("g", members=(MEMBER,)),)))
     (told,) = request.response.groups  # type: ignore[attr-defined]
     assert isinstance(told.error, TopicAuthorizationFailedError) and told.members == ()
@@ -420,7 +422,7 @@ def test_all_offsets_of_a_group_are_those_of_topics_that_one_may_describe() -> N
     asks = (everything, group_offsets.OffsetFetchGroup("h", (HIDDEN, SEEN)))
     request = asked("OffsetFetch", group_offsets.OffsetFetchRequest(asks))
     rights = need(DESCRIBE, G, "g"), need(READ, G, "h"), need(DESCRIBE, T, "t")
-    assert gatekeeper(*rights).passes(request)
+    assert request_authorizer(*rights).passes(request)
     assert request.body.groups == (asks[0], group_offsets.OffsetFetchGroup("h", (SEEN,)))
     found = [group_offsets.OffsetFetchResult(part, offset=5) for part in (SEEN, HIDDEN)]
     answer = (group_offsets.GroupOffsets("g", None, tuple(found)), group_offsets.GroupOffsets("h", None, (found[0],)))
@@ -436,7 +438,7 @@ def test_all_offsets_of_a_group_are_those_of_topics_that_one_may_describe() -> N
 def test_one_group_in_two_questions_has_its_refusals_in_both() -> None:
     asks = tuple(group_offsets.OffsetFetchGroup("g", (one,)) for one in (HIDDEN, SEEN))
     request = asked("OffsetFetch", group_offsets.OffsetFetchRequest(asks))
-    assert gatekeeper(need(DESCRIBE, G, "g"), need(DESCRIBE, T, "t")).passes(request)
+    assert request_authorizer(need(DESCRIBE, G, "g"), need(DESCRIBE, T, "t")).passes(request)
     answers = (group_offsets.GroupOffsets("g"), group_offsets.GroupOffsets("g", None, (FOUND,)))
     request.complete(group_offsets.OffsetFetchResponse(answers))
     told = [[(one.partition, type(one.error)) for one in group.partitions] for group in request.response.groups]  # type: ignore[attr-defined]
@@ -446,7 +448,7 @@ def test_one_group_in_two_questions_has_its_refusals_in_both() -> None:
 def test_a_refused_configuration_has_the_offset_of_the_metadata_by_which_it_was_judged() -> None:
     body = configs.DescribeConfigsRequest((DescribeConfigsResource("topic", "t"),))
     request = asked("DescribeConfigs", body)
-    assert not gatekeeper(image=replace(IMAGE, offset=57)).passes(request)
+    assert not request_authorizer(image=replace(IMAGE, offset=57)).passes(request)
     assert request.response.metadata_offset == 57  # type: ignore[attr-defined]
 
 
@@ -465,27 +467,27 @@ def test_a_refused_configuration_has_the_offset_of_the_metadata_by_which_it_was_
 )
 def test_an_error_about_describe_says_which_right_implies_it(api: str, body: Any, hint: str) -> None:
     request = asked(api, body)
-    if gatekeeper().passes(request):
+    if request_authorizer().passes(request):
         request.complete(metadata.MetadataResponse("c", 1, (), (), 1))
     assert hint in str(request.response)
 
 
 def test_a_producer_without_a_topic_learns_that_it_may_write_to_none() -> None:
     with pytest.raises(ClusterAuthorizationFailedError, match="may not Write on any topic, nor IdempotentWrite"):
-        gatekeeper().passes(asked("InitProducerId", produce.InitProducerIdRequest()))
+        request_authorizer().passes(asked("InitProducerId", produce.InitProducerIdRequest()))
 
 
 def test_a_producer_of_any_topic_gets_a_producer_id() -> None:
-    assert gatekeeper(need(WRITE, T, "t")).passes(asked("InitProducerId", produce.InitProducerIdRequest()))
+    assert request_authorizer(need(WRITE, T, "t")).passes(asked("InitProducerId", produce.InitProducerIdRequest()))
 
 
 def test_the_writer_of_an_atomic_batch_has_the_right_of_its_application() -> None:
     right = need(WRITE, X, "penstock.batch:app")
     writes = produce.ProduceRequest(1, 0, [], transactional_id="penstock.batch:app#77")
-    assert gatekeeper(right).passes(asked("Produce", writes))
+    assert request_authorizer(right).passes(asked("Produce", writes))
     other = produce.ProduceRequest(1, 0, [], transactional_id="penstock.batch:other#77")
     with pytest.raises(TransactionalIdAuthorizationFailedError):
-        gatekeeper(right).passes(asked("Produce", other))
+        request_authorizer(right).passes(asked("Produce", other))
 
 
 def test_an_api_of_nodes_is_no_api_of_clients() -> None:
@@ -496,16 +498,19 @@ def test_an_api_of_nodes_is_no_api_of_clients() -> None:
 def test_a_heartbeat_shows_what_its_member_may_know_of_and_notes_nothing_of_what_it_may_not() -> None:
     """For its pattern: the coordinator asks of each topic that it matches."""
     row = TABLE["ConsumerGroupHeartbeat"]
-    guard, request = gatekeeper(need(DESCRIBE, T, "shown"), *row.needs), asked("ConsumerGroupHeartbeat", row.body)
+    guard, request = (
+        request_authorizer(need(DESCRIBE, T, "shown"), *row.needs),
+        asked("ConsumerGroupHeartbeat", row.body),
+    )
     assert guard.passes(request)
-    told = client_of(request).sight
+    told = client_of(request).visibility
     assert told is not None and told.principal == ANNA
     assert [told.sees(name) for name in ("shown", "hidden")] == [True, False] and not guard._refusals.counts
     again, other = (asked("ConsumerGroupHeartbeat", row.body) for _ in range(2))
-    assert guard.passes(again) and gatekeeper(*row.needs).passes(other)
-    versions = [sight.version for one in (again, other) if (sight := client_of(one).sight) is not None]
+    assert guard.passes(again) and request_authorizer(*row.needs).passes(other)
+    versions = [visibility.version for one in (again, other) if (visibility := client_of(one).visibility) is not None]
     assert [version is told.version for version in versions] == [True, False], "another one with other ACLs alone"
 
 
 def test_without_an_authorizer_a_member_may_know_of_everything() -> None:
-    assert client_of(asked("ConsumerGroupHeartbeat", TABLE["ConsumerGroupHeartbeat"].body)).sight is None
+    assert client_of(asked("ConsumerGroupHeartbeat", TABLE["ConsumerGroupHeartbeat"].body)).visibility is None

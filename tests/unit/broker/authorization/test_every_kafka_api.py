@@ -1,4 +1,4 @@
-"""A client of Kafka's door without rights sees this of each API in each version: the error codes, and no names.
+"""A client of Kafka's protocol without rights sees this of each API in each version: the error codes, and no names.
 
 The topic `t` is there, with the group `g`; `gone` is not there, and is answered just like it. A new API, or one that
 asks the node for something else than before, fails here until its row says what is told.
@@ -18,10 +18,10 @@ from broker.apis.cluster.topic_views import TopicViews
 from broker.apis.served_apis import JUDGED_IN_PARTS, RULES
 from broker.audit.audit_log import AuditLog
 from broker.authorization.authorizer import Authorizer
-from broker.authorization.gatekeeper import Gatekeeper
+from broker.authorization.request_authorizer import RequestAuthorizer
 from broker.kafka.api_row import ApiRow, failed_answer
 from broker.kafka.api_rows import api_rows
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, Ask, Asked
 from broker.kafka_codec.codec import decode, encode
 from broker.kafka_codec.structs import facts_of
@@ -118,8 +118,8 @@ GIVEN: dict[int, dict[str, Any]] = {
 """Values of fields besides what their names suggest."""
 
 
-def guard(principals: tuple[str, ...] = (), acls: Mapping[str, AclBinding] = NO_ACLS) -> Gatekeeper:
-    return Gatekeeper(
+def guard(principals: tuple[str, ...] = (), acls: Mapping[str, AclBinding] = NO_ACLS) -> RequestAuthorizer:
+    return RequestAuthorizer(
         Authorizer(lambda: acls, principals), lambda: IMAGE, "INTERNAL", AuditLog(lambda: 0), RULES, JUDGED_IN_PARTS
     )
 
@@ -136,21 +136,21 @@ class Session(SimpleNamespace):
 class Node:
     """Answers what plans ask, after the check."""
 
-    def __init__(self, gatekeeper: Gatekeeper) -> None:
-        self.gatekeeper = gatekeeper
+    def __init__(self, request_authorizer: RequestAuthorizer) -> None:
+        self.request_authorizer = request_authorizer
         service = SimpleNamespace(
             cluster_id="c",
             image=lambda: IMAGE,
             wall_ms=lambda: 1,
             names=ClientNames(),
-            permissions=gatekeeper,
+            permissions=request_authorizer,
             new_session=lambda host, is_stream: Session(),
             named_sessions=no_named_sessions(),
             channel=SimpleNamespace(now_ns=NOW_NS),
             authentication=None,
         )
         config = SimpleNamespace(node_id=ME, auto_create_topics_enable=True)
-        self.rows = api_rows(DoorParts(cast(Any, config), cast(Any, service)))
+        self.rows = api_rows(PlanParts(cast(Any, config), cast(Any, service)))
 
     def answer(self, row: ApiRow, version: int, body: Any) -> Any:
         asked = Asked(version, NOBODY)
@@ -177,7 +177,7 @@ class Node:
         if ask is PAUSE:
             return None
         request = Request(ask.api, ask.body, Sink(), NOBODY, NOW_NS)
-        if self.gatekeeper.passes(request):
+        if self.request_authorizer.passes(request):
             self._handle(request)
         return request.response
 

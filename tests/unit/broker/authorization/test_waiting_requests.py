@@ -9,7 +9,7 @@ import pytest
 from broker.apis.served_apis import JUDGED_IN_PARTS, RULES
 from broker.audit.audit_log import AuditLog
 from broker.authorization.authorizer import Authorizer
-from broker.authorization.gatekeeper import Gatekeeper
+from broker.authorization.request_authorizer import RequestAuthorizer
 from broker.network.request_channel import Request
 from penstock.errors import GroupAuthorizationFailedError, TopicAuthorizationFailedError
 from penstock.messages import offsets
@@ -28,7 +28,7 @@ class Acls:
     def __init__(self, *needs: Need) -> None:
         self.now: dict[str, AclBinding] = {}
         self.set(*needs)
-        self.guard = Gatekeeper(
+        self.guard = RequestAuthorizer(
             Authorizer(lambda: self.now), lambda: IMAGE, "INTERNAL", AuditLog(lambda: 0), RULES, JUDGED_IN_PARTS
         )
 
@@ -92,12 +92,12 @@ def test_the_rights_that_a_handler_asks_for_are_those_of_now(api: str) -> None:
     acls = Acls(READS_TOPIC, *TABLE[api].needs)
     rights = acls.passed(api, TABLE[api].body).rights
     assert rights is not None and rights.refusal(Operation.READ, "t") is None
-    before, sight = rights.version, rights.sight()
-    assert rights.version is before and sight.version is before and sight.sees("t")
+    before, visibility = rights.version, rights.visibility()
+    assert rights.version is before and visibility.version is before and visibility.sees("t")
     acls.set()
     assert isinstance(rights.refusal(Operation.READ, "t"), TopicAuthorizationFailedError)
-    assert rights.version is not before and rights.sight().version is rights.version
-    assert not rights.sight().sees("t")
+    assert rights.version is not before and rights.visibility().version is rights.version
+    assert not rights.visibility().sees("t")
 
 
 def test_a_node_waits_for_any_topic_at_the_listener_of_nodes_and_a_client_for_those_it_may_use() -> None:

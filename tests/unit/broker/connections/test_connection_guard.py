@@ -65,7 +65,7 @@ def test_grpcs_names_of_peers_are_those_of_their_sockets() -> None:
 
 
 class Writing(NoStreams):
-    """A door with an answer that has been under way since the machine's start."""
+    """A listener with an answer that has been under way since the machine's start."""
 
     def __init__(self) -> None:
         self.since_ms: dict[Endpoint, int] = {}

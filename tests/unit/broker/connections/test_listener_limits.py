@@ -14,7 +14,7 @@ from broker.connections.shared_connections import Count, CreationRate, SharedCon
 from broker.connections.stream_quotas import StreamQuotas
 from broker.grpc.broker_listeners import ServedListeners
 from broker.load.busy_time import BusyTimes
-from broker.network.doors import BrokerService
+from broker.network.listeners import BrokerService
 from broker.network.request_channel import Caller, Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.node.process.descriptors import plan_descriptors
@@ -145,7 +145,7 @@ def test_a_listener_has_no_more_than_its_own_limit_and_its_clients_are_told_its_
         inside.connected(Endpoint("10.0.0.1", 5))
     outside.disconnected(Endpoint("10.0.0.1", 1))
     inside.connected(Endpoint("10.0.0.1", 5))
-    assert inside.peers() == [Endpoint("10.0.0.1", 4), Endpoint("10.0.0.1", 5)], "a door knows its own streams only"
+    assert inside.peers() == [Endpoint("10.0.0.1", 4), Endpoint("10.0.0.1", 5)], "a listener knows its own streams only"
 
 
 def test_a_listener_closes_what_is_silent_after_its_own_time() -> None:

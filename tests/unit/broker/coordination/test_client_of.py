@@ -1,4 +1,5 @@
-"""Promises of who pays for the memory of a request, at both doors: a principal, or an anonymous caller's network."""
+"""Promises of who pays for the memory of a request, in both protocols: a principal, or an anonymous caller's
+network."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ from broker.authentication.sessions import CallerPlace, Sessions
 from broker.connections.connection_watch import NoStreams
 from broker.connections.listener_limits import ListenerLimits
 from broker.connections.under_way import Shares
+from broker.grpc.access import ListenerAccess
 from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.callers import SessionCallers
-from broker.grpc.gate import Gate
 from broker.grpc.servers import broker_server
 from penstock.clock import SystemClock
 from penstock.testing.ports import free_ports
@@ -69,7 +69,7 @@ def flood(port: int, connected: Callable[[Endpoint], object], is_cut: Callable[[
 def test_a_header_block_without_an_end_is_cut_and_others_are_served(is_logged_in: bool) -> None:
     async def main() -> None:
         sessions = Sessions(10, iter("ab").__next__)
-        gate = Gate("OUT", "INTERNAL", SessionCallers("OUT", sessions, CLOCK.now_ms))
+        access = ListenerAccess("OUT", "INTERNAL", SessionCallers("OUT", sessions, CLOCK.now_ms))
         here = Endpoint("127.0.0.1", free_ports(1)[0][0])
         held = cast(Any, None)
         served = ServedListener(
@@ -78,7 +78,7 @@ def test_a_header_block_without_an_end_is_cut_and_others_are_served(is_logged_in
             limits=LIMITS,
             guard=LIMITS.guard("OUT"),
             held=held,
-            gate=gate,
+            access=access,
             door=cast(Any, NoStreams()),
             shares=Shares(MIB, MIB),
         )
@@ -107,7 +107,7 @@ def test_a_header_block_without_an_end_is_cut_and_others_are_served(is_logged_in
 @pytest.mark.skipif(sys.platform != "linux", reason="connections are looked at by /proc")
 def test_where_nobody_logs_in_a_header_block_without_an_end_is_cut_as_before_a_log_in() -> None:
     async def main() -> None:
-        gate, here = Gate("OUT", "INTERNAL"), Endpoint("127.0.0.1", free_ports(1)[0][0])
+        access, here = ListenerAccess("OUT", "INTERNAL"), Endpoint("127.0.0.1", free_ports(1)[0][0])
         door = cast(Any, NoStreams())
         shares = Shares(MIB, MIB)
         served = ServedListener(
@@ -116,7 +116,7 @@ def test_where_nobody_logs_in_a_header_block_without_an_end_is_cut_as_before_a_l
             limits=LIMITS,
             guard=LIMITS.guard("OUT"),
             held=cast(Any, None),
-            gate=gate,
+            access=access,
             door=door,
             shares=shares,
         )

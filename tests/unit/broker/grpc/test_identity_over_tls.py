@@ -14,7 +14,7 @@ from broker.connections.listener_limits import ListenerLimits
 from broker.grpc.callers import Callers, CertifiedCallers, NodeCallers
 from broker.grpc.outgoing_calls import Peers
 from broker.grpc.servers import add_controller_apis, controller_server
-from broker.network.doors import ControllerService
+from broker.network.listeners import ControllerService
 from broker.network.request_channel import Caller
 from broker.tls.certificates import NodeCertificates
 from penstock.clock import SystemClock

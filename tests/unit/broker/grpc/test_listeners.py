@@ -15,17 +15,17 @@ from broker.config.config import parse_config
 from broker.connections.connection_watch import ConnectionWatch
 from broker.connections.listener_limits import ListenerLimits, shared_by_clients
 from broker.connections.stream_quotas import StreamQuotas
+from broker.grpc.access import ListenerAccess
 from broker.grpc.broker_listeners import ServedListener
-from broker.grpc.client_door import BrokerDoor, DoorLimits
-from broker.grpc.gate import Gate
-from broker.grpc.grpc_doors import GrpcDoors
+from broker.grpc.client_streams import StreamHandlers, StreamLimits
+from broker.grpc.grpc_listeners import GrpcListeners
 from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.servers import add_broker_apis, add_client_apis, broker_server
 from broker.load.busy_time import BusyTimes
 from broker.network.client_names import ClientNames
 from broker.network.connection_loop import Prepare
-from broker.network.doors import BrokerService
 from broker.network.fetcher_session import NewSession
+from broker.network.listeners import BrokerService
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
 from penstock.clock import SystemClock
@@ -65,16 +65,16 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]], prepare: Prepa
     async def run() -> None:
         requests, decoders = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), RequestDecoders(1 << 20)
         no_session = cast(NewSession, NoSession)
-        limits = DoorLimits(
+        limits = StreamLimits(
             decoders=decoders,
             connections=StreamQuotas(1, 1),
             requests=RequestMemory(1 << 20),
             node_requests=RequestMemory(1 << 20),
         )
         listener = ListenerLimits(1 << 20, 1 << 20, 60_000, 10, 10, 60_000)
-        gate = Gate("OUTSIDE", "NODES")
-        door = BrokerDoor(requests, no_session, limits, gate, prepare)
-        gate.open()
+        access = ListenerAccess("OUTSIDE", "NODES")
+        door = StreamHandlers(requests, no_session, limits, access, prepare)
+        access.open()
         ports = free_ports(1)[0]
         here = [Endpoint("127.0.0.1", port) for port in ports[:2]]
         outside, nodes = (
@@ -84,7 +84,7 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]], prepare: Prepa
                 limits=listener,
                 guard=listener.guard(name),
                 held=limits,
-                gate=gate,
+                access=access,
                 door=door,
             )
             for name, at in zip(("OUTSIDE", "NODES"), here, strict=True)
@@ -206,7 +206,7 @@ def test_each_listener_for_clients_has_a_port_a_name_and_limits_of_its_own() -> 
             node_connections_max=100,
             shared=shared_by_clients(config, 100),
         )
-        listeners = GrpcDoors(SystemClock(), THREADS).broker(config, service)
+        listeners = GrpcListeners(SystemClock(), THREADS).broker(config, service)
         listeners.open()
         await listeners.start()
         at = {"BROKER": f"127.0.0.1:{inside}", "OUTSIDE": f"127.0.0.1:{outside}"}
@@ -235,19 +235,19 @@ def test_each_listener_for_clients_has_a_port_a_name_and_limits_of_its_own() -> 
 
 
 def test_a_call_of_a_client_or_of_a_broker_queues_once_what_is_prepared_for_it_is_ready() -> None:
-    prepared, gate = asyncio.Queue[str](), asyncio.Event()
+    prepared, access = asyncio.Queue[str](), asyncio.Event()
 
     def prepare(request: Request) -> Awaitable[Any]:
         prepared.put_nowait(request.api)
-        return gate.wait()
+        return access.wait()
 
     async def story(at: Listeners) -> None:
         for stub in (at.clients, at.brokers):
-            gate.clear()
+            access.clear()
             call = stub.ListOffsets(pb.ListOffsetsRequest(replica_id=REPLICA if stub is at.brokers else -1))
             received = asyncio.ensure_future(at.requests.receive())
             assert await prepared.get() == "ListOffsets" and not received.done()
-            gate.set()
+            access.set()
             (await received).fail(InvalidRequestError("it came"))
             assert await refusal(call) == "it came"
 

@@ -1,6 +1,6 @@
-"""gRPC's door at a listener with SASL: nothing is asked before a log-in, and nothing with another one's token.
+"""gRPC at a listener with SASL: nothing is asked before a log-in, and nothing with another one's token.
 
-The doors, the handler and the mechanisms are those that ship, from the bytes on, in virtual time.
+The listeners, the handler and the mechanisms are those that ship, from the bytes on, in virtual time.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from broker.authentication.authentication_counts import AuthenticationCounts
 from broker.authentication.logins import LoginListener, Logins
 from broker.authentication.sessions import CallerPlace, Sessions
 from broker.connections.stream_quotas import StreamQuotas
+from broker.grpc.access import ListenerAccess
 from broker.grpc.callers import METADATA_MAX, SessionCallers
 from broker.grpc.client_calls import client_calls
-from broker.grpc.client_door import BrokerDoor, DoorLimits
-from broker.grpc.gate import Gate
+from broker.grpc.client_streams import StreamHandlers, StreamLimits
 from broker.grpc.handlers import Service, add_calls
 from broker.grpc.refused_calls import EndsConnection
 from broker.grpc.request_decoder import RequestDecoders
@@ -109,13 +109,13 @@ class Bench:
         self.api, self._fail = SaslAuthenticateApi(by, loop, fail), fail
         channel = self._channel = RequestChannel(100, BusyTimes(loop.now_ns), loop.now_ns)
         callers = SessionCallers("OUTSIDE", self.sessions, loop.now_ms) if has_sasl else None
-        self.gate = Gate("OUTSIDE", "INTERNAL", callers)
-        self.gate.open()
+        self.access = ListenerAccess("OUTSIDE", "INTERNAL", callers)
+        self.access.open()
         memory, decoders = RequestMemory(1 << 20), RequestDecoders(1 << 20)
-        limits = DoorLimits(decoders=decoders, connections=StreamQuotas(9, 9), requests=memory, node_requests=memory)
-        self.door = BrokerDoor(channel, cast(Any, lambda host: self), limits, self.gate)
+        limits = StreamLimits(decoders=decoders, connections=StreamQuotas(9, 9), requests=memory, node_requests=memory)
+        self.door = StreamHandlers(channel, cast(Any, lambda host: self), limits, self.access)
         self.served: dict[str, Any] = {}
-        calls = client_calls(channel, self.gate)
+        calls = client_calls(channel, self.access)
         service = Service(
             name="any",
             calls=calls,
@@ -123,7 +123,7 @@ class Bench:
             decoders=decoders,
             memory=memory,
             busy=BusyTime(loop.now_ns),
-            caller_of=self.gate.caller,
+            caller_of=self.access.caller,
         )
         add_calls(self, service)
         self.handled: list[Request] = []

@@ -23,10 +23,10 @@ from broker.authentication.sessions import Sessions
 from broker.connections.connection_watch import NoStreams
 from broker.connections.listener_limits import ListenerLimits
 from broker.connections.stream_quotas import StreamQuotas
+from broker.grpc.access import ListenerAccess
 from broker.grpc.broker_listeners import ServedListener
 from broker.grpc.callers import SessionCallers
-from broker.grpc.client_door import BrokerDoor, DoorLimits
-from broker.grpc.gate import Gate
+from broker.grpc.client_streams import StreamHandlers, StreamLimits
 from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.servers import add_client_apis, broker_server
 from broker.load.busy_time import BusyTimes
@@ -78,13 +78,13 @@ def test_a_session_is_its_connections_alone_and_ends_with_it(host: str) -> None:
         logins = Logins(Anna(), lambda: "nonce", InlineExecutor(), counts, 0)
         by = Authentication({"OUT": LoginListener("OUT", ("PLAIN",), True)}, lambda _: 0, logins, sessions, counts)
         log_ins = SaslAuthenticateApi(by, CLOCK, FailedRequests(lambda error: None).fail)
-        gate = Gate("OUT", "INTERNAL", SessionCallers("OUT", sessions, CLOCK.now_ms))
+        access = ListenerAccess("OUT", "INTERNAL", SessionCallers("OUT", sessions, CLOCK.now_ms))
         memory = RequestMemory(1 << 20)
-        held = DoorLimits(
+        held = StreamLimits(
             decoders=RequestDecoders(1 << 20), connections=StreamQuotas(9, 9), requests=memory, node_requests=memory
         )
-        door = BrokerDoor(channel, cast(Any, None), held, gate)
-        gate.open()
+        door = StreamHandlers(channel, cast(Any, None), held, access)
+        access.open()
         here = Endpoint(host, free_ports(1)[0][0])
         served = ServedListener(
             name="OUT",
@@ -92,7 +92,7 @@ def test_a_session_is_its_connections_alone_and_ends_with_it(host: str) -> None:
             limits=LIMITS,
             guard=LIMITS.guard("OUT"),
             held=held,
-            gate=gate,
+            access=access,
             door=door,
         )
         server = broker_server(served, CLOCK, THREADS)
@@ -136,7 +136,9 @@ async def tells(call: Any, code: grpc.StatusCode) -> bool:
 
 def test_health_and_reflection_are_told_without_a_log_in_and_only_small_requests_are_read() -> None:
     async def main() -> None:
-        gate = Gate("OUT", "INTERNAL", SessionCallers("OUT", Sessions(10, iter("ab").__next__), CLOCK.now_ms))
+        access = ListenerAccess(
+            "OUT", "INTERNAL", SessionCallers("OUT", Sessions(10, iter("ab").__next__), CLOCK.now_ms)
+        )
         held = cast(Any, None)
         here = Endpoint("127.0.0.1", free_ports(1)[0][0])
         served = ServedListener(
@@ -145,7 +147,7 @@ def test_health_and_reflection_are_told_without_a_log_in_and_only_small_requests
             limits=LIMITS,
             guard=LIMITS.guard("OUT"),
             held=held,
-            gate=gate,
+            access=access,
             door=cast(Any, NoStreams()),
         )
         server = broker_server(served, CLOCK, THREADS)

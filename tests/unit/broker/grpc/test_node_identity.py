@@ -1,7 +1,7 @@
 """A node speaks only as itself: every API that the listeners between nodes serve, asked with every kind of certificate.
 
-The doors are those that ship, from the bytes on; the certificate is what gRPC says of a connection. Real certificates
-are in tests/integration.
+The listeners are those that ship, from the bytes on; the certificate is what gRPC says of a connection. Real
+certificates are in tests/integration.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import pytest
 from broker.authentication.refused_hosts import HOSTS_MAX
 from broker.authentication.senders import Senders
 from broker.connections.stream_quotas import StreamQuotas
+from broker.grpc.access import ListenerAccess
 from broker.grpc.callers import AnonymousCallers, Callers, NodeCallers
 from broker.grpc.client_calls import broker_calls
-from broker.grpc.client_door import BrokerDoor, DoorLimits
-from broker.grpc.controller_door import controller_calls, quorum_calls
-from broker.grpc.gate import Gate
+from broker.grpc.client_streams import StreamHandlers, StreamLimits
+from broker.grpc.controller_calls import controller_calls, quorum_calls
 from broker.grpc.handlers import Service, add_calls
 from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTime, BusyTimes
@@ -77,11 +77,11 @@ class Node:
         self.served: dict[str, Any] = {}
         channel, memory = RequestChannel(10, BusyTimes(NOW_NS), NOW_NS), RequestMemory(1 << 20)
         self.channel, decoders = channel, RequestDecoders(1 << 20)
-        gate = Gate("INTERNAL", "INTERNAL", callers)
-        gate.open()
-        limits = DoorLimits(decoders=decoders, connections=StreamQuotas(9, 9), requests=memory, node_requests=memory)
-        door = BrokerDoor(channel, cast(Any, lambda host: self), limits, gate)
-        calls = broker_calls(channel, gate) | quorum_calls(self._handle, callers)
+        access = ListenerAccess("INTERNAL", "INTERNAL", callers)
+        access.open()
+        limits = StreamLimits(decoders=decoders, connections=StreamQuotas(9, 9), requests=memory, node_requests=memory)
+        door = StreamHandlers(channel, cast(Any, lambda host: self), limits, access)
+        calls = broker_calls(channel, access) | quorum_calls(self._handle, callers)
         calls |= controller_calls(self._handle, callers)
         service = Service(
             name="any",
@@ -90,7 +90,7 @@ class Node:
             decoders=decoders,
             memory=memory,
             busy=BusyTime(NOW_NS),
-            caller_of=gate.caller,
+            caller_of=access.caller,
         )
         add_calls(self, service)
 

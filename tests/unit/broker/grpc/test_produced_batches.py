@@ -1,4 +1,4 @@
-"""Promises of the door of gRPC about the batches of a Produce, each of which costs more than its bytes."""
+"""Promises of the listener of gRPC about the batches of a Produce, each of which costs more than its bytes."""
 
 from __future__ import annotations
 

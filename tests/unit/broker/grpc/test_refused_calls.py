@@ -15,7 +15,7 @@ from broker.connections.listener_limits import ListenerLimits
 from broker.grpc.callers import NodeCallers
 from broker.grpc.refused_calls import OF_CONNECTION_MAX, OF_NETWORK_MAX, WINDOW_MS, RefusalCounts, RefusedCalls
 from broker.grpc.servers import add_controller_apis, controller_server
-from broker.network.doors import ControllerService
+from broker.network.listeners import ControllerService
 from penstock.clock import SystemClock
 from penstock.errors import ClusterAuthorizationFailedError
 from penstock.pb import quorum_pb2

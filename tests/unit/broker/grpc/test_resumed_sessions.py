@@ -16,7 +16,7 @@ import pytest
 from broker.connections.listener_limits import ListenerLimits
 from broker.grpc.callers import Callers, CertifiedCallers, NodeCallers
 from broker.grpc.servers import add_controller_apis, controller_server
-from broker.network.doors import ControllerService
+from broker.network.listeners import ControllerService
 from broker.tls.certificates import NodeCertificates
 from penstock.clock import SystemClock
 from penstock.pb import quorum_pb2

@@ -17,7 +17,7 @@ from broker.grpc import outgoing_calls, servers
 from broker.grpc.callers import NodeCallers
 from broker.grpc.outgoing_calls import Peers
 from broker.grpc.servers import add_controller_apis, controller_server
-from broker.network.doors import ControllerService
+from broker.network.listeners import ControllerService
 from broker.tls.certificates import NodeCertificates
 from broker.tls.material import NO_CERTIFICATES
 from penstock.clock import SystemClock

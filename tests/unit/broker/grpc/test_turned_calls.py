@@ -68,7 +68,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 class Node:
-    """The door of one node, without a network; its answers to Metadata are done at once."""
+    """The listener of one node, without a network; its answers to Metadata are done at once."""
 
     def __init__(self, *, is_of_clients: bool = True) -> None:
         self.memory, self.work = RequestMemory(8 * MIB), LongWork(NOW_NS)

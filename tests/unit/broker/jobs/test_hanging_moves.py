@@ -53,13 +53,13 @@ def test_a_rename_that_hangs_fails_its_log_dir_and_holds_the_partition_no_longer
         partition = made.partition
         assert await made.alter(target) is None
         renamed: list[str] = []
-        rename, gate = made.fs.rename, threading.Event()
+        rename, access = made.fs.rename, threading.Event()
 
         def hanging(source: str, target: str) -> None:
             if Path(target).name.startswith("t-0"):
                 renamed.append(target)
             if target.endswith(end):
-                gate.wait()
+                access.wait()
             rename(source, target)
 
         monkeypatch.setattr(made.fs, "rename", hanging)
@@ -70,7 +70,7 @@ def test_a_rename_that_hangs_fails_its_log_dir_and_holds_the_partition_no_longer
             assert not made.is_held and PARTITION in made.replicas.lost.partitions
             assert isinstance(partition.offline, KafkaStorageError) and "try again" not in str(partition.offline)
         finally:
-            gate.set()
+            access.set()
         await moving
         assert renamed[-1].endswith(end), "a thread that comes back changes nothing more"
         assert partition.log.closed and made.moves.statistics().completed == 0

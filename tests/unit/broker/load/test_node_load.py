@@ -191,21 +191,21 @@ def test_a_thread_with_the_id_of_one_that_ended_counts_from_its_own_start() -> N
 def test_a_timed_coroutine_counts_its_steps_and_not_its_waiting() -> None:
     busy = BusyTime(NOW_NS)
 
-    async def work(gate: asyncio.Event) -> str:
+    async def work(access: asyncio.Event) -> str:
         _spin(0.02)
-        await gate.wait()
+        await access.wait()
         _spin(0.02)
         return "done"
 
     async def main() -> str:
-        gate = asyncio.Event()
-        task = asyncio.create_task(busy.timed(work(gate)))
+        access = asyncio.Event()
+        task = asyncio.create_task(busy.timed(work(access)))
         await asyncio.sleep(0)
         first_ns = busy.total_ns
         assert first_ns >= 20_000_000
         _spin(0.05)
         assert busy.total_ns == first_ns, "somebody else's time"
-        gate.set()
+        access.set()
         return await task
 
     assert asyncio.run(main()) == "done"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.metrics.door_readings import APIS_THAT_WAIT
+from broker.metrics.listener_readings import APIS_THAT_WAIT
 from penstock.messages.admin_apis import DESCRIBE_CONFIGS
 from penstock.messages.apis import APIS
 from penstock.messages.client_apis import METADATA

@@ -1,4 +1,5 @@
-"""Promises about when a message may be decoded, which both doors keep: its answer has room, a large one has a turn."""
+"""Promises about when a message may be decoded, which both protocols keep: its answer has room, a large one has a
+turn."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Held:
     """Work that stands still until it is let go."""
 
     def __init__(self) -> None:
-        self.gate = threading.Event()
+        self.access = threading.Event()
         self.names: list[str] = []
         self.begun = threading.Semaphore(0)
         self.told = asyncio.Semaphore(0)
@@ -31,7 +31,7 @@ class Held:
     def work(self) -> None:
         self.begun.release()
         self.names.append(threading.current_thread().name)
-        self.gate.wait()
+        self.access.wait()
 
     async def wait(self, count: int) -> None:
         for _ in range(count):
@@ -45,7 +45,7 @@ def run(scenario: Callable[[], object]) -> None:
 def test_work_is_done_in_a_thread_and_told_on_the_loop() -> None:
     async def main() -> None:
         io, held = made(), Held()
-        held.gate.set()
+        held.access.set()
         told: list[str] = []
 
         def then() -> None:
@@ -65,7 +65,7 @@ def test_work_is_done_in_a_thread_and_told_on_the_loop() -> None:
 def test_a_log_dir_that_hangs_uses_up_its_own_threads_and_no_others() -> None:
     async def main() -> None:
         io, hangs, works = made(threads=4, log_dirs=2), Held(), Held()
-        works.gate.set()
+        works.access.set()
         for _ in range(10):
             assert io.submit("/hangs", IoWork.READ, hangs.work, hangs.told.release)
         assert io.submit("/works", IoWork.LOOK_UP, works.work, works.told.release)
@@ -74,7 +74,7 @@ def test_a_log_dir_that_hangs_uses_up_its_own_threads_and_no_others() -> None:
         await asyncio.to_thread(hangs.begun.acquire)
         seen = io.statistics()
         assert (seen.threads, seen.busy, seen.queued) == (4, 2, 8)
-        hangs.gate.set()
+        hangs.access.set()
         await hangs.wait(10)
         assert len(set(hangs.names)) == 2 and io.statistics().busy == 0
         io.close()
@@ -89,7 +89,7 @@ def test_a_full_queue_refuses_work() -> None:
         while io.submit("/d", IoWork.READ, held.work, held.told.release):
             taken += 1
         assert taken == io_threads.QUEUED_MAX + 1 and io.statistics().refused == 1
-        held.gate.set()
+        held.access.set()
         await held.wait(taken)
         io.close()
 
@@ -99,7 +99,7 @@ def test_a_full_queue_refuses_work() -> None:
 def test_work_that_no_thread_could_do_is_refused_and_a_later_try_is_not() -> None:
     async def main() -> None:
         io, held = made(), Held()
-        held.gate.set()
+        held.access.set()
         with no_thread_can_start():
             assert not io.submit("/d", IoWork.READ, held.work, held.told.release)
         assert (io.statistics().refused, io.statistics().queued) == (1, 0)
@@ -117,5 +117,5 @@ def test_work_that_ends_after_the_loop_is_told_to_nobody() -> None:
         assert io.submit("/d", IoWork.READ, held.work, lambda: None)
 
     run(main)
-    held.gate.set()
+    held.access.set()
     io.close()

@@ -1,4 +1,5 @@
-"""Promises of the partitions that requests to leaders name, at both doors: all are seen before the request queues."""
+"""Promises of the partitions that requests to leaders name, in both protocols: all are seen before the request
+queues."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ from broker.kafka.schemas.transactions import (
     TxnOffsetCommitRequestTopic,
 )
 from broker.load.busy_time import BusyTimes
-from broker.network.doors import BrokerService
+from broker.network.listeners import BrokerService
 from broker.network.named_partitions import NAMED as OWN_NAMED
 from broker.network.named_partitions import Named, NamedPartition, arrivals_first, coordinators_first, named_in
 from broker.network.request_channel import Caller, Request, RequestChannel
@@ -234,14 +235,14 @@ class Arrivals:
 
     def __init__(self) -> None:
         self.named: list[Named] = []
-        self.gate = asyncio.Event()
+        self.access = asyncio.Event()
 
     def begin(self, caller: Caller, named: Named, /) -> Awaitable[None] | None:
         self.named.append(named)
         return self._wait()
 
     async def _wait(self) -> None:
-        await self.gate.wait()
+        await self.access.wait()
 
 
 def request_of(api: str, body: object) -> Request:
@@ -277,7 +278,7 @@ def test_a_broker_waits_at_a_coordinator_and_at_no_leader() -> None:
         assert begin(request_of("ListOffsets", OWN["ListOffsets"][0])) is None
         waiting = begin(request_of("AddPartitionsToTxn", OWN["AddPartitionsToTxn"][0]))
         assert waiting is not None
-        arrivals.gate.set()
+        arrivals.access.set()
         await waiting
         assert [named.needs_log for named in arrivals.named] == [False]
         assert coordinators_first(None)(request_of("AddPartitionsToTxn", OWN["AddPartitionsToTxn"][0])) is None
@@ -296,7 +297,7 @@ def test_metadata_names_partitions_of_known_topics_alone_and_a_limited_number() 
         for topics in (None, []):
             assert begin(_call(MetadataRequest(topics=topics))) is None, "of all topics"
         for one in (MetadataRequestTopic(name="t"), MetadataRequestTopic(name=None, topic_id=TOPIC_ID)):
-            arrivals.gate.set()
+            arrivals.access.set()
             wanted = [MetadataRequestTopic(name="typo"), one]
             waiting = begin(_call(MetadataRequest(topics=wanted)))
             assert waiting is not None
@@ -327,7 +328,7 @@ def test_what_is_prepared_for_a_request_is_prepared_after_its_wait() -> None:
         task = asyncio.ensure_future(waiting)
         await asyncio.sleep(0)
         assert prepared == ["FetchFollower"]
-        arrivals.gate.set()
+        arrivals.access.set()
         await task
         assert prepared == ["FetchFollower", "Produce"]
         assert arrivals_first(None, prepare) is prepare
@@ -353,7 +354,7 @@ def test_the_listeners_of_clients_wait_for_leaders_too_and_that_of_brokers_for_c
     waits = {}
 
     async def test() -> None:
-        arrivals.gate.set()
+        arrivals.access.set()
         for listener in (*served.of_clients, served.of_brokers):
             for api in ("ListOffsets", "AddPartitionsToTxn"):
                 waiting = listener.door.prepare(request_of(api, OWN[api][0]))

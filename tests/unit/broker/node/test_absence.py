@@ -1,4 +1,5 @@
-"""Everything that can be done with three nodes can be done with one of them away, by both doors, however it went."""
+"""Everything that can be done with three nodes can be done with one of them away, by both protocols, however it
+went."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from penstock import AsyncAdmin, AsyncProducer, TopicPartition
 from penstock.errors import ApiError
 from tests.support.absence.kafka_door import KafkaDoor, Refused
 from tests.support.absence.page import reference
-from tests.support.absence.stage import AWAY, KINDS, PRESENT, UNREGISTERED, BothDoorsCluster, Kind, Stage
+from tests.support.absence.stage import AWAY, KINDS, PRESENT, UNREGISTERED, BothProtocolsCluster, Kind, Stage
 from tests.support.absence.table import ACTS, DONE, DOORS, LIMIT_SECONDS, REFUSED, WAITS, outcome
 
 BACK_SECONDS = 30
@@ -54,7 +55,7 @@ async def prepared(stage: Stage, kind: Kind) -> None:
 
 
 def run(kind: Kind, story: Callable[[Stage], Awaitable[None]], seed: int = 1) -> None:
-    cluster = BothDoorsCluster(seed, {}, kind.log_dirs)
+    cluster = BothProtocolsCluster(seed, {}, kind.log_dirs)
 
     async def main() -> None:
         cluster.format()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker.authorization.authorizer import Rights
-from broker.authorization.gatekeeper import Gatekeeper
+from broker.authorization.request_authorizer import RequestAuthorizer
 from broker.network.request_channel import Caller
 from penstock import AsyncAdmin, AsyncConsumer, AsyncProducer, TopicPartition
 from penstock.client.admin.admin_types import (
@@ -42,10 +42,10 @@ class Who:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = ADMIN
 
-        def rights(gatekeeper: Gatekeeper, caller: Caller) -> Rights:
-            return gatekeeper._authorizer.rights_of(self.now, caller.peer.host)
+        def rights(request_authorizer: RequestAuthorizer, caller: Caller) -> Rights:
+            return request_authorizer._authorizer.rights_of(self.now, caller.peer.host)
 
-        monkeypatch.setattr(Gatekeeper, "_rights", rights)
+        monkeypatch.setattr(RequestAuthorizer, "_rights", rights)
 
 
 @pytest.fixture
@@ -119,8 +119,8 @@ def test_each_principal_does_what_it_may(who: Who, caplog: pytest.LogCaptureFixt
         await cluster.stop()
         await cluster.start()
         assert [len(node.loader.image.acls) for node in cluster.nodes] == [2] * 3
-        assert cluster.nodes[0].broker.requests.gatekeeper is not None
-        statistics = cluster.nodes[0].broker.requests.gatekeeper.statistics()
+        assert cluster.nodes[0].broker.requests.request_authorizer is not None
+        statistics = cluster.nodes[0].broker.requests.request_authorizer.statistics()
         assert statistics.acls == 2
 
     with caplog.at_level(logging.WARNING, "penstock.audit"):
@@ -214,7 +214,7 @@ def test_without_an_authorizer_acls_are_off() -> None:
                 admin.describe_acls(),
             ):
                 assert "authorizer.class.name" in await refused(call, SecurityDisabledError)
-            assert cluster.nodes[0].broker.requests.gatekeeper is None
+            assert cluster.nodes[0].broker.requests.request_authorizer is None
 
     run_in_memory(4, story)
 

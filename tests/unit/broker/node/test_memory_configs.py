@@ -9,7 +9,7 @@ import pytest
 
 from broker.config.dynamic_keys import DYNAMIC
 from broker.config.keys.config_table import KEYS
-from broker.node.configuration.told_parts import OF_CLEANER, OF_THROTTLES, OF_TOPICS
+from broker.node.configuration.changed_parts import OF_CLEANER, OF_THROTTLES, OF_TOPICS
 from broker.node.node import Node
 from broker.node.process.log_output import OF_NODES_LOG
 from metadata.topic_config import TOPIC_CONFIGS

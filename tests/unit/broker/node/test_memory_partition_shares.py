@@ -1,4 +1,4 @@
-"""Three nodes with the authorizer: a tenant that makes topics without end fills its share, by whatever door, and no
+"""Three nodes with the authorizer: a tenant that makes topics without end fills its share, by whatever listener, and no
 other principal notices."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from broker.authorization.authorizer import Rights
-from broker.authorization.gatekeeper import Gatekeeper
+from broker.authorization.request_authorizer import RequestAuthorizer
 from broker.kafka.schemas import topics
 from broker.network.request_channel import Caller
 from broker.node.parts import consensus
@@ -21,7 +21,7 @@ from penstock import AsyncAdmin
 from penstock.client.admin.admin_types import AclBinding, Operation, PatternType, Permission, ResourceType
 from penstock.errors import PolicyViolationError
 from tests.support.absence.kafka_door import KafkaDoor, Refused
-from tests.support.absence.stage import BothDoorsCluster
+from tests.support.absence.stage import BothProtocolsCluster
 
 ADMIN, ANNA, BOB = "User:admin", "User:anna", "User:bob"
 PARTITIONS_MAX = 40
@@ -29,9 +29,9 @@ RIGHTS = (Operation.CREATE, Operation.ALTER, Operation.DELETE, Operation.DESCRIB
 
 
 class Story:
-    """The cluster, its doors, and the principal that every client has now: nobody proves one here."""
+    """The cluster, its listeners, and the principal that every client has now: nobody proves one here."""
 
-    def __init__(self, cluster: BothDoorsCluster, admin: AsyncAdmin) -> None:
+    def __init__(self, cluster: BothProtocolsCluster, admin: AsyncAdmin) -> None:
         self.cluster, self.admin, self.now = cluster, admin, ADMIN
         self.kafka = KafkaDoor(cluster.network, cluster.memory.process, cluster.kafka_endpoint)
 
@@ -56,7 +56,7 @@ def owners(image: MetadataImage) -> Counter[str]:
 
 def run(monkeypatch: pytest.MonkeyPatch, story: Callable[[Story], Awaitable[None]]) -> None:
     monkeypatch.setattr(consensus, "ControllerConfig", partial(ControllerConfig, max_partitions=PARTITIONS_MAX))
-    cluster = BothDoorsCluster(1, {"super.users": ADMIN, "min.insync.replicas": 1})
+    cluster = BothProtocolsCluster(1, {"super.users": ADMIN, "min.insync.replicas": 1})
 
     async def main() -> None:
         cluster.format()
@@ -64,10 +64,10 @@ def run(monkeypatch: pytest.MonkeyPatch, story: Callable[[Story], Awaitable[None
         async with AsyncAdmin(cluster.bootstrap(), environment=cluster.clients()) as admin:
             told = Story(cluster, admin)
 
-            def rights(gatekeeper: Gatekeeper, caller: Caller) -> Rights:
-                return gatekeeper._authorizer.rights_of(told.now, caller.peer.host)
+            def rights(request_authorizer: RequestAuthorizer, caller: Caller) -> Rights:
+                return request_authorizer._authorizer.rights_of(told.now, caller.peer.host)
 
-            monkeypatch.setattr(Gatekeeper, "_rights", rights)
+            monkeypatch.setattr(RequestAuthorizer, "_rights", rights)
             kind = ResourceType.TOPIC
             acls = [
                 AclBinding(kind, f"{name}-", f"User:{name}", right, Permission.ALLOW, "*", PatternType.PREFIXED)

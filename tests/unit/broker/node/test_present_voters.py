@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from broker.config.node_config import NodeConfig
-from broker.network.doors import BrokerListeners, BrokerService, ControllerService, Doors, Listener
+from broker.network.listeners import BrokerListeners, BrokerService, ControllerService, Listener, NodeListeners
 from broker.node.environment import Environment
 from penstock.errors import NetworkError
 from raft.messages import VoteRequest
@@ -18,39 +18,39 @@ from tests.support.voters import voters_at
 VOTE = VoteRequest("another", 1, 0, 7, 0, 0, pre_vote=True)
 
 
-class NotedDoors:
-    """Doors that keep the service for which they were made."""
+class NotedListeners:
+    """Listeners that keep the service for which they were made."""
 
     service: BrokerService
 
-    def __init__(self, doors: Doors) -> None:
-        self._doors = doors
+    def __init__(self, listeners: NodeListeners) -> None:
+        self._listeners = listeners
 
     def broker(self, config: NodeConfig, service: BrokerService) -> BrokerListeners:
         self.service = service
-        return self._doors.broker(config, service)
+        return self._listeners.broker(config, service)
 
     def controller(self, config: NodeConfig, service: ControllerService) -> Listener:
-        return self._doors.controller(config, service)
+        return self._listeners.controller(config, service)
 
 
 def test_a_changed_set_of_voters_reaches_every_part_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(cluster: MemoryCluster) -> None:
         cluster.format()
         environment = cluster.environment(0)
-        doors = NotedDoors(environment.doors)
-        whole: Environment = replace(environment, doors=doors)
+        listeners = NotedListeners(environment.listeners)
+        whole: Environment = replace(environment, listeners=listeners)
         monkeypatch.setattr(cluster, "environment", lambda index: whole)
         await cluster.start()
         (node,) = cluster.nodes
-        assert doors.service.voters() == node.raft.voters == node.config.first_voters
+        assert listeners.service.voters() == node.raft.voters == node.config.first_voters
         with pytest.raises(NetworkError, match="node 7 is not among"):
             await node.quorum.peers.send(7, VOTE, 1_000)
 
         changed = voters_at(0, 7)
         monkeypatch.setattr(QuorumState, "voters", property(lambda state: changed))
 
-        assert doors.service.voters() is node.raft.voters is changed
+        assert listeners.service.voters() is node.raft.voters is changed
         with pytest.raises(NetworkError, match="controller 7 at host-7:9193"):
             await node.quorum.peers.send(7, VOTE, 1_000)
         monkeypatch.undo()

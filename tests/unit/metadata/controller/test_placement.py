@@ -97,15 +97,15 @@ def test_a_topic_whose_leaders_are_all_gone_begins_anywhere() -> None:
 
 # -- absent brokers ----------------------------------------------------------------------------------------------------
 
-STANDINGS = ((False, False), (True, False), (False, True), (True, True))
+STATUSES = ((False, False), (True, False), (False, True), (True, True))
 """A broker is fenced, or not, and shuts down, or not; the first is in service."""
 
 
 @st.composite
 def clusters(draw: st.DrawFn) -> list[BrokerRegistration]:
     """Up to nine brokers, one of them in service at least."""
-    drawn = draw(st.lists(st.tuples(st.sampled_from(("", "a", "b", "c")), st.sampled_from(STANDINGS)), max_size=8))
-    drawn.insert(draw(st.integers(0, len(drawn))), (draw(st.sampled_from(("", "a", "b", "c"))), STANDINGS[0]))
+    drawn = draw(st.lists(st.tuples(st.sampled_from(("", "a", "b", "c")), st.sampled_from(STATUSES)), max_size=8))
+    drawn.insert(draw(st.integers(0, len(drawn))), (draw(st.sampled_from(("", "a", "b", "c"))), STATUSES[0]))
     return [broker(broker_id, rack, *standing) for broker_id, (rack, standing) in enumerate(drawn, start=1)]
 
 

@@ -15,7 +15,7 @@ from tests.support.storage import NOW_MS, batch
 async def flush_begun(group_commit: GroupCommit, fs: GatedFileSystem) -> Log:
     """Its thread waits for the gate; a file was added, so that the log's directory is synced too."""
     log = ready_log(fs)
-    fs.gate.clear()
+    fs.access.clear()
     log.append.as_leader(batch(b"x"), 0, NOW_MS)
     log.roll()
     group_commit.request(log)
@@ -31,7 +31,7 @@ def test_a_log_that_is_deleted_during_its_flush_harms_nobody() -> None:
         log = await flush_begun(group_commit, fs)
         log.abandon()
         fs.rename("/d/orders-0", "/d/orders-0.x-delete")
-        fs.gate.set()
+        fs.access.set()
         await group_commit.close(stop_wait())
 
         assert group_commit.statistics().failed_log_dirs == ()
@@ -48,7 +48,7 @@ def test_a_sync_that_fails_for_a_deleted_log_ends_the_log_dir_for_the_kernel_tel
         log = await flush_begun(group_commit, fs)
         log.abandon()
         fs.fail_on["fsync_dir"] = errno.EIO
-        fs.gate.set()
+        fs.access.set()
         await group_commit.close(stop_wait())
 
         assert failures == [("/d", errno.EIO)]

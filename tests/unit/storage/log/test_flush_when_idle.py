@@ -16,7 +16,7 @@ def test_a_request_is_flushed_before_the_logs_that_nobody_waits_for() -> None:
         urgent = ready_log(fs)
         quiet = [another_log(fs, number) for number in range(20)]
         group_commit = GroupCommit(no_failure, THREADS, flush_threads=2)
-        fs.gate.clear()
+        fs.access.clear()
         others = [Waiter() for _ in quiet]
         for log, flushed in zip(quiet, others, strict=True):
             group_commit.subscribe(log, flushed)
@@ -28,7 +28,7 @@ def test_a_request_is_flushed_before_the_logs_that_nobody_waits_for() -> None:
         group_commit.request(urgent)
         await asyncio.sleep(0)
         assert group_commit.statistics().in_flight == 2
-        fs.gate.set()
+        fs.access.set()
         await waiter.until(2)
         assert group_commit.statistics().flushes < len(quiet)
         for flushed in others:

@@ -45,7 +45,7 @@ def test_a_request_during_a_flush_starts_one_more_after_it() -> None:
         fs.syncs = 0
         group_commit = GroupCommit(no_failure, THREADS)
         group_commit.subscribe(log, waiter)
-        fs.gate.clear()
+        fs.access.clear()
         log.append.as_leader(batch(b"x"), 0, NOW_MS)
         group_commit.request(log)
         await asyncio.sleep(0)
@@ -55,7 +55,7 @@ def test_a_request_during_a_flush_starts_one_more_after_it() -> None:
             group_commit.request(log)
             await asyncio.sleep(0)
         assert (group_commit.statistics().in_flight, waiter.told) == (1, [])
-        fs.gate.set()
+        fs.access.set()
         await waiter.until(6)
 
         assert waiter.told == [2, 6]
@@ -100,13 +100,13 @@ def test_a_disk_that_stands_still_holds_up_no_other() -> None:
         other = Log.create(quick, "/quick/t-9", TopicPartition("t", 9), SMALL, LogOptions(THREADS, topic_id="A" * 22))
         group_commit = GroupCommit(no_failure, THREADS, flush_threads=2)
         group_commit.subscribe(other, waiter)
-        slow.gate.clear()
+        slow.access.clear()
         for log in (*stuck, other):
             log.append.as_leader(batch(b"x"), 0, NOW_MS)
             group_commit.request(log)
         await waiter.until(1)
         assert all(log.flushed_offset < log.log_end_offset for log in stuck)
-        slow.gate.set()
+        slow.access.set()
         await group_commit.close(stop_wait())
         assert all(log.flushed_offset == log.log_end_offset for log in stuck)
 
@@ -153,14 +153,14 @@ def test_with_policy_os_a_full_segment_is_flushed_all_the_same_and_nobody_waits_
         log.update_config(log.config, "os")
         group_commit = GroupCommit(no_failure, THREADS)
         group_commit.subscribe(log, waiter)
-        fs.gate.clear()
+        fs.access.clear()
         for n in range(2, 31):
             log.append.as_leader(batch(b"value-00"), 0, NOW_MS)
             group_commit.request(log)
             await waiter.until(n)  # while the disk does not answer
         assert len(log.segments) > 3 and log.recovery_point == 1
         assert group_commit.statistics().in_flight == 1
-        fs.gate.set()
+        fs.access.set()
         while log.flush_schedule.has_unflushed_segment:
             group_commit.request(log)
             await asyncio.sleep(0.001)

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from broker.node.standing.broker_registration import hosted_replicas
+from broker.node.registration.broker_registration import hosted_replicas
 from penstock.errors import KafkaStorageError
 from penstock.types import TopicPartition
 from storage.disk.file_names import PARTITION_METADATA

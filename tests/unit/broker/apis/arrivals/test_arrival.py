@@ -13,10 +13,10 @@ from broker.apis.arrivals.arrival import (
     READS_OF_PARTY,
     AwaitedPartitions,
     CommittedEnds,
-    PartitionStanding,
+    PartitionStatus,
     WaitStep,
-    known_standing_of,
-    standing_of,
+    known_status_of,
+    status_of,
     unsettled_of,
 )
 from broker.network.named_partitions import Named, NamedPartition
@@ -50,22 +50,22 @@ def hosted(broker_id: int = 1) -> HostedPartitions:
     ],
 )
 def test_a_topic_an_id_a_number_or_an_epoch_that_the_metadata_lacks_is_unseen(named: NamedPartition) -> None:
-    assert standing_of(named, image(state(leader_epoch=5)), hosted()) is PartitionStanding.UNSEEN
+    assert status_of(named, image(state(leader_epoch=5)), hosted()) is PartitionStatus.UNSEEN
 
 
 def test_a_partition_that_this_broker_leads_is_opening_until_its_log_is_there_or_lost(tmp_path: Path) -> None:
     known, table = image(state(leader_id=1)), hosted()
-    assert standing_of(ONE, known, hosted(2)) is PartitionStanding.ELSEWHERE
+    assert status_of(ONE, known, hosted(2)) is PartitionStatus.ELSEWHERE
     replica = table.known(PARTITION)
     replica.queue(starts_empty=True)
     replica.create()
-    assert standing_of(ONE, known, table) is PartitionStanding.OPENING
+    assert status_of(ONE, known, table) is PartitionStatus.OPENING
     replica.lack_log(LostReplica(OSError("EIO"), 1), starts_empty=True)
-    assert standing_of(ONE, known, table) is PartitionStanding.SETTLED, "KAFKA_STORAGE_ERROR at once"
+    assert status_of(ONE, known, table) is PartitionStatus.SETTLED, "KAFKA_STORAGE_ERROR at once"
     replica.queue(starts_empty=True)
-    assert standing_of(ONE, known, table) is PartitionStanding.SETTLED, "it is tried again, and is still lost"
+    assert status_of(ONE, known, table) is PartitionStatus.SETTLED, "it is tried again, and is still lost"
     replica.open(make_partition(tmp_path))
-    assert standing_of(ONE, known, table) is PartitionStanding.SETTLED
+    assert status_of(ONE, known, table) is PartitionStatus.SETTLED
 
 
 def test_for_a_coordinator_a_partition_is_settled_once_the_metadata_has_it_whoever_leads_it() -> None:
@@ -73,10 +73,10 @@ def test_for_a_coordinator_a_partition_is_settled_once_the_metadata_has_it_whoev
     replica = table.known(PARTITION)
     replica.queue(starts_empty=True)
     for here in (table, hosted(2)):
-        assert known_standing_of(ONE, known, here) is PartitionStanding.SETTLED, "no commit waits for a log"
-        assert known_standing_of(NamedPartition("", TOPIC_ID, 0), known, here) is PartitionStanding.SETTLED
+        assert known_status_of(ONE, known, here) is PartitionStatus.SETTLED, "no commit waits for a log"
+        assert known_status_of(NamedPartition("", TOPIC_ID, 0), known, here) is PartitionStatus.SETTLED
         for other in (TWO, NamedPartition("t", "other-id", 0), NamedPartition("t", "", 1)):
-            assert known_standing_of(other, known, here) is PartitionStanding.UNSEEN
+            assert known_status_of(other, known, here) is PartitionStatus.UNSEEN
 
 
 EACH = [
@@ -106,9 +106,9 @@ def test_the_quick_look_finds_what_is_not_settled_as_the_thorough_one_does(
             partition.become_leader(registration, 0)
         else:
             partition.become_follower(registration, NOBODY)
-    for needs_log, standing in ((True, standing_of), (False, known_standing_of)):
+    for needs_log, standing in ((True, status_of), (False, known_status_of)):
         found = unsettled_of(Named(Operation.READ, EACH, needs_log=needs_log), known, table)
-        assert found == [one for one in EACH if standing(one, known, table) is not PartitionStanding.SETTLED]
+        assert found == [one for one in EACH if standing(one, known, table) is not PartitionStatus.SETTLED]
 
 
 def test_a_replica_tells_of_each_of_its_states() -> None:
@@ -122,46 +122,46 @@ def test_a_replica_tells_of_each_of_its_states() -> None:
 
 def test_an_unknown_topic_costs_one_read_and_ends_when_the_metadata_read_is_applied() -> None:
     arrival = AwaitedPartitions([ONE, TWO])
-    assert arrival.step(lambda _: PartitionStanding.UNSEEN, 10, 10) is WaitStep.READ
+    assert arrival.step(lambda _: PartitionStatus.UNSEEN, 10, 10) is WaitStep.READ
     arrival.read(12)
-    assert arrival.step(lambda _: PartitionStanding.UNSEEN, 11, 11) is WaitStep.NEWS
-    assert arrival.step(lambda _: PartitionStanding.UNSEEN, 12, 12) is WaitStep.DONE, "neither exists"
+    assert arrival.step(lambda _: PartitionStatus.UNSEEN, 11, 11) is WaitStep.NEWS
+    assert arrival.step(lambda _: PartitionStatus.UNSEEN, 12, 12) is WaitStep.DONE, "neither exists"
 
 
 def test_a_topic_that_does_not_exist_waits_for_nothing_where_the_metadata_is_up_to_date() -> None:
     arrival = AwaitedPartitions([ONE])
-    assert arrival.step(lambda _: PartitionStanding.UNSEEN, 12, 12) is WaitStep.READ
+    assert arrival.step(lambda _: PartitionStatus.UNSEEN, 12, 12) is WaitStep.READ
     arrival.read(12)
-    assert arrival.step(lambda _: PartitionStanding.UNSEEN, 12, 12) is WaitStep.DONE
+    assert arrival.step(lambda _: PartitionStatus.UNSEEN, 12, 12) is WaitStep.DONE
 
 
 def test_without_an_answer_of_the_quorum_nothing_is_waited_for() -> None:
     arrival = AwaitedPartitions([ONE])
-    assert arrival.step(lambda _: PartitionStanding.UNSEEN, 5, 9) is WaitStep.READ
+    assert arrival.step(lambda _: PartitionStatus.UNSEEN, 5, 9) is WaitStep.READ
     arrival.read(None)
-    assert arrival.step(lambda _: PartitionStanding.UNSEEN, 5, 9) is WaitStep.DONE
+    assert arrival.step(lambda _: PartitionStatus.UNSEEN, 5, 9) is WaitStep.DONE
 
 
 def test_a_partition_led_elsewhere_waits_only_for_what_is_known_here_to_be_committed() -> None:
     arrival = AwaitedPartitions([ONE])
-    assert arrival.step(lambda _: PartitionStanding.ELSEWHERE, 8, 9) is WaitStep.NEWS
-    assert arrival.step(lambda _: PartitionStanding.ELSEWHERE, 9, 9) is WaitStep.DONE
+    assert arrival.step(lambda _: PartitionStatus.ELSEWHERE, 8, 9) is WaitStep.NEWS
+    assert arrival.step(lambda _: PartitionStatus.ELSEWHERE, 9, 9) is WaitStep.DONE
 
 
 def test_metadata_that_was_committed_later_is_not_waited_for() -> None:
     arrival = AwaitedPartitions([ONE])
-    assert arrival.step(lambda _: PartitionStanding.ELSEWHERE, 8, 9) is WaitStep.NEWS
-    assert arrival.step(lambda _: PartitionStanding.ELSEWHERE, 9, 12) is WaitStep.DONE, "it may never be up to date"
+    assert arrival.step(lambda _: PartitionStatus.ELSEWHERE, 8, 9) is WaitStep.NEWS
+    assert arrival.step(lambda _: PartitionStatus.ELSEWHERE, 9, 12) is WaitStep.DONE, "it may never be up to date"
 
 
 def test_a_log_that_is_being_opened_is_waited_for_after_the_metadata() -> None:
-    standing = {ONE: PartitionStanding.UNSEEN}
+    standing = {ONE: PartitionStatus.UNSEEN}
     arrival = AwaitedPartitions([ONE])
     assert arrival.step(standing.__getitem__, 8, 8) is WaitStep.READ
     arrival.read(9)
-    standing[ONE] = PartitionStanding.OPENING
+    standing[ONE] = PartitionStatus.OPENING
     assert arrival.step(standing.__getitem__, 9, 9) is WaitStep.NEWS
-    standing[ONE] = PartitionStanding.SETTLED
+    standing[ONE] = PartitionStatus.SETTLED
     assert arrival.step(standing.__getitem__, 9, 9) is WaitStep.DONE
 
 

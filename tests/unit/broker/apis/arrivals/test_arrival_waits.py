@@ -53,7 +53,7 @@ class Stage:
         self.hosted = HostedPartitions(1)
         self.end_offset: int | None = 5
         self.reads = 0
-        self.gate: asyncio.Event | None = None
+        self.access: asyncio.Event | None = None
         clock: Any = asyncio.get_running_loop()
         self.waits = ArrivalWaits(
             lambda: self.image, self.hosted, lambda: 5, self.read_end, clock, permissions, limits or ArrivalLimits()
@@ -62,8 +62,8 @@ class Stage:
 
     async def read_end(self, timeout_ms: int) -> int:
         self.reads += 1
-        if self.gate is not None:
-            await self.gate.wait()
+        if self.access is not None:
+            await self.access.wait()
         if self.end_offset is None:
             raise NotControllerError("the quorum has no leader")
         return self.end_offset
@@ -241,14 +241,14 @@ def test_a_caller_without_the_right_to_the_group_waits_for_no_topic_of_its_commi
 def test_a_party_has_so_many_requests_that_wait_and_the_broker_a_limit_for_all() -> None:
     async def test() -> None:
         stage = Stage(limits=ArrivalLimits(waiting=WAITING_OF_PARTY + 1))
-        stage.gate = asyncio.Event()
+        stage.access = asyncio.Event()
         asked = [stage.ask(f"t{number}") for number in range(WAITING_OF_PARTY)]
         await turns()
         assert stage.begin("more") is None, "answered at once"
         asked.append(stage.ask("more", caller=OTHER))
         await turns()
         assert stage.begin("more", caller=OTHER) is None
-        stage.gate.set()
+        stage.access.set()
         await asyncio.gather(*asked)
         await stage.ask("more")
 
@@ -273,11 +273,11 @@ def test_waits_waits_in_vain_and_those_that_were_refused_are_counted_each_once()
 def test_requests_that_are_refused_a_wait_are_counted_by_the_reason() -> None:
     async def test() -> None:
         stage = Stage()
-        stage.gate = asyncio.Event()
+        stage.access = asyncio.Event()
         asked = [stage.ask(f"t{number}") for number in range(WAITING_OF_PARTY)]
         await turns()
         assert stage.begin("more") is None
-        stage.gate.set()
+        stage.access.set()
         await asyncio.gather(*asked)
         waited = WAITING_OF_PARTY
         assert stage.waits.statistics() == ArrivalStatistics(waited=waited, in_vain=0, many=1, slow=0)
@@ -294,7 +294,7 @@ def test_requests_that_are_refused_a_wait_are_counted_by_the_reason() -> None:
 def test_a_connection_that_ends_gives_its_place_back() -> None:
     async def test() -> None:
         stage = Stage()
-        stage.gate = asyncio.Event()
+        stage.access = asyncio.Event()
         for number in range(WAITING_OF_PARTY + 1):
             asked = stage.ask(f"t{number}")
             await turns()
@@ -309,7 +309,7 @@ def test_a_connection_that_ends_gives_its_place_back() -> None:
 def test_nobody_waits_at_a_node_that_stops() -> None:
     async def test() -> None:
         stage, loop = Stage(), asyncio.get_running_loop()
-        stage.gate, began = asyncio.Event(), loop.time()
+        stage.access, began = asyncio.Event(), loop.time()
         asked = [stage.ask("t"), stage.ask("u")]
         await turns()
         await stage.waits.close()

@@ -543,7 +543,7 @@ def test_a_thread_that_stands_in_a_slow_disk_holds_up_no_answer() -> None:
         broker[1].log.reader.read(0, 1 << 20)
         broker.fs.waited.clear()
         broker.fs.at_gate.clear()
-        broker.fs.gate.clear()
+        broker.fs.access.clear()
         broker.ask(at(0), at(1))
         thread = threading.Thread(target=broker.io.step, name="test")
         thread.start()
@@ -552,7 +552,7 @@ def test_a_thread_that_stands_in_a_slow_disk_holds_up_no_answer() -> None:
         broker.produce(1)
         broker.ask(at(1, 10))
         assert told(broker.answers[1]) == {1: 1}
-        broker.fs.gate.set()
+        broker.fs.access.set()
         thread.join()
 
     run(scenario, partitions=2)

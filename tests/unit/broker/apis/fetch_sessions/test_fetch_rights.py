@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.network.request_ports import Sight
+from broker.network.request_ports import Visibility
 from broker.replication.partition import Partition
 from penstock.errors import ApiError, TopicAuthorizationFailedError
 from penstock.messages.fetch import FetchResponse
@@ -30,8 +30,8 @@ class Acls:
         assert (operation, topic) == (Operation.READ, PARTITION.topic)
         return None if self.may_read else TopicAuthorizationFailedError("no")
 
-    def sight(self) -> Sight:
-        return Sight("User:reader", self.version, lambda topic: self.may_read)
+    def visibility(self) -> Visibility:
+        return Visibility("User:reader", self.version, lambda topic: self.may_read)
 
 
 def error(answer: FetchResponse) -> type[ApiError]:

@@ -18,8 +18,8 @@ from broker.apis.producing import produce_conversion
 from broker.apis.producing.produce import ProduceApi
 from broker.apis.producing.produce_conversion import ProduceConversionStatistics, ProduceConverter
 from broker.connections.stream_quotas import StreamQuotas
-from broker.grpc.client_door import BrokerDoor, DoorLimits
-from broker.grpc.gate import Gate
+from broker.grpc.access import ListenerAccess
+from broker.grpc.client_streams import StreamHandlers, StreamLimits
 from broker.grpc.request_decoder import RequestDecoders
 from broker.load.busy_time import BusyTimes
 from broker.network.request_channel import Caller, Request, RequestChannel
@@ -360,7 +360,7 @@ def test_not_leading_any_more_is_the_answer_to_any_records(partitions: dict[Topi
 
 
 class Stream:
-    """One produce stream: what its client sends, and how much of it the door has read."""
+    """One produce stream: what its client sends, and how much of it the listener has read."""
 
     def __init__(self, *correlation_ids: int) -> None:
         self._messages = [pb.ProduceRequest(correlation_id=number).SerializeToString() for number in correlation_ids]
@@ -375,7 +375,7 @@ class Stream:
 
 
 def test_a_stream_waits_for_its_own_conversion_in_order_and_no_other_stream_does() -> None:
-    limits = DoorLimits(
+    limits = StreamLimits(
         decoders=RequestDecoders(1 << 20),
         connections=StreamQuotas(9, 9),
         requests=RequestMemory(1 << 30),
@@ -388,9 +388,9 @@ def test_a_stream_waits_for_its_own_conversion_in_order_and_no_other_stream_does
         def prepare(request: Request) -> Awaitable[None] | None:
             return slow if request.correlation_id == 1 else None
 
-        gate = Gate("BROKER", "INTERNAL")
-        door = BrokerDoor(channel, cast(Any, None), limits, gate, prepare)
-        gate.open()
+        access = ListenerAccess("BROKER", "INTERNAL")
+        door = StreamHandlers(channel, cast(Any, None), limits, access, prepare)
+        access.open()
         first, second = Stream(1, 2), Stream(3, 4)
         streams = [asyncio.ensure_future(door.streams[PRODUCE](None, cast(Any, one))) for one in (first, second)]
 

@@ -11,7 +11,7 @@ from broker.apis.api_parts import ApiParts
 from broker.apis.forwarded_apis import SERVED
 from broker.audit.audit_log import AuditLog
 from broker.authorization.authorizer import Authorizer
-from broker.authorization.gatekeeper import Gatekeeper
+from broker.authorization.request_authorizer import RequestAuthorizer
 from broker.network.broker_calls import THIS_BROKER
 from broker.network.request_channel import ANONYMOUS, Caller, Request
 from metadata.image import EMPTY_IMAGE
@@ -24,10 +24,10 @@ from tests.support.sinks import Sink
 
 ANNA, ADMIN = "User:anna", "User:admin"
 HOST = Endpoint("10.0.0.7", 4711)
-GUARD = Gatekeeper(Authorizer(dict, (ADMIN,)), lambda: EMPTY_IMAGE, "INTERNAL", AuditLog(lambda: 0), {}, ())
+GUARD = RequestAuthorizer(Authorizer(dict, (ADMIN,)), lambda: EMPTY_IMAGE, "INTERNAL", AuditLog(lambda: 0), {}, ())
 
 
-def forwarded(api: str, body: Any, caller: Caller, guard: Gatekeeper | None = GUARD) -> Any:
+def forwarded(api: str, body: Any, caller: Caller, guard: RequestAuthorizer | None = GUARD) -> Any:
     """The request as the controller gets it."""
     bodies: list[Any] = []
     controller = SimpleNamespace(handler=lambda api: lambda request, body: bodies.append(body))

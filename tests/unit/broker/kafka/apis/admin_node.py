@@ -17,7 +17,7 @@ from broker.apis.describe_configs import DescribeConfigsApi
 from broker.config.config import parse_config
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.dynamic_keys import BROKER_CONFIGS
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, Ask, Asked, MakePlan
 from broker.kafka_codec.codec import decode, encode
 from broker.network.client_names import ClientNames
@@ -61,7 +61,7 @@ class AdminNode:
             names=ClientNames(),
             permissions=None,
         )
-        self.parts = DoorParts(self.config, cast(Any, service))
+        self.parts = PlanParts(self.config, cast(Any, service))
         self.controller_id = controller_id
         self.asks: list[Ask] = []
         self.answers: dict[str, Callable[[Any], Any]] = {}

@@ -1,7 +1,7 @@
 """Bad input of admins in Kafka's protocol: the exact error, a text that says what is wrong, and nothing changed.
 
 One test for each thing that is commonly got wrong. The controller decides; what is here is that its answers come
-through the door whole.
+through the listener whole.
 """
 
 from __future__ import annotations

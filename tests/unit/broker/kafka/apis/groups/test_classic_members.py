@@ -1,4 +1,4 @@
-"""Promises of the classic protocol of groups at Kafka's door: each version asks and is answered as it can be."""
+"""Promises of the classic protocol of groups at Kafka's listener: each version asks and is answered as it can be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Promises of ConsumerGroupHeartbeat at Kafka's door: what is said, and what is not said again, crosses as it is."""
+"""Promises of ConsumerGroupHeartbeat at Kafka's listener: what is said, and what is not said again, crosses as it
+is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Promises of the lists and descriptions of groups at Kafka's door: each description has groups of its own protocol."""
+"""Promises of the lists and descriptions of groups at Kafka's listener: each description has groups of its own
+protocol."""
 
 from __future__ import annotations
 

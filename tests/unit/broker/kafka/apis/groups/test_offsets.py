@@ -1,4 +1,4 @@
-"""Promises of committed offsets at Kafka's door: each partition has its place and its error, by name and by id."""
+"""Promises of committed offsets at Kafka's listener: each partition has its place and its error, by name and by id."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from broker.apis.fetch_sessions.fetch_session import FetchSession
 from broker.apis.list_offsets import ListOffsetsApi
 from broker.apis.offset_for_leader_epoch import OffsetForLeaderEpochApi
 from broker.kafka.api_row import ApiRow
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.kafka.plan import PAUSE, Ask, Asked, ConnectionMemory, Plan
 from broker.network.client_names import ClientNames
 from broker.network.failed_requests import FailedRequests
@@ -73,7 +73,7 @@ class ReadingNode:
             ),
             channel=SimpleNamespace(now_ns=lambda: self.clock.now_ms() * 1_000_000),
         )
-        self.rows = {row.name: row for row in rows_over(DoorParts(cast(Any, config), cast(Any, service)), *READING)}
+        self.rows = {row.name: row for row in rows_over(PlanParts(cast(Any, config), cast(Any, service)), *READING)}
 
     def _new_session(self, host: str, *, is_stream: bool = True) -> FetchSession:
         memory, io, throttle = self.memory(host), SteppedIo(), MoveThrottle()

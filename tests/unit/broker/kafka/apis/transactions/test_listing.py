@@ -1,4 +1,4 @@
-"""Promises of descriptions and lists of transactions at Kafka's door (KIP-664, KIP-994, KIP-1152)."""
+"""Promises of descriptions and lists of transactions at Kafka's listener (KIP-664, KIP-994, KIP-1152)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Promises of the APIs of transactional producers at Kafka's door: each version is asked and answered in its terms."""
+"""Promises of the APIs of transactional producers at Kafka's listener: each version is asked and answered in its
+terms."""
 
 from __future__ import annotations
 

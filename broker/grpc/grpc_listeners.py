@@ -1,7 +1,7 @@
-"""The doors of a node as gRPC serves them: `Doors` of `broker/network/doors.py`.
+"""The listeners of a node as gRPC serves them: `Listeners` of `broker/network/listeners.py`.
 
-An edge. Not here: the handling of each service's requests (`client_calls.py`, `client_door.py`,
-`controller_door.py`).
+An edge. Not here: the handling of each service's requests (`client_calls.py`, `client_streams.py`,
+`controller_calls.py`).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from broker.grpc.servers import (
     controller_server,
 )
 from broker.network.client_names import ClientNames
-from broker.network.doors import BrokerListeners, BrokerService, ControllerService
+from broker.network.listeners import BrokerListeners, BrokerService, ControllerService
 from broker.tls.material import NO_CERTIFICATES, Certificates
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.clock import Clock
 from penstock.threads import Threads
 
 
-class GrpcDoors:
+class GrpcListeners:
     """Listeners on the machine's network."""
 
     def __init__(self, clock: Clock, threads: Threads, certificates: Certificates = NO_CERTIFICATES) -> None:
@@ -49,7 +49,7 @@ class GrpcDoors:
         return server
 
     def __repr__(self) -> str:
-        return "GrpcDoors()"
+        return "GrpcListeners()"
 
 
 class _GrpcBroker:

@@ -1,6 +1,7 @@
-"""The streams of a broker's gRPC door: each is a connection with its own loop (network/connection_loop.py). An edge.
+"""The streams of a broker's gRPC listeners: each is a connection with its own loop (network/connection_loop.py). An
+edge.
 
-Calls are client_calls.py's. The door decodes and encodes and decides nothing. Its time goes to the processor meter
+Calls are client_calls.py's. The listener decodes and encodes and decides nothing. Its time goes to the processor meter
 (NetworkProcessorAvgIdlePercent).
 """
 
@@ -15,8 +16,8 @@ import grpc
 import grpc.aio
 
 from broker.connections.stream_quotas import StreamQuotas
+from broker.grpc.access import ListenerAccess
 from broker.grpc.errors import abort
-from broker.grpc.gate import Gate
 from broker.grpc.handlers import Stream
 from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.turned_decoder import DecodedMessage, TurnedDecoder
@@ -76,12 +77,12 @@ _REPLICA_FETCH = _FETCH._replace(name="FetchFollower", is_clients=False)
 class _StreamWire:
     """The language of one stream at one listener (`broker.network.connection_loop.Wire`)."""
 
-    def __init__(self, kind: _StreamKind, decoder: TurnedDecoder, gate: Gate, caller: Caller) -> None:
-        self._kind, self._decoder, self._gate, self._caller = kind, decoder, gate, caller
+    def __init__(self, kind: _StreamKind, decoder: TurnedDecoder, access: ListenerAccess, caller: Caller) -> None:
+        self._kind, self._decoder, self._access, self._caller = kind, decoder, access, caller
         self._party = party_of(caller)
 
     def decode(self, raw: bytes) -> Incoming | Awaitable[Incoming]:
-        self._gate.check_still(self._caller)
+        self._access.check_still(self._caller)
         if not self._decoder.may_decode(raw, self._party):
             return self._in_turn(raw)
         return self._incoming(self._decoder.decode(raw, self._party))
@@ -91,7 +92,7 @@ class _StreamWire:
 
     def _incoming(self, decoded: DecodedMessage) -> Incoming:
         kind, ((correlation_id, client_id), body) = self._kind, decoded.request
-        self._gate.check_asker(kind.api, body, self._caller, kind.is_clients)
+        self._access.check_asker(kind.api, body, self._caller, kind.is_clients)
         return Incoming(kind.name, correlation_id, client_id, body, decoded.is_large)
 
     def encode(self, request: Request, answer: Any) -> bytes:
@@ -121,8 +122,8 @@ class _StreamBytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoorLimits:
-    """The limits that a door checks requests against."""
+class StreamLimits:
+    """The limits that a listener checks requests against."""
 
     decoders: RequestDecoders
     connections: StreamQuotas
@@ -135,19 +136,19 @@ class DoorLimits:
     """Memory for the calls by which clients log in."""
 
 
-class BrokerDoor:
+class StreamHandlers:
     """Serves the streams of one listener for clients, or of the inter-broker listener."""
 
     def __init__(
         self,
         channel: RequestChannel,
         new_session: Callable[[str], Session],
-        limits: DoorLimits,
-        gate: Gate,
+        limits: StreamLimits,
+        access: ListenerAccess,
         prepare: Prepare = lambda request: None,
     ) -> None:
         """`new_session` makes the session of a fetch stream of a party. `prepare`: see connection_loop.py."""
-        self._channel, self._gate, self.prepare = channel, gate, prepare
+        self._channel, self._access, self.prepare = channel, access, prepare
         self.busy = channel.busy.network
         self._new_session = new_session
         self._limits = limits
@@ -169,11 +170,11 @@ class BrokerDoor:
 
     def looked(self, connected: Collection[Endpoint], began_ms: int) -> None:
         """These connections were open after that time."""
-        self._gate.looked(connected, began_ms)
+        self._access.looked(connected, began_ms)
 
     def proven(self) -> Mapping[Endpoint, str]:
         """The connections by which somebody has proved an identity, and whose it is."""
-        return self._gate.proven()
+        return self._access.proven()
 
     @property
     def streams(self) -> dict[Api[Any, Any], Stream]:
@@ -197,11 +198,11 @@ class BrokerDoor:
 
     async def _serve(self, kind: _StreamKind, context: grpc.aio.ServicerContext) -> None:
         limits = self._limits
-        caller = self._gate.caller(context, kind.api)  # handlers.py refuses whoever may not call
+        caller = self._access.caller(context, kind.api)  # handlers.py refuses whoever may not call
         peer = caller.peer
         try:
-            self._gate.must_be_open()
-            await self._gate.wait_turn(caller)
+            self._access.must_be_open()
+            await self._access.wait_turn(caller)
             if kind.is_clients:
                 limits.connections.connected(peer)
         except ApiError as error:
@@ -213,8 +214,8 @@ class BrokerDoor:
         loop = ConnectionLoop(
             self._channel,
             caller,
-            _StreamBytes(context, partial(self._gate.heard.delivered, caller)),
-            _StreamWire(kind, TurnedDecoder(limits.decoders.of(kind.api), turns), self._gate, caller),
+            _StreamBytes(context, partial(self._access.heard.delivered, caller)),
+            _StreamWire(kind, TurnedDecoder(limits.decoders.of(kind.api), turns), self._access, caller),
             memory,
             kind.pipelined_max,
             self.prepare,

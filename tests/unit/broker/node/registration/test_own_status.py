@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from broker.node.standing.own_standing import stalled_partitions, unserved_partitions
+from broker.node.registration.own_status import stalled_partitions, unserved_partitions
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.lost_replicas import LostReplicas
 from metadata.image import MetadataImage, TopicImage

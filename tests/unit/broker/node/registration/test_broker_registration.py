@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.node.standing.broker_registration import hosted_replicas, lost_replicas
+from broker.node.registration.broker_registration import hosted_replicas, lost_replicas
 from broker.quorum.metadata_log import METADATA_PARTITION, METADATA_TOPIC_ID
 from penstock.types import TopicPartition
 from tests.support.losing_fs import LosingFileSystem

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 from broker.apis.producing.produce_conversion import ProduceConverter
 from broker.authentication.authentication import Authentication
-from broker.authorization.gatekeeper import Gatekeeper
 from broker.authorization.refusals import NO_AUTHORIZER
+from broker.authorization.request_authorizer import RequestAuthorizer
 from broker.metrics.field_readings import labelled, record_readings
 from broker.metrics.metrics import Reading
 from broker.network.client_software import SOFTWARE_MAX
-from broker.network.doors import BrokerListeners, Decoders
 from broker.network.io_threads import IoThreads, IoWork
+from broker.network.listeners import BrokerListeners, Decoders
 from broker.network.request_channel import RequestChannel
 from penstock.messages.apis import APIS
 from penstock.messages.client_apis import FETCH
@@ -101,6 +101,6 @@ def authentication_readings(authentication: Authentication) -> Iterator[Reading]
     yield Reading("penstock_authenticated_connections", help_text, len(authentication.sessions))
 
 
-def refusal_readings(gatekeeper: Gatekeeper | None) -> Iterator[Reading]:
-    """`gatekeeper` is None without an authorizer."""
-    yield from record_readings(NO_AUTHORIZER if gatekeeper is None else gatekeeper.statistics())
+def refusal_readings(request_authorizer: RequestAuthorizer | None) -> Iterator[Reading]:
+    """`request_authorizer` is None without an authorizer."""
+    yield from record_readings(NO_AUTHORIZER if request_authorizer is None else request_authorizer.statistics())

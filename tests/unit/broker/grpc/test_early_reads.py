@@ -13,7 +13,7 @@ import grpc.aio
 import pytest
 
 from broker.connections.accepted_sockets import AcceptedSockets
-from broker.grpc.lobby import SECONDS_MAX, WATCHED_MAX, Lobby
+from broker.grpc.early_reads import SECONDS_MAX, WATCHED_MAX, EarlyReads
 from penstock.errors import ResourceExhaustedError
 from penstock.types import Endpoint
 from tests.support.virtual_time import run_virtual
@@ -41,11 +41,11 @@ class Call:
 class Bench:
     def __init__(self) -> None:
         self.known: set[Endpoint] = set()
-        self.lobby = Lobby("OUTSIDE", self.known.__contains__)
+        self.early_reads = EarlyReads("OUTSIDE", self.known.__contains__)
 
     def begin(self, peer: Endpoint = HERE) -> tuple[Call, asyncio.Future[Any]]:
         call = Call()
-        return call, asyncio.ensure_future(self.lobby.read(cast(grpc.aio.ServicerContext, call), peer))
+        return call, asyncio.ensure_future(self.early_reads.read(cast(grpc.aio.ServicerContext, call), peer))
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -62,7 +62,7 @@ def test_a_message_that_comes_with_its_call_is_read_and_nothing_is_looked_at() -
         bench = Bench()
         call, reading = bench.begin()
         call.arrives()
-        assert await reading == b"whole" and not bench.lobby._watched
+        assert await reading == b"whole" and not bench.early_reads._watched
 
     run(scenario)
 
@@ -140,7 +140,7 @@ def test_whoever_holds_many_places_gives_one_to_a_newcomer() -> None:
         for call, reading in (alone, newcomer, *many[1:]):
             call.arrives()
             assert await reading == b"whole"
-        assert not bench.lobby._watched
+        assert not bench.early_reads._watched
 
     run(scenario)
 

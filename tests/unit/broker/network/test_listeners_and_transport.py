@@ -1,5 +1,5 @@
-"""Every kind of doors and transport keeps the promises of `broker/network/`: gRPC's over real sockets, and those of the
-cluster simulator, on whose network gRPC's objects are other ones."""
+"""Every kind of listeners and transport keeps the promises of `broker/network/`: gRPC's over real sockets, and those of
+the cluster simulator, on whose network gRPC's objects are other ones."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 
 from broker.config.config import parse_config
 from broker.connections.listener_limits import shared_by_clients
-from broker.grpc.grpc_doors import GrpcDoors
+from broker.grpc.grpc_listeners import GrpcListeners
 from broker.grpc.outgoing_calls import Peers
 from broker.load.busy_time import BusyTimes
-from broker.network.doors import BrokerService, ControllerService, Doors
+from broker.network.listeners import BrokerService, ControllerService, NodeListeners
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
 from broker.network.transport import MakeTransport, NodeTransport
@@ -71,13 +71,13 @@ class Session:
 
 
 class Stage:
-    """A node's two doors, and another's way in to them. `handle` answers what the controller is asked."""
+    """A node's two listeners, and another's way in to them. `handle` answers what the controller is asked."""
 
     def __init__(self, memory: MemoryProcess | None, directory: Path) -> None:
         """`memory`: the simulated process in which it is; None in a real one."""
         layout = new_layout(directory, 1, None)
         self.config = parse_config(layout.node_config(0))
-        self.doors: Doors = GrpcDoors(CLOCK, THREADS) if memory is None else memory.doors("node")
+        self.listeners: NodeListeners = GrpcListeners(CLOCK, THREADS) if memory is None else memory.listeners("node")
         make: MakeTransport = Peers if memory is None else memory.transport("node")
         nowhere = Endpoint("127.0.0.1", layout.ports[0].metrics)
         voters = {NODE: self.config.listener("CONTROLLER"), GONE: nowhere}
@@ -111,11 +111,11 @@ class Stage:
             node_connections_max=100,
             shared=shared_by_clients(self.config, 100),
         )
-        return self.doors.broker(self.config, service)
+        return self.listeners.broker(self.config, service)
 
     def controller(self) -> Any:
         service = ControllerService(quorum=self._handle, controller=self._handle, connections_max=100)
-        return self.doors.controller(self.config, service)
+        return self.listeners.controller(self.config, service)
 
     async def serve(self) -> None:
         """Answers each request with `served`, a fetch with its own correlation id, for as long as it is not
@@ -132,7 +132,7 @@ Play = Callable[[Callable[[Stage], Awaitable[None]]], None]
 
 @pytest.fixture(params=["grpc", "simulated"])
 def play(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Play]:
-    """Runs a scenario with a controller's door that listens."""
+    """Runs a scenario with a controller's listener that listens."""
 
     def run(scenario: Callable[[Stage], Awaitable[None]]) -> None:
         memory = MemoryProcess(0) if request.param == "simulated" else None

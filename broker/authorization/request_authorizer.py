@@ -1,5 +1,5 @@
-"""The check of every request of clients, before a handler has it, for every door (`apis/router.py` asks, and has the
-other looks at rights).
+"""The check of every request of clients, before a handler has it, for every listener (`apis/router.py` asks, and has
+the other looks at rights).
 
 Nodes are judged by their certificates at their own listeners, not here: what comes by the inter-broker listener, and
 what this broker asks of itself, passes. Not here: rights (authorizer.py), and what each API needs (rules/).
@@ -17,7 +17,7 @@ from broker.authorization.refusals import AuthorizationStatistics, Refusals
 from broker.authorization.rules.ruling import Rule
 from broker.network.broker_calls import THIS_BROKER
 from broker.network.request_channel import Caller, Request
-from broker.network.request_ports import Sight
+from broker.network.request_ports import Visibility
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.errors import ApiError, ClusterAuthorizationFailedError, InvalidTopicError
 from penstock.messages.security.acls import Operation, ResourceType
@@ -60,17 +60,17 @@ class _PartRights:
         self._refusals.note(self._caller, self._api, judge.refused)
         return error
 
-    def sight(self) -> Sight:
+    def visibility(self) -> Visibility:
         rights = self._rights
 
         def sees(topic: str) -> bool:
             return rights.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic)
 
-        return Sight(rights.principal, rights.version, sees)
+        return Visibility(rights.principal, rights.version, sees)
 
 
 def _is_legal(name: str) -> bool:
-    """A name that no topic has is refused as what it is. Kafka's door makes such names of unknown ids."""
+    """A name that no topic has is refused as what it is. Kafka's protocol makes such names of unknown ids."""
     try:
         validate_topic_name(name)
     except InvalidTopicError:
@@ -78,8 +78,8 @@ def _is_legal(name: str) -> bool:
     return True
 
 
-class Gatekeeper:
-    """The gatekeeper of one node with an authorizer."""
+class RequestAuthorizer:
+    """The authorizer of one node with an authorizer."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Gatekeeper:
     ) -> None:
         """`rules` are by the names of requests; one without is not for clients. The handlers of `judged_in_parts` judge
         each partition when they come to it (rules/records.py), and the topics of a group whose coordinator assigns
-        (`broker/groups/consumer/sights.py`)."""
+        (`broker/groups/consumer/visible_topics.py`)."""
         self._authorizer, self._image, self._inter_broker_listener = authorizer, image, inter_broker_listener
         self._refusals = Refusals(audit)
         self._rules, self._judged_in_parts = rules, judged_in_parts
@@ -153,7 +153,7 @@ class Gatekeeper:
     def _is_of_nodes(self, caller: Caller) -> bool:
         return caller.listener == self._inter_broker_listener or caller is THIS_BROKER
 
-    # -- what doors ask (`broker.network.doors.Permissions`) -----------------------------------------------------------
+    # -- what listeners ask (`broker.network.listeners.Permissions`) ---------------------------------------------------
 
     def may(self, caller: Caller, operation: Operation, resource: ResourceType, name: str) -> bool:
         return self._is_of_nodes(caller) or self._rights(caller).allows(operation, resource, name)
@@ -178,4 +178,4 @@ class Gatekeeper:
         return self._authorizer.rights_of(caller.principal, caller.peer.host)
 
     def __repr__(self) -> str:
-        return f"Gatekeeper({self._authorizer!r})"
+        return f"RequestAuthorizer({self._authorizer!r})"

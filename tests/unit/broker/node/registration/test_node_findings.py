@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from broker.groups.lag.lag_pass import GroupLag
-from broker.node.standing.node_findings import NodeFindings, stuck_groups
+from broker.node.registration.node_findings import NodeFindings, stuck_groups
 from broker.replication.replica_troubles import NAMED_MAX
 from broker.tls.material import CertificateStatistics
 from penstock.clock import ManualClock

@@ -18,8 +18,8 @@ from penstock.types import CONSUMER_REPLICA_ID, Endpoint
 NOT_OPEN = "this node has not caught up with the metadata yet; ask another one"
 
 
-class Gate:
-    """The gate of one listener."""
+class ListenerAccess:
+    """The access to one listener."""
 
     def __init__(
         self,

@@ -9,8 +9,8 @@ from itertools import islice
 from broker.apis.api_parts import Standing
 from broker.config.exposed_listeners import node_listeners
 from broker.config.node_config import NodeConfig
-from broker.node.standing.broker_lifecycle import BrokerLifecycle
-from broker.node.standing.node_findings import NodeFindings
+from broker.node.registration.broker_lifecycle import BrokerLifecycle
+from broker.node.registration.node_findings import NodeFindings
 from broker.replication.hosting.replica_parts import ReplicaParts
 from broker.replication.lost_replicas import LostReplicas
 from broker.replication.partition import Partition
@@ -23,7 +23,7 @@ SILENT_MS = 5_000
 """A disk that answers so late is reported, long before its log dir fails."""
 
 
-def own_standing(
+def own_status(
     config: NodeConfig,
     lifecycle: BrokerLifecycle,
     replicas: ReplicaParts,

@@ -14,9 +14,9 @@ from typing import Any, cast
 import pytest
 
 from broker.jobs.wall_clock import WallClockGuard
-from broker.node.standing.broker_lifecycle import BrokerLifecycle
-from broker.node.standing.calendar_comparison import COMPARED_ANEW_MAX
-from broker.node.standing.replica_losses import ReplicaLosses
+from broker.node.registration.broker_lifecycle import BrokerLifecycle
+from broker.node.registration.calendar_comparison import COMPARED_ANEW_MAX
+from broker.node.registration.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader

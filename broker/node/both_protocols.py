@@ -1,4 +1,5 @@
-"""The doors of a node for both protocols: gRPC's listeners and Kafka's as one (`Doors` of broker/network/doors.py)."""
+"""The listeners of a node for both protocols: gRPC's listeners and Kafka's as one (`Listeners` of
+broker/network/listeners.py)."""
 
 from __future__ import annotations
 
@@ -8,23 +9,23 @@ from collections.abc import Callable, Mapping, Sequence
 
 from broker.config.node_config import NodeConfig
 from broker.network.client_names import ClientNames
-from broker.network.doors import (
+from broker.network.listeners import (
     BrokerListeners,
     BrokerService,
     Connections,
     ControllerService,
     Decoders,
-    Doors,
     Listener,
+    NodeListeners,
 )
 
 MakeListeners = Callable[[NodeConfig, BrokerService], BrokerListeners]
 
 
-class BothDoors:
-    """The controller's door is the first one's: it speaks gRPC."""
+class BothProtocols:
+    """The controller's listener is the first one's: it speaks gRPC."""
 
-    def __init__(self, grpc: Doors, kafka: MakeListeners) -> None:
+    def __init__(self, grpc: NodeListeners, kafka: MakeListeners) -> None:
         self._grpc, self._kafka = grpc, kafka
 
     def broker(self, config: NodeConfig, service: BrokerService) -> BrokerListeners:
@@ -35,7 +36,7 @@ class BothDoors:
         return self._grpc.controller(config, service)
 
     def __repr__(self) -> str:
-        return f"BothDoors({self._grpc!r})"
+        return f"BothProtocols({self._grpc!r})"
 
 
 class JoinedListeners:

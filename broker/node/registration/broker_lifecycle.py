@@ -37,9 +37,9 @@ from collections.abc import Callable, Set
 from dataclasses import replace
 from random import Random
 
-from broker.node.standing.calendar_comparison import NO_CALENDAR, CalendarComparison, SharedCalendar
-from broker.node.standing.controlled_shutdown import may_shut_down
-from broker.node.standing.replica_losses import ReplicaLosses
+from broker.node.registration.calendar_comparison import NO_CALENDAR, CalendarComparison, SharedCalendar
+from broker.node.registration.controlled_shutdown import may_shut_down
+from broker.node.registration.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.lead_lease import Grant, LeadLease
 from broker.quorum.metadata_loader import MetadataLoader

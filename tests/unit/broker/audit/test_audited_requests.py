@@ -1,4 +1,4 @@
-"""Administrative acts are told by one line each, whatever became of them; nothing else is, and no secret."""
+"""Administrative requests are told by one line each, whatever became of them; nothing else is, and no secret."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from broker.apis.served_apis import AUDITED_OFTEN
-from broker.audit.acts import Acts
 from broker.audit.audit_log import LINES_MAX, AuditLog
+from broker.audit.audited_requests import AuditedRequests
 from broker.network.request_channel import Caller, Request
 from penstock.errors import (
     ApiError,
@@ -75,11 +75,11 @@ def heard(caplog: pytest.LogCaptureFixture) -> None:
 class Bench:
     def __init__(self) -> None:
         self.log = AuditLog(lambda: 0)
-        self.acts = Acts(self.log, AUDITED_OFTEN)
+        self.audited = AuditedRequests(self.log, AUDITED_OFTEN)
 
     def ask(self, api: str, body: Any, caller: Caller = ADMIN, **more: Any) -> Request:
         request = Request(api, body, Sink(), caller, NOW_NS, **more)
-        self.acts.watch(request)
+        self.audited.watch(request)
         return request
 
 
@@ -92,10 +92,10 @@ def created(*errors: ApiError | None) -> CreateTopicsResponse:
 
 
 def test_every_api_that_changes_what_there_is_is_an_act_and_no_other() -> None:
-    acts = {api.name for api in APIS.values() if api.administers is not None}
-    assert acts == ACTS_OF_CLIENTS
+    audited = {api.name for api in APIS.values() if api.administers is not None}
+    assert audited == ACTS_OF_CLIENTS
     changing = {api.name for api in APIS.values() if api.kind.at_broker and api.operation in ADMINISTRATIVE}
-    assert changing == acts - {"OffsetCommit", "LeaveGroup"}, "these are asked for by members, too"
+    assert changing == audited - {"OffsetCommit", "LeaveGroup"}, "these are asked for by members, too"
 
 
 def test_a_line_says_who_did_what_from_where_and_what_came_of_it(caplog: pytest.LogCaptureFixture) -> None:
@@ -268,7 +268,7 @@ def test_members_that_another_one_removes_have_a_line_each_however_many_they_are
     bench = Bench()
     for number in range(LINES_MAX + 5):
         request = bench.ask("LeaveGroup", LeaveGroupRequest("g", (LeavingMember(f"m-{number}"),)))
-        bench.acts.found(request)
+        bench.audited.found(request)
         request.complete(LeaveGroupResponse((LeftMember(f"m-{number}"),)))
     found = lines(caplog)
     assert len(found) == LINES_MAX + 5 and {line["outcome"] for line in found} == {"done"}

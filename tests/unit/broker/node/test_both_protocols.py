@@ -10,17 +10,17 @@ from pathlib import Path
 from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
 from broker.connections.listener_limits import shared_by_clients
-from broker.grpc.grpc_doors import GrpcDoors
+from broker.grpc.grpc_listeners import GrpcListeners
 from broker.kafka.api_rows import api_rows
-from broker.kafka.kafka_doors import KafkaListeners
-from broker.kafka.parts import DoorParts
+from broker.kafka.kafka_listeners import KafkaListeners
+from broker.kafka.parts import PlanParts
 from broker.kafka.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from broker.kafka_codec.structs import facts_of
 from broker.load.busy_time import BusyTimes
-from broker.network.doors import BrokerListeners, BrokerService
+from broker.network.listeners import BrokerListeners, BrokerService
 from broker.network.request_channel import RequestChannel
 from broker.network.request_memory import RequestMemory
-from broker.node.both_doors import BothDoors, JoinedListeners
+from broker.node.both_protocols import BothProtocols, JoinedListeners
 from penstock.clock import SystemClock
 from penstock.testing.layout import new_layout
 from tests.support.kafka_door import answer_in, frame, no_session
@@ -29,7 +29,7 @@ from tests.support.machine import NOW_NS, THREADS
 ASK_NOTHING = ("CreateAcls", "DeleteAcls")
 """They have the same answer always, so nothing can fail."""
 CLOCK = SystemClock()
-DOORS = BothDoors(GrpcDoors(CLOCK, THREADS), lambda config, service: KafkaListeners(config, service, CLOCK))
+DOORS = BothProtocols(GrpcListeners(CLOCK, THREADS), lambda config, service: KafkaListeners(config, service, CLOCK))
 
 
 def a_free_port() -> int:
@@ -116,7 +116,7 @@ def test_every_api_that_is_advertised_can_be_read_written_and_failed_in_every_ve
     config = parse_config(new_layout(tmp_path, 1, None).node_config(0))
 
     async def main() -> None:
-        for key, row in api_rows(DoorParts(config, service_of(config))).items():
+        for key, row in api_rows(PlanParts(config, service_of(config))).items():
             request, response = facts_of(row.request), facts_of(row.response)
             assert (request.key, response.key) == (key, key) and request.name == f"{row.name}Request"
             first, last = row.versions

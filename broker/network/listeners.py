@@ -1,7 +1,7 @@
 """The port for requests to a node: the listeners that serve clients and other nodes.
 
-A node gives the parts that serve (`BrokerService`, `ControllerService`); `Doors` make the listeners. gRPC is one
-implementation (`broker/grpc/grpc_doors.py`); tests have another on a simulated network
+A node gives the parts that serve (`BrokerService`, `ControllerService`); `Listeners` make the listeners. gRPC is one
+implementation (`broker/grpc/grpc_listeners.py`); tests have another on a simulated network
 (`tests/simulation/cluster/rpc.py`). Not here: the handling of a request in the request channel; `/metrics`, which the
 process serves (`broker/node/server.py`).
 """
@@ -36,7 +36,7 @@ Handle = Callable[[Any], Awaitable[Any]]
 
 
 class Permissions(Protocol):
-    """Judges callers: for what a door looks up by itself, and tells without asking the node."""
+    """Judges callers: for what a listener looks up by itself, and tells without asking the node."""
 
     def may(self, caller: Caller, operation: Operation, resource: ResourceType, name: str, /) -> bool: ...
 
@@ -153,7 +153,7 @@ class BrokerListeners(Listener, Protocol):
         ...
 
 
-class Doors(Protocol):
+class NodeListeners(Protocol):
     """Makes the listeners of one node."""
 
     def broker(self, config: NodeConfig, service: BrokerService, /) -> BrokerListeners: ...

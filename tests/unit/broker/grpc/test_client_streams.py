@@ -1,4 +1,5 @@
-"""Promises of a stream at the door: its bytes count and are given back, its stalled writes are known, limits end it."""
+"""Promises of a stream at the listener: its bytes count and are given back, its stalled writes are known, limits end
+it."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ import pytest
 
 from broker.connections.stream_quotas import StreamQuotas
 from broker.connections.turns import PeerTurns
+from broker.grpc.access import ListenerAccess
 from broker.grpc.client_calls import client_calls
-from broker.grpc.client_door import PRODUCES_PIPELINED_MAX, BrokerDoor, DoorLimits
-from broker.grpc.gate import Gate
+from broker.grpc.client_streams import PRODUCES_PIPELINED_MAX, StreamHandlers, StreamLimits
 from broker.grpc.request_decoder import RequestDecoders
 from broker.grpc.turned_decoder import DecodedMessage
 from broker.load.busy_time import BusyTimes
@@ -70,21 +71,21 @@ class Stream:
 
 
 class Bench:
-    """A door, with a handler that answers everything at once."""
+    """A listener, with a handler that answers everything at once."""
 
     def __init__(self, queued_max: int = 10, turns: PeerTurns | None = None, quotas: Quotas | None = None) -> None:
         self.channel = RequestChannel(queued_max, BusyTimes(NOW_NS), NOW_NS)
         self.memory = RequestMemory(1 << 30)
-        limits = DoorLimits(
+        limits = StreamLimits(
             decoders=RequestDecoders(1 << 20),
             connections=StreamQuotas(9, 9),
             requests=self.memory,
             node_requests=self.memory,
         )
-        gate = Gate("BROKER", "INTERNAL", turns=turns)
-        self.door = BrokerDoor(self.channel, cast(Any, None), limits, gate)
-        self.calls = client_calls(self.channel, gate, quotas, self.memory)
-        gate.open()
+        access = ListenerAccess("BROKER", "INTERNAL", turns=turns)
+        self.door = StreamHandlers(self.channel, cast(Any, None), limits, access)
+        self.calls = client_calls(self.channel, access, quotas, self.memory)
+        access.open()
 
     async def handle_one(self) -> Request:
         request = await self.channel.receive()

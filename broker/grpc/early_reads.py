@@ -32,8 +32,8 @@ class Reads(Protocol):
     async def read(self) -> Any: ...
 
 
-class Lobby:
-    """The lobby of one listener."""
+class EarlyReads:
+    """The early reads of one listener."""
 
     def __init__(self, listener: str, is_known: Callable[[Endpoint], bool]) -> None:
         """`is_known` tells whether somebody has logged in by the connection with that far end, or nobody needs to."""
@@ -89,7 +89,7 @@ class Lobby:
         return ResourceExhaustedError(f"{self._listener}: {why}, and nobody has logged in there; try again")
 
     def __repr__(self) -> str:
-        return f"Lobby({self._listener}, {len(self._watched)} watched)"
+        return f"EarlyReads({self._listener}, {len(self._watched)} watched)"
 
 
 async def read_at_once(context: Reads, peer: Endpoint) -> Any:

@@ -1,9 +1,9 @@
-"""Audits administrative acts: the caller, its host, the act and its outcome, for each API whose row says it is one.
+"""Audits administrative requests: the caller, its host, the act and its outcome, for each API whose row says it is one.
 
     {"outcome":"done","principal":"User:admin","host":"10.0.0.7","port":50412,"listener":"BROKER","api":"CreateTopics",
      "request":{"topics":[{"name":"orders","partitions":3}]},"answer":{"topics":[{"name":"orders",…}]}}
 
-The router shows each request before it is judged, so that both doors are audited at one place, and a request tells
+The router shows each request before it is judged, so that both protocols are audited at one place, and a request tells
 its end, also to a client that has left. `done`; `partly done` where parts of it failed; `checked` where it was only to
 be judged, and `failed`, which are bounded; `unknown` where its time ran out, and it may have been done. What was
 refused whole is the refusals' line (`broker/authorization/refusals.py`). A request that names nothing needs no right,
@@ -26,7 +26,7 @@ from penstock.types import ListenerType
 MAYBE_DONE: Final = (RequestTimedOutError, UnknownServerError)
 
 
-class Acts:
+class AuditedRequests:
     """The acts that clients of one node ask for."""
 
     def __init__(self, log: AuditLog, often: Collection[str] = ()) -> None:
@@ -87,7 +87,7 @@ class Acts:
             self._log.done(outcome, facts())
 
     def __repr__(self) -> str:
-        return f"Acts({len(self._administrative)} kinds, {self._log!r})"
+        return f"AuditedRequests({len(self._administrative)} kinds, {self._log!r})"
 
 
 def who(request: Request) -> dict[str, object]:

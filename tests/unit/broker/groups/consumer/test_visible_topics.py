@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.network.request_ports import Sight
+from broker.network.request_ports import Visibility
 from penstock.errors import TopicAuthorizationFailedError
 from penstock.messages.groups.classic_protocol import SyncGroupRequest
 from penstock.wire.consumer_protocol import decode_assignment
@@ -25,14 +25,14 @@ class Rights:
         self._version = object()
         self.of |= {principal: set(topics.split()) for principal, topics in of.items()}
 
-    def sight(self, principal: str) -> Sight:
+    def visibility(self, principal: str) -> Visibility:
         sees, version = frozenset(self.of[principal]), self._version
 
         def may(topic: str) -> bool:
             self.asked.append(topic)
             return topic in sees
 
-        return Sight(principal, version, may)
+        return Visibility(principal, version, may)
 
 
 def member(here: ConsumerShard, rights: Rights, principal: str, member_id: str, pattern: str = "a.*") -> ConsumerHere:
@@ -43,7 +43,7 @@ def member(here: ConsumerShard, rights: Rights, principal: str, member_id: str, 
 
 def as_of(one: ConsumerHere, rights: Rights, principal: str) -> None:
     """Its next heartbeats come with the rights of now."""
-    one.client = CLIENT._replace(sight=rights.sight(principal))
+    one.client = CLIENT._replace(visibility=rights.visibility(principal))
 
 
 def topics_of(here: ConsumerShard, *members: ConsumerHere) -> set[str]:
@@ -166,8 +166,13 @@ def test_a_group_without_an_authorizer_keeps_nothing_of_rights() -> None:
     here = ConsumerShard(TopicsHere(a1=1))
     one = ConsumerHere(here, "m", subscribed_topic_regex="a.*")
     settle(one)
-    sights = here.group().sights
-    assert not sights.principals and sights.unheard is None and not sights._of and not sights._resolved
+    visible_topics = here.group().visible_topics
+    assert (
+        not visible_topics.principals
+        and visible_topics.unheard is None
+        and not visible_topics._of
+        and not visible_topics._resolved
+    )
 
 
 def test_a_member_that_may_not_describe_a_topic_any_more_is_refused_and_told_nothing_of_it() -> None:
@@ -207,7 +212,7 @@ def test_names_are_judged_again_only_when_rights_have_changed() -> None:
 def test_a_classic_member_is_assigned_nothing_of_a_topic_that_it_may_not_describe(name: str) -> None:
     """Its coordinator assigns: a name of its subscription would be answered with the topic's partitions."""
     here, rights = ConsumerShard(TopicsHere(a=1, hidden=3)), Rights(mallory="a")
-    client = CLIENT._replace(sight=rights.sight("mallory"))
+    client = CLIENT._replace(visibility=rights.visibility("mallory"))
     new = ConsumerHere(here, "B", "a")
     as_of(new, rights, "mallory")
     new.beat()
@@ -226,10 +231,10 @@ def test_a_classic_member_is_not_told_of_what_it_was_assigned_before_its_right_w
     new, old = ConsumerHere(here, "B", "a"), ClassicConsumer(here, "a", "b")
     as_of(new, rights, "anna")
     new.beat()
-    joined = here.send(old.join_request(member_id="m"), CLIENT._replace(sight=rights.sight("anna")))
+    joined = here.send(old.join_request(member_id="m"), CLIENT._replace(visibility=rights.visibility("anna")))
     sync = SyncGroupRequest("g", joined.generation_id, "m")
     for now, told in (("a b", ["b"]), ("a", [])):
         rights.now(anna=now)
-        answer = here.send(sync, CLIENT._replace(sight=rights.sight("anna")))
+        answer = here.send(sync, CLIENT._replace(visibility=rights.visibility("anna")))
         names = [row.topic for row in decode_assignment(answer.assignment).assigned_partitions]
         assert [name for name in names if name == "b"] == told

@@ -1,4 +1,5 @@
-"""Asks a real node at its two doors, by gRPC and in Kafka's protocol, and gathers the error codes of the answers."""
+"""Asks a real node at its two listeners, by gRPC and in Kafka's protocol, and gathers the error codes of the
+answers."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from broker.groups.consumer.member import Member
-from broker.network.request_ports import Sight
+from broker.network.request_ports import Visibility
 
 
 @dataclass(slots=True)
@@ -25,38 +25,42 @@ class Subscribers:
 
 
 @dataclass(slots=True)
-class Sights:
+class VisibleTopics:
     principals: dict[str, str] = field(default_factory=dict)
     """The principal of each member that was heard, by the member's id."""
     unheard: set[str] | None = None
     """Members with a pattern that were not heard since a load; None while nobody was."""
-    _of: dict[str, Sight] = field(default_factory=dict)
+    _of: dict[str, Visibility] = field(default_factory=dict)
     """The newest of each principal."""
     _named: dict[str, object] = field(default_factory=dict)
     """The version of the rights by which the names of each member were judged last, by the member's id."""
     _resolved: dict[str, dict[str, object]] = field(default_factory=dict)
     """The principals for whom each pattern was resolved last, with the versions of their rights then."""
 
-    def hidden_name(self, member: Member, sight: Sight | None) -> str | None:
+    def hidden_name(self, member: Member, visibility: Visibility | None) -> str | None:
         """A topic that the member named before and may not know of any more. Its assignment would tell of changes."""
-        if sight is None or self._named.get(member.member_id) is sight.version:
+        if visibility is None or self._named.get(member.member_id) is visibility.version:
             return None
-        hidden = next((name for name in sorted(member.names) if not sight.sees(name)), None)
+        hidden = next((name for name in sorted(member.names) if not visibility.sees(name)), None)
         if hidden is None:
-            self._named[member.member_id] = sight.version
+            self._named[member.member_id] = visibility.version
         return hidden
 
-    def heard(self, members: Mapping[str, Member], before: Member, member: Member, sight: Sight | None) -> bool:
+    def heard(
+        self, members: Mapping[str, Member], before: Member, member: Member, visibility: Visibility | None
+    ) -> bool:
         """A heartbeat came of a member, as it was before and is now; True if patterns must be resolved again."""
-        if sight is None:
+        if visibility is None:
             return False
         is_news = self._is_waited_for(members, member.member_id)
-        self.principals[member.member_id] = sight.principal
-        self._of[sight.principal] = sight
+        self.principals[member.member_id] = visibility.principal
+        self._of[visibility.principal] = visibility
         if before.regex is not None and before.regex != member.regex:
             is_news = is_news or self._is_shared(before.regex)
         if member.regex is not None:
-            is_news = is_news or self._resolved.get(member.regex, {}).get(sight.principal) is not sight.version
+            is_news = (
+                is_news or self._resolved.get(member.regex, {}).get(visibility.principal) is not visibility.version
+            )
         return is_news
 
     def _is_shared(self, regex: str) -> bool:
@@ -84,10 +88,10 @@ class Sights:
             self._of.pop(principal, None)
         return was_waited_for or (member.regex is not None and self._is_shared(member.regex))
 
-    def resolved_for(self, regex: str, sight: Sight | None) -> None:
+    def resolved_for(self, regex: str, visibility: Visibility | None) -> None:
         """A pattern was resolved for the one member that has it."""
-        if sight is not None:
-            self._resolved[regex] = {sight.principal: sight.version}
+        if visibility is not None:
+            self._resolved[regex] = {visibility.principal: visibility.version}
 
     def subscribers(self, members: Mapping[str, Member]) -> Mapping[str, Subscribers]:
         """The subscribers of each pattern; empty without an authorizer."""
@@ -109,11 +113,11 @@ class Sights:
         """The topics, of those that match a pattern, that it stands for from now on; `before` has those up to now."""
         if by is None:
             return matched
-        sights = [self._of[principal] for principal in by.principals]
-        self._resolved[regex] = {sight.principal: sight.version for sight in sights}
+        visible_topics = [self._of[principal] for principal in by.principals]
+        self._resolved[regex] = {visibility.principal: visibility.version for visibility in visible_topics}
         if not by.are_all_heard:
             matched &= before
-        return frozenset(name for name in matched if all(sight.sees(name) for sight in sights))
+        return frozenset(name for name in matched if all(visibility.sees(name) for visibility in visible_topics))
 
     def forget(self, regex: str) -> None:
         """Nobody has the pattern any more."""

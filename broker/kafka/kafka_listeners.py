@@ -1,4 +1,4 @@
-"""The listeners of a broker that speak Kafka's protocol: a door beside gRPC's (`BrokerListeners` of network/doors.py).
+"""The listeners of a broker that speak Kafka's protocol: beside gRPC's (`BrokerListeners` of network/listeners.py).
 
 They share with the other listeners for clients what all have together: the request channel, the memory, the count of
 connections, the names of clients. Not here: a listener (connection/kafka_listener.py), an API (apis/).
@@ -19,9 +19,9 @@ from broker.kafka.connection.frame_connection import FrameConnection
 from broker.kafka.connection.kafka_listener import Bind, KafkaListener
 from broker.kafka.connection.kafka_wire import RequestCounts
 from broker.kafka.connection.served_connection import ServedConnection
-from broker.kafka.parts import DoorParts
+from broker.kafka.parts import PlanParts
 from broker.network.client_names import ClientNames
-from broker.network.doors import BrokerService
+from broker.network.listeners import BrokerService
 from broker.replication.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.clock import Clock
@@ -38,7 +38,7 @@ class KafkaListeners:
         bind: Bind = bind_on_loop,
         certificates: Certificates = NO_CERTIFICATES,
     ) -> None:
-        self.parts = DoorParts(config, service)
+        self.parts = PlanParts(config, service)
         self.rows = api_rows(self.parts)
         self._service, self._lines = service, ThrottledLines(clock.now_ms, CLIENTS_SUBJECTS_MAX)
         self.decoders, self.elements = KafkaCounts(), ElementBudgets()
@@ -94,7 +94,7 @@ class KafkaListeners:
 
 
 class KafkaCounts:
-    """`Decoders` of network/doors.py."""
+    """`Decoders` of network/listeners.py."""
 
     def __init__(self) -> None:
         self.counts = RequestCounts()

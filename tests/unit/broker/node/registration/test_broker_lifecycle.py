@@ -15,8 +15,8 @@ from typing import Any, cast
 import pytest
 
 from broker.node.process.log_output import LogOutput
-from broker.node.standing.broker_lifecycle import BrokerLifecycle
-from broker.node.standing.replica_losses import ReplicaLosses
+from broker.node.registration.broker_lifecycle import BrokerLifecycle
+from broker.node.registration.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
@@ -500,7 +500,7 @@ def test_a_broker_that_no_controller_answers_for_a_session_takes_itself_for_fenc
 def test_a_broker_that_is_in_service_again_says_so_in_a_line_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
     """The node's log leaves out a line that it wrote within 30 s: the last one said that the broker may be fenced."""
     out = io.StringIO()
-    handler, logger = LogOutput(out, 1), logging.getLogger("broker.node.standing.broker_lifecycle")
+    handler, logger = LogOutput(out, 1), logging.getLogger("broker.node.registration.broker_lifecycle")
     logger.addHandler(handler)
     try:
         with caplog.at_level(logging.INFO):

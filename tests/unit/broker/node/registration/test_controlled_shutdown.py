@@ -7,9 +7,9 @@ from random import Random
 from types import SimpleNamespace
 from typing import cast
 
-from broker.node.standing.broker_lifecycle import BrokerLifecycle
-from broker.node.standing.controlled_shutdown import CONTROLLED_SHUTDOWN_MS_MAX
-from broker.node.standing.replica_losses import ReplicaLosses
+from broker.node.registration.broker_lifecycle import BrokerLifecycle
+from broker.node.registration.controlled_shutdown import CONTROLLED_SHUTDOWN_MS_MAX
+from broker.node.registration.replica_losses import ReplicaLosses
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
