@@ -100,6 +100,8 @@ var codeTable = map[int32]codeMeaning{
 	113:  {"STALE_MEMBER_EPOCH", false, true, false},
 	119:  {"INVALID_REGISTRATION", false, false, false},
 	120:  {"TRANSACTION_ABORTABLE", false, true, false},
+	126:  {"DUPLICATE_VOTER", false, true, false},
+	127:  {"VOTER_NOT_FOUND", false, true, false},
 	128:  {"INVALID_REGULAR_EXPRESSION", false, true, false},
 	1000: {"AUTHENTICATION_REQUIRED", false, true, false},
 }

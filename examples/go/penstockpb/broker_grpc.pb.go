@@ -1,4 +1,4 @@
-// The broker's door: produce, fetch, metadata and administration. A consumer, a producer, a follower and an operator all
+// The broker's service: produce, fetch, metadata and administration. A consumer, a producer, a follower and an operator all
 // come in here. Record bytes are Kafka's record batch v2, opaque to this protocol.
 //
 // A partition is named by its topic's name and by the topic's id, as Metadata gives it, because a topic may be deleted and

@@ -1620,7 +1620,7 @@ type TxnMarker struct {
 	CoordinatorEpoch   int32                  `protobuf:"zigzag32,4,opt,name=coordinator_epoch,json=coordinatorEpoch,proto3" json:"coordinator_epoch,omitempty"` // the leader epoch of the coordinator's partition; a lower one than before is refused
 	Partitions         []*MarkedPartition     `protobuf:"bytes,5,rep,name=partitions,proto3" json:"partitions,omitempty"`
 	TransactionVersion int32                  `protobuf:"zigzag32,6,opt,name=transaction_version,json=transactionVersion,proto3" json:"transaction_version,omitempty"` // 2: `producer_epoch` is above that of the transaction's batches
-	DecidedMs          int64                  `protobuf:"zigzag64,7,opt,name=decided_ms,json=decidedMs,proto3" json:"decided_ms,omitempty"`                            // rises with every transaction of a producer id; 0: an older coordinator, not known
+	DecidedMs          int64                  `protobuf:"zigzag64,7,opt,name=decided_ms,json=decidedMs,proto3" json:"decided_ms,omitempty"`                            // rises with every transaction of a producer id, in one coordinator epoch; 0: not known
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }

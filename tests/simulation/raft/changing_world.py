@@ -108,10 +108,10 @@ class ChangingWorld(World):
         present = [node.core.voters for node in self.nodes.values() if node.up]
         return [self.oracle.voters, *logs, *present]
 
-    def _require_progress(self) -> None:
+    def require_progress(self) -> None:
         """Besides: every node knows the same voters, a leader is one of them, and an operator can still change them."""
         self._remove_the_gone()
-        super()._require_progress()
+        super().require_progress()
         leader = max((n for n in self.nodes.values() if n.core.leadership is not None), key=lambda n: n.core.epoch)
         for node in self.nodes.values():
             if node.core.voters != self.oracle.voters:

@@ -136,7 +136,7 @@ def _epochs_of_records(self: DecidedLog, entries: Sequence[EpochEntry]) -> tuple
 
 def _acks_before_it_is_there(self: Leadership, request_id: int, request: FetchMetadataRequest, now_ms: int) -> None:
     if self._shared.log.needs_snapshot(request.fetch_offset, request.last_fetched_epoch):
-        self._contacted(request.replica_id, now_ms).acked_offset = self._shared.log.high_watermark + 1
+        self._contacted(request, now_ms).acked_offset = self._shared.log.high_watermark + 1
     _on_fetch(self, request_id, request, now_ms)
 
 

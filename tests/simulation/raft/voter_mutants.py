@@ -82,5 +82,5 @@ FIRST_SEED: dict[str, int] = {
 }
 """Where to look first for the rarer kills, to be quick. A change of the core or of the faults moves them."""
 
-SEEN_BY_STORIES = ("two_changes_at_once", "change_before_the_epochs_first_commit")
+SEEN_BY_STORIES = ("two_changes_at_once", "change_before_the_epochs_first_commit", "change_without_a_majority")
 """Too rare to be drawn: tests/unit/raft/test_voter_changes.py plays the histories that show them."""

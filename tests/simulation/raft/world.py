@@ -130,7 +130,7 @@ class World:
         self.run_until(self.now_ms + faulty_ms)
         self._heal()
         self.run_until(self.now_ms + HEAL_MS)
-        self._require_progress()
+        self.require_progress()
 
     def operators(self) -> Sequence[tuple[int, Callable[[], None]]]:
         """The people who change the quorum while it runs, and how often."""
@@ -158,7 +158,7 @@ class World:
             if not node.up:
                 node.start()
 
-    def _require_progress(self) -> None:
+    def require_progress(self) -> None:
         """I23, I24: after healing there is a leader, it commits, and all logs are the same, byte for byte."""
         leaders = [node for node in self.nodes.values() if node.core.leadership is not None]
         if not leaders:

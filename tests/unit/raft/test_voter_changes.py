@@ -283,3 +283,16 @@ def test_without_the_rule_the_wrong_history_loses_a_committed_record(
     stage = ChangingStage(first, 5 - first)
     with pytest.raises((AssertionError, InvariantViolation), match=r"was committed in epoch|would cut committed"):
         history(stage)
+
+
+def test_without_the_rule_a_change_takes_away_the_majority_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leader and the voter that is away are the whole set then: nothing is committed, and nobody leads."""
+    for owner, name, value in VOTER_PATCHES["change_without_a_majority"]:
+        monkeypatch.setattr(owner, name, value)
+    stage, leader = led()
+    away, here = (node_id for node_id in stage.ids if node_id != leader)
+    stage.crash(away)
+    stage.run_ms(500)
+    stage.remove(leader, here)
+    stage.run_ms(5_000)
+    assert not [node_id for node_id, actor in stage.actors.items() if actor.core.leadership is not None]

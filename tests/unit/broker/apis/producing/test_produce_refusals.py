@@ -235,6 +235,9 @@ OF_TRANSACTIONS = {
 """A coordinator of transactions does so, too, and a leader checks a batch's transaction before it appends the batch."""
 
 
+OF_VOTERS = {"DUPLICATE_VOTER", "VOTER_NOT_FOUND"}
+"""A change of the quorum's voters is judged before its record is appended."""
+
 OF_SECURITY = {
     "AUTHENTICATION_REQUIRED",
     "CLUSTER_AUTHORIZATION_FAILED",
@@ -251,7 +254,7 @@ OF_SECURITY = {
 def test_an_error_says_nothing_was_written_only_by_this_list() -> None:
     """A new error leaves the outcome open until somebody has made sure that it does not."""
     known = {error.kafka_name for error in ERRORS.values() if error.nothing_written}
-    assert known == OF_GROUPS | OF_TRANSACTIONS | OF_SECURITY | {
+    assert known == OF_GROUPS | OF_TRANSACTIONS | OF_SECURITY | OF_VOTERS | {
         "CORRUPT_MESSAGE",
         "FENCED_LEADER_EPOCH",
         "INVALID_PRODUCER_EPOCH",
