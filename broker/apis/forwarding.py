@@ -33,8 +33,8 @@ class ForwardedRequests:
     def __init__(self, channel: ControllerChannel, loader: MetadataLoader, fail: FailRequest) -> None:
         """`fail` answers a request whose task raised."""
         self._channel, self._loader, self._fail = channel, loader, fail
-        self._tasks: dict[asyncio.Task[None], str] = {}
-        """The tasks under way, and the party of each."""
+        self._tasks: dict[asyncio.Task[None], tuple[str, Coroutine[Any, Any, object]]] = {}
+        """The tasks under way, with the party of each, and the answer that it waits for."""
         self._shares = MemoryShares(FORWARDED_MAX)
 
     def ask(
@@ -85,12 +85,14 @@ class ForwardedRequests:
                 f" as stay free for others: of {FORWARDED_MAX} there are {self._shares.used} in use; try again later"
             )
         task = asyncio.create_task(self._run(request, answer, api))
-        self._tasks[task] = party
+        self._tasks[task] = party, answer
         self._shares.changed(party, 1)
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._shares.changed(self._tasks.pop(task), -1)
+        party, answer = self._tasks.pop(task)
+        answer.close()  # a task that was cancelled before it began has not
+        self._shares.changed(party, -1)
 
     async def _run(self, request: Request, answer: Coroutine[Any, Any, object], api: Api[Any, Any]) -> None:
         try:

@@ -25,6 +25,7 @@ from penstock.clock import Clock
 from penstock.errors import ResourceExhaustedError
 from penstock.metric_fields import counter
 from penstock.threads import Threads
+from penstock.types import NO_TIMESTAMP
 from storage.append.producer_state import KnownProducers
 from storage.append.steady_calendar import SteadyCalendar
 from storage.log_config import DAY_MS
@@ -141,11 +142,14 @@ class ProducerIds:
     def silent_since_ms(self, known: KnownProducers) -> int | None:
         """The time since which the log's longest silent producer is silent, by this process's calendar: what may be
         relied on now. None without one."""
-        stamp_ms = known.silent_since_ms if self._is_sure else known.surely_silent_since_ms
-        if stamp_ms is None or (from_ms := known.silent_from_ms) is None:
-            return stamp_ms
-        watched_ms = self.clock.wall_ms() - (self.clock.now_ms() - from_ms)
-        return min(stamp_ms, watched_ms) if self._is_sure else watched_ms
+        longest = known.longest_silent_entry
+        if longest is None:
+            return None
+        silence_ms, now_ms = longest.silence_ms(self.clock.now_ms()), self.clock.wall_ms()
+        is_guessed = longest.likely_append_ms != NO_TIMESTAMP
+        if self._is_sure and (is_guessed or silence_ms >= SILENT_MS):
+            return min(longest.silent_since_ms, now_ms - silence_ms)  # the order among those that may go
+        return now_ms - silence_ms
 
     def is_silent(self, since_ms: int | None) -> bool:
         """True if a producer that last appended then may make room. False until this process has watched for

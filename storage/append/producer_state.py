@@ -27,7 +27,6 @@ from typing import NamedTuple
 from penstock.record.batch import LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT, BatchHeader
 from penstock.record.markers import Marker
 from penstock.types import NO_OFFSET, NO_TIMESTAMP
-from storage.append.steady_calendar import Watch
 from storage.append.transaction_state import NO_TRANSACTION, EndedRange, ProducerTransaction, UndecidedTransactions
 
 WINDOW = 5
@@ -67,13 +66,11 @@ class ProducerEntry(NamedTuple):
     """The producer's transaction; None if nothing of it was ever transactional."""
     silent_from_ms: int | None = None
     """Its silence is sure since then, by this process's even clock; may be before the process began, where an earlier
-    one has watched it. None: this process has stamped its last append."""
+    one has watched it. None: not known yet, because its batch is being read from a log."""
 
-    def silence_ms(self, watch: Watch) -> int:
-        """The time for which it was surely silent, whatever calendar has stamped its append."""
-        if self.silent_from_ms is not None:
-            return max(watch.now_ms - self.silent_from_ms, 0)
-        return max(min(watch.wall_ms - self.last_append_ms, watch.watched_ms), 0)
+    def silence_ms(self, now_ms: int) -> int:
+        """The time for which it was surely silent, by no calendar. `now_ms` is by the even clock."""
+        return max(now_ms - self.silent_from_ms, 0) if self.silent_from_ms is not None else 0
 
     @property
     def has_open_transaction(self) -> bool:
@@ -160,12 +157,15 @@ class KnownProducers:
             likely_ms = header.max_timestamp_ms
         return likely_ms if 0 <= likely_ms < not_after_ms else NO_TIMESTAMP
 
-    def take_read(self, header: BatchHeader, not_after_ms: int) -> bool:
+    def take_read(self, header: BatchHeader, not_after_ms: int, silent_from_ms: int | None = None) -> bool:
         """Takes a batch that was read from a log, as `take` does: it was appended at `not_after_ms` or before."""
-        return self.take(header, not_after_ms, self.likely_ms(header, not_after_ms))
+        return self.take(header, not_after_ms, self.likely_ms(header, not_after_ms), silent_from_ms)
 
-    def take(self, header: BatchHeader, now_ms: int, likely_ms: int = NO_TIMESTAMP) -> bool:
-        """The log has this batch of a producer now, at its end. True if the producer was not known."""
+    def take(
+        self, header: BatchHeader, now_ms: int, likely_ms: int = NO_TIMESTAMP, silent_from_ms: int | None = None
+    ) -> bool:
+        """The log has this batch of a producer now, at its end. True if the producer was not known. `silent_from_ms` is
+        now, by the even clock; None: not known."""
         producer_id, epoch, append_time_ms = header.producer_id, header.producer_epoch, NO_TIMESTAMP
         if header.attributes & LOG_APPEND_TIME_BIT:  # the cleaner leaves it there when it takes all records out
             append_time_ms = header.max_timestamp_ms if header.record_count else header.base_timestamp_ms
@@ -176,7 +176,9 @@ class KnownProducers:
         transaction = known.transaction if known is not None else None
         if header.attributes & TRANSACTIONAL_BIT:
             transaction = self._opened(header, transaction or NO_TRANSACTION)
-        self._producers[producer_id] = ProducerEntry(epoch, (*older, batch), now_ms, likely_ms, transaction)
+        self._producers[producer_id] = ProducerEntry(
+            epoch, (*older, batch), now_ms, likely_ms, transaction, silent_from_ms
+        )
         self.newest_offset = header.base_offset + header.last_offset_delta
         return known is None
 
@@ -186,16 +188,25 @@ class KnownProducers:
         self.undecided.open(header.producer_id, header.base_offset)
         return transaction._replace(first_offset=header.base_offset)
 
-    def take_unnumbered(self, header: BatchHeader, now_ms: int, likely_ms: int = NO_TIMESTAMP) -> bool:
+    def take_unnumbered(
+        self, header: BatchHeader, now_ms: int, likely_ms: int = NO_TIMESTAMP, silent_from_ms: int | None = None
+    ) -> bool:
         """The log has this transactional batch without a sequence now, at its end. True if the producer was not
         known."""
         known = self._producers.get(header.producer_id)
         transaction = (known.transaction if known is not None else None) or NO_TRANSACTION
         opened = self._opened(header, transaction)._replace(unnumbered_offset=header.base_offset)
-        return self._put_unnumbered(header, known, ProducerEntry(header.producer_epoch, (), now_ms, likely_ms, opened))
+        return self._put_unnumbered(
+            header, known, ProducerEntry(header.producer_epoch, (), now_ms, likely_ms, opened, silent_from_ms)
+        )
 
     def take_marker(
-        self, header: BatchHeader, marker: Marker | None, now_ms: int, likely_ms: int = NO_TIMESTAMP
+        self,
+        header: BatchHeader,
+        marker: Marker | None,
+        now_ms: int,
+        likely_ms: int = NO_TIMESTAMP,
+        silent_from_ms: int | None = None,
     ) -> tuple[bool, int]:
         """The log has this marker now, at its end; without its record if `marker` is None. True if the producer was not
         known, and the first offset of the transaction that it ended, or -1."""
@@ -205,7 +216,7 @@ class KnownProducers:
             first = self.undecided.end(header.producer_id, header.base_offset)
         coordinator_epoch = transaction.coordinator_epoch if marker is None else marker.coordinator_epoch
         ended = ProducerTransaction(NO_OFFSET, coordinator_epoch, header.base_offset)
-        entry = ProducerEntry(header.producer_epoch, (), now_ms, likely_ms, ended)
+        entry = ProducerEntry(header.producer_epoch, (), now_ms, likely_ms, ended, silent_from_ms)
         return self._put_unnumbered(header, known, entry), first
 
     def _put_unnumbered(self, header: BatchHeader, known: ProducerEntry | None, entry: ProducerEntry) -> bool:
@@ -265,9 +276,9 @@ class KnownProducers:
         return next((producer.silent_since_ms for _, producer in self._idle()), None)
 
     @property
-    def silent_from_ms(self) -> int | None:
-        """The same of the `longest_silent`; None also without one."""
-        return next((producer.silent_from_ms for _, producer in self._idle()), None)
+    def longest_silent_entry(self) -> ProducerEntry | None:
+        """What is known of the `longest_silent`; None without one."""
+        return next((producer for _, producer in self._idle()), None)
 
     @property
     def surely_silent_since_ms(self) -> int | None:
@@ -296,7 +307,8 @@ class KnownProducers:
         times of a calendar that may have jumped."""
         for producer_id, known in self._producers.items():
             last_ms, likely_ms = times.get(producer_id, (NO_TIMESTAMP, NO_TIMESTAMP))
-            if last_ms > known.last_append_ms:
+            since_ms = last_ms if likely_ms == NO_TIMESTAMP else likely_ms
+            if last_ms > known.last_append_ms or since_ms > known.silent_since_ms:
                 self._producers[producer_id] = known._replace(last_append_ms=last_ms, likely_append_ms=likely_ms)
 
     def were_silent(self, silences: Mapping[int, int], now_ms: int) -> None:

@@ -8,23 +8,12 @@ Not here: the wall clock as retention believes it (broker/jobs/wall_clock.py), w
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from penstock.clock import Clock
 
 JUMP_MS_MAX: Final = 60 * 60 * 1000
 """The largest difference that is no jump: more than a time service ever corrects at once."""
-
-
-class Watch(NamedTuple):
-    """A moment of a process that has watched."""
-
-    now_ms: int
-    """The time of its clock that goes evenly."""
-    wall_ms: int
-    """The time of its calendar, less all by which that was corrected: no stamp of this process seems older than it
-    is."""
-    watched_ms: int
 
 
 class SteadyCalendar(Clock):
@@ -33,7 +22,6 @@ class SteadyCalendar(Clock):
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._offset_ms, self._began_ms = clock.wall_ms() - clock.boot_ms(), clock.now_ms()
-        self._lowest_ms = self._highest_ms = self._offset_ms
 
     def now_ms(self) -> int:
         return self._clock.now_ms()
@@ -49,18 +37,12 @@ class SteadyCalendar(Clock):
         offset_ms = self._clock.wall_ms() - boot_ms
         if abs(offset_ms - self._offset_ms) <= JUMP_MS_MAX:
             self._offset_ms = offset_ms
-            self._lowest_ms, self._highest_ms = min(self._lowest_ms, offset_ms), max(self._highest_ms, offset_ms)
         return boot_ms + self._offset_ms
 
     @property
     def watched_ms(self) -> int:
         """The time since it was made. A suspended machine does not watch."""
         return self._clock.now_ms() - self._began_ms
-
-    def watch(self) -> Watch:
-        """This moment, by which the silences of producers are told to the next process."""
-        wall_ms = self.wall_ms()
-        return Watch(self.now_ms(), wall_ms - (self._highest_ms - self._lowest_ms), self.watched_ms)
 
     def __repr__(self) -> str:
         return f"SteadyCalendar({self.watched_ms} ms)"

@@ -44,7 +44,6 @@ from penstock import epochs
 from penstock.errors import CorruptFileError
 from penstock.types import NO_EPOCH, NO_TIMESTAMP, EpochEntry
 from storage.append.producer_state import SEQUENCES, WINDOW, ProducerEntry, TakenBatch
-from storage.append.steady_calendar import Watch
 from storage.append.transaction_state import EndedRange, ProducerTransaction
 from storage.disk.atomic_file import read_text
 from storage.disk.file_names import SNAPSHOT_SUFFIX, file_stem
@@ -75,8 +74,8 @@ class ProducerSnapshot(NamedTuple):
     """The aborted transactions whose markers are below the offset, by segment."""
     silences: Mapping[int, int] = NOBODY_WATCHED
     """The ms for which each was surely silent, by producer id, as the file says."""
-    watch: Watch | None = None
-    """The moment for which the silences are to be written; None: they are not."""
+    watched_at_ms: int | None = None
+    """The time, by the even clock, for which the silences are to be written; None: they are not."""
 
     def is_of(self, first_offset: int, log_end_offset: int, entries: Sequence[EpochEntry]) -> bool:
         """True if it is a snapshot of this log, whose files begin at `first_offset`.
@@ -98,8 +97,8 @@ def snapshot_path(directory: str, offset: int) -> str:
 def snapshot_content(snapshot: ProducerSnapshot) -> bytes:
     """The file's bytes."""
     producers = snapshot.producers
-    version, watch = VERSION, snapshot.watch
-    if watch is not None:
+    version, watched_at_ms = VERSION, snapshot.watched_at_ms
+    if watched_at_ms is not None:
         version = VERSION_WITH_SILENCES
     elif snapshot.ended or snapshot.indexes or any(known.transaction is not None for known in producers.values()):
         version = VERSION_WITH_TRANSACTIONS
@@ -111,8 +110,8 @@ def snapshot_content(snapshot: ProducerSnapshot) -> bytes:
         words = [str(producer_id), str(known.epoch), str(known.last_append_ms)]
         if known.likely_append_ms != NO_TIMESTAMP:
             words[-1] += f"~{known.likely_append_ms}"
-        if watch is not None:
-            words[-1] += f"+{known.silence_ms(watch)}"
+        if watched_at_ms is not None:
+            words[-1] += f"+{known.silence_ms(watched_at_ms)}"
         if version >= VERSION_WITH_TRANSACTIONS:
             words.append("-" if known.transaction is None else ":".join(map(str, known.transaction)))
         words += [":".join(map(str, batch)) for batch in known.batches]
@@ -180,7 +179,7 @@ def _without_silences(lines: Iterable[str]) -> tuple[list[str], dict[int, int]]:
     for line in lines:
         producer_id, epoch, time, *others = line.split(" ", 3)
         time, has_silence, silence_ms = time.partition("+")
-        if not has_silence or not silence_ms.isdecimal():
+        if not has_silence or not (silence_ms.isdecimal() and int(silence_ms) <= _MAX_ID):
             raise ValueError(f"no silence: {line:.100}")
         plain.append(" ".join((producer_id, epoch, time, *others)))
         silences[int(producer_id)] = int(silence_ms)

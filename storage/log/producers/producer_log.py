@@ -172,14 +172,14 @@ class ProducerLog:
             if header.is_numbered:
                 self.is_changed, self._is_saved = True, False
                 take = known.take_read if header.base_offset < old_below else known.take
-                if take(header, ids.clock.wall_ms()):
+                if take(header, ids.clock.wall_ms(), silent_from_ms=ids.clock.now_ms()):
                     self._counted.keep_bounds(ids)
             elif header.attributes & TRANSACTIONAL_BIT and header.producer_id >= 0:
                 self.is_changed, self._is_saved = True, False
                 now_ms = ids.clock.wall_ms()
                 likely_ms = known.likely_ms(header, now_ms) if header.base_offset < old_below else NO_TIMESTAMP
                 batch = partial(placed.batch_of, header)
-                if take_unnumbered(known, self.aborted, header, batch, (now_ms, likely_ms)):
+                if take_unnumbered(known, self.aborted, header, batch, (now_ms, likely_ms, ids.clock.now_ms())):
                     self._counted.keep_bounds(ids)
 
     def take_over(self, producers: Mapping[int, ProducerEntry]) -> None:
@@ -204,8 +204,8 @@ class ProducerLog:
         if self._ids is not None and not self.is_stale:
             leader_epoch = epochs.epoch_for_offset(self._epochs.entries, offset - 1)
             ended = self._known.undecided.saved_ended()
-            watch = self._ids.clock.watch() if self._ids.nears_bound(len(self._known)) else None
-            snapshot = ProducerSnapshot(offset, leader_epoch, self._known.copy(), ended, watch=watch)
+            watched_at_ms = self._ids.clock.now_ms() if self._ids.nears_bound(len(self._known)) else None
+            snapshot = ProducerSnapshot(offset, leader_epoch, self._known.copy(), ended, watched_at_ms=watched_at_ms)
             self.snapshots.note(snapshot, self._segments, must_be_written=must_be_written)
 
     def closing(self, flushed_offset: int, changes: FileChanges) -> None:
@@ -213,7 +213,7 @@ class ProducerLog:
         tells_silence = self._ids is not None and self._known and self._ids.nears_bound(len(self._known))
         is_saved = self._is_saved and not tells_silence  # the silence is longer now than in what was written
         if (self._known or self.snapshots.offsets or self.aborted) and not is_saved:
-            self.note_snapshot(self._segments.active.next_offset, must_be_written=True)
+            self.note_snapshot(self._segments.active.next_offset, must_be_written=not self._is_saved)
             self.left(flushed_offset, changes)
 
     # -- what is cut and removed ---------------------------------------------------------------------------------------
