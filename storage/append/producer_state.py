@@ -277,7 +277,7 @@ class KnownProducers:
 
     @property
     def longest_silent_entry(self) -> ProducerEntry | None:
-        """What is known of the `longest_silent`; None without one."""
+        """The entry of the `longest_silent`; None without one."""
         return next((producer for _, producer in self._idle()), None)
 
     @property

@@ -142,7 +142,7 @@ PRODUCERS = (
         (
             Edit(
                 ProducerLog.take,
-                "take(header, ids.clock.wall_ms())",
+                "take(header, ids.clock.wall_ms(), silent_from_ms=ids.clock.now_ms())",
                 "take(header, header.max_timestamp_ms)",
             ),
         ),
