@@ -76,7 +76,14 @@ class PeerAnswers:
         answer: FetchMetadataResponse | FetchSnapshotResponse,
         now_ms: int,
     ) -> None:
-        if self._states.learn_leader(answer.leader_id, answer.leader_epoch, now_ms):
+        told = answer.leader_id, answer.leader_epoch
+        if (
+            answer.error_code
+            and self._quorum.state in STANDS_FOR_ELECTION
+            and told == (self._quorum.epoch_leader_id, self._quorum.epoch)
+        ):
+            return  # hearsay of the leader that this node has given up: whoever was asked may follow a dead one
+        if self._states.learn_leader(*told, now_ms):
             return
         following_sender = self._quorum.state is State.FOLLOWER and sender == self._quorum.leader_id
         if (

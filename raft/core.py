@@ -62,10 +62,9 @@ class RaftCore:
         self, config: RaftConfig, election_state: ElectionState, log: LogView, random: Random, now_ms: int
     ) -> None:
         self.config = config
-        self._quorum = QuorumState(config, election_state, _history(config, log))
         self._log = DecidedLog(log)
+        self._quorum = QuorumState(config, election_state, _history(config, log, self._log.high_watermark))
         self._outbox = Outbox()
-        self._quorum.history.note_committed(self._log.high_watermark)
         self._shared = Shared(
             config=config,
             quorum=self._quorum,
@@ -268,9 +267,10 @@ class RaftCore:
             self.leadership.on_fetch(request_id, request, now_ms)
 
 
-def _history(config: RaftConfig, log: LogView) -> VoterHistory:
+def _history(config: RaftConfig, log: LogView, high_watermark: int) -> VoterHistory:
     """The voters as the log says them; before that, as the configuration does."""
     sets = log.voter_sets
-    if sets and sets[0][0] == NO_OFFSET:
-        return VoterHistory(sets[0][1], sets[1:])
-    return VoterHistory(config.first_voters, sets)
+    begins = bool(sets) and sets[0][0] == NO_OFFSET
+    history = VoterHistory(sets[0][1], sets[1:]) if begins else VoterHistory(config.first_voters, sets)
+    history.note_committed(high_watermark)
+    return history

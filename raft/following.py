@@ -162,8 +162,8 @@ class Following:
         self.is_installing, self._snapshot = False, None
         if taken.is_installed:
             self._shared.log.install(taken.snapshot_id)
-            if taken.voters is not None:
-                self._shared.quorum.history.install(taken.voters)
+            history = self._shared.quorum.history
+            history.install(taken.voters or history.first)
             self._shared.quorum.history.note_committed(taken.snapshot_id.end_offset)
             self._shared.counters.snapshots_installed += 1
             self._failures = 0

@@ -62,8 +62,8 @@ class QuorumReplicas:
 
     def _voter_keys(self) -> Sequence[tuple[int, str]]:
         """The other voters."""
-        voters, own = self._quorum.voters.voters, (self._config.node_id, self._quorum.own_directory_id)
-        return [key for each in voters if (key := (each.voter_id, each.directory_id or "")) != own]
+        own = self._config.node_id, self._quorum.own_directory_id
+        return [key for key in self._quorum.voters.keys if key != own]
 
     def _voter(self, key: tuple[int, str]) -> ReplicaProgress:
         """The progress of a voter. One that has not fetched yet counts as seen when the epoch began, and is to be told

@@ -159,7 +159,7 @@ class QuorumState:
     @property
     def is_only_voter(self) -> bool:
         """True if this node elects itself and commits alone."""
-        return self.is_voter and self.voters.is_only_voter(self._node_id)
+        return len(self.voters) == 1 and self.is_voter
 
     @property
     def forgotten(self) -> Forgotten:

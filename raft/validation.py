@@ -82,7 +82,8 @@ def _makes_sense(request: Request, config: RaftConfig, quorum: QuorumState) -> b
         case VoteRequest():
             log_end = request.last_epoch >= NO_EPOCH and request.last_epoch_end_offset >= 0
             meant = _from_voter_to_me(request.candidate_id, request.voter_id, config, quorum)
-            disk = _is_my_disk(request.voter_directory_id, config, quorum)
+            disk = len(request.candidate_directory_id) <= INCARNATION_ID_MAX
+            disk = disk and _is_my_disk(request.voter_directory_id, config, quorum)
             return log_end and meant and disk and 0 <= request.candidate_epoch < EPOCH_MAX
         case BeginQuorumEpochRequest():
             meant = _from_voter_to_me(request.leader_id, request.voter_id, config, quorum)
@@ -113,4 +114,8 @@ def _from_voter_to_me(sender_id: int, voter_id: int, config: RaftConfig, quorum:
 
 def _is_my_disk(directory_id: str, config: RaftConfig, quorum: QuorumState) -> bool:
     """A vote is asked of a disk: this id may have been that of another one."""
-    return directory_id == config.directory_id if quorum.voters.is_dynamic else True
+    if not quorum.voters.is_dynamic:
+        return True
+    # A candidate that lacks the record which made the set dynamic names no disk. The log of this node names its own, so
+    # that no blank one votes for what it has never held.
+    return directory_id == config.directory_id or (not directory_id and quorum.is_voter)

@@ -80,11 +80,11 @@ class LeadersView:
         if voter.voter_id == self.node_id:
             return True
         found = self.find(voter.voter_id, voter.directory_id or "")
-        return found is not None and found.last_fetch_ms is not None and found.last_fetch_ms >= self.since_ms
+        return found is not None and found.acked_offset >= 0 and (found.last_fetch_ms or 0) >= self.since_ms
 
     def has_caught_up(self, voter: Voter) -> bool:
         found = self.find(voter.voter_id, voter.directory_id or "")
-        return found is not None and (found.last_caught_up_ms or 0) >= self.since_ms
+        return found is not None and found.last_caught_up_ms is not None and found.last_caught_up_ms >= self.since_ms
 
 
 def changed_voters(change: VoterChange, view: LeadersView) -> VoterSet:

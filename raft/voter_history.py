@@ -31,6 +31,11 @@ class VoterHistory:
         return f"VoterHistory({', '.join(f'{list(voters.ids)} from {offset}' for offset, voters in self._sets)})"
 
     @property
+    def first(self) -> VoterSet:
+        """The set at the log's start."""
+        return self._sets[0][1]
+
+    @property
     def newest(self) -> VoterSet:
         return self._sets[-1][1]
 

@@ -17,7 +17,7 @@ Pure values. Not here: who may change the set, and when a change counts (voter_c
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from penstock.errors import InvariantViolation
@@ -47,11 +47,17 @@ class VoterSet:
     """The voters in the order of their ids. The empty set has no majority."""
 
     voters: tuple[Voter, ...] = ()
+    keys: tuple[tuple[int, str], ...] = field(init=False, repr=False, compare=False)
+    """The id and the directory id of each, "" where it is not known. Computed once: a leader asks at each fetch."""
+    is_dynamic: bool = field(init=False, repr=False, compare=False)
+    """True if records may change the set. So it is with the empty set, of a node that has heard of no voter yet."""
 
     def __post_init__(self) -> None:
         ids = self.ids
         if list(ids) != sorted(set(ids)) or min(ids, default=0) < 0:
             raise InvariantViolation(f"voters {ids} must have different ids, 0 or more, in their order")
+        object.__setattr__(self, "keys", tuple((each.voter_id, each.directory_id or "") for each in self.voters))
+        object.__setattr__(self, "is_dynamic", all(each.directory_id is not None for each in self.voters))
 
     def __len__(self) -> int:
         return len(self.voters)
@@ -59,11 +65,6 @@ class VoterSet:
     @property
     def ids(self) -> tuple[int, ...]:
         return tuple(voter.voter_id for voter in self.voters)
-
-    @property
-    def is_dynamic(self) -> bool:
-        """True if records may change the set. So it is with the empty set, of a node that has heard of no voter yet."""
-        return all(voter.directory_id is not None for voter in self.voters)
 
     @property
     def majority(self) -> int:

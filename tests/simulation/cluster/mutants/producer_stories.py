@@ -127,14 +127,6 @@ OLD_RECORDS = directed(
     producer_id_expiration_ms=4_000,
 )
 
-OLD_RECORDS_AND_KILLED = directed(
-    *(Fault(2.0 + 1.3 * n, Kind.KILL, 1 + n % 3, 0, 0.2, 0.5) for n in range(5)),
-    writers=(WriterPlan("topic-0", 0, 0.9, 1, is_keyed=False, is_dated=True),),
-    seconds=9.0,
-    delivery_timeout_ms=3_000,
-    producer_id_expiration_ms=4_000,
-)
-
 ONE_PRODUCER_TOO_MANY = directed(
     writers=(MANY, MANY),
     delivery_timeout_ms=3_000,

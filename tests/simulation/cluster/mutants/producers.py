@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from broker.jobs.log_upkeep import LogUpkeep
 from broker.replication.leader.leader_appends import LeaderAppends
 from penstock.client.producer.partition_queue import PartitionQueue
 from penstock.client.producer.sequences import PartitionSequences
@@ -147,16 +146,6 @@ PRODUCERS = (
             ),
         ),
         stories=stories.OLD_RECORDS,
-    ),
-    Mutant(  # alone, the second is harmless: silent producers are looked for more often
-        "a producer that was read from a log is forgotten by the time of its records",
-        "KAFKA: producer expiration",
-        (
-            Edit(KnownProducers.take_read, "self.take(header, not_after_ms,", "self.take(header, likely_ms,"),
-            Edit(LogUpkeep.schedule, "min(EXPIRY_MS, config.producer_id_expiration_ms)", "200"),
-        ),
-        (Kind.KILL,),
-        stories=stories.OLD_RECORDS_AND_KILLED,
     ),
     Mutant(
         "a new producer takes the place of one that is active",
