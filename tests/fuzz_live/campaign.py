@@ -31,10 +31,10 @@ from penstock import Admin, Producer
 from penstock.errors import PenstockError
 from penstock.testing import Cluster, NodeFailedError
 from penstock.testing.layout import Layout, stored_layout
+from tests.fuzz_live.doors import DOORS, Answers, Door, Target
 from tests.fuzz_live.honest_clients import PARTITIONS
 from tests.fuzz_live.hostile import BULK_PARTITIONS, BULK_TOPIC, HONEST_TOPIC, TOPICS, Known
 from tests.fuzz_live.leftovers import Leftovers
-from tests.fuzz_live.listeners import DOORS, Answers, Door, Target
 from tests.support.campaign.beside import beside, every
 from tests.support.campaign.frame import Campaign, Run
 from tests.support.campaign.measures import rss_mib

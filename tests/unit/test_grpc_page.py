@@ -13,7 +13,7 @@ import pytest
 from google.protobuf import json_format
 from google.protobuf.message_factory import GetMessageClass
 
-from broker.grpc import client_door, servers
+from broker.grpc import client_streams, servers
 from broker.grpc.errors import _STATUS as STATUS
 from penstock.client.cluster.error_meaning import LEADERSHIP_ERRORS
 from penstock.errors import ERRORS
@@ -83,8 +83,8 @@ def test_every_code_that_is_named_has_that_name() -> None:
 
 
 def test_the_limits_of_streams_are_the_servers() -> None:
-    assert f"up to {client_door.PRODUCES_PIPELINED_MAX} requests of a stream" in section("Produce")
-    assert f"up to {client_door.FETCHES_PIPELINED_MAX} requests of a stream" in section("Fetch")
+    assert f"up to {client_streams.PRODUCES_PIPELINED_MAX} requests of a stream" in section("Produce")
+    assert f"up to {client_streams.FETCHES_PIPELINED_MAX} requests of a stream" in section("Fetch")
     assert f"at most {servers.CONNECTION_STREAMS_MAX} streams and calls" in section("Connections")
 
 

@@ -79,7 +79,7 @@ def test_a_header_block_without_an_end_is_cut_and_others_are_served(is_logged_in
             guard=LIMITS.guard("OUT"),
             held=held,
             access=access,
-            door=cast(Any, NoStreams()),
+            handlers=cast(Any, NoStreams()),
             shares=Shares(MIB, MIB),
         )
         server = broker_server(served, CLOCK, THREADS)
@@ -117,7 +117,7 @@ def test_where_nobody_logs_in_a_header_block_without_an_end_is_cut_as_before_a_l
             guard=LIMITS.guard("OUT"),
             held=cast(Any, None),
             access=access,
-            door=door,
+            handlers=door,
             shares=shares,
         )
         server = broker_server(served, CLOCK, THREADS)

@@ -85,7 +85,7 @@ def with_listeners(story: Callable[[Listeners], Awaitable[None]], prepare: Prepa
                 guard=listener.guard(name),
                 held=limits,
                 access=access,
-                door=door,
+                handlers=door,
             )
             for name, at in zip(("OUTSIDE", "NODES"), here, strict=True)
         )

@@ -93,7 +93,7 @@ def test_a_session_is_its_connections_alone_and_ends_with_it(host: str) -> None:
             guard=LIMITS.guard("OUT"),
             held=held,
             access=access,
-            door=door,
+            handlers=door,
         )
         server = broker_server(served, CLOCK, THREADS)
         add_client_apis(server, served, channel)
@@ -148,7 +148,7 @@ def test_health_and_reflection_are_told_without_a_log_in_and_only_small_requests
             guard=LIMITS.guard("OUT"),
             held=held,
             access=access,
-            door=cast(Any, NoStreams()),
+            handlers=cast(Any, NoStreams()),
         )
         server = broker_server(served, CLOCK, THREADS)
         await server.start()

@@ -357,7 +357,7 @@ def test_the_listeners_of_clients_wait_for_leaders_too_and_that_of_brokers_for_c
         arrivals.access.set()
         for listener in (*served.of_clients, served.of_brokers):
             for api in ("ListOffsets", "AddPartitionsToTxn"):
-                waiting = listener.door.prepare(request_of(api, OWN[api][0]))
+                waiting = listener.handlers.prepare(request_of(api, OWN[api][0]))
                 waits[listener.name, api] = waiting is not None
                 if waiting is not None:
                     await waiting
