@@ -300,7 +300,6 @@ MUTANTS: Final = (
         f"{CONNECTIONS}.draining.Draining.look",
         _is_never_slow,
     ),
-    Mutant("tags", "tagged-fields-large/mallory/1", "broker.kafka_codec.primitives.TAGS_MAX", MUCH_INT),
     Mutant(
         "answers-of-calls",
         "unread-metadata-by-grpc/mallory/1",
