@@ -57,11 +57,6 @@ def _has_always_room(self: Any, api: str, party: str, elements: int = 0) -> bool
     return True
 
 
-def _decodes_at_once(self: Any) -> bool:
-    """Large messages that wait for no turn, and are owed."""
-    return True
-
-
 def _holds_nothing(self: Any, request: Any) -> None:
     """Answers that stay as objects, and are not counted, until those before them are read."""
 
@@ -216,12 +211,6 @@ MUTANTS: Final = (
         "calls-begun-together-by-grpc/mallory/1",
         "broker.network.decoding_turns.DecodingTurns.has_room",
         _has_always_room,
-    ),
-    Mutant(
-        "turns-by-grpc",
-        "large-calls-by-grpc/mallory/1",
-        "broker.network.decoding_turns.DecodingTurns.is_free",
-        property(_decodes_at_once),
     ),
     Mutant("long-work", "slowly-read-produces/mallory/1", "broker.load.long_work.LongWork._rest", _rests_never),
     Mutant(

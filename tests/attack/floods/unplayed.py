@@ -1,7 +1,8 @@
 """The limits of a node that no flood shows: each with the test that fails without it.
 
 A flood of real processes would take too long to fill them, what is bounded is a number that nobody outside sees, or
-another limit refuses the same flood first (unknown tags count as elements, too).
+another limit refuses the same flood first: unknown tags count as elements, too, and whoever sends large calls by gRPC
+spends more of a processor than the node does on decoding them.
 Not here: the limits that floods notice (mutant_table.py). tests/integration/test_floods.py holds that each test is
 there, and that no limit is in both tables.
 """
@@ -27,6 +28,8 @@ UNPLAYED: Final = {
     "test_a_party_that_has_taken_all_places_gives_way_to_others_until_all_have_as_many",
     "a frame above the limits": UNIT + "kafka/connection/test_hostile_ends.py::"
     "test_a_slow_frame_above_the_limits_is_cut_when_another_party_waits",
+    "turns at decoding": UNIT + "grpc/test_turned_calls.py::"
+    "test_a_large_message_waits_for_its_turn_and_a_small_one_does_not",
     "tagged fields of a section": UNIT + "kafka_codec/test_malformed.py::"
     "test_bytes_that_are_no_message_are_refused_with_what_is_wrong",
     "lobby seconds": UNIT + "grpc/test_early_reads.py::test_a_message_that_never_comes_is_not_waited_for",
