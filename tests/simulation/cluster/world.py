@@ -125,6 +125,7 @@ class World:
         self.network.weather = plan.weather
         self.cluster_id = self._layout.cluster_id
         self.machines = [self._machine(index) for index in range(len(plan.nodes))]
+        self._started_again: list[Machine] = []
         step = OUTSIDE_STEP if plan.outside else 0
         endpoints = [Endpoint(HOST, self._layout.ports[index].broker + step) for index in plan.brokers]
         kafka = [Endpoint(HOST, self._layout.ports[index].broker + KAFKA_STEP) for index in plan.brokers]
@@ -329,8 +330,12 @@ class World:
     rolls_under_way = 0
 
     def _supervise(self) -> None:
-        """Starts what is down, now and then, as a service manager does."""
+        """Starts what is down, now and then, as a service manager does. While everything is mended, a person starts a
+        node again, once, that was late to notice an error of its disk from before."""
         for machine in self.machines:
+            if self.clients.is_mended and machine.has_offline_logs and machine not in self._started_again:
+                self._started_again.append(machine)
+                machine.kill()
             machine.start()
         self.at(self.scheduler.now_s + RESTART_SECONDS, self._supervise)
 
