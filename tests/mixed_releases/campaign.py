@@ -115,12 +115,14 @@ class Pass:
                 self._run.report.wrong("told-differently", f"{where}, {part}: {before[part]} and {now[part]}")
 
     def _controller_of(self, release: Release) -> int:
-        """An active controller of that release: one of the other is restarted until another is elected."""
+        """An active controller of that release: one of the other is killed until another is elected, and is away
+        meanwhile. One that stops in order, or comes back soon, names its successors, the same ones each time."""
         for _ in range(CONTROLLER_TRIES):
             controller = self._cluster.controller()
             if self._runs[controller] is release:
                 return controller
-            self._cluster.stop(controller)
+            self._cluster.kill(controller)
+            self._cluster.controller()
             self._start(controller)
         raise TimeoutError(f"no node of {release.name} became the active controller in {CONTROLLER_TRIES} elections")
 
