@@ -93,5 +93,5 @@ class EarlyReads:
 
 
 async def read_at_once(context: Reads, peer: Endpoint) -> Any:
-    """Reads at once, for a server without a lobby, where no caller has to prove an identity."""
+    """Reads at once, for a server where no caller has to prove an identity."""
     return await context.read()
