@@ -103,8 +103,7 @@ def parse_advertised(values: Mapping[str, Any]) -> dict[str, Endpoint]:
     return {**found, **parse_listeners("advertised.listeners", values["advertised_listeners"])}
 
 
-def parse_voter_list(items: tuple[str, ...]) -> dict[int, Endpoint]:
-    key = "controller.quorum.voters"
+def parse_voter_list(items: tuple[str, ...], key: str = "controller.quorum.voters") -> dict[int, Endpoint]:
     voters: dict[int, Endpoint] = {}
     for item in items:
         node, at, address = item.partition("@")

@@ -13,12 +13,13 @@ from broker.config.config import load_config
 from broker.config.config_file import config_values
 from broker.node.commands import secure
 from broker.node.own_certificates import own_certificates
-from broker.quorum.bootstrap_users import BOOTSTRAP_FILE, read_bootstrap_users
+from broker.quorum.bootstrap_users import read_bootstrap_users
 from metadata.scram import credential_of
 from penstock.certs.authority import Authority, names_of, read_certificates
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.sasl.credentials import ScramCredential, ScramMechanism
 from penstock.testing.layout import new_layout
+from storage.disk.file_names import BOOTSTRAP_USERS
 from storage.disk.file_system import OsFileSystem
 from storage.log_dirs.meta_properties import read_meta_properties
 
@@ -177,7 +178,7 @@ def test_three_machines_have_one_ca_which_is_on_none_of_them(tmp_path: Path, mon
             for user in machine.users().values()
         )
         assert len(machine.users()) == len(ScramMechanism), "asked once, for each mechanism"
-    assert not (machines[3].data / BOOTSTRAP_FILE).exists(), "a broker has no users to begin with"
+    assert not (machines[3].data / BOOTSTRAP_USERS).exists(), "a broker has no users to begin with"
 
 
 def without_a_key(machine: Machine) -> None:
