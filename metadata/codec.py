@@ -131,7 +131,7 @@ _FIELDS: Final[Mapping[type[Record], tuple[Field[object], ...]]] = {cls: fields(
 
 def record_version(cls: type[Record]) -> int:
     """The newest version of a record type."""
-    return max(map(_added_in, _FIELDS[cls]), default=0)
+    return VOTERS_VERSION if cls is VotersRecord else max(map(_added_in, _FIELDS[cls]), default=0)
 
 
 def encode_record(record: Record) -> bytes:
