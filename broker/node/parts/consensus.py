@@ -13,7 +13,7 @@ from broker.load.busy_time import BusyTimes
 from broker.network.transport import NodeTransport
 from broker.node.environment import Environment
 from broker.quorum.bootstrap_users import read_bootstrap_users
-from broker.quorum.cluster_guard import ClusterGuard
+from broker.quorum.cluster_guard import ClusterGuard, Configured
 from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_BATCH_BYTES_MAX, MetadataLog, QuorumStateFile, nothing_to_note
@@ -21,6 +21,7 @@ from broker.quorum.metadata_log_opening import open_metadata_log
 from broker.quorum.metadata_log_start import find_beginning
 from broker.quorum.metadata_publisher import topic_defaults
 from broker.quorum.metadata_snapshotter import MetadataSnapshotter, SnapshotLimits
+from broker.quorum.quorum_addresses import QuorumAddresses
 from broker.quorum.voter_memory import VoterMemory
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
@@ -40,6 +41,7 @@ def make_raft(
     incarnation_id: str,
     loader: MetadataLoader,
     peers: NodeTransport,
+    addresses: QuorumAddresses,
     executor: Executor,
     busy: BusyTimes,
     on_fatal: Callable[[BaseException], None],
@@ -60,6 +62,7 @@ def make_raft(
     before_cut = partial(raise_version, fs, config.metadata_log_dir, METADATA_SNAPSHOTS)
     beginning = find_beginning(metadata_log, snapshots, before_cut)
     raft_log = MetadataLog(metadata_log, clock, on_flushed, snapshots, start=beginning, before_cut=before_cut)
+    guard = ClusterGuard(peers, config.node_id, cluster_id, Configured.voters(first), on_fatal)
     raft = RaftDriver(
         config=RaftConfig(
             cluster_id=cluster_id,
@@ -73,7 +76,7 @@ def make_raft(
         ),
         log=raft_log,
         store=quorum_state,
-        transport=ClusterGuard(peers, config.node_id, cluster_id, first, on_fatal),
+        transport=addresses.sending(guard),
         clock=clock,
         random=environment.random,
         executor=executor,
