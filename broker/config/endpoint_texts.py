@@ -117,6 +117,17 @@ def parse_voter_list(items: tuple[str, ...]) -> dict[int, Endpoint]:
     return voters
 
 
+def parse_bootstrap_servers(items: tuple[str, ...]) -> tuple[Endpoint, ...]:
+    key = "controller.quorum.bootstrap.servers"
+    servers = []
+    for item in items:
+        match = _ENDPOINT.match(item)
+        if match is None:
+            raise ConfigError(f"{key} = {shown(item)}: must be host:port, without an id, like 127.0.0.1:9193")
+        servers.append(_endpoint(key, item, match.group(1), match.group(2)))
+    return tuple(servers)
+
+
 def parse_metrics_listener(text: str) -> Endpoint | None:
     if not text:
         return None
