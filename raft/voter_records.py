@@ -30,10 +30,15 @@ def voters_value(voters: VoterSet) -> bytes:
     return _BEGINNING + json.dumps({"version": VOTERS_VERSION, "voters": described}, separators=(",", ":")).encode()[1:]
 
 
+def has_voters(records: bytes) -> bool:
+    """False if no record of these batches names voters; seldom True for another reason."""
+    return _BEGINNING in records
+
+
 def voters_in(records: bytes) -> Iterator[tuple[int, VoterSet]]:
     """The offset and the voters of each such record in these whole batches. CorruptMessageError if one cannot be
     read."""
-    if _BEGINNING not in records:
+    if not has_voters(records):
         return
     columns = read_columns(records)
     for offset, value in zip(columns.offsets, columns.values, strict=True):

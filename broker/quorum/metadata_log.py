@@ -17,6 +17,7 @@ from penstock.errors import CorruptFileError, InvariantViolation, KafkaStorageEr
 from penstock.types import METADATA_TOPIC, EpochEndOffset, EpochEntry, TopicPartition
 from raft.driver.protocols import LoadedSnapshot, NoRoomError
 from raft.quorum_state import EPOCH_JUMP_MAX, EPOCH_MAX, ElectionState, Forgotten
+from raft.voter_records import has_voters
 from raft.voters import VoterSet
 from storage.disk.atomic_file import read_text, write_atomically
 from storage.disk.disk_errors import is_shortage
@@ -63,12 +64,13 @@ class MetadataLog:
         snapshots: MetadataSnapshots | None = None,
         start: LogBeginning | None = None,
         before_cut: Callable[[], None] = nothing_to_note,
+        before_voters: Callable[[], None] = nothing_to_note,
     ) -> None:
         """`on_flushed` runs after each flush of records and BEFORE it counts; `before_cut` once, BEFORE the log goes
-        without its beginning."""
+        without its beginning; `before_voters` BEFORE a record or a snapshot that names voters is taken, once."""
         self._log, self._clock = log, clock
-        self._on_flushed, self._before_cut = on_flushed, before_cut
-        self._noted_cut = False
+        self._on_flushed, self._before_cut, self._before_voters = on_flushed, before_cut, before_voters
+        self._noted_cut = self._noted_voters = False
         self._snapshots = snapshots
         self._start = start or LogBeginning()
 
@@ -109,10 +111,12 @@ class MetadataLog:
 
     def append_as_leader(self, batch: bytes, epoch: int) -> None:
         with self._waiting_for_room():
+            self._note_voters(named=has_voters(batch))
             self._log.append.as_leader(batch, epoch, self._clock.wall_ms())
 
     def append_as_follower(self, records: bytes) -> None:
         with self._waiting_for_room():
+            self._note_voters(named=has_voters(records))
             self._log.append.as_follower(records)
 
     def read(self, start_offset: int, max_bytes: int, max_offset: int | None = None) -> bytes:
@@ -149,6 +153,7 @@ class MetadataLog:
         with self._waiting_for_room():
             self._note_cut()
             image = self._own_snapshots().complete_part(snapshot_id)
+            self._note_voters(named=image is not None and bool(image.voters))
         return None if image is None else loaded_snapshot(snapshot_id, image)
 
     def begin_after(self, snapshot: LoadedSnapshot) -> None:
@@ -161,6 +166,11 @@ class MetadataLog:
         if not self._noted_cut:
             self._before_cut()
             self._noted_cut = True
+
+    def _note_voters(self, *, named: bool) -> None:
+        if named and not self._noted_voters:
+            self._before_voters()
+            self._noted_voters = True
 
     def cut_prefix(self, offset: int) -> None:
         """The segment that holds `offset` stays. The active one is closed at each snapshot, so that it can go when that

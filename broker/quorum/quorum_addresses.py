@@ -13,7 +13,7 @@ It is between raft and the wire, and decides nothing about consensus. Not here: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -49,19 +49,20 @@ class QuorumAddresses:
     def __init__(self, own: ListenerEndpoint | None, node_id: int, servers: Sequence[Endpoint] = ()) -> None:
         """`own`: where other nodes reach this one, if it has the controller role."""
         self._own, self._node_id = own, node_id
-        self._servers = dict(zip(bootstrap_ids(servers), servers, strict=True))
+        self.servers: Mapping[int, Endpoint] = dict(zip(bootstrap_ids(servers), servers, strict=True))
+        """The bootstrap servers by the ids by which raft asks them."""
         self._leader: tuple[int, int] = (NO_LEADER, -1)
         self._leader_endpoints: tuple[ListenerEndpoint, ...] = ()
         self.voters: Callable[[], VoterSet] = VoterSet
         """The voters as the quorum knows them now."""
 
     def __repr__(self) -> str:
-        return f"QuorumAddresses({len(self._servers)} servers, leader {self._leader} at {self._leader_endpoints})"
+        return f"QuorumAddresses({len(self.servers)} servers, leader {self._leader} at {self._leader_endpoints})"
 
     def endpoint(self, node_id: int) -> Endpoint | None:
         """Where the node's controller is reached; None if nobody has said it."""
-        if node_id in self._servers:
-            return self._servers[node_id]
+        if node_id in self.servers:
+            return self.servers[node_id]
         if node_id == self._leader[0]:
             for at in self._leader_endpoints:
                 if at.name == CONTROLLER_LISTENER:

@@ -61,7 +61,7 @@ class QuorumParts:
         self._executor = environment.threads.executor("raft-disk", 2)
         at = config.advertised_listeners.get(CONTROLLER_LISTENER) if config.is_controller else None
         own = ListenerEndpoint(CONTROLLER_LISTENER, at) if at is not None else None
-        self.addresses = QuorumAddresses(own, config.node_id)
+        self.addresses = QuorumAddresses(own, config.node_id, config.controller_quorum_bootstrap_servers)
         bytes_max = config.socket_request_max_bytes
         self.peers = environment.transport(self.addresses.endpoint, self._broker_endpoint, bytes_max)
         self.incarnation_id = environment.ids.new_id() if config.is_broker else ""
