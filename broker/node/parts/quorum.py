@@ -25,10 +25,12 @@ from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_PARTITION
 from broker.quorum.quorum_addresses import QuorumAddresses
+from broker.quorum.voter_requests import VoterRequests
 from metadata.image import MetadataImage
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InvariantViolation, NotControllerError
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo, QuorumReplicaInfo
+from penstock.messages.voters import VoterRequest
 from penstock.types import NO_LEADER, Endpoint, LeaderHint, ListenerEndpoint
 from raft.driver.driver import FAREWELL_MS
 from raft.driver.protocols import LoadedSnapshot
@@ -91,6 +93,7 @@ class QuorumParts:
                 commit_timed=commit_timed,
                 on_fatal=on_fatal,
             )
+        self._voter_requests = VoterRequests(self.raft, self.cluster_id, clock, rng)
         length_ms = min(config.broker_session_timeout_ms, config.replica_lag_time_max_ms)
         self.lease = LeadLease(length_ms, clock.boot_ms, lambda: self.loader.image.offset)
         remote, local = self.peers.call_controller, self._asked
@@ -156,6 +159,8 @@ class QuorumParts:
             return self.describe_quorum()
         if self.controller is None:
             raise NotControllerError(f"node {self._config.node_id} has no controller role")
+        if isinstance(request, VoterRequest):
+            return await self._voter_requests.handle(request)
         return await self.controller.handle(request)
 
     def describe_quorum(self) -> QuorumInfo:
@@ -188,6 +193,7 @@ class QuorumParts:
             voters=tuple(_replica_view(replica) for replica in found.voters),
             observers=tuple(_replica_view(replica) for replica in found.observers),
             only_own_view=only_own,
+            is_dynamic=found.is_dynamic,
         )
 
     def readings(self) -> Iterator[Reading]:
@@ -240,4 +246,6 @@ def _replica_view(replica: ReplicaDescription) -> QuorumReplicaInfo:
         replica.log_end_offset,
         -1 if ago is None else ago,
         0 if caught_up is None else max(1, caught_up),
+        replica.directory_id,
+        replica.endpoints,
     )
