@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.metric_fields import counter, measured
+from penstock.types import ListenerEndpoint
 from raft.quorum_state import Forgotten, State
 from raft.shared import Shared
 
@@ -72,6 +73,10 @@ class ReplicaDescription:
     log_end_offset: int
     last_fetch_ms_ago: int | None
     last_caught_up_ms_ago: int | None
+    directory_id: str = ""
+    """The id of its metadata log dir; "" where that is not known."""
+    endpoints: tuple[ListenerEndpoint, ...] = ()
+    """The addresses at which other nodes reach a voter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,8 @@ class QuorumDescription:
     high_watermark: int
     voters: tuple[ReplicaDescription, ...]
     observers: tuple[ReplicaDescription, ...]
+    is_dynamic: bool = False
+    """Its voters are disks, and records may change them (KIP-853)."""
 
 
 @measured

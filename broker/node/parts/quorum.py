@@ -24,11 +24,14 @@ from broker.quorum.describe_metadata import OwnMetadata
 from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_PARTITION
+from broker.quorum.quorum_addresses import QuorumAddresses
+from broker.quorum.voter_requests import VoterRequests
 from metadata.image import MetadataImage
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InvariantViolation, NotControllerError
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo, QuorumReplicaInfo
-from penstock.types import NO_LEADER, Endpoint, LeaderHint
+from penstock.messages.voters import VoterRequest
+from penstock.types import NO_LEADER, Endpoint, LeaderHint, ListenerEndpoint
 from raft.driver.driver import FAREWELL_MS
 from raft.driver.protocols import LoadedSnapshot
 from raft.statistics import ReplicaDescription
@@ -58,7 +61,11 @@ class QuorumParts:
         self.loader = MetadataLoader()
         self.loader.subscribe(dynamic.published)  # BEFORE the parts that act on the images
         self._executor = environment.threads.executor("raft-disk", 2)
-        self.peers = environment.transport(self._voter_endpoint, self._broker_endpoint, config.socket_request_max_bytes)
+        at = config.advertised_listeners.get(CONTROLLER_LISTENER) if config.is_controller else None
+        own = ListenerEndpoint(CONTROLLER_LISTENER, at) if at is not None else None
+        self.addresses = QuorumAddresses(own, config.node_id, config.controller_quorum_bootstrap_servers)
+        bytes_max = config.socket_request_max_bytes
+        self.peers = environment.transport(self.addresses.endpoint, self._broker_endpoint, bytes_max)
         self.incarnation_id = environment.ids.new_id() if config.is_broker else ""
         """New for each process: its broker registers by it first, and it fetches the metadata by it."""
         self.raft, self.snapshotter = make_raft(
@@ -69,10 +76,12 @@ class QuorumParts:
             incarnation_id=self.incarnation_id,
             loader=self.loader,
             peers=self.peers,
+            addresses=self.addresses,
             executor=self._executor,
             busy=busy,
             on_fatal=on_fatal,
         )
+        self.addresses.voters = lambda: self.raft.voters
         self.controller: ControllerDriver | None = None
         if config.is_controller:
             self.controller = make_controller(
@@ -84,6 +93,7 @@ class QuorumParts:
                 commit_timed=commit_timed,
                 on_fatal=on_fatal,
             )
+        self._voter_requests = VoterRequests(self.raft, self.cluster_id, clock, rng)
         length_ms = min(config.broker_session_timeout_ms, config.replica_lag_time_max_ms)
         self.lease = LeadLease(length_ms, clock.boot_ms, lambda: self.loader.image.offset)
         remote, local = self.peers.call_controller, self._asked
@@ -91,9 +101,9 @@ class QuorumParts:
         self.raft.subscribe(self)
         self._listener: Listener | None = None
         if self.controller is not None:
-            raft = self.raft
+            handle = self.addresses.handling(self.raft.handle)
             service = ControllerService(
-                quorum=lambda request: busy.raft.timed(raft.handle(request)),
+                quorum=lambda request: busy.raft.timed(handle(request)),
                 controller=self._asked,
                 connections_max=plan_descriptors(environment.descriptors_max).node_connections_max,
                 cluster_id=self.cluster_id,
@@ -119,9 +129,6 @@ class QuorumParts:
     @property
     def image(self) -> MetadataImage:
         return self.loader.image
-
-    def _voter_endpoint(self, voter_id: int) -> Endpoint | None:
-        return self.raft.voters.endpoint(voter_id, CONTROLLER_LISTENER)
 
     def _broker_endpoint(self, broker_id: int) -> Endpoint | None:
         broker = self.loader.image.brokers.get(broker_id)
@@ -152,6 +159,8 @@ class QuorumParts:
             return self.describe_quorum()
         if self.controller is None:
             raise NotControllerError(f"node {self._config.node_id} has no controller role")
+        if isinstance(request, VoterRequest):
+            return await self._voter_requests.handle(request)
         return await self.controller.handle(request)
 
     def describe_quorum(self) -> QuorumInfo:
@@ -184,6 +193,7 @@ class QuorumParts:
             voters=tuple(_replica_view(replica) for replica in found.voters),
             observers=tuple(_replica_view(replica) for replica in found.observers),
             only_own_view=only_own,
+            is_dynamic=found.is_dynamic,
         )
 
     def readings(self) -> Iterator[Reading]:
@@ -236,4 +246,6 @@ def _replica_view(replica: ReplicaDescription) -> QuorumReplicaInfo:
         replica.log_end_offset,
         -1 if ago is None else ago,
         0 if caught_up is None else max(1, caught_up),
+        replica.directory_id,
+        replica.endpoints,
     )

@@ -405,7 +405,7 @@ TRANSACTIONS = (
             Edit(
                 Transactions._answer,
                 "self._core.on_not_ended(error)",
-                "return EndTxnResponse(request.producer_id, request.producer_epoch)",
+                "return EndTxnResponse(question.producer_id, question.producer_epoch)",
             ),
         ),
         stories=(*transacted(*BREAKS), *STOPPED),
