@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from broker.node.node import Node
 from broker.replication.leader.leader_appends import LeaderAppends
 from penstock.errors import InvariantViolation
 from tests.simulation.cluster.client_invariants import ClientInvariants
@@ -93,6 +94,16 @@ def test_a_node_that_ends_by_an_invariant_of_its_own_fails_the_story_though_it_i
     outcome = world.run()
     assert outcome.failures == ["node-0 found a mistake of its own: told by a test"]
     assert machine.lives == 2
+
+
+def test_a_start_that_ends_by_an_unexpected_error_fails_the_story_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(self: Node) -> None:
+        raise KeyError("nobody expects this")
+
+    monkeypatch.setattr(Node, "start", start)
+    world = World(small_plan(seconds=1.0))
+    assert "nobody has caught KeyError('nobody expects this')" in world.run().failures[0]
+    assert world.outcome.seconds < 1.0
 
 
 def test_clients_of_a_second_listener_go_to_its_addresses_alone_through_a_leader_that_is_killed() -> None:

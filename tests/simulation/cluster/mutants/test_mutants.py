@@ -58,3 +58,8 @@ def test_each_mutant_has_a_name_of_its_own() -> None:
 def test_a_mutant_dies_within_three_seeds(name: str) -> None:
     """These take some 2 s of processor time each; the hunt for all takes minutes."""
     assert hunt(0, named(name), stories_max=3).killer is not None
+
+
+def test_a_client_that_goes_to_a_wrong_address_is_found_there_though_it_catches_what_it_meets() -> None:
+    found = hunt(0, named("a hint names the address at the listener BROKER"), stories_max=0)
+    assert "a client goes to" in found.why

@@ -227,8 +227,9 @@ TRANSACTIONS = (
         (
             Edit(
                 KnownProducers.__init__,
-                "if known.transaction is not None and known.has_open_transaction",
-                "if False",
+                "dict(producers or {})",
+                "{one: known._replace(transaction=known.transaction and"
+                " known.transaction._replace(first_offset=NO_OFFSET)) for one, known in (producers or {}).items()}",
             ),
         ),
         stories=(*transacted(*KILLS, log=SMALL_SEGMENTS), *STOPPED),
