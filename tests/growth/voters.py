@@ -241,7 +241,7 @@ class Operator:
         self.seconds[kind].append(round(time.monotonic() - began, 2))
         self._run.say(f"{self.seconds[kind][-1]:6.2f} s: {what}")
         if done.returncode:
-            self._run.report.wrong("refused", f"{' '.join(command)}: {done.stderr.strip()[-300:]}")
+            raise AssertionError(f"{' '.join(command)} was refused: {done.stderr.strip()[-300:]}")
 
 
 def play(run: Run[Options]) -> None:
