@@ -165,9 +165,7 @@ class Leadership:
         if diverging is not None:
             self._answer(request_id, request, replica, diverging)
             return
-        replica.acked_offset = request.fetch_offset
-        if request.fetch_offset == log.log_end_offset:
-            replica.last_caught_up_ms = now_ms
+        replica.note_acked(request.fetch_offset, log.log_end_offset, now_ms)
         self._unpark(request.replica_id)
         if self.maybe_commit():
             self._answer_parked()

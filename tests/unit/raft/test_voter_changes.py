@@ -156,6 +156,32 @@ def test_a_newcomer_that_has_not_caught_up_is_refused() -> None:
     assert isinstance(error, RequestTimedOutError) and "has not caught up" in str(error)
 
 
+def test_a_newcomer_that_is_always_one_record_behind_has_caught_up() -> None:
+    """Whenever it fetches under steady writing, the leader has written again: it reaches the end of its fetch before."""
+    bench = Bench(voters=VoterSet((voter(1),)), directory_id=disk(1))
+    bench.perform()
+    for _ in range(3):
+        end = bench.core.log_end_offset
+        bench.core.propose([b"another"])
+        bench.perform()
+        fetch(bench, 2, end)
+        bench.advance(10)
+    bench.core.change_voters(AddVoter(voter(2)), bench.now_ms)
+    assert bench.core.voters.ids == (1, 2)
+
+
+def test_a_newcomer_that_falls_ever_further_behind_has_not_caught_up() -> None:
+    bench = Bench(voters=VoterSet((voter(1),)), directory_id=disk(1))
+    bench.perform()
+    for fetched in range(1, 4):
+        bench.core.propose([b"two"] * 2)
+        bench.perform()
+        fetch(bench, 2, fetched)
+        bench.advance(10)
+    with pytest.raises(RequestTimedOutError, match="has not caught up"):
+        bench.core.change_voters(AddVoter(voter(2)), bench.now_ms)
+
+
 def test_a_change_that_would_take_away_the_majority_that_answers_is_refused() -> None:
     stage, leader = led()
     away, here = (node_id for node_id in stage.ids if node_id != leader)
