@@ -24,6 +24,8 @@ class VoterHistory:
         """`changes`: the offset of each record in the log that names voters, and its set, in order."""
         self._sets: list[tuple[int, VoterSet]] = [(NO_OFFSET, first)]
         self._committed_offset = 0
+        self.newest = first
+        """The set that counts. Kept beside the list: a leader asks for it several times at each fetch."""
         for offset, voters in changes:
             self.append(offset, voters)
 
@@ -34,10 +36,6 @@ class VoterHistory:
     def first(self) -> VoterSet:
         """The set at the log's start."""
         return self._sets[0][1]
-
-    @property
-    def newest(self) -> VoterSet:
-        return self._sets[-1][1]
 
     @property
     def newest_offset(self) -> int:
@@ -68,15 +66,18 @@ class VoterHistory:
         if offset <= self.newest_offset:
             raise InvariantViolation(f"voters at {offset} do not come after {self!r}")
         self._sets.append((offset, voters))
+        self.newest = voters
 
     def truncate_to(self, offset: int) -> None:
         """The records at `offset` and above are gone."""
         while self._sets[-1][0] >= offset:
             self._sets.pop()
+        self.newest = self._sets[-1][1]
 
     def install(self, voters: VoterSet) -> None:
         """A snapshot, in which these voters stand, has replaced the log."""
         self._sets = [(NO_OFFSET, voters)]
+        self.newest = voters
 
     def cut_prefix_to(self, offset: int) -> None:
         """The records below `offset` are gone: a snapshot has what they said."""
