@@ -45,13 +45,21 @@ class VoterHistory:
     @property
     def is_committed(self) -> bool:
         """True if the newest set is known to be committed, so that nothing brings back the one before it."""
-        return self.newest_offset < self._committed_offset
+        return self._sets[-1][0] < self._committed_offset
 
     def may_be_needed(self, node_id: int, directory_id: str) -> bool:
         """True if the quorum may not go on without this node: it is a voter, or it was one until a change that is not
         known to be committed. Its log may be the longest, and nobody else might win (Ongaro, 2014, §4.2.2)."""
         counted = self._sets[-1:] if self.is_committed else self._sets[-2:]
         return any(voters.names(node_id, directory_id) for _, voters in counted)
+
+    def removed_at(self, node_id: int, directory_id: str) -> int | None:
+        """The offset of the newest set's record, if that removes this voter and is not known to be committed."""
+        if self.is_committed:
+            return None
+        (_, before), (offset, newest) = self._sets[-2:]
+        removes = before.names(node_id, directory_id) and not newest.names(node_id, directory_id)
+        return offset if removes else None
 
     def note_committed(self, offset: int) -> None:
         """Everything below `offset` is committed."""
