@@ -82,7 +82,7 @@ def _makes_sense(request: Request, config: RaftConfig, quorum: QuorumState) -> b
         case VoteRequest():
             log_end = request.last_epoch >= NO_EPOCH and request.last_epoch_end_offset >= 0
             meant = _from_voter_to_me(request.candidate_id, request.voter_id, config, quorum)
-            disk = len(request.candidate_directory_id) <= INCARNATION_ID_MAX
+            disk = max(len(request.candidate_directory_id), len(request.voter_directory_id)) <= INCARNATION_ID_MAX
             disk = disk and _is_my_disk(request.voter_directory_id, config, quorum)
             return log_end and meant and disk and 0 <= request.candidate_epoch < EPOCH_MAX
         case BeginQuorumEpochRequest():
