@@ -10,11 +10,10 @@ import sys
 
 from broker.config.config import load_config
 from broker.config.node_config import NodeConfig
-from broker.quorum.voter_requests import check_endpoints
+from broker.quorum.voter_upkeep import own_voter
 from metadata.listeners import CONTROLLER_LISTENER
-from penstock.errors import ConfigError, InvalidRequestError, MetaPropertiesError
+from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.plain_text import json_line
-from penstock.types import ListenerEndpoint
 from raft.voters import Voter
 from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log_dirs.meta_properties import read_meta_properties
@@ -43,13 +42,3 @@ def formatted_voter(config: NodeConfig, fs: FileSystem) -> Voter:
     if properties.node_id != config.node_id:
         raise MetaPropertiesError(f"{directory} belongs to node {properties.node_id}, and this is {config.node_id}")
     return own_voter(config, properties.directory_id)
-
-
-def own_voter(config: NodeConfig, directory_id: str) -> Voter:
-    """The controller of this configuration as a voter; ConfigError if its address is of no use to others."""
-    endpoints = (ListenerEndpoint(CONTROLLER_LISTENER, config.advertised_listeners[CONTROLLER_LISTENER]),)
-    try:
-        check_endpoints(config.node_id, endpoints)
-    except InvalidRequestError as error:
-        raise ConfigError(f"advertised.listeners: {error.message}") from None
-    return Voter(config.node_id, directory_id, endpoints)
