@@ -26,10 +26,10 @@ from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
 from broker.network.transport import MakeTransport
 from broker.node.commands.format import format_node
+from broker.node.commands.initial_controllers import QuorumOptions
 from broker.node.environment import Environment
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
-from broker.quorum.first_voters import write_first_voters
 from metadata.listeners import CONTROLLER_LISTENER
 from metadata.records import UserScramCredentialRecord
 from penstock.client.environment import ClientEnvironment
@@ -40,7 +40,7 @@ from penstock.testing.layout import Layout
 from penstock.testing.ports import fixed_ports
 from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint
 from penstock.wire.message_codec import request_codec, response_codec
-from raft.voters import NO_VOTERS, Voter, VoterSet
+from raft.voters import Voter
 from storage.log_dirs.meta_properties import read_meta_properties
 from tests.simulation.cluster.fibers import FiberThreads
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
@@ -53,6 +53,7 @@ from tests.support.losing_fs import LosingFileSystem
 
 T = TypeVar("T")
 CALM = Weather(late_per_mille=0)
+JOINS = QuorumOptions(join=True)
 ASK_TIMEOUT_MS = 30_000
 
 
@@ -165,18 +166,20 @@ class MemoryCluster:
     def format_dynamic(self, *first: int) -> None:
         """Formats every disk for a quorum whose voters change, and begins with these."""
         self.is_dynamic = True
-        self.format()
-        voters = VoterSet(tuple(map(self.voter, first)))
+        ids = self._ids()
+        listed = ",".join(f"{one}@{self.config(one).listener(CONTROLLER_LISTENER)}:{ids.new_id()}" for one in first)
         for index, disk in enumerate(self.disks):
-            write_first_voters(disk, self.config(index).metadata_log_dir, voters if index in first else NO_VOTERS)
+            self._format(index, disk, QuorumOptions(initial_controllers=listed) if index in first else JOINS)
 
     def replace_disk(self, index: int) -> None:
         """Puts an empty disk into the machine, formatted to join the quorum."""
-        disk, config = LosingFileSystem(), self.config(index)
+        self.disks[index] = LosingFileSystem()
+        self._format(index, self.disks[index], JOINS)
+
+    def _format(self, index: int, disk: LosingFileSystem, quorum: QuorumOptions) -> None:
+        config = self.config(index)
         make_parents(disk, config.log_dirs)
-        self.disks[index] = disk
-        format_node(config, self._layout.cluster_id, disk, self._ids())
-        write_first_voters(disk, config.metadata_log_dir, NO_VOTERS)
+        format_node(config, self._layout.cluster_id, disk, self._ids(), quorum=quorum)
 
     def node(self, index: int) -> Node:
         """Makes a node on what its disk holds."""
