@@ -143,7 +143,7 @@ def test_a_removed_leader_and_one_of_the_voters_after_it_elect_nobody() -> None:
     """The leader alone has the record of its own removal. By that, two are voters, of which just one is up. The third
     brings a leader back."""
     stage, leader = led(joining=0)
-    other, third = (node_id for node_id in stage.ids if node_id != leader)
+    _other, third = (node_id for node_id in stage.ids if node_id != leader)
     stage.cut(leader)
     stage.remove(leader, leader)
     stage.crash(third)
