@@ -143,7 +143,7 @@ def test_a_removed_leader_and_one_of_the_voters_after_it_elect_nobody() -> None:
     """The leader alone has the record of its own removal. By that, two are voters, of which just one is up. The third
     brings a leader back."""
     stage, leader = led(joining=0)
-    _other, third = (node_id for node_id in stage.ids if node_id != leader)
+    third = next(node_id for node_id in stage.ids if node_id != leader)
     stage.cut(leader)
     stage.remove(leader, leader)
     stage.crash(third)
@@ -289,6 +289,8 @@ def test_a_static_quorum_becomes_dynamic_by_one_record() -> None:
     offset = bench.core.change_voters(NameDirectories(), bench.now_ms)
     bench.perform()
     assert bench.core.voters == VoterSet(tuple(replace(one, directory_id=disk(one.voter_id)) for one in AT_THREE))
+    known = bench.core.leadership and bench.core.leadership.replicas.find(3, disk(3))
+    assert known and known.acked_offset == 1
     fetch(bench, 2, offset + 1)
     assert bench.core.high_watermark == offset + 1
 
