@@ -23,7 +23,7 @@ from penstock.cli.edge.voters import (
     voter_of_config,
 )
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
-from penstock.cli.output import note, print_fields, print_json, print_table, say
+from penstock.cli.output import note, print_fields, print_json, print_rows, print_table, say
 from penstock.cli.patience.watch import patient_admin
 from penstock.errors import ConfigError
 
@@ -88,6 +88,7 @@ def add_voter(
             " read from the file and from its metadata log dir.",
         ),
     ] = "",
+    dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     as_json: AsJson = False,
 ) -> None:
@@ -99,6 +100,11 @@ def add_voter(
     if bool(voter) == bool(config):
         raise ConfigError(f"name the controller as {WITH_ADDRESS}, or by --config FILE")
     named = voter_of_config(config) if config else parse_voter(voter, needs_address=True)
+    if dry_run:
+        with patient_admin(bootstrap) as admin:
+            note(_standing(named, admin.describe_quorum()))
+        _changed(named, "would be added", as_json, done=False)
+        return
     with patient_admin(bootstrap) as admin:
         admin.add_voter(named.voter_id, named.directory_id, named.address)
     _changed(named, "added", as_json)
@@ -139,12 +145,20 @@ def remove_voter(
 
 
 @app.command("make-dynamic")
-def make_dynamic(yes: Yes = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
+def make_dynamic(
+    dry_run: DryRun = False, yes: Yes = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False
+) -> None:
     """Let the voters be changed from now on: the metadata log names the disk of each, in place of the configuration.
 
     The voters stay those that they are; all must run with this release. From then on a voter on an empty disk is
     another voter. It cannot be undone. At a terminal it asks.
     """
+    if dry_run:
+        with patient_admin(bootstrap) as admin:
+            info = admin.describe_quorum()
+        voters = [(one.node_id, one.directory_id or "not said yet", info.is_dynamic) for one in info.voters]
+        print_rows(("node", "directory id", "dynamic"), voters, as_json)
+        return
     agree(
         ["the voters are disks from now on, and controller.quorum.voters counts no more"],
         "Make the quorum dynamic?",
@@ -164,6 +178,18 @@ def _changed(voter: NamedVoter, what: str, as_json: bool, *, done: bool = True) 
         print_json(document if done else {**document, "dry_run": True})
     else:
         say(f"voter {voter} {what}")
+
+
+def _standing(named: NamedVoter, info: QuorumInfo) -> str:
+    """The standing of a controller that is to be added, as the quorum knows it."""
+    if not info.is_dynamic:
+        return f"the voters are {STATIC}"
+    if any(one.node_id == named.voter_id for one in info.voters):
+        return f"node {named.voter_id} is a voter already; remove it first"
+    seen = [one for one in info.observers if (one.node_id, one.directory_id) == (named.voter_id, named.directory_id)]
+    if not seen:
+        return f"no observer has the id {named.voter_id} and that directory id: start it first"
+    return f"it is an observer, and lacks {_lag(info, seen[0])} records"
 
 
 def _lag(info: QuorumInfo, replica: QuorumReplicaInfo) -> int | None:

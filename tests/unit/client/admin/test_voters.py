@@ -147,6 +147,23 @@ def test_the_commands_change_the_voters(cluster: FakeCluster, capsys: pytest.Cap
     ]
 
 
+def test_a_dry_run_shows_what_is_there_and_changes_nothing(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.has_dynamic_quorum = False
+    quorum.make_dynamic(bootstrap=cluster.bootstrap, dry_run=True)
+    assert capsys.readouterr().out.splitlines()[1:] == ["1\tnot said yet\tFalse"]
+    told = []
+    for dynamic, voter in ((False, NEW), (True, NEW), (True, f"1@h:1:{disk_of(9)}")):
+        cluster.has_dynamic_quorum = dynamic
+        quorum.add_voter(voter, bootstrap=cluster.bootstrap, dry_run=True)
+        shown = capsys.readouterr()
+        assert shown.out == f"voter {voter} would be added\n"
+        told.append(shown.err)
+    assert all(words in text for words, text in zip(("static", "start it first", "remove it first"), told, strict=True))
+    assert list(cluster.voters) == [1]
+
+
 def test_the_results_are_documents_for_scripts(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.has_dynamic_quorum = False
     quorum.make_dynamic(bootstrap=cluster.bootstrap, as_json=True)
