@@ -56,7 +56,7 @@ def _first_set_for_ever(self: VoterHistory, end_offset: int) -> VoterSet:
 
 
 def _names_all_at_once(view: LeadersView) -> VoterSet:
-    """Of a voter that has not fetched, whatever comes to mind."""
+    """A voter that has not fetched gets whatever comes to mind."""
     found = [(one, view.find(one.voter_id, "")) for one in view.voters.voters]
     said = [
         (one, view.directory_id if one.voter_id == view.node_id else seen and seen.directory_id) for one, seen in found
