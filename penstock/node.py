@@ -96,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lost-log-dirs", default="", help="start: directory ids that are gone for good, with commas")
     parser.add_argument("--log-level", default="", help="start: goes before logger.level of the file, until a SIGHUP")
     parser.add_argument("--log-format", default="", help="start: the same, logger.format")
+    parser.add_argument("--standalone", action="store_true", help="format: this node is the first voter, alone")
+    parser.add_argument("--initial-controllers", help="format: the first voters, ID@HOST:PORT:DIRECTORY_ID,…")
+    parser.add_argument("--join", action="store_true", help="format: the voters are those of the metadata log")
     parser.add_argument("--rejoin", action="store_true", help="format: this node was a voter and lost what it promised")
     parser.add_argument(
         "--add-scram", action="append", default=[], help="format: a user that a new cluster begins with"
@@ -138,11 +141,16 @@ def _run(options: argparse.Namespace) -> int:
             importlib.import_module("broker.node.commands.format").format_if_empty(options.config, options.cluster_id)
         server = _loaded("broker.node.server")
         return int(server.main(options.config, lost, options.log_level, options.log_format))
+    return _format(options)
+
+
+def _format(options: argparse.Namespace) -> int:
+    beginnings = importlib.import_module("broker.node.commands.initial_controllers")
+    quorum = beginnings.QuorumOptions(options.standalone, options.initial_controllers, options.join)
+    given = (options.config, options.cluster_id, options.rejoin, options.add_scram)
     if options.secure:
-        command = importlib.import_module("broker.node.commands.secure")
-        return int(command.main(options.config, options.cluster_id, options.rejoin, options.add_scram, options.ca))
-    command = importlib.import_module("broker.node.commands.format")
-    return int(command.main(options.config, options.cluster_id, options.rejoin, options.add_scram, options.json))
+        return int(importlib.import_module("broker.node.commands.secure").main(*given, options.ca, quorum))
+    return int(importlib.import_module("broker.node.commands.format").main(*given, options.json, quorum))
 
 
 def _loaded(name: str) -> Any:

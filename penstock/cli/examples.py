@@ -76,11 +76,14 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "node format": (
         "penstock node format --config node.toml --secure",
         "penstock node format --config node.toml --cluster-id vIjnTC5QScOAGNVWPBnQ7g",
+        "penstock node format --config node.toml --standalone",
+        "penstock node format --config node.toml --cluster-id vIjnTC5QScOAGNVWPBnQ7g --join",
     ),
     "node install": (
         "penstock node install --config ./1.toml --dry-run",
         "penstock node install --config /etc/penstock/1.toml",
     ),
+    "node random-uuid": ("penstock node random-uuid",),
     "node recover-quorum": (
         "penstock node recover-quorum --config /etc/penstock/2.toml --from /var/lib/penstock/1/data --lost-voters 2,3"
         " --dry-run",

@@ -15,6 +15,7 @@ from penstock.types import EpochEndOffset
 from raft.decided_log import LogView
 from raft.messages import Request, Response
 from raft.quorum_state import ElectionState
+from raft.voters import VoterSet
 
 Timed = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]]
 """Counts the time that a coroutine takes of the event loop."""
@@ -30,6 +31,8 @@ class LoadedSnapshot:
 
     snapshot_id: EpochEndOffset
     contents: object
+    voters: VoterSet | None = None
+    """The voters at its end; None: it names none, because the quorum was static."""
 
 
 class RaftLog(LogView, Protocol):

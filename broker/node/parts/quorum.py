@@ -25,6 +25,7 @@ from broker.quorum.describe_metadata import OwnMetadata
 from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_PARTITION
+from broker.quorum.quorum_addresses import QuorumAddresses
 from broker.quorum.voter_requests import VoterRequests
 from broker.quorum.voter_upkeep import VoterUpkeep, own_voter
 from metadata.image import MetadataImage
@@ -32,7 +33,7 @@ from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InvariantViolation, NotControllerError
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo, QuorumReplicaInfo
 from penstock.messages.voters import VoterRequest
-from penstock.types import NO_LEADER, Endpoint, LeaderHint
+from penstock.types import NO_LEADER, Endpoint, LeaderHint, ListenerEndpoint
 from raft.driver.driver import FAREWELL_MS
 from raft.driver.protocols import LoadedSnapshot
 from raft.statistics import ReplicaDescription
@@ -62,7 +63,11 @@ class QuorumParts:
         self.loader = MetadataLoader()
         self.loader.subscribe(dynamic.published)  # BEFORE the parts that act on the images
         self._executor = environment.threads.executor("raft-disk", 2)
-        self.peers = environment.transport(self._voter_endpoint, self._broker_endpoint, config.socket_request_max_bytes)
+        at = config.advertised_listeners.get(CONTROLLER_LISTENER) if config.is_controller else None
+        own = ListenerEndpoint(CONTROLLER_LISTENER, at) if at is not None else None
+        self.addresses = QuorumAddresses(own, config.node_id, config.controller_quorum_bootstrap_servers)
+        bytes_max = config.socket_request_max_bytes
+        self.peers = environment.transport(self.addresses.endpoint, self._broker_endpoint, bytes_max)
         self.incarnation_id = environment.ids.new_id() if config.is_broker else ""
         """New for each process: its broker registers by it first, and it fetches the metadata by it."""
         self.raft, self.snapshotter = make_raft(
@@ -73,10 +78,12 @@ class QuorumParts:
             incarnation_id=self.incarnation_id,
             loader=self.loader,
             peers=self.peers,
+            addresses=self.addresses,
             executor=self._executor,
             busy=busy,
             on_fatal=on_fatal,
         )
+        self.addresses.voters = lambda: self.raft.voters
         self.controller: ControllerDriver | None = None
         if config.is_controller:
             self.controller = make_controller(
@@ -97,9 +104,9 @@ class QuorumParts:
         self.raft.subscribe(self)
         self._listener: Listener | None = None
         if self.controller is not None:
-            raft = self.raft
+            handle = self.addresses.handling(self.raft.handle)
             service = ControllerService(
-                quorum=lambda request: busy.raft.timed(raft.handle(request)),
+                quorum=lambda request: busy.raft.timed(handle(request)),
                 controller=self._asked,
                 connections_max=plan_descriptors(environment.descriptors_max).node_connections_max,
                 cluster_id=self.cluster_id,
@@ -139,9 +146,6 @@ class QuorumParts:
     @property
     def image(self) -> MetadataImage:
         return self.loader.image
-
-    def _voter_endpoint(self, voter_id: int) -> Endpoint | None:
-        return self.raft.voters.endpoint(voter_id, CONTROLLER_LISTENER)
 
     def _broker_endpoint(self, broker_id: int) -> Endpoint | None:
         broker = self.loader.image.brokers.get(broker_id)

@@ -146,6 +146,13 @@ class Machine:
         process.loop.create_task(self._live(process))
 
     async def _live(self, process: Process) -> None:
+        """A life that an unexpected error ends is told at once: nobody else asks for it."""
+        try:
+            await self._run(process)
+        except Exception as error:
+            self.failed(process.name, "the node has ended", error)
+
+    async def _run(self, process: Process) -> None:
         """The life of the process: as `broker.node.server.run_node`, without signals and systemd."""
         environment = self.environment(process)
         try:
