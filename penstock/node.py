@@ -1,9 +1,9 @@
 """Starts the server side: `python -P -m penstock.node start|format --config FILE …`, in a process of its own.
 
-Also `check|recover-quorum --config FILE`, which look at a node before its start and help a lost quorum,
-`install|uninstall --config FILE`, which make a systemd service of a node, and `log-dump|log-verify|log-recover
---request JSON`, which look into the files of a stopped node for `penstock log`, and `metadata-dump|metadata-digest
---request JSON`, which do so for `penstock metadata`.
+Also `check|recover-quorum --config FILE`, which look at a node before its start and help a lost quorum, `voter --config
+FILE`, which says as which voter a controller may join the quorum, `install|uninstall --config FILE`, which make a
+systemd service of a node, `log-dump|log-verify|log-recover --request JSON`, which look into the files of a stopped node
+for `penstock log`, and `metadata-dump|metadata-digest --request JSON`, which do so for `penstock metadata`.
 
 The server packages (raft, metadata, storage, broker) have names that are too common for site-packages. An installed
 wheel carries them in the private folder `penstock/_server`; a checkout has them in its root. This launcher is the only
@@ -35,7 +35,7 @@ from penstock.plain_text import json_line, one_line
 
 PARENT_VARIABLE = "PENSTOCK_PARENT_PID"
 """Set by a process whose nodes shall not outlive it."""
-NODE_ACTIONS = ("start", "format", "check", "recover-quorum", "install", "uninstall")
+NODE_ACTIONS = ("start", "format", "check", "recover-quorum", "voter", "install", "uninstall")
 LOG_ACTIONS = ("log-dump", "log-verify", "log-recover")
 METADATA_ACTIONS = ("metadata-dump", "metadata-digest")
 EXIT_FAILED = 1
@@ -128,6 +128,8 @@ def _run(options: argparse.Namespace) -> int:
         return int(command.main(options.action, options.config, options.dry_run, options.json))
     if options.action == "check":
         return int(importlib.import_module("broker.node.commands.check").main(options.config, options.json))
+    if options.action == "voter":
+        return int(importlib.import_module("broker.node.commands.voter").main(options.config, options.json))
     if options.action == "recover-quorum":
         command = importlib.import_module("broker.node.commands.recover_quorum")
         return int(command.main(options.config, options.survivor, options.lost_voters, options.dry_run, options.json))

@@ -165,13 +165,11 @@ class Leadership:
         if diverging is not None:
             self._answer(request_id, request, replica, diverging)
             return
-        replica.acked_offset = request.fetch_offset
-        if request.fetch_offset == log.log_end_offset:
-            replica.last_caught_up_ms = now_ms
+        replica.note_acked(request.fetch_offset, log.log_end_offset, now_ms)
         self._unpark(request.replica_id)
         if self.maybe_commit():
             self._answer_parked()
-        if self._has_news(replica, request) or request.max_wait_ms <= 0:
+        if request.max_wait_ms <= 0 or self._has_news(replica, request):
             self._answer(request_id, request, replica)
         else:
             wait_ms = min(request.max_wait_ms, self._shared.config.fetch_timeout_ms)
@@ -301,9 +299,19 @@ class Leadership:
             self._unpark(forgotten)
         return self.replicas.add_observer(request.replica_id, request.replica_directory_id)
 
+    def _readable_end(self, replica: ReplicaProgress) -> int:
+        """The end of the records that the node may be sent. A voter gets the record of its removal only when that is
+        committed: its log must not be longer than that of a voter which may need its vote (Ongaro, 2014, §4.1)."""
+        history, log_end = self._shared.quorum.history, self._shared.log.log_end_offset
+        if history.is_committed:
+            return log_end
+        removed_at = history.removed_at(replica.replica_id, replica.directory_id)
+        return log_end if removed_at is None else removed_at
+
     def _has_news(self, replica: ReplicaProgress, request: FetchMetadataRequest) -> bool:
-        log = self._shared.log
-        return log.log_end_offset > request.fetch_offset or log.high_watermark > replica.sent_high_watermark
+        if self._shared.log.high_watermark > replica.sent_high_watermark:
+            return True
+        return self._readable_end(replica) > request.fetch_offset
 
     def _answer(
         self,
@@ -313,7 +321,7 @@ class Leadership:
         diverging: EpochEndOffset | None = None,
         snapshot_id: EpochEndOffset | None = None,
     ) -> None:
-        shared, log = self._shared, self._shared.log
+        shared, log, end = self._shared, self._shared.log, self._readable_end(replica)
         response = FetchMetadataResponse(
             shared.config.node_id,
             self.epoch,
@@ -327,12 +335,12 @@ class Leadership:
         shared.counters.fetches_answered += 1
         if diverging is None and snapshot_id is None:
             replica.sent_high_watermark = log.high_watermark
-            replica.note_sent(request.incarnation_id, log.log_end_offset)
-        if diverging is not None or snapshot_id is not None or request.fetch_offset >= log.log_end_offset:
+            replica.note_sent(request.incarnation_id, end)
+        if diverging is not None or snapshot_id is not None or request.fetch_offset >= end:
             shared.outbox.reply(request_id, response)
             return
         max_bytes = max(1, min(request.max_bytes, shared.config.fetch_max_bytes))
-        read = ReadRange(request.fetch_offset, max_bytes, log.log_end_offset)
+        read = ReadRange(request.fetch_offset, max_bytes, end)
         shared.outbox.reply_with_records(request_id, response, read)
 
     def _answer_parked(self) -> None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from penstock.types import NO_OFFSET
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ReplicaProgress:
-    """One other node, as the leader knows it."""
+    """One other node, as the leader knows it; equal to itself alone."""
 
     replica_id: int
     directory_id: str = ""  # of the disk that fetches; "" from an older node
@@ -22,12 +22,27 @@ class ReplicaProgress:
     heard_ms: int = 0  # it followed this leader at this time of the leader's clock, or later
     acked_offset: int = NO_OFFSET
     last_caught_up_ms: int | None = None
+    last_ack_ms: int = 0
+    last_ack_leader_end_offset: int = NO_OFFSET  # the leader's log ended there when that ack came
     sent_high_watermark: int = NO_OFFSET
     begin_at_ms: int | None = None  # when to tell it again who leads; None: the notice is under way
     begin_failures: int = 0
     incarnation_id: str = ""  # of the process that was sent something last; an older node names none
     sent_end: int = 0  # that process may have been sent every record below, other processes of the node those
     sent_end_of_others: int = 0
+
+    def note_acked(self, offset: int, leader_end_offset: int, now_ms: int) -> None:
+        """A good fetch has come: everything below its offset is durable there.
+
+        It has caught up now, if that is the leader's end; at its fetch before, if the leader's log ended there then (as
+        in Kafka). Else a replica that is always one record behind would never have caught up under steady writing.
+        """
+        self.acked_offset = offset
+        if offset == leader_end_offset:
+            self.last_caught_up_ms = now_ms
+        elif NO_OFFSET < self.last_ack_leader_end_offset <= offset:
+            self.last_caught_up_ms = max(self.last_caught_up_ms or 0, self.last_ack_ms)
+        self.last_ack_leader_end_offset, self.last_ack_ms = leader_end_offset, now_ms
 
     def note_sent(self, incarnation_id: str, end_offset: int) -> None:
         """A process of the node is about to be sent records, all of them below `end_offset`."""

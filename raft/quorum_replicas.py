@@ -35,6 +35,11 @@ class QuorumReplicas:
         self._known: dict[tuple[int, str], ReplicaProgress] = {}
         """The nodes by id and directory id, which is "" for all in a static quorum. One that becomes a voter, or is one
         no longer, keeps its progress."""
+        self._voter_keys: Sequence[tuple[int, str]] = ()
+        self._voters: tuple[ReplicaProgress, ...] = ()
+        self._others_needed = 0
+        """The other voters, and how many of them make a majority with this leader (more where it is no voter itself any
+        more), while the present set has these keys: each fetch needs them, and the set changes rarely."""
         self._sent_end_of_forgotten = 0
 
     def __repr__(self) -> str:
@@ -42,15 +47,22 @@ class QuorumReplicas:
 
     def voters(self) -> Sequence[ReplicaProgress]:
         """All voters but the leader itself."""
-        return tuple(map(self._voter, self._voter_keys()))
+        keys = self._quorum.voters.keys
+        if keys is not self._voter_keys:
+            own = self._config.node_id, self._quorum.own_directory_id
+            self._voters = tuple(self._voter(key) for key in keys if key != own)
+            self._others_needed = self._quorum.voters.majority - self._quorum.is_voter
+            self._voter_keys = keys
+        return self._voters
 
     def observers(self) -> Sequence[ReplicaProgress]:
-        voters = self._voter_keys()
-        return tuple(replica for key, replica in self._known.items() if key not in voters)
+        voters = self.voters()
+        return tuple(replica for replica in self._known.values() if replica not in voters)
 
     def find(self, replica_id: int, directory_id: str) -> ReplicaProgress | None:
-        key = self._key(replica_id, directory_id)
-        return self._voter(key) if key in self._voter_keys() else self._known.get(key)
+        """The node's progress; None of an observer that has not fetched."""
+        self.voters()  # each of them is known
+        return self._known.get(self._key(replica_id, directory_id))
 
     def name_directories(self) -> None:
         """The quorum is dynamic from now on: the nodes are known by their disks, too."""
@@ -59,11 +71,6 @@ class QuorumReplicas:
 
     def _key(self, replica_id: int, directory_id: str) -> tuple[int, str]:
         return replica_id, directory_id if self._quorum.voters.is_dynamic else ""
-
-    def _voter_keys(self) -> Sequence[tuple[int, str]]:
-        """The other voters."""
-        own = self._config.node_id, self._quorum.own_directory_id
-        return [key for key in self._quorum.voters.keys if key != own]
 
     def _voter(self, key: tuple[int, str]) -> ReplicaProgress:
         """The progress of a voter. One that has not fetched yet counts as seen when the epoch began, and is to be told
@@ -109,15 +116,8 @@ class QuorumReplicas:
 
     def quorum_contact_ms(self) -> int:
         """When a majority had last fetched; always long ago for a leader that needs nobody."""
-        if self._quorum.is_only_voter:
-            return 0
         contacts = [replica.last_fetch_ms or 0 for replica in self.voters()]
-        return progress.quorum_contact_ms(contacts, self._others_needed)
-
-    @property
-    def _others_needed(self) -> int:
-        """The number of voters that make a majority with this leader: more where it is no voter itself any more."""
-        return self._quorum.voters.majority - self._quorum.is_voter
+        return progress.quorum_contact_ms(contacts, self._others_needed) if self._others_needed else 0
 
     def quorum_heard_ms(self, now_ms: int) -> int:
         """No other leader was elected before this time: until then, or longer, a majority followed this leader.
@@ -125,16 +125,13 @@ class QuorumReplicas:
         A fetch that comes does not say so: it may have been on its way for long, and its voter may have voted for
         another leader since. But the voter followed this leader when it took the newest answer that its fetch names.
         """
-        if self._quorum.is_only_voter:
-            return now_ms
         heard = [replica.heard_ms for replica in self.voters()]
-        return progress.quorum_contact_ms(heard, self._others_needed)
+        return progress.quorum_contact_ms(heard, self._others_needed) if self._others_needed else now_ms
 
     def quorum_deadline_ms(self) -> int:
         """When the leader must resign unless more voters fetch (check-quorum)."""
-        if self._quorum.is_only_voter:
-            return NEVER_MS
-        return self.quorum_contact_ms() + self._config.check_quorum_timeout_ms
+        contact_ms = self.quorum_contact_ms()
+        return contact_ms + self._config.check_quorum_timeout_ms if self._others_needed else NEVER_MS
 
     # -- notices of the epoch's beginning ------------------------------------------------------------------------------
 
@@ -170,4 +167,4 @@ class QuorumReplicas:
 
     def _told(self, voter_id: int) -> ReplicaProgress | None:
         """The voter of this id; None if it is one no longer."""
-        return next((self._voter(key) for key in self._voter_keys() if key[0] == voter_id), None)
+        return next((voter for voter in self.voters() if voter.replica_id == voter_id), None)

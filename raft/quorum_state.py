@@ -203,8 +203,10 @@ class QuorumState:
         return node_id in self.other_voters
 
     def may_follow(self, leader_id: int, epoch: int) -> bool:
-        """True if this node, from its present state, would follow a leader that it hears of."""
-        if not self.may_be_led_by(leader_id) or epoch < self.epoch:
+        """True if this node, from its present state, would follow a leader that it hears of. The leader need not be a
+        voter that this node knows: the quorum may have become dynamic since its log or its file was written, and the
+        answer that names the leader is of a node that it has asked. Whose *requests* it takes, validation.py says."""
+        if not 0 <= leader_id != self._node_id or epoch < self.epoch:
             return False
         if epoch > self.epoch:
             return True

@@ -82,7 +82,7 @@ def _makes_sense(request: Request, config: RaftConfig, quorum: QuorumState) -> b
         case VoteRequest():
             log_end = request.last_epoch >= NO_EPOCH and request.last_epoch_end_offset >= 0
             meant = _from_voter_to_me(request.candidate_id, request.voter_id, config, quorum)
-            disk = len(request.candidate_directory_id) <= INCARNATION_ID_MAX
+            disk = max(len(request.candidate_directory_id), len(request.voter_directory_id)) <= INCARNATION_ID_MAX
             disk = disk and _is_my_disk(request.voter_directory_id, config, quorum)
             return log_end and meant and disk and 0 <= request.candidate_epoch < EPOCH_MAX
         case BeginQuorumEpochRequest():
@@ -114,8 +114,8 @@ def _from_voter_to_me(sender_id: int, voter_id: int, config: RaftConfig, quorum:
 
 def _is_my_disk(directory_id: str, config: RaftConfig, quorum: QuorumState) -> bool:
     """A vote is asked of a disk: this id may have been that of another one."""
-    if not quorum.voters.is_dynamic:
-        return True
+    if not quorum.voters.is_dynamic:  # the quorum may be dynamic all the same, and this disk an empty one
+        return directory_id in ("", config.directory_id)
     # A candidate that lacks the record which made the set dynamic names no disk. The log of this node names its own, so
     # that no blank one votes for what it has never held.
     return directory_id == config.directory_id or (not directory_id and quorum.is_voter)

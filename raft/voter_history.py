@@ -24,6 +24,8 @@ class VoterHistory:
         """`changes`: the offset of each record in the log that names voters, and its set, in order."""
         self._sets: list[tuple[int, VoterSet]] = [(NO_OFFSET, first)]
         self._committed_offset = 0
+        self.newest = first
+        """The set that counts. Kept beside the list: a leader asks for it several times at each fetch."""
         for offset, voters in changes:
             self.append(offset, voters)
 
@@ -36,10 +38,6 @@ class VoterHistory:
         return self._sets[0][1]
 
     @property
-    def newest(self) -> VoterSet:
-        return self._sets[-1][1]
-
-    @property
     def newest_offset(self) -> int:
         """The offset of the record that made the newest set; -1 if no record of the log did."""
         return self._sets[-1][0]
@@ -47,13 +45,21 @@ class VoterHistory:
     @property
     def is_committed(self) -> bool:
         """True if the newest set is known to be committed, so that nothing brings back the one before it."""
-        return self.newest_offset < self._committed_offset
+        return self._sets[-1][0] < self._committed_offset
 
     def may_be_needed(self, node_id: int, directory_id: str) -> bool:
         """True if the quorum may not go on without this node: it is a voter, or it was one until a change that is not
         known to be committed. Its log may be the longest, and nobody else might win (Ongaro, 2014, §4.2.2)."""
         counted = self._sets[-1:] if self.is_committed else self._sets[-2:]
         return any(voters.names(node_id, directory_id) for _, voters in counted)
+
+    def removed_at(self, node_id: int, directory_id: str) -> int | None:
+        """The offset of the newest set's record, if that removes this voter and is not known to be committed."""
+        if self.is_committed:
+            return None
+        (_, before), (offset, newest) = self._sets[-2:]
+        removes = before.names(node_id, directory_id) and not newest.names(node_id, directory_id)
+        return offset if removes else None
 
     def note_committed(self, offset: int) -> None:
         """Everything below `offset` is committed."""
@@ -68,15 +74,18 @@ class VoterHistory:
         if offset <= self.newest_offset:
             raise InvariantViolation(f"voters at {offset} do not come after {self!r}")
         self._sets.append((offset, voters))
+        self.newest = voters
 
     def truncate_to(self, offset: int) -> None:
         """The records at `offset` and above are gone."""
         while self._sets[-1][0] >= offset:
             self._sets.pop()
+        self.newest = self._sets[-1][1]
 
     def install(self, voters: VoterSet) -> None:
         """A snapshot, in which these voters stand, has replaced the log."""
         self._sets = [(NO_OFFSET, voters)]
+        self.newest = voters
 
     def cut_prefix_to(self, offset: int) -> None:
         """The records below `offset` are gone: a snapshot has what they said."""

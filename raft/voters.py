@@ -16,7 +16,7 @@ Pure values. Not here: who may change the set, and when a change counts (voter_c
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -48,9 +48,13 @@ class VoterSet:
 
     voters: tuple[Voter, ...] = ()
     keys: tuple[tuple[int, str], ...] = field(init=False, repr=False, compare=False)
-    """The id and the directory id of each, "" where it is not known. Computed once: a leader asks at each fetch."""
+    """The id and the directory id of each, "" where it is not known. These are computed once: a leader asks at each
+    fetch."""
     is_dynamic: bool = field(init=False, repr=False, compare=False)
     """True if records may change the set. So it is with the empty set, of a node that has heard of no voter yet."""
+    majority: int = field(init=False, repr=False, compare=False)
+    """The number of voters that elect a leader and commit a record."""
+    _by_id: Mapping[int, Voter] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         ids = self.ids
@@ -58,6 +62,8 @@ class VoterSet:
             raise InvariantViolation(f"voters {ids} must have different ids, 0 or more, in their order")
         object.__setattr__(self, "keys", tuple((each.voter_id, each.directory_id or "") for each in self.voters))
         object.__setattr__(self, "is_dynamic", all(each.directory_id is not None for each in self.voters))
+        object.__setattr__(self, "majority", len(self.voters) // 2 + 1)
+        object.__setattr__(self, "_by_id", {each.voter_id: each for each in self.voters})
 
     def __len__(self) -> int:
         return len(self.voters)
@@ -66,23 +72,18 @@ class VoterSet:
     def ids(self) -> tuple[int, ...]:
         return tuple(voter.voter_id for voter in self.voters)
 
-    @property
-    def majority(self) -> int:
-        """The number of voters that elect a leader and commit a record."""
-        return len(self.voters) // 2 + 1
-
     def has_majority(self, ids: Collection[int]) -> bool:
         """True if these nodes are a majority. A node that is no voter does not count."""
         return sum(voter.voter_id in ids for voter in self.voters) >= self.majority
 
     def is_voter(self, node_id: int) -> bool:
-        return any(voter.voter_id == node_id for voter in self.voters)
+        return node_id in self._by_id
 
     def is_only_voter(self, node_id: int) -> bool:
         return self.ids == (node_id,)
 
     def find(self, voter_id: int) -> Voter | None:
-        return next((voter for voter in self.voters if voter.voter_id == voter_id), None)
+        return self._by_id.get(voter_id)
 
     def names(self, node_id: int, directory_id: str | None) -> bool:
         """True if the node with this metadata log dir is one of the voters. A static set goes by the id alone."""

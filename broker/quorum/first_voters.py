@@ -37,17 +37,22 @@ def read_first_voters(fs: FileSystem, metadata_log_dir: str) -> VoterSet | None:
     """The set that was written, which has no voter on a node that joins; None without the file: the quorum was static
     when the dir was formatted, or the node is no controller. CorruptFileError for a damaged file."""
     path = f"{metadata_log_dir}/{FIRST_VOTERS}"
-    text = read_text(fs, path)
-    if text is None:
-        return None
+    try:
+        text = read_text(fs, path)
+        return None if text is None else _voters(path, text)
+    except CorruptFileError as damage:
+        raise CorruptFileError(path, damage.position, f"{damage.why}; {_REMEDY}") from damage
+
+
+def _voters(path: str, text: str) -> VoterSet:
     found, is_sealed = unseal_json(path, text)
     records = found.get("records")
     if not is_sealed or found.get("data_version") != VERSION or not isinstance(records, list) or len(records) > 1:
-        raise CorruptFileError(path, 0, f"not of data_version {VERSION}, or without its checksum; {_REMEDY}")
+        raise CorruptFileError(path, 0, f"not of data_version {VERSION}, or without its checksum")
     try:
         return voters_of_value(str(records[0]).encode()) if records else NO_VOTERS
     except CorruptMessageError as error:
-        raise CorruptFileError(path, 0, f"{error}; {_REMEDY}") from error
+        raise CorruptFileError(path, 0, str(error)) from error
 
 
 def beginning_of(fs: FileSystem, metadata_log_dir: str, configured: VoterSet) -> VoterSet:

@@ -43,8 +43,9 @@ _log = logging.getLogger(__name__)
 VOTER_FILE = "quorum-voter"
 VOTER_VERSION = 1
 NEW_DISK: Final = (
-    "format its metadata log dir anew with --join, which gives it a new directory id, and start it; then `penstock"
-    " quorum remove-voter` takes the old directory id out of the voters, and `penstock quorum add-voter` the new one in"
+    "format its metadata log dir anew with --join (empty it first; it gets a new directory id), and start it; then"
+    " `penstock quorum remove-voter` takes the old directory id out of the voters, and `penstock quorum add-voter` the"
+    " new one in"
 )
 """The remedy for a voter of a dynamic quorum whose disk has lost something, where other voters are a majority."""
 _REMEDY = f"see `A quorum that cannot elect` in {REPAIRS}"

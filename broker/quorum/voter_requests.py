@@ -31,6 +31,7 @@ from penstock.errors import (
     InvalidRequestError,
     NotControllerError,
     RequestTimedOutError,
+    ResourceExhaustedError,
     UnsupportedVersionError,
     VoterNotFoundError,
 )
@@ -57,6 +58,8 @@ ANSWER_MS: Final = 500
 """So much before the time of a request is up it is answered, at the latest, so that its answer arrives; or a quarter of
 the time, if that is less."""
 TIMEOUT_MS_MAX: Final = 600_000
+WAITING_MAX: Final = 100
+"""The most changes that wait here at once. One is made at a time, so that others would only time out."""
 VOTER_ID_MAX: Final = 2**31 - 1
 HOST_CHARS_MAX: Final = 255
 _PORTS: Final = range(1, 65_536)
@@ -64,27 +67,33 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 class VoterRequests:
-    """The changes of voters that this node is asked for. They hold no state but the time until which each waits."""
+    """The changes of voters that this node is asked for. No state outlives a request."""
 
     def __init__(self, raft: RaftDriver, cluster_id: str, clock: Clock, random: Random) -> None:
         self._raft, self._cluster_id, self._clock = raft, cluster_id, clock
         self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
+        self._waiting = 0
 
     async def handle(self, request: VoterRequest) -> VoterChangeResponse:
         """The answer to a request; NotControllerError where this node does not lead the quorum."""
         deadline_ms = self._clock.now_ms() + _wait_ms(request.timeout_ms)
+        self._waiting += 1
         try:
             return await self._changed(request, self._checked(request), deadline_ms)
         except NotControllerError:
             raise
         except ApiError as error:
             return VoterChangeResponse(error)
+        finally:
+            self._waiting -= 1
 
     def __repr__(self) -> str:
-        return f"VoterRequests({self._raft!r})"
+        return f"VoterRequests({self._waiting} waiting, {self._raft!r})"
 
     def _checked(self, request: VoterRequest) -> VoterChange:
-        """The change that is asked for, if each field makes sense by itself."""
+        """The change that is asked for, if there is room for it, and each field makes sense by itself."""
+        if self._waiting > WAITING_MAX:
+            raise ResourceExhaustedError(f"{WAITING_MAX} changes of the voters wait already; try again later")
         if request.cluster_id not in ("", self._cluster_id):
             raise InconsistentClusterIdError(
                 f"the request is for cluster {request.cluster_id[:64]!r}, and this is {self._cluster_id}"

@@ -221,6 +221,11 @@ class RaftDriver:
         return self.core.voters if self.core is not None else self.config.first_voters
 
     @property
+    def has_committed_voters(self) -> bool:
+        """True if the set of voters that this node goes by is known to be committed."""
+        return self.core is None or not self.core.statistics().uncommitted_voter_change
+
+    @property
     def high_watermark(self) -> int:
         return self.core.high_watermark if self.core is not None else self._log.log_start_offset
 

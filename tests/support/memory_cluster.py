@@ -18,6 +18,7 @@ import gc
 import random
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
@@ -26,10 +27,10 @@ from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
 from broker.network.transport import MakeTransport
 from broker.node.commands.format import format_node
+from broker.node.commands.initial_controllers import QuorumOptions
 from broker.node.environment import Environment
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
-from broker.quorum.first_voters import write_first_voters
 from metadata.listeners import CONTROLLER_LISTENER
 from metadata.records import UserScramCredentialRecord
 from penstock.client.environment import ClientEnvironment
@@ -40,7 +41,7 @@ from penstock.testing.layout import Layout
 from penstock.testing.ports import fixed_ports
 from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint
 from penstock.wire.message_codec import request_codec, response_codec
-from raft.voters import NO_VOTERS, Voter, VoterSet
+from raft.voters import Voter
 from storage.log_dirs.meta_properties import read_meta_properties
 from tests.simulation.cluster.fibers import FiberThreads
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
@@ -106,6 +107,8 @@ class MemoryCluster:
         self._layout = Layout(Path("/memory"), self._ids().new_id(), ports)
         self._config = {**TEST_CONFIG, "default.replication.factor": nodes, **config}
         self.disks = [LosingFileSystem() for _ in range(nodes)]
+        self.lost_log_dirs: dict[int, tuple[str, ...]] = {}
+        """By node: the directory ids of disks that are gone for good."""
         self.is_dynamic = False
         """The nodes name no voters: they find the quorum by bootstrap servers, which are all of them."""
         self.outside: frozenset[int] = frozenset()
@@ -128,7 +131,7 @@ class MemoryCluster:
         if index in self.outside:
             values["listeners"] = [*cast(list[str], values["listeners"]), f"OUTSIDE://127.0.0.1:{9_700 + index}"]
             values["advertised.listeners"] = [f"OUTSIDE://node-{index}.outside:9093"]
-        return parse_config(values)
+        return replace(parse_config(values), lost_log_dirs=self.lost_log_dirs.get(index, ()))
 
     def environment(self, index: int) -> Environment:
         """Makes the environment of a process of this node that starts now."""
@@ -163,20 +166,25 @@ class MemoryCluster:
         return Voter(index, properties.directory_id, (at,))
 
     def format_dynamic(self, *first: int) -> None:
-        """Formats every disk for a quorum whose voters change, and begins with these."""
+        """Formats every disk for a quorum whose voters change, and begins with these; the others join."""
         self.is_dynamic = True
-        self.format()
-        voters = VoterSet(tuple(map(self.voter, first)))
+        controllers = {index: self.config(index).listener(CONTROLLER_LISTENER) for index in first}
+        ids = self._ids()
+        listed = ",".join(f"{index}@{at}:{ids.new_id()}" for index, at in controllers.items())
         for index, disk in enumerate(self.disks):
-            write_first_voters(disk, self.config(index).metadata_log_dir, voters if index in first else NO_VOTERS)
+            begins = QuorumOptions(initial_controllers=listed)
+            self._format(index, disk, begins if index in first else QuorumOptions(join=True))
 
     def replace_disk(self, index: int) -> None:
-        """Puts an empty disk into the machine, formatted to join the quorum."""
-        disk, config = LosingFileSystem(), self.config(index)
+        """Puts an empty disk into the machine, formatted to join the quorum; its operator gives the old one up."""
+        self.lost_log_dirs[index] = (self.voter(index).directory_id or "",)
+        self.disks[index] = LosingFileSystem()
+        self._format(index, self.disks[index], QuorumOptions(join=True))
+
+    def _format(self, index: int, disk: LosingFileSystem, quorum: QuorumOptions) -> None:
+        config = self.config(index)
         make_parents(disk, config.log_dirs)
-        self.disks[index] = disk
-        format_node(config, self._layout.cluster_id, disk, self._ids())
-        write_first_voters(disk, config.metadata_log_dir, NO_VOTERS)
+        format_node(config, self._layout.cluster_id, disk, self._ids(), quorum=quorum)
 
     def node(self, index: int) -> Node:
         """Makes a node on what its disk holds."""

@@ -257,12 +257,7 @@ def _require_beginning(
             f"{path} held the metadata log of node {config.node_id} and is empty now; restore it, "
             "or, where other voters are a majority, format it with `penstock node format --rejoin`"
         )
-    begins = beginning(config, quorum, "")
-    if begins is not None and begins.directory_id in {properties.directory_id for properties in known}:
-        raise ConfigError(
-            f"--initial-controllers: another log dir of this node has directory id {begins.directory_id}; make a new"
-            " one with `penstock node random-uuid`, in the list of every controller"
-        )
+    beginning(config, quorum, "")  # refuses options that do not fit, BEFORE anything is written
 
 
 def users_of(config: NodeConfig, add_scram: Sequence[str], ids: Ids) -> list[UserScramCredentialRecord]:

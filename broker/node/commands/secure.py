@@ -82,7 +82,7 @@ def main(
     else:
         _require_certificate_possible(config, secured, cluster_id, joins=quorum.join)
     try:
-        users = () if done else _users(config, secured, add_scram)
+        users = () if done else _users(config, secured, add_scram, joins=quorum.join)
     except OSError as error:
         where = error.filename or secured.directory
         raise ConfigError(f"{where}: cannot be used ({error.strerror}); give another directory with --ca") from None
@@ -217,9 +217,11 @@ def _is_on_one_machine(config: NodeConfig) -> bool:
     return config.is_controller and len({controller.host for controller in others}) == 1
 
 
-def _users(config: NodeConfig, secured: Secured, add_scram: Sequence[str]) -> Sequence[UserScramCredentialRecord]:
-    """The user of a controller: given, of the file of its password, or asked for."""
-    if add_scram or not config.is_controller:
+def _users(
+    config: NodeConfig, secured: Secured, add_scram: Sequence[str], *, joins: bool
+) -> Sequence[UserScramCredentialRecord]:
+    """The user of a controller: given, of the file of its password, or asked for. A cluster that it joins has users."""
+    if add_scram or joins or not config.is_controller:
         return users_of(config, add_scram, system_ids())
     if secured.ca_key.exists() or not secured.ca.exists():
         secured.write_password()

@@ -53,17 +53,19 @@ def make_raft(
     metadata_log, snapshots = open_metadata_log(
         log_manager, fs, config.metadata_log_dir, is_voter=config.is_controller, voters=len(first)
     )
-    on_flushed = nothing_to_note
+    on_flushed = before_voters = nothing_to_note
     if config.is_controller:
         memory = VoterMemory(config.metadata_log_dir, fs)
         quorum_state = QuorumStateFile(metadata_log.directory, fs, memory.note_voted)
         memory.recall(quorum_state, metadata_log, first.ids, gave_up_dirs=bool(config.lost_log_dirs))
-        on_flushed = memory.note_records
+        on_flushed, before_voters = memory.note_records, memory.note_dynamic
     else:
         quorum_state = QuorumStateFile(metadata_log.directory, fs)
     before_cut = partial(raise_version, fs, config.metadata_log_dir, METADATA_SNAPSHOTS)
     beginning = find_beginning(metadata_log, snapshots, before_cut)
-    raft_log = MetadataLog(metadata_log, clock, on_flushed, snapshots, start=beginning, before_cut=before_cut)
+    raft_log = MetadataLog(
+        metadata_log, clock, on_flushed, snapshots, beginning, before_cut=before_cut, before_voters=before_voters
+    )
     known = config.first_voters
     configured = Configured.voters(known) if known else Configured.servers(addresses.servers)
     guard = ClusterGuard(peers, config.node_id, cluster_id, configured, on_fatal)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from random import Random
 
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
@@ -26,6 +27,7 @@ from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_PARTITION
 from broker.quorum.quorum_addresses import QuorumAddresses
 from broker.quorum.voter_requests import VoterRequests
+from broker.quorum.voter_upkeep import VoterUpkeep, own_voter
 from metadata.image import MetadataImage
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InvariantViolation, NotControllerError
@@ -98,6 +100,7 @@ class QuorumParts:
         self.lease = LeadLease(length_ms, clock.boot_ms, lambda: self.loader.image.offset)
         remote, local = self.peers.call_controller, self._asked
         self.channel = ControllerChannel(config.node_id, self, clock, remote=remote, local=local, random=rng)
+        self._upkeep = self._make_upkeep(log_manager, rng, on_fatal) if config.is_controller else None
         self.raft.subscribe(self)
         self._listener: Listener | None = None
         if self.controller is not None:
@@ -115,6 +118,20 @@ class QuorumParts:
             f"{config.metadata_log_dir}/{partition_directory(METADATA_PARTITION)}",
             lambda: self.loader.image.offset,
             lambda: self.snapshotter.kept_from,
+        )
+
+    def _make_upkeep(
+        self, log_manager: LogManager, rng: Random, on_fatal: Callable[[BaseException], None]
+    ) -> VoterUpkeep:
+        config = self._config
+        return VoterUpkeep(
+            self.raft,
+            self.channel,
+            lambda: own_voter(config, log_manager.directory_id(config.metadata_log_dir)),
+            rng,
+            joins=config.controller_quorum_auto_join_enable,
+            recent_ms=config.controller_quorum_fetch_timeout_ms,
+            on_fatal=on_fatal,
         )
 
     @property
@@ -152,6 +169,8 @@ class QuorumParts:
         self.channel.leader_changed(leader_id)
         if self.controller is not None:
             self.controller.on_leader_change(leader_id, epoch)
+        if self._upkeep is not None:
+            self._upkeep.leader_changed(leader_id)
 
     async def _asked(self, request: object) -> object:
         """A request to this node as the active controller, by another node or by its own broker."""
@@ -211,6 +230,8 @@ class QuorumParts:
 
     async def stop(self, wait: StopWait) -> None:
         """Changes no metadata any more; the parts that stand on it are still there. `close` comes after them."""
+        if self._upkeep is not None:
+            await self._upkeep.stop()
         if self.controller is not None:
             self.controller.resign()
         await self._stop_raft(wait)

@@ -9,7 +9,9 @@ import pytest
 from broker.node.node import Node
 from broker.replication.leader.leader_appends import LeaderAppends
 from penstock.errors import InvariantViolation
+from penstock.spark.log_client import LogClient
 from tests.simulation.cluster.client_invariants import ClientInvariants
+from tests.simulation.cluster.clients.checkpointed import KnownAnswers
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
 from tests.simulation.cluster.neighbour_invariants import NeighbourInvariants
 from tests.simulation.cluster.plan import Aim, Fault, Kind, NodePlan, OperatorPlan, ReaderPlan, Task, TopicKind
@@ -110,3 +112,8 @@ def test_clients_of_a_second_listener_go_to_its_addresses_alone_through_a_leader
     plan = replace(small_plan(Fault(1.0, Kind.KILL, 1, 0, 1.0, 0.5, Aim.LEADER)), outside=True)
     outcome = World(plan).run()
     assert not outcome.failures and outcome.acked > 20
+
+
+def test_the_planning_code_of_spark_may_ask_whatever_it_asks_there() -> None:
+    questions = {name for name in vars(LogClient) if not name.startswith("_")}
+    assert questions > {"seen"} and questions <= vars(KnownAnswers).keys()

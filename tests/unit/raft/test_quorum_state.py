@@ -116,9 +116,13 @@ def test_leader_that_said_it_ended_is_not_followed_again_in_its_epoch() -> None:
     assert state.may_follow(2, 4)
 
 
-def test_only_voters_other_than_oneself_are_followed() -> None:
+def test_a_leader_that_is_no_voter_by_the_file_is_followed_for_the_quorum_may_be_dynamic() -> None:
+    assert quorum(3).may_follow(8, 9)
+    assert quorum(3, config=OBSERVER).may_follow(8, 3)
+
+
+def test_nobody_follows_itself_no_node_or_a_leader_of_an_earlier_epoch() -> None:
     assert not quorum(3).may_follow(1, 9)
-    assert not quorum(3).may_follow(8, 9)
     assert not quorum(3).may_follow(-1, 9)
     assert not quorum(3).may_follow(2, 2)
 

@@ -19,6 +19,7 @@ from raft.messages import (
     EndQuorumEpochResponse,
     FetchMetadataRequest,
     FetchMetadataResponse,
+    FetchSnapshotRequest,
     Request,
     RequestAbandoned,
     RequestFailed,
@@ -34,6 +35,7 @@ VOTE = VoteRequest(CLUSTER, 5, 2, 1, 5, 9, False)
 BEGIN = BeginQuorumEpochRequest(CLUSTER, 2, 5, 1)
 END = EndQuorumEpochRequest(CLUSTER, 2, 5, (3, 1))
 FETCH = FetchMetadataRequest(CLUSTER, 2, 5, 0, -1, 0, 1000)
+SNAPSHOT = FetchSnapshotRequest(CLUSTER, 2, 5, EpochEndOffset(4, 7), 0, 1000)
 
 ROWS: list[tuple[Request, dict[str, Any], int]] = [
     *((request, {"cluster_id": other}, 104) for request in (VOTE, BEGIN, END, FETCH) for other in ("", "other")),
@@ -71,6 +73,13 @@ ROWS: list[tuple[Request, dict[str, Any], int]] = [
     (FETCH, {"current_leader_epoch": 4}, 74),
     (FETCH, {"current_leader_epoch": 6}, 75),
     (FETCH, {}, 6),
+    (FETCH, {"replica_directory_id": "x" * 256}, 42),
+    (FETCH, {"replica_directory_id": "x" * 255}, 6),
+    (SNAPSHOT, {"replica_directory_id": "x" * 256}, 42),
+    (SNAPSHOT, {"replica_directory_id": "x" * 255}, 6),
+    (SNAPSHOT, {"incarnation_id": "x" * 256}, 42),
+    (VOTE, {"candidate_directory_id": "x" * 256}, 42),
+    (VOTE, {"voter_directory_id": "x" * 256}, 42),
 ]
 
 
@@ -123,6 +132,7 @@ _values: dict[str, st.SearchStrategy[Any]] = {
     "bool": st.booleans(),
     "bytes": st.binary(max_size=80),
     "tuple[int, ...]": st.lists(_numbers, max_size=3).map(tuple),
+    "tuple[ListenerEndpoint, ...]": st.just(()),
     "EpochEndOffset | None": _epoch_ends,
 }
 

@@ -30,6 +30,7 @@ from raft.voter_changes import (
     UpdateVoter,
     VoterChange,
 )
+from raft.voter_history import VoterHistory
 from raft.voters import Voter, VoterSet
 from tests.simulation.raft.voter_mutants import VOTER_PATCHES
 from tests.support.raft_bench import CLUSTER, Bench
@@ -103,6 +104,69 @@ def test_a_removed_leader_whose_record_nobody_else_has_is_still_elected() -> Non
     assert stage.run_until_leader(leader) == other and stage.voters_of(other) == (other,)
 
 
+def removal_that_one_of_three_has(stage: ChangingStage) -> tuple[int, int, int]:
+    """The leader has removed one voter, the other has not heard of it, and then the leader is gone."""
+    leader = stage.run_until_leader()
+    stage.run_ms(1_000)
+    other, removed = (node_id for node_id in stage.ids if node_id != leader)
+    stage.cut(leader, other)
+    stage.remove(leader, removed)
+    stage.propose(leader, b"behind it")
+    stage.run_ms(200)
+    stage.crash(leader)
+    stage.heal()
+    return leader, other, removed
+
+
+def test_a_voter_gets_the_record_of_its_removal_only_when_it_is_committed() -> None:
+    stage = ChangingStage(3, 0)
+    leader, other, removed = removal_that_one_of_three_has(stage)
+    assert stage.voters_of(removed) == stage.ids
+    assert stage.run_until_leader() in (other, removed)
+    stage.restart(leader)
+    stage.run_ms(3_000)
+    assert {stage.voters_of(node_id) for node_id in stage.ids} == {stage.ids}, "the removal was lost"
+
+
+def test_without_the_rule_a_removed_voter_and_one_that_lacks_the_record_elect_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its log is the longer one, so it refuses its vote; by its own log it needs the one that is gone."""
+    monkeypatch.setattr(VoterHistory, "removed_at", lambda self, node_id, disk: None)
+    stage = ChangingStage(3, 0)
+    removal_that_one_of_three_has(stage)
+    stage.run_ms(20_000)
+    assert not [node_id for node_id, actor in stage.actors.items() if actor.core.leadership is not None]
+
+
+def test_a_removed_leader_and_one_of_the_voters_after_it_elect_nobody() -> None:
+    """The leader alone has the record of its own removal. By that, two are voters, of which just one is up. The third
+    brings a leader back."""
+    stage, leader = led(joining=0)
+    third = next(node_id for node_id in stage.ids if node_id != leader)
+    stage.cut(leader)
+    stage.remove(leader, leader)
+    stage.crash(third)
+    stage.crash(leader)
+    stage.heal()
+    stage.restart(leader)
+    stage.run_ms(20_000)
+    assert not any(actor.core.leadership for actor in stage.actors.values())
+    stage.restart(third)
+    assert stage.run_until_leader() in stage.ids
+
+
+def test_a_removed_voter_follows_as_an_observer() -> None:
+    stage, leader = led()
+    other, removed = (node_id for node_id in stage.ids if node_id != leader)
+    stage.remove(leader, removed)
+    stage.propose(leader, b"behind it")
+    stage.run_ms(100)
+    core = stage.actors[removed].core
+    assert core.high_watermark == core.log_end_offset == stage.actors[leader].core.log_end_offset
+    assert stage.voters_of(removed) == tuple(sorted((leader, other)))
+
+
 def test_a_new_voter_gives_its_vote_before_its_log_says_that_it_is_one() -> None:
     stage, leader = led(first=1, joining=1)
     stage.cut(1, 2)
@@ -156,6 +220,32 @@ def test_a_newcomer_that_has_not_caught_up_is_refused() -> None:
     assert isinstance(error, RequestTimedOutError) and "has not caught up" in str(error)
 
 
+def test_a_newcomer_that_is_always_one_record_behind_has_caught_up() -> None:
+    """Whenever it fetches, the leader has written again; but it reaches the end that was at its fetch before."""
+    bench = Bench(voters=VoterSet((voter(1),)), directory_id=disk(1))
+    bench.perform()
+    for _ in range(3):
+        end = bench.core.log_end_offset
+        bench.core.propose([b"another"])
+        bench.perform()
+        fetch(bench, 2, end)
+        bench.advance(10)
+    bench.core.change_voters(AddVoter(voter(2)), bench.now_ms)
+    assert bench.core.voters.ids == (1, 2)
+
+
+def test_a_newcomer_that_falls_ever_further_behind_has_not_caught_up() -> None:
+    bench = Bench(voters=VoterSet((voter(1),)), directory_id=disk(1))
+    bench.perform()
+    for fetched in range(1, 4):
+        bench.core.propose([b"two"] * 2)
+        bench.perform()
+        fetch(bench, 2, fetched)
+        bench.advance(10)
+    with pytest.raises(RequestTimedOutError, match="has not caught up"):
+        bench.core.change_voters(AddVoter(voter(2)), bench.now_ms)
+
+
 def test_a_change_that_would_take_away_the_majority_that_answers_is_refused() -> None:
     stage, leader = led()
     away, here = (node_id for node_id in stage.ids if node_id != leader)
@@ -199,6 +289,8 @@ def test_a_static_quorum_becomes_dynamic_by_one_record() -> None:
     offset = bench.core.change_voters(NameDirectories(), bench.now_ms)
     bench.perform()
     assert bench.core.voters == VoterSet(tuple(replace(one, directory_id=disk(one.voter_id)) for one in AT_THREE))
+    known = bench.core.leadership and bench.core.leadership.replicas.find(3, disk(3))
+    assert known and known.acked_offset == 1
     fetch(bench, 2, offset + 1)
     assert bench.core.high_watermark == offset + 1
 

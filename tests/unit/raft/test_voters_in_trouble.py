@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from penstock.errors import RequestTimedOutError
+from penstock.errors import NotLeaderOrFollowerError, RequestTimedOutError
 from penstock.types import EpochEndOffset
-from raft.messages import FetchMetadataRequest, SnapshotTaken
+from raft.messages import FetchMetadataRequest, FetchMetadataResponse, SnapshotTaken, VoteRequest, VoteResponse
 from raft.voter_changes import AddVoter, NameDirectories
 from raft.voters import VoterSet
 from tests.support.raft_bench import CLUSTER, Bench
@@ -85,3 +86,24 @@ def test_near_the_clocks_zero_a_newcomer_that_has_nothing_has_not_caught_up() ->
     leader.ask(FetchMetadataRequest(CLUSTER, 2, leader.core.epoch, 0, -1, 0, 1 << 20, "", 0, disk(2)))
     with pytest.raises(RequestTimedOutError):
         leader.core.change_voters(AddVoter(voter(2)), stage.now_ms)
+
+
+def test_an_empty_disk_whose_file_names_it_a_voter_does_not_vote_for_the_disk_before_it() -> None:
+    """The quorum is dynamic since, and asks for the vote of the disk that is gone."""
+    bench = Bench(node_id=3, voters=voters_at(1, 2, 3), directory_id="another disk")
+    asked = VoteRequest(CLUSTER, 4, 1, 3, 3, 90, False, disk(1), disk(3))
+    refused = bench.request(asked)
+    assert isinstance(refused, VoteResponse) and (refused.vote_granted, refused.error_code) == (False, 42)
+    assert bench.core.election.voted_id < 0
+    granted = bench.request(replace(asked, voter_directory_id="another disk"))
+    assert isinstance(granted, VoteResponse) and granted.vote_granted
+
+
+def test_a_node_whose_file_is_old_follows_a_leader_that_it_does_not_name() -> None:
+    """All of its voters may have been replaced since: only the leader's log says so."""
+    bench = Bench(node_id=9, voters=voters_at(1, 2, 3), directory_id=disk(9))
+    bench.advance_to_deadline()
+    (question,) = bench.take_sent()
+    bench.answer(question, FetchMetadataResponse(4, 7, error_code=NotLeaderOrFollowerError.code))
+    assert (bench.core.leader_id, bench.core.epoch) == (4, 7)
+    assert [sent.to for sent in bench.take_sent()] == [4]

@@ -18,8 +18,11 @@ SNAPSHOTS = {"metadata.log.max.snapshot.interval.ms": 200, "metadata.max.retenti
 
 
 async def until(true: Callable[[], bool]) -> None:
-    while not true():
+    for _ in range(6_000):
+        if true():
+            return
         await asyncio.sleep(0.01)
+    raise AssertionError("not within a minute")
 
 
 def leader_of(cluster: MemoryCluster) -> Node | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker.quorum.voter_requests import VoterRequests
+from broker.quorum.voter_requests import WAITING_MAX, VoterRequests
 from penstock.errors import (
     ApiError,
     DuplicateVoterError,
@@ -19,6 +19,7 @@ from penstock.errors import (
     InvalidRequestError,
     NotControllerError,
     RequestTimedOutError,
+    ResourceExhaustedError,
     UnsupportedVersionError,
     VoterNotFoundError,
 )
@@ -177,6 +178,16 @@ def test_another_node_than_the_leader_names_the_leader() -> None:
         with pytest.raises(NotControllerError) as refused:
             await requests_of(other).handle(add(4))
         assert refused.value.leader is not None and refused.value.leader.leader_id == leader.node_id
+
+    at_leader(scenario)
+
+
+def test_no_more_changes_wait_than_there_is_room_for() -> None:
+    async def scenario(cluster: Cluster, leader: Node, requests: VoterRequests) -> None:
+        answers = await asyncio.gather(*(requests.handle(add(9, timeout_ms=400)) for _ in range(WAITING_MAX + 5)))
+        kinds = [type(answer.error) for answer in answers]
+        assert (kinds.count(RequestTimedOutError), kinds.count(ResourceExhaustedError)) == (WAITING_MAX, 5)
+        assert (await requests.handle(add(4))).error is None
 
     at_leader(scenario)
 
