@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from metadata.image import image_records
 from raft import core, validation
+from raft.driver.driver import RaftDriver
 from raft.leadership import Leadership
 from raft.quorum_replicas import QuorumReplicas
 from raft.quorum_state import QuorumState
@@ -11,7 +12,7 @@ from raft.voter_changes import changed_voters
 from raft.voter_history import VoterHistory
 from raft.voters import VoterSet
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
-from tests.simulation.cluster.mutants.stories import SNAPSHOTS_SOON, directed, with_parts
+from tests.simulation.cluster.mutants.stories import SNAPSHOTS_SOON, directed, late, with_parts
 from tests.simulation.cluster.plan import Aim, Fault, Kind, OperatorPlan, Plan, Task
 from tests.simulation.cluster.voters.voter_plan import VoterPlan
 
@@ -32,13 +33,14 @@ def voting(
     seconds: float = 6.0,
     sync_seconds: float = 0.0015,
     snapshots: bool = False,
+    roles: tuple[tuple[bool, bool], ...] = ROLES,
 ) -> tuple[Plan, ...]:
     """A dynamic quorum that begins with these voters, and whose metadata grow all the time."""
     told = directed(
         *faults,
         tellings=tellings,
         copies=1,
-        roles=ROLES,
+        roles=roles,
         seconds=seconds,
         sync_seconds=sync_seconds,
         operators=ALTERS,
@@ -57,12 +59,15 @@ REPLACED = tuple(
 AT_ONCE = voting(operators=4, pause_s=0.05, sync_seconds=0.04)
 """Four operators, and slow disks."""
 ELECTIONS = voting(
-    *(Fault(at_s, Kind.KILL, 0, 1, 0.2, 0.5, Aim.CONTROLLER) for at_s in (1.0, 2.0, 3.0, 4.0, 5.0)),
+    Fault(1.0, Kind.KILL, 0, 1, 3.0, 0.5, Aim.CONTROLLER),
+    *(Fault(1.05, Kind.LATE_MESSAGE, node, 0, 0.5, late("FetchMetadata", is_answer=True)) for node in range(3)),
     operators=6,
-    pause_s=0.02,
-    sync_seconds=0.04,
+    tellings=8,
+    pause_s=1.0,
+    roles=((True, True),) * 3 + ((False, True),) * 2,
 )
-"""Operators ask each new leader at once."""
+"""Operators wait for a new leader, whose first record comes late to the only voter that is left beside it. Voters that
+are brokers, too, pass requests on before that is committed."""
 ABSENT = voting(
     *(Fault(at_s, Kind.KILL, node, 0, 2.0, 0.5) for at_s, node in ((0.5, 3), (0.6, 4), (3.0, 3), (3.1, 4))),
     pause_s=0.1,
@@ -90,7 +95,10 @@ VOTERS = (
     Mutant(
         "voters change before the leader has committed in its epoch",
         "Ongaro 2015: a bug in single-server membership changes",
-        (Edit(changed_voters, "if not view.has_committed:", "if False:"),),
+        (
+            Edit(changed_voters, "if not view.has_committed:", "if False:"),
+            Edit(RaftDriver.change_voters, "loop = self._leading()", "loop = self._started()"),
+        ),
         (Kind.KILL,),
         is_replicated=None,
         stories=ELECTIONS,
