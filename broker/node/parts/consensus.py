@@ -77,10 +77,7 @@ def make_raft(
             directory_id=log_manager.directory_id(log_dir),
             bootstrap_ids=tuple(addresses.servers),
             incarnation_id=incarnation_id,
-            election_timeout_ms=config.controller_quorum_election_timeout_ms,
-            fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
-            batch_max_bytes=METADATA_BATCH_BYTES_MAX,
-            uncommitted_max_bytes=2 * METADATA_BATCH_BYTES_MAX,
+            **_raft_limits(config),
         ),
         log=raft_log,
         store=quorum_state,
@@ -92,14 +89,8 @@ def make_raft(
         timed=busy.raft.timed,
         probe=environment.probe,
     )
-    limits = SnapshotLimits(
-        config.metadata_log_max_record_bytes_between_snapshots,
-        config.metadata_log_max_snapshot_interval_ms,
-        config.metadata_max_retention_bytes,
-        config.metadata_max_retention_ms,
-    )
     return raft, MetadataSnapshotter(
-        limits=limits,
+        limits=_snapshot_limits(config),
         log=raft_log,
         snapshots=snapshots,
         loader=loader,
@@ -107,6 +98,25 @@ def make_raft(
         clock=clock,
         executor=executor,
         on_fatal=on_fatal,
+    )
+
+
+def _raft_limits(config: NodeConfig) -> dict[str, int]:
+    """The time-outs (ms) and limits (bytes) of the node's member of the quorum."""
+    return {
+        "election_timeout_ms": config.controller_quorum_election_timeout_ms,
+        "fetch_timeout_ms": config.controller_quorum_fetch_timeout_ms,
+        "batch_max_bytes": METADATA_BATCH_BYTES_MAX,
+        "uncommitted_max_bytes": 2 * METADATA_BATCH_BYTES_MAX,
+    }
+
+
+def _snapshot_limits(config: NodeConfig) -> SnapshotLimits:
+    return SnapshotLimits(
+        config.metadata_log_max_record_bytes_between_snapshots,
+        config.metadata_log_max_snapshot_interval_ms,
+        config.metadata_max_retention_bytes,
+        config.metadata_max_retention_ms,
     )
 
 

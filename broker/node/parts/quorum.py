@@ -63,9 +63,7 @@ class QuorumParts:
         self.loader = MetadataLoader()
         self.loader.subscribe(dynamic.published)  # BEFORE the parts that act on the images
         self._executor = environment.threads.executor("raft-disk", 2)
-        at = config.advertised_listeners.get(CONTROLLER_LISTENER) if config.is_controller else None
-        own = ListenerEndpoint(CONTROLLER_LISTENER, at) if at is not None else None
-        self.addresses = QuorumAddresses(own, config.node_id, config.controller_quorum_bootstrap_servers)
+        self.addresses = self._make_addresses()
         bytes_max = config.socket_request_max_bytes
         self.peers = environment.transport(self.addresses.endpoint, self._broker_endpoint, bytes_max)
         self.incarnation_id = environment.ids.new_id() if config.is_broker else ""
@@ -83,7 +81,6 @@ class QuorumParts:
             busy=busy,
             on_fatal=on_fatal,
         )
-        self.addresses.voters = lambda: self.raft.voters
         self.controller: ControllerDriver | None = None
         if config.is_controller:
             self.controller = make_controller(
@@ -119,6 +116,13 @@ class QuorumParts:
             lambda: self.loader.image.offset,
             lambda: self.snapshotter.kept_from,
         )
+
+    def _make_addresses(self) -> QuorumAddresses:
+        config = self._config
+        at = config.advertised_listeners.get(CONTROLLER_LISTENER) if config.is_controller else None
+        own = ListenerEndpoint(CONTROLLER_LISTENER, at) if at is not None else None
+        servers = config.controller_quorum_bootstrap_servers
+        return QuorumAddresses(own, config.node_id, servers, voters=lambda: self.raft.voters)
 
     def _make_upkeep(
         self, log_manager: LogManager, rng: Random, on_fatal: Callable[[BaseException], None]

@@ -158,8 +158,10 @@ class VoterOperator:
             await self._compare(admin)
 
     async def _until_done(self, admin: AsyncAdmin, wanted: Change) -> None:
-        while not await self._try(admin, wanted, LIMITS_MS[-1]):
+        done = await self._try(admin, wanted, LIMITS_MS[-1])
+        while not done:
             await asyncio.sleep(RETRY_SECONDS)
+            done = await self._try(admin, wanted, LIMITS_MS[-1])
 
     async def _compare(self, admin: AsyncAdmin) -> None:
         while True:

@@ -33,9 +33,7 @@ def dynamic(**hosts: str) -> VoterSet:
 
 
 def addresses(voters: VoterSet, node_id: int = 1, servers: tuple[Endpoint, ...] = ()) -> QuorumAddresses:
-    made = QuorumAddresses(at("own"), node_id, servers)
-    made.voters = lambda: voters
-    return made
+    return QuorumAddresses(at("own"), node_id, servers, voters=lambda: voters)
 
 
 @dataclass
