@@ -12,7 +12,8 @@ sets, so a node of the release before stops only at a record with a new field.
 
 A node must not guess: an unknown type, version or field, or a value of the wrong type, stops the node with an error,
 because skipping a record would give this node another image than its peers have (I8). Only the quorum's own
-"LeaderChange" is skipped on purpose: it says nothing about the cluster.
+"LeaderChange" is skipped on purpose: it says nothing about the cluster. Its "Voters" are written and read by the
+quorum's own rule (raft/voter_records.py), so that the log and each snapshot say them in the same bytes.
 """
 
 from __future__ import annotations
@@ -43,9 +44,11 @@ from metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
     UserScramCredentialRecord,
+    VotersRecord,
 )
-from penstock.errors import PenstockError
+from penstock.errors import CorruptMessageError, PenstockError
 from raft.messages import LEADER_CHANGE
+from raft.voter_records import VOTERS, VOTERS_VERSION, voters_of_value, voters_value
 
 MAX_RECORD_BYTES: Final = 1 << 20
 """No record that we write comes near this; a larger value is damage, and is not parsed."""
@@ -128,7 +131,7 @@ _FIELDS: Final[Mapping[type[Record], tuple[Field[object], ...]]] = {cls: fields(
 
 def record_version(cls: type[Record]) -> int:
     """The newest version of a record type."""
-    return max(map(_added_in, _FIELDS[cls]), default=0)
+    return VOTERS_VERSION if cls is VotersRecord else max(map(_added_in, _FIELDS[cls]), default=0)
 
 
 def encode_record(record: Record) -> bytes:
@@ -142,6 +145,8 @@ def encode_shown(record: Record) -> bytes:
 
 
 def _encoded(record: Record, *, shows_secrets: bool) -> bytes:
+    if isinstance(record, VotersRecord):
+        return voters_value(record.voters)
     cls = type(record)
     document: dict[str, object] = {"type": _TYPE_BY_CLASS[cls], "version": 0}
     for field in _FIELDS[cls]:
@@ -159,6 +164,8 @@ def decode_record(value: bytes | bytearray | memoryview) -> Record:
     type_name, version = document.pop("type", None), document.pop("version", None)
     if type_name == LEADER_CHANGE:
         return NoOpRecord()
+    if type_name == VOTERS:
+        return _voters(bytes(value), version)
     if not isinstance(type_name, str):
         raise MalformedMetadataRecordError(f"metadata record without a type: {_shown(document)}")
     cls = _CLASS_BY_TYPE.get(type_name)
@@ -171,6 +178,17 @@ def decode_record(value: bytes | bytearray | memoryview) -> Record:
             f"metadata record {type_name} has version {version}, this node knows up to {newest}: {_UPGRADE}"
         )
     return _build(cls, version, document)
+
+
+def _voters(value: bytes, version: object) -> VotersRecord:
+    if type(version) is int and version > VOTERS_VERSION:
+        raise UnsupportedMetadataRecordError(
+            f"metadata record {VOTERS} has version {version}, this node knows up to {VOTERS_VERSION}: {_UPGRADE}"
+        )
+    try:
+        return VotersRecord(voters_of_value(value))
+    except CorruptMessageError as damage:
+        raise MalformedMetadataRecordError(str(damage)) from damage
 
 
 def _added_in(field: Field[object]) -> int:

@@ -56,6 +56,7 @@ class MetadataDelta:
         none."""
         self._configs: dict[ConfigResource, dict[str, str]] = {}
         self.next_producer_id = image.next_producer_id
+        self.voters = image.voters
         self.scram = ScramTable(image.scram)
         self.acls = AclTable(image.acls)
         self.quotas = QuotaTable(image.quotas)
@@ -65,6 +66,7 @@ class MetadataDelta:
         """The difference between an image and a later one, if the records in between are not known. It is spent."""
         delta = cls(image)
         delta._spent, delta.is_of_snapshot, delta.next_producer_id = True, True, newer.next_producer_id
+        delta.voters = newer.voters
         delta.scram.replace(newer.scram)
         delta.acls.replace(newer.acls)
         delta.quotas.replace(newer.quotas)
@@ -86,8 +88,9 @@ class MetadataDelta:
     def is_empty(self) -> bool:
         has_new_ids = self.next_producer_id != self.image.next_producer_id
         changed = self._topics or self._deleted or self._changed_brokers or self._configs
+        has_new_voters = self.voters != self.image.voters
         tables = self.scram, self.acls, self.quotas
-        return not (changed or has_new_ids or any(table.has_changed for table in tables))
+        return not (changed or has_new_ids or has_new_voters or any(table.has_changed for table in tables))
 
     @property
     def changed_topics(self) -> Mapping[str, Set[int]]:
@@ -139,6 +142,7 @@ class MetadataDelta:
             scram=self.scram.image(),
             acls=self.acls.by_id,
             quotas=self.quotas.by_entity,
+            voters=self.voters,
         )
 
     def __repr__(self) -> str:

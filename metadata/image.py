@@ -24,6 +24,7 @@ from metadata.records import (
     Record,
     ScramSecretRecord,
     TopicRecord,
+    VotersRecord,
 )
 from metadata.registrations import BrokerRegistration, PartitionRegistration
 from metadata.scram import NO_SCRAM, ScramImage, scram_records, scram_seal
@@ -31,6 +32,7 @@ from penstock.messages.configs import ConfigResource
 from penstock.messages.security.acls import AclBinding
 from penstock.messages.security.quotas import QuotaEntity
 from penstock.types import NO_EPOCH, NO_OFFSET, LeaderHint
+from raft.voters import NO_VOTERS, VoterSet
 
 _EMPTY_CONFIG: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -62,6 +64,7 @@ class MetadataImage:
     scram: ScramImage = NO_SCRAM
     acls: Mapping[str, AclBinding] = field(default_factory=dict)  # by their ids
     quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)  # by their keys
+    voters: VoterSet = NO_VOTERS  # as a record named them; none while the quorum is static
 
     def topic(self, name: str) -> TopicImage | None:
         return self.topics_by_name.get(name)
@@ -128,6 +131,8 @@ EMPTY_IMAGE: Final = MetadataImage()
 
 def image_records(image: MetadataImage) -> Iterator[Record]:
     """The records that make this image from an empty one, in an order that depends on nothing but its content (I9)."""
+    if image.voters:
+        yield VotersRecord(image.voters)
     for broker_id in sorted(image.brokers):
         yield image.brokers[broker_id].to_record()
     for topic_id in sorted(image.topics_by_id):

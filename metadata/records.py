@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from penstock.types import NO_EPOCH
+from raft.voters import VoterSet
 
 ADDED_IN: Final = "added_in"
 
@@ -227,6 +228,13 @@ class ClientQuotaRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class VotersRecord:
+    """The quorum has these voters from now on (KIP-853). Only the quorum itself writes it (raft/voter_records.py)."""
+
+    voters: VoterSet
+
+
+@dataclass(frozen=True, slots=True)
 class NoOpRecord:
     """Nothing. The quorum's own bookkeeping (a new leader's first record) reads as this."""
 
@@ -247,5 +255,6 @@ Record = (
     | AccessControlEntryRecord
     | RemoveAccessControlEntryRecord
     | ClientQuotaRecord
+    | VotersRecord
     | NoOpRecord
 )

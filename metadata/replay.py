@@ -29,11 +29,13 @@ from metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
     UserScramCredentialRecord,
+    VotersRecord,
 )
 from metadata.registrations import BrokerRegistration, PartitionKey, PartitionRegistration
 from metadata.scram import ScramTable, credential_of, key_of
 from penstock.errors import InvariantViolation
 from penstock.messages.configs import ConfigResource
+from raft.voters import VoterSet
 
 
 class Tables(Protocol):
@@ -41,6 +43,8 @@ class Tables(Protocol):
 
     next_producer_id: int
     """The lowest that no broker was given."""
+    voters: VoterSet
+    """As a record named them; none while the quorum is static."""
     scram: ScramTable
     acls: AclTable
     quotas: QuotaTable
@@ -109,6 +113,8 @@ def replay(tables: Tables, record: Record) -> None:
             known = record.value is not None or record.key in tables.quotas.by_entity.get(entity, ())
             _require(known, record, "there is no such quota")
             tables.quotas.put(entity, record.key, record.value)
+        case VotersRecord():
+            tables.voters = record.voters
         case NoOpRecord():
             pass
 

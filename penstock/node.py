@@ -1,9 +1,9 @@
 """Starts the server side: `python -P -m penstock.node start|format --config FILE …`, in a process of its own.
 
-Also `check|recover-quorum --config FILE`, which look at a node before its start and help a lost quorum,
-`install|uninstall --config FILE`, which make a systemd service of a node, and `log-dump|log-verify|log-recover
---request JSON`, which look into the files of a stopped node for `penstock log`, and `metadata-dump|metadata-digest
---request JSON`, which do so for `penstock metadata`.
+Also `check|recover-quorum --config FILE`, which look at a node before its start and help a lost quorum, `voter --config
+FILE`, which says as which voter a controller may join the quorum, `install|uninstall --config FILE`, which make a
+systemd service of a node, `log-dump|log-verify|log-recover --request JSON`, which look into the files of a stopped node
+for `penstock log`, and `metadata-dump|metadata-digest --request JSON`, which do so for `penstock metadata`.
 
 The server packages (raft, metadata, storage, broker) have names that are too common for site-packages. An installed
 wheel carries them in the private folder `penstock/_server`; a checkout has them in its root. This launcher is the only
@@ -35,7 +35,7 @@ from penstock.plain_text import json_line, one_line
 
 PARENT_VARIABLE = "PENSTOCK_PARENT_PID"
 """Set by a process whose nodes shall not outlive it."""
-NODE_ACTIONS = ("start", "format", "check", "recover-quorum", "install", "uninstall")
+NODE_ACTIONS = ("start", "format", "check", "recover-quorum", "voter", "install", "uninstall")
 LOG_ACTIONS = ("log-dump", "log-verify", "log-recover")
 METADATA_ACTIONS = ("metadata-dump", "metadata-digest")
 EXIT_FAILED = 1
@@ -96,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lost-log-dirs", default="", help="start: directory ids that are gone for good, with commas")
     parser.add_argument("--log-level", default="", help="start: goes before logger.level of the file, until a SIGHUP")
     parser.add_argument("--log-format", default="", help="start: the same, logger.format")
+    parser.add_argument("--standalone", action="store_true", help="format: this node is the first voter, alone")
+    parser.add_argument("--initial-controllers", help="format: the first voters, ID@HOST:PORT:DIRECTORY_ID,…")
+    parser.add_argument("--join", action="store_true", help="format: the voters are those of the metadata log")
     parser.add_argument("--rejoin", action="store_true", help="format: this node was a voter and lost what it promised")
     parser.add_argument(
         "--add-scram", action="append", default=[], help="format: a user that a new cluster begins with"
@@ -125,6 +128,8 @@ def _run(options: argparse.Namespace) -> int:
         return int(command.main(options.action, options.config, options.dry_run, options.json))
     if options.action == "check":
         return int(importlib.import_module("broker.node.commands.check").main(options.config, options.json))
+    if options.action == "voter":
+        return int(importlib.import_module("broker.node.commands.voter").main(options.config, options.json))
     if options.action == "recover-quorum":
         command = importlib.import_module("broker.node.commands.recover_quorum")
         return int(command.main(options.config, options.survivor, options.lost_voters, options.dry_run, options.json))
@@ -136,11 +141,16 @@ def _run(options: argparse.Namespace) -> int:
             importlib.import_module("broker.node.commands.format").format_if_empty(options.config, options.cluster_id)
         server = _loaded("broker.node.server")
         return int(server.main(options.config, lost, options.log_level, options.log_format))
+    return _format(options)
+
+
+def _format(options: argparse.Namespace) -> int:
+    beginnings = importlib.import_module("broker.node.commands.initial_controllers")
+    quorum = beginnings.QuorumOptions(options.standalone, options.initial_controllers, options.join)
+    given = (options.config, options.cluster_id, options.rejoin, options.add_scram)
     if options.secure:
-        command = importlib.import_module("broker.node.commands.secure")
-        return int(command.main(options.config, options.cluster_id, options.rejoin, options.add_scram, options.ca))
-    command = importlib.import_module("broker.node.commands.format")
-    return int(command.main(options.config, options.cluster_id, options.rejoin, options.add_scram, options.json))
+        return int(importlib.import_module("broker.node.commands.secure").main(*given, options.ca, quorum))
+    return int(importlib.import_module("broker.node.commands.format").main(*given, options.json, quorum))
 
 
 def _loaded(name: str) -> Any:

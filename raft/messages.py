@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from penstock.types import NO_LEADER, NO_OFFSET, EpochEndOffset
+from penstock.types import NO_LEADER, NO_OFFSET, EpochEndOffset, ListenerEndpoint
 from raft.voters import VoterSet
 
 NO_ERROR = 0
@@ -41,6 +41,7 @@ class VoteResponse:
     vote_granted: bool = False
     error_code: int = NO_ERROR
     error_message: str = ""
+    leader_endpoints: tuple[ListenerEndpoint, ...] = ()  # of leader_id, from the edge; see quorum_addresses.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class BeginQuorumEpochRequest:
     leader_id: int
     leader_epoch: int
     voter_id: int
+    leader_endpoints: tuple[ListenerEndpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class BeginQuorumEpochResponse:
     leader_epoch: int = 0
     error_code: int = NO_ERROR
     error_message: str = ""
+    leader_endpoints: tuple[ListenerEndpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ class EndQuorumEpochResponse:
     leader_epoch: int = 0
     error_code: int = NO_ERROR
     error_message: str = ""
+    leader_endpoints: tuple[ListenerEndpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,7 @@ class FetchMetadataResponse:
     error_message: str = ""
     log_end_offset: int = 0  # the leader's; 0 where it does not say, for a leader's own log is never empty
     leader_time_ms: int = 0  # the leader's own clock, not later than this answer; 0 where it does not say
+    leader_endpoints: tuple[ListenerEndpoint, ...] = ()  # with an error
 
 
 INCARNATION_ID_MAX = 255
@@ -140,6 +145,7 @@ class FetchSnapshotResponse:
     data: bytes = b""  # filled in by the driver
     error_code: int = NO_ERROR
     error_message: str = ""
+    leader_endpoints: tuple[ListenerEndpoint, ...] = ()  # with an error
 
 
 Request = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchMetadataRequest | FetchSnapshotRequest

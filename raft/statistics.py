@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.metric_fields import counter, measured
+from penstock.metric_fields import counter, gauge, measured
+from penstock.types import ListenerEndpoint
 from raft.quorum_state import Forgotten, State
 from raft.shared import Shared
 
@@ -22,6 +23,11 @@ class RaftStatistics:
     flushed_offset: int
     last_contact_ms: int
     uncommitted_bytes: int
+    voters: int = gauge("penstock_quorum_voters", "Voters of the quorum, as this node knows them.")
+    uncommitted_voter_change: bool = gauge(
+        "penstock_quorum_uncommitted_voter_change",
+        "1 while the newest set of voters that this node knows is not committed, as far as it knows; else 0.",
+    )
     pre_vote_rounds: int = counter(
         "penstock_quorum_pre_votes", "Rounds of pre-votes that this node asked for: it had heard of no leader."
     )
@@ -60,6 +66,8 @@ class RaftStatistics:
             log.flushed_offset,
             shared.contact.at_ms,
             uncommitted_bytes,
+            len(quorum.voters),
+            not quorum.history.is_committed,
             **{name: getattr(counters, name) for name in counters.__slots__},
         )
 
@@ -72,6 +80,10 @@ class ReplicaDescription:
     log_end_offset: int
     last_fetch_ms_ago: int | None
     last_caught_up_ms_ago: int | None
+    directory_id: str = ""
+    """The id of its metadata log dir; "" where that is not known."""
+    endpoints: tuple[ListenerEndpoint, ...] = ()
+    """The addresses at which other nodes reach a voter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +95,8 @@ class QuorumDescription:
     high_watermark: int
     voters: tuple[ReplicaDescription, ...]
     observers: tuple[ReplicaDescription, ...]
+    is_dynamic: bool = False
+    """Its voters are disks, and records may change them (KIP-853)."""
 
 
 @measured

@@ -20,20 +20,25 @@ from raft.voters import VOTERS_MAX, Voter, VoterSet
 
 VOTERS: Final = "Voters"
 """The "type" of the record."""
-VERSION: Final = 0
+VOTERS_VERSION: Final = 0
 _BEGINNING: Final = b'{"type":"Voters",'
 
 
 def voters_value(voters: VoterSet) -> bytes:
     """The record's value, for a set whose voters all have a directory id."""
     described = [_described(voter) for voter in voters.voters]
-    return _BEGINNING + json.dumps({"version": VERSION, "voters": described}, separators=(",", ":")).encode()[1:]
+    return _BEGINNING + json.dumps({"version": VOTERS_VERSION, "voters": described}, separators=(",", ":")).encode()[1:]
+
+
+def has_voters(records: bytes) -> bool:
+    """False if no record of these batches names voters; seldom True for another reason."""
+    return _BEGINNING in records
 
 
 def voters_in(records: bytes) -> Iterator[tuple[int, VoterSet]]:
     """The offset and the voters of each such record in these whole batches. CorruptMessageError if one cannot be
     read."""
-    if _BEGINNING not in records:
+    if not has_voters(records):
         return
     columns = read_columns(records)
     for offset, value in zip(columns.offsets, columns.values, strict=True):
@@ -46,8 +51,10 @@ def voters_of_value(value: bytes) -> VoterSet:
     try:
         document = json.loads(value)
         version, listed = document["version"], document["voters"]
-        if version != VERSION:
-            raise CorruptMessageError(f"Voters has version {version}, this node knows {VERSION}: upgrade this node")
+        if version != VOTERS_VERSION:
+            raise CorruptMessageError(
+                f"Voters has version {version}, this node knows {VOTERS_VERSION}: upgrade this node"
+            )
         if not 1 <= len(listed) <= VOTERS_MAX:
             raise CorruptMessageError(f"Voters names {len(listed)} voters; 1 to {VOTERS_MAX} are possible")
         return VoterSet(tuple(map(_voter, listed)))

@@ -18,6 +18,7 @@ from broker.config.config_file import config_values, read_config_file
 from broker.config.endpoint_texts import (
     check_inter_broker_name,
     parse_advertised,
+    parse_bootstrap_servers,
     parse_listener_types,
     parse_listeners,
     parse_metrics_listener,
@@ -106,6 +107,8 @@ def parse_config(given: Mapping[str, object], *, looks_at_dirs: bool = True) -> 
     for of_one in (values, *values["listener_security"].values()):
         of_one.update({name: os.path.abspath(of_one[name]) for name in FILE_ATTRIBUTES if of_one.get(name)})
     values["controller_quorum_voters"] = parse_voter_list(values["controller_quorum_voters"])
+    servers = parse_bootstrap_servers(values["controller_quorum_bootstrap_servers"])
+    values["controller_quorum_bootstrap_servers"] = servers
     values["advertised_listeners"] = parse_advertised(values)
     values["metrics_listener"] = parse_metrics_listener(values["metrics_listener"])
     values["log_dirs"] = tuple(os.path.abspath(directory) for directory in values["log_dirs"])

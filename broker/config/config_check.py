@@ -28,7 +28,7 @@ def check_config(config: NodeConfig, *, looks_at_dirs: bool = True) -> None:
     _check_listener_types(config)
     check_security(config)
     _check_ports(config)
-    _check_voters(config)
+    _check_quorum(config)
     _check_advertised(config)
     if looks_at_dirs:
         _check_log_dirs(config.log_dirs)
@@ -146,6 +146,37 @@ def _check_advertised(config: NodeConfig) -> None:
                 f"advertised.listeners: nobody can connect to {name}://{endpoint}; "
                 f'set advertised.listeners = "{name}://THIS-HOST:{endpoint.port}"'
             )
+
+
+def _check_quorum(config: NodeConfig) -> None:
+    """A node finds the quorum by the voters of its file, or by addresses that lead to those of the metadata log."""
+    if config.controller_quorum_voters:
+        _check_voters(config)
+    elif not config.controller_quorum_bootstrap_servers:
+        raise ConfigError(
+            "controller.quorum.voters and controller.quorum.bootstrap.servers are not set: this node would find no"
+            " controllers; give the second, with the host:port of every controller"
+        )
+    servers = config.controller_quorum_bootstrap_servers
+    for endpoint in servers:
+        key = f"controller.quorum.bootstrap.servers = {','.join(map(str, servers))}"
+        if endpoint.is_every_address:
+            raise ConfigError(f"{key}: nobody can connect to {endpoint}; name the host")
+        if servers.count(endpoint) > 1:
+            raise ConfigError(f"{key}: {endpoint} is given twice; keep one")
+    if config.controller_quorum_auto_join_enable:
+        _check_auto_join(config)
+
+
+def _check_auto_join(config: NodeConfig) -> None:
+    key = "controller.quorum.auto.join.enable = true"
+    if not config.is_controller:
+        raise ConfigError(f"{key}: is for controllers, and process.roles does not have controller; remove it")
+    if config.controller_quorum_voters:
+        raise ConfigError(
+            f"{key}: no voter joins while controller.quorum.voters names the voters; remove it, or give"
+            " controller.quorum.bootstrap.servers in the place of controller.quorum.voters"
+        )
 
 
 def _check_voters(config: NodeConfig) -> None:

@@ -16,7 +16,9 @@ from broker.config.node_config import NodeConfig
 from penstock.config_keys import ConfigKey
 
 DIGITS = 12
-OWN = frozenset(key.name for key in (*IDENTITY, *DIRECTORIES, *LOGGER)) | FILE_KEYS
+OF_CONTROLLERS = frozenset({"controller.quorum.auto.join.enable"})
+"""Keys that a broker cannot have."""
+OWN = frozenset(key.name for key in (*IDENTITY, *DIRECTORIES, *LOGGER)) | FILE_KEYS | OF_CONTROLLERS
 """The keys that are a node's own."""
 
 

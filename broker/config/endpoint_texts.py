@@ -103,8 +103,7 @@ def parse_advertised(values: Mapping[str, Any]) -> dict[str, Endpoint]:
     return {**found, **parse_listeners("advertised.listeners", values["advertised_listeners"])}
 
 
-def parse_voter_list(items: tuple[str, ...]) -> dict[int, Endpoint]:
-    key = "controller.quorum.voters"
+def parse_voter_list(items: tuple[str, ...], key: str = "controller.quorum.voters") -> dict[int, Endpoint]:
     voters: dict[int, Endpoint] = {}
     for item in items:
         node, at, address = item.partition("@")
@@ -115,6 +114,17 @@ def parse_voter_list(items: tuple[str, ...]) -> dict[int, Endpoint]:
             raise ConfigError(f"{key}: node id {int(node)} is given twice; give every controller its own id")
         voters[int(node)] = _endpoint(key, item, match.group(1), match.group(2))
     return voters
+
+
+def parse_bootstrap_servers(items: tuple[str, ...]) -> tuple[Endpoint, ...]:
+    key = "controller.quorum.bootstrap.servers"
+    servers = []
+    for item in items:
+        match = _ENDPOINT.match(item)
+        if match is None:
+            raise ConfigError(f"{key} = {shown(item)}: must be host:port, without an id, like 127.0.0.1:9193")
+        servers.append(_endpoint(key, item, match.group(1), match.group(2)))
+    return tuple(servers)
 
 
 def parse_metrics_listener(text: str) -> Endpoint | None:

@@ -65,6 +65,8 @@ class NodeConfig:
     metrics_listener: Endpoint | None
     audit_log_location: str
     controller_quorum_voters: dict[int, Endpoint]
+    controller_quorum_bootstrap_servers: tuple[Endpoint, ...]
+    controller_quorum_auto_join_enable: bool
     controller_quorum_election_timeout_ms: int
     controller_quorum_fetch_timeout_ms: int
     metadata_log_max_record_bytes_between_snapshots: int
@@ -207,7 +209,8 @@ class NodeConfig:
 
     @property
     def first_voters(self) -> VoterSet:
-        """The voters with which the quorum begins. The quorum's state knows the present ones (raft/voters.py)."""
+        """The voters that the file names, with which a static quorum begins. None where the metadata log names them
+        (broker/quorum/first_voters.py). The quorum's state knows the present ones (raft/voters.py)."""
         at = sorted(self.controller_quorum_voters.items())
         return VoterSet(tuple(Voter(one, endpoints=(ListenerEndpoint(CONTROLLER_LISTENER, to),)) for one, to in at))
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from penstock.pb import common_pb2, quorum_pb2
-from penstock.types import EpochEndOffset
+from penstock.types import Endpoint, EpochEndOffset, ListenerEndpoint
 from raft import messages as raft
 
 
 def vote_from_pb(m: quorum_pb2.VoteRequest) -> raft.VoteRequest:
     return raft.VoteRequest(
-        m.cluster_id, m.candidate_epoch, m.candidate_id, m.voter_id, m.last_epoch, m.last_epoch_end_offset, m.pre_vote
+        m.cluster_id,
+        m.candidate_epoch,
+        m.candidate_id,
+        m.voter_id,
+        m.last_epoch,
+        m.last_epoch_end_offset,
+        m.pre_vote,
+        m.candidate_directory_id,
+        m.voter_directory_id,
     )
 
 
 def begin_from_pb(m: quorum_pb2.BeginQuorumEpochRequest) -> raft.BeginQuorumEpochRequest:
-    return raft.BeginQuorumEpochRequest(m.cluster_id, m.leader_id, m.leader_epoch, m.voter_id)
+    return raft.BeginQuorumEpochRequest(m.cluster_id, m.leader_id, m.leader_epoch, m.voter_id, _endpoints(m))
 
 
 def end_from_pb(m: quorum_pb2.EndQuorumEpochRequest) -> raft.EndQuorumEpochRequest:
@@ -35,13 +43,22 @@ def fetch_from_pb(m: quorum_pb2.FetchMetadataRequest) -> raft.FetchMetadataReque
         m.max_bytes,
         m.incarnation_id,
         m.heard_ms,
+        m.replica_directory_id,
     )
 
 
 def fetch_snapshot_from_pb(m: quorum_pb2.FetchSnapshotRequest) -> raft.FetchSnapshotRequest:
     snapshot_id = EpochEndOffset(m.snapshot_id.epoch, m.snapshot_id.end_offset)
-    epoch, process = m.current_leader_epoch, m.incarnation_id
-    return raft.FetchSnapshotRequest(m.cluster_id, m.replica_id, epoch, snapshot_id, m.position, m.max_bytes, process)
+    return raft.FetchSnapshotRequest(
+        m.cluster_id,
+        m.replica_id,
+        m.current_leader_epoch,
+        snapshot_id,
+        m.position,
+        m.max_bytes,
+        m.incarnation_id,
+        m.replica_directory_id,
+    )
 
 
 def request_to_pb(request: raft.Request) -> Any:
@@ -56,6 +73,8 @@ def request_to_pb(request: raft.Request) -> Any:
                 last_epoch=request.last_epoch,
                 last_epoch_end_offset=request.last_epoch_end_offset,
                 pre_vote=request.pre_vote,
+                candidate_directory_id=request.candidate_directory_id,
+                voter_directory_id=request.voter_directory_id,
             )
         case raft.BeginQuorumEpochRequest():
             return quorum_pb2.BeginQuorumEpochRequest(
@@ -63,6 +82,7 @@ def request_to_pb(request: raft.Request) -> Any:
                 leader_id=request.leader_id,
                 leader_epoch=request.leader_epoch,
                 voter_id=request.voter_id,
+                leader_endpoints=_endpoints_pb(request.leader_endpoints),
             )
         case raft.EndQuorumEpochRequest():
             return quorum_pb2.EndQuorumEpochRequest(
@@ -82,6 +102,7 @@ def request_to_pb(request: raft.Request) -> Any:
                 max_bytes=request.max_bytes,
                 incarnation_id=request.incarnation_id,
                 heard_ms=request.heard_ms,
+                replica_directory_id=request.replica_directory_id,
             )
         case raft.FetchSnapshotRequest():
             epoch, end_offset = request.snapshot_id
@@ -93,6 +114,7 @@ def request_to_pb(request: raft.Request) -> Any:
                 position=request.position,
                 max_bytes=request.max_bytes,
                 incarnation_id=request.incarnation_id,
+                replica_directory_id=request.replica_directory_id,
             )
 
 
@@ -102,17 +124,28 @@ def vote_to_pb(r: raft.VoteResponse) -> quorum_pb2.VoteResponse:
         leader_id=r.leader_id,
         leader_epoch=r.leader_epoch,
         vote_granted=r.vote_granted,
+        leader_endpoints=_endpoints_pb(r.leader_endpoints),
     )
 
 
 def begin_to_pb(r: raft.BeginQuorumEpochResponse) -> quorum_pb2.BeginQuorumEpochResponse:
     error = _raft_error(r.error_code, r.error_message)
-    return quorum_pb2.BeginQuorumEpochResponse(error=error, leader_id=r.leader_id, leader_epoch=r.leader_epoch)
+    return quorum_pb2.BeginQuorumEpochResponse(
+        error=error,
+        leader_id=r.leader_id,
+        leader_epoch=r.leader_epoch,
+        leader_endpoints=_endpoints_pb(r.leader_endpoints),
+    )
 
 
 def end_to_pb(r: raft.EndQuorumEpochResponse) -> quorum_pb2.EndQuorumEpochResponse:
     error = _raft_error(r.error_code, r.error_message)
-    return quorum_pb2.EndQuorumEpochResponse(error=error, leader_id=r.leader_id, leader_epoch=r.leader_epoch)
+    return quorum_pb2.EndQuorumEpochResponse(
+        error=error,
+        leader_id=r.leader_id,
+        leader_epoch=r.leader_epoch,
+        leader_endpoints=_endpoints_pb(r.leader_endpoints),
+    )
 
 
 def fetch_to_pb(r: raft.FetchMetadataResponse) -> quorum_pb2.FetchMetadataResponse:
@@ -125,6 +158,7 @@ def fetch_to_pb(r: raft.FetchMetadataResponse) -> quorum_pb2.FetchMetadataRespon
         records=r.records,
         log_end_offset=r.log_end_offset,
         leader_time_ms=r.leader_time_ms,
+        leader_endpoints=_endpoints_pb(r.leader_endpoints),
     )
     if r.diverging_epoch is not None:
         message.diverging_epoch.epoch, message.diverging_epoch.end_offset = r.diverging_epoch
@@ -141,6 +175,7 @@ def fetch_snapshot_to_pb(r: raft.FetchSnapshotResponse) -> quorum_pb2.FetchSnaps
         size_bytes=r.size_bytes,
         position=r.position,
         data=r.data,
+        leader_endpoints=_endpoints_pb(r.leader_endpoints),
     )
     if r.snapshot_id is not None:
         message.snapshot_id.epoch, message.snapshot_id.end_offset = r.snapshot_id
@@ -149,14 +184,15 @@ def fetch_snapshot_to_pb(r: raft.FetchSnapshotResponse) -> quorum_pb2.FetchSnaps
 
 def response_from_pb(message: Any) -> raft.Response:
     """Any quorum response."""
-    code, text = message.error.code, message.error.message
+    code, text, endpoints = message.error.code, message.error.message, _endpoints(message)
     match message:
         case quorum_pb2.VoteResponse():
-            return raft.VoteResponse(message.leader_id, message.leader_epoch, message.vote_granted, code, text)
+            granted = message.vote_granted
+            return raft.VoteResponse(message.leader_id, message.leader_epoch, granted, code, text, endpoints)
         case quorum_pb2.BeginQuorumEpochResponse():
-            return raft.BeginQuorumEpochResponse(message.leader_id, message.leader_epoch, code, text)
+            return raft.BeginQuorumEpochResponse(message.leader_id, message.leader_epoch, code, text, endpoints)
         case quorum_pb2.EndQuorumEpochResponse():
-            return raft.EndQuorumEpochResponse(message.leader_id, message.leader_epoch, code, text)
+            return raft.EndQuorumEpochResponse(message.leader_id, message.leader_epoch, code, text, endpoints)
         case quorum_pb2.FetchSnapshotResponse():
             return raft.FetchSnapshotResponse(
                 message.leader_id,
@@ -167,6 +203,7 @@ def response_from_pb(message: Any) -> raft.Response:
                 data=message.data,
                 error_code=code,
                 error_message=text,
+                leader_endpoints=endpoints,
             )
         case _:
             return raft.FetchMetadataResponse(
@@ -179,9 +216,18 @@ def response_from_pb(message: Any) -> raft.Response:
                 snapshot_id=_epoch_end(message, "snapshot_id"),
                 error_code=code,
                 error_message=text,
+                leader_endpoints=endpoints,
                 log_end_offset=message.log_end_offset,
                 leader_time_ms=message.leader_time_ms,
             )
+
+
+def _endpoints(message: Any) -> tuple[ListenerEndpoint, ...]:
+    return tuple(ListenerEndpoint(at.name, Endpoint(at.host, at.port)) for at in message.leader_endpoints)
+
+
+def _endpoints_pb(endpoints: Iterable[ListenerEndpoint]) -> list[quorum_pb2.QuorumEndpoint]:
+    return [quorum_pb2.QuorumEndpoint(name=at.name, host=at.endpoint.host, port=at.endpoint.port) for at in endpoints]
 
 
 def _raft_error(code: int, message: str) -> common_pb2.Error | None:

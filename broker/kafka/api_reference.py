@@ -49,8 +49,6 @@ LEFT_OUT: Final = {
     77: "ShareGroupDescribe",
     78: "ShareFetch",
     79: "ShareAcknowledge",
-    80: "AddRaftVoter",
-    81: "RemoveRaftVoter",
     88: "StreamsGroupHeartbeat",
     89: "StreamsGroupDescribe",
     90: "DescribeShareGroupOffsets",

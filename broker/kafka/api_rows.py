@@ -31,6 +31,7 @@ from broker.kafka.apis.admin import (
     describe_quorum,
     elect_leaders,
     features,
+    raft_voters,
     reassignments,
     replica_log_dirs,
 )
@@ -81,6 +82,7 @@ _OTHERS: Final[tuple[ServedRow, ...]] = (
     *alter_configs.SERVED,
     *describe_cluster.SERVED,
     *describe_quorum.SERVED,
+    *raft_voters.SERVED,
     *features.SERVED,
     *elect_leaders.SERVED,
     *reassignments.SERVED,

@@ -83,6 +83,7 @@ class Request:
         "is_abandoned",
         "is_large",
         "is_strict",
+        "keeps_body",
         "number",
         "parts",
         "prepared",
@@ -122,6 +123,8 @@ class Request:
         error of an answer that the caller may not have any more."""
         self.audit: Callable[[Request], None] | None = None
         self.body_lease: Lease | None = None
+        self.keeps_body = False
+        """Its body is needed behind its answer: while its connection lives, whoever asks gives the lease back."""
         self.response: object = None
         self.response_lease: Lease | None = None
         self.turns: AnswerRoom | None = None
@@ -165,7 +168,7 @@ class Request:
             if self.audit is not None:
                 self.audit(self)
             self._waits_no_more()
-            if self.body_lease is not None:
+            if self.body_lease is not None and (self.is_abandoned or not self.keeps_body):
                 self.body_lease.release()
             self.sink.response_ready(self)
 

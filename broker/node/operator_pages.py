@@ -73,20 +73,23 @@ def checks(
     """The checks of a node whose logs are open. `voters` are the present ones; `standing` is None without the broker
     role."""
     if standing is None:
-        return [Check("logs"), Check("quorum", "" if leader_id >= 0 else _no_leader(voters))]
+        return [Check("logs"), Check("quorum", "" if leader_id >= 0 else _no_leader(config, voters))]
     if not standing.is_fenced:
         # An election of a moment ago does not keep a broker from serving; a longer one fences it.
         return [Check("logs"), Check("registration"), Check("metadata"), Check("in-service")]
     return [
         Check("logs"),
-        Check("quorum", "" if leader_id >= 0 else _no_leader(voters)),
+        Check("quorum", "" if leader_id >= 0 else _no_leader(config, voters)),
         Check("registration", _not_registered(config) if standing.broker_epoch == NO_EPOCH else ""),
         Check("metadata", _metadata_behind(metadata_offset, standing.broker_epoch)),
         Check("in-service", "the controller does not let this broker serve (it is fenced)"),
     ]
 
 
-def _no_leader(voters: VoterSet) -> str:
+def _no_leader(config: NodeConfig, voters: VoterSet) -> str:
+    if not voters:
+        servers = ", ".join(map(str, config.controller_quorum_bootstrap_servers))
+        return f"no bootstrap server has told this node who leads the quorum; one of these must run: {servers}"
     return (
         f"the quorum has no leader that this node knows; {voters.majority} of these must run and reach each other: "
         f"{voters.listed(CONTROLLER_LISTENER)}"

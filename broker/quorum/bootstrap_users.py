@@ -16,22 +16,22 @@ from metadata.codec import MalformedMetadataRecordError, decode_record, encode_r
 from metadata.records import UserScramCredentialRecord
 from penstock.errors import CorruptFileError
 from storage.disk.atomic_file import read_text, write_atomically
+from storage.disk.file_names import BOOTSTRAP_USERS
 from storage.disk.file_system import FileSystem
 from storage.disk.sealed_text import seal_json, unseal_json
 
-BOOTSTRAP_FILE: Final = "bootstrap-users"
 VERSION: Final = 1
 
 
 def write_bootstrap_users(fs: FileSystem, log_dir: str, users: Sequence[UserScramCredentialRecord]) -> None:
     """`log_dir` is that of the metadata log."""
     records = [encode_record(user).decode() for user in users]
-    write_atomically(fs, f"{log_dir}/{BOOTSTRAP_FILE}", seal_json({"records": records, "data_version": VERSION}))
+    write_atomically(fs, f"{log_dir}/{BOOTSTRAP_USERS}", seal_json({"records": records, "data_version": VERSION}))
 
 
 def read_bootstrap_users(fs: FileSystem, log_dir: str) -> tuple[UserScramCredentialRecord, ...]:
     """() without such a file; CorruptFileError for a damaged one."""
-    path = f"{log_dir}/{BOOTSTRAP_FILE}"
+    path = f"{log_dir}/{BOOTSTRAP_USERS}"
     text = read_text(fs, path)
     if text is None:
         return ()

@@ -1,9 +1,10 @@
-"""Notices at a node's start that its configured voters belong to another cluster than its log dirs.
+"""Notices at a node's start that its configuration leads to another cluster than that of its log dirs.
 
 The cause is a mistaken `controller.quorum.voters`, or the log dirs of another cluster. The quorum then refuses every
 message, and the node would wait for a leader for ever. The start is refused instead, once so many voters have answered
 with another cluster id that the voters of its own cluster cannot be a majority. A single wrong voter does not stop a
-node of the right cluster. After a majority has answered as expected, nothing is checked any more.
+node of the right cluster. After a majority has answered as expected, nothing is checked any more. A node without
+configured voters is refused when each of its bootstrap servers is of another cluster; one that is right is enough.
 
 It is between raft and its transport to the other nodes. `node.py` ends the node. It judges the configuration, so it has
 the configuration's first voters and asks for no later ones.
@@ -11,13 +12,37 @@ the configuration's first voters and asks for no later ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InconsistentClusterIdError, MetaPropertiesError
+from penstock.types import Endpoint
 from raft.driver.protocols import QuorumTransport
 from raft.messages import Request, Response
 from raft.voters import VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """The nodes of the quorum that a configuration names, by the ids by which raft asks them."""
+
+    key: str
+    endpoints: Mapping[int, Endpoint]
+    needed: int
+    """The least number of them that must be of this cluster."""
+
+    @classmethod
+    def voters(cls, voters: VoterSet) -> Configured:
+        """The first voters: a majority of them must be of this cluster."""
+        at = {voter: voters.endpoint(voter, CONTROLLER_LISTENER) for voter in voters.ids}
+        named = {voter: endpoint for voter, endpoint in at.items() if endpoint is not None}
+        return cls("controller.quorum.voters", named, voters.majority)
+
+    @classmethod
+    def servers(cls, servers: Mapping[int, Endpoint]) -> Configured:
+        """The bootstrap servers: one of them must be of this cluster."""
+        return cls("controller.quorum.bootstrap.servers", servers, 1)
 
 
 class ClusterGuard:
@@ -28,12 +53,12 @@ class ClusterGuard:
         transport: QuorumTransport,
         node_id: int,
         cluster_id: str,
-        first_voters: VoterSet,
+        configured: Configured,
         on_refused: Callable[[BaseException], None],
     ) -> None:
         self._transport = transport
         self._cluster_id = cluster_id
-        self._first_voters = first_voters
+        self._configured = configured
         self._on_refused = on_refused
         self._ours = {node_id}
         self._foreign: dict[int, str] = {}
@@ -53,18 +78,19 @@ class ClusterGuard:
         else:
             self._ours.add(node_id)
             self._foreign.pop(node_id, None)
-        first = self._first_voters
-        refused = not first.has_majority(set(first.ids) - self._foreign.keys())
-        self._is_settled = refused or first.has_majority(self._ours)
+        asked, needed = self._configured.endpoints.keys(), self._configured.needed
+        refused = len(asked - self._foreign.keys()) < needed
+        self._is_settled = refused or len(asked & self._ours) >= needed
         if refused:
             self._on_refused(self._refusal())
 
     def _refusal(self) -> MetaPropertiesError:
-        first, foreign = self._first_voters, sorted(self._foreign.items())
-        said = "; ".join(f"{first.endpoint(voter, CONTROLLER_LISTENER)} says: {what}" for voter, what in foreign)
+        key, endpoints = self._configured.key, self._configured.endpoints
+        foreign = ((node, said) for node, said in sorted(self._foreign.items()) if node in endpoints)
+        said = "; ".join(f"{endpoints[node]} says: {what}" for node, what in foreign)
         return MetaPropertiesError(
-            f"this node's log dirs are of cluster {self._cluster_id}, but controller.quorum.voters leads to another"
-            f" ({said}). Correct controller.quorum.voters, or give this node the log dirs of that cluster."
+            f"this node's log dirs are of cluster {self._cluster_id}, but {key} leads to another"
+            f" ({said}). Correct {key}, or give this node the log dirs of that cluster."
             " If it has never run, remove its log dirs and format them with --cluster-id"
         )
 

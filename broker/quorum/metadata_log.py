@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from broker.quorum.metadata_snapshots import LogBeginning, MetadataSnapshots
+from broker.quorum.metadata_snapshots import LogBeginning, MetadataSnapshots, loaded_snapshot
 from penstock.clock import Clock
 from penstock.errors import CorruptFileError, InvariantViolation, KafkaStorageError
 from penstock.types import METADATA_TOPIC, EpochEndOffset, EpochEntry, TopicPartition
@@ -42,6 +42,8 @@ DATA_VERSION = 1
 DATA_VERSION_FORGOTTEN = 2
 """The version for a voter that has forgotten something; a release without `forgotten` must not let it vote."""
 _FORGOTTEN = tuple(forgotten.value for forgotten in Forgotten if forgotten is not Forgotten.NOTHING)
+_VOTED_DIRECTORY_ID = "votedDirectoryId"
+"""The disk of the candidate that got the vote (KIP-853); left out among static voters."""
 _FIELDS = ("leaderEpoch", "leaderId", "votedId", "data_version")
 
 
@@ -61,12 +63,13 @@ class MetadataLog:
         snapshots: MetadataSnapshots | None = None,
         start: LogBeginning | None = None,
         before_cut: Callable[[], None] = nothing_to_note,
+        before_voters: Callable[[], None] = nothing_to_note,
     ) -> None:
         """`on_flushed` runs after each flush of records and BEFORE it counts; `before_cut` once, BEFORE the log goes
-        without its beginning."""
+        without its beginning; `before_voters` BEFORE a record or a snapshot that names voters is taken, once."""
         self._log, self._clock = log, clock
-        self._on_flushed, self._before_cut = on_flushed, before_cut
-        self._noted_cut = False
+        self._on_flushed, self._before_cut, self._before_voters = on_flushed, before_cut, before_voters
+        self._noted_cut = self._noted_voters = False
         self._snapshots = snapshots
         self._start = start or LogBeginning()
 
@@ -88,8 +91,8 @@ class MetadataLog:
 
     @property
     def voter_sets(self) -> Sequence[tuple[int, VoterSet]]:
-        """None: no record of this log names voters yet."""
-        return ()
+        """The voters as the log said them at the start; what comes later is known to the core alone."""
+        return self._start.voter_sets
 
     @property
     def snapshot_ids(self) -> Sequence[EpochEndOffset]:
@@ -147,7 +150,9 @@ class MetadataLog:
         with self._waiting_for_room():
             self._note_cut()
             image = self._own_snapshots().complete_part(snapshot_id)
-        return None if image is None else LoadedSnapshot(snapshot_id, image)
+            if image is not None and image.voters:
+                self.note_voters()
+        return None if image is None else loaded_snapshot(snapshot_id, image)
 
     def begin_after(self, snapshot: LoadedSnapshot) -> None:
         with self._waiting_for_room():
@@ -159,6 +164,12 @@ class MetadataLog:
         if not self._noted_cut:
             self._before_cut()
             self._noted_cut = True
+
+    def note_voters(self) -> None:
+        with self._waiting_for_room():
+            if not self._noted_voters:
+                self._before_voters()
+                self._noted_voters = True
 
     def cut_prefix(self, offset: int) -> None:
         """The segment that holds `offset` stays. The active one is closed at each snapshot, so that it can go when that
@@ -238,10 +249,13 @@ class QuorumStateFile:
         if epoch > EPOCH_MAX - EPOCH_JUMP_MAX:
             why = f"leaderEpoch {epoch} leaves no room for elections; see `Epochs that are used up` in {REPAIRS}"
             raise CorruptFileError(self.path, 0, why)
+        directory_id = found.get(_VOTED_DIRECTORY_ID, "")
+        if not isinstance(directory_id, str):
+            raise self._damaged(f"{_VOTED_DIRECTORY_ID} is {directory_id!r}")
         forgotten = found.get("forgotten", "")
         if (version == DATA_VERSION_FORGOTTEN) != (forgotten in _FORGOTTEN):
             raise self._damaged(f"forgotten is {forgotten!r}, with data_version {version}")
-        return ElectionState(epoch, leader_id, voted_id, Forgotten(forgotten))
+        return ElectionState(epoch, leader_id, voted_id, Forgotten(forgotten), directory_id)
 
     def _damaged(self, why: str) -> CorruptFileError:
         remedy = (
@@ -257,6 +271,8 @@ class QuorumStateFile:
         fields: dict[str, object] = dict(zip(_FIELDS, numbers, strict=True))
         if state.forgotten.value:
             fields["forgotten"] = state.forgotten.value
+        if state.voted_directory_id:
+            fields[_VOTED_DIRECTORY_ID] = state.voted_directory_id
         try:
             write_atomically(self._fs, self.path, seal_json(fields))
             self._on_saved()

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION, METADATA_TOPIC_ID, REPAIRS
 from broker.quorum.metadata_snapshots import MetadataSnapshots
-from broker.quorum.voter_memory import DoubtfulCuts
+from broker.quorum.voter_memory import NEW_DISK, DoubtfulCuts, VoterMemory
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.record.reader import read_records
 from penstock.types import EpochEndOffset, EpochEntry
@@ -45,29 +45,35 @@ def open_metadata_log(
 ) -> tuple[Log, MetadataSnapshots]:
     """The log in its log dir, made if it is not there, and the snapshots beside it; `voters` is the number of first
     voters. KafkaStorageError or CorruptFileError where the log is damaged."""
-    alone = is_voter and voters == 1
+    memory = VoterMemory(log_dir, fs)
+    is_disk = is_voter and memory.is_dynamic(voters)
+    alone = is_voter and voters == 1 and not is_disk
+    is_promised = is_disk and memory.has_promised
     try:
         log = log_manager.get_or_create(METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG, log_dir=log_dir)
     except KafkaStorageError as error:
         damage = error.__cause__
         if not isinstance(damage, CorruptFileError) or "backup" in damage.why:
             raise
-        raise KafkaStorageError(f"{error}; {_remedy(damage, alone=alone)}") from damage
-    refuse_rot(log, alone=alone)
+        raise KafkaStorageError(f"{error}; {_remedy(damage, alone=alone, is_promised=is_promised)}") from damage
+    refuse_rot(log, alone=alone, is_promised=is_promised)
     snapshots = MetadataSnapshots(fs, log.directory)
     refuse_hole(log, max((one.end_offset for one in snapshots.found()), default=0))
     cut_false_epoch(log, snapshots.found(), DoubtfulCuts(is_voter, voters, fs), alone=alone)
     return log, snapshots
 
 
-def _remedy(damage: CorruptFileError, *, alone: bool) -> str:
+def _remedy(damage: CorruptFileError, *, alone: bool, is_promised: bool = False) -> str:
+    """`is_promised`: a dynamic quorum may count on what this disk has acked or voted."""
     directory = damage.path.rpartition("/")[0]
+    if is_promised:
+        return f"where other voters are a majority, {NEW_DISK}; where they are not, restore {directory} from a backup"
     if alone:
         return f"no other voter has a copy: restore {directory} from a backup; see {_PAGE}"
     return f"where other voters are a majority, move {directory} away and start the node: it fetches the log from them"
 
 
-def refuse_rot(log: Log, *, alone: bool) -> None:
+def refuse_rot(log: Log, *, alone: bool, is_promised: bool = False) -> None:
     """CorruptFileError if a batch of the newest segment is damaged: a voter must not vote for what it cannot read.
 
     After a clean stop the opening looks at headers only.
@@ -77,7 +83,9 @@ def refuse_rot(log: Log, *, alone: bool) -> None:
         for _ in scan_verified(newest.file(), 0) if newest is not None else ():
             continue
     except CorruptFileError as damage:
-        raise CorruptFileError(damage.path, damage.position, f"{damage.why}; {_remedy(damage, alone=alone)}") from None
+        raise CorruptFileError(
+            damage.path, damage.position, f"{damage.why}; {_remedy(damage, alone=alone, is_promised=is_promised)}"
+        ) from None
 
 
 def refuse_hole(log: Log, covered_to: int) -> None:

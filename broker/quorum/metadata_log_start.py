@@ -14,19 +14,25 @@ What the log has below `end` is the same that the snapshot has; if its epochs di
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from broker.quorum.metadata_log import nothing_to_note
 from broker.quorum.metadata_log_opening import refuse_hole
-from broker.quorum.metadata_snapshots import KeptSnapshot, LogBeginning, MetadataSnapshots
+from broker.quorum.metadata_snapshots import KeptSnapshot, LogBeginning, MetadataSnapshots, loaded_snapshot
 from penstock.errors import CorruptMessageError
-from penstock.types import EpochEndOffset
+from penstock.record.batch import iter_headers
+from penstock.types import NO_OFFSET, EpochEndOffset
 from raft.decided_log import BEGINNING
 from raft.driver.protocols import LoadedSnapshot
+from raft.voter_records import voters_in
+from raft.voters import VoterSet
 from storage.disk.file_names import metadata_snapshot_name
 from storage.log.log import Log
 
 _log = logging.getLogger(__name__)
+
+_SCANNED_BYTES = 1 << 20
+"""Read at once while the log's voters are looked for."""
 
 
 def find_beginning(
@@ -43,7 +49,7 @@ def find_beginning(
     start = log.log_start_offset
     refuse_hole(log, loaded.snapshot_id.end_offset if loaded is not None else 0)
     if loaded is None:
-        return LogBeginning()
+        return LogBeginning(voter_sets=tuple(_voter_sets(log, None)))
     newest = loaded.snapshot_id
     has_stale_epochs = log.log_start_offset == log.log_end_offset and log.latest_epoch > newest.epoch
     begins_anew = not _has(log, newest) or has_stale_epochs
@@ -62,13 +68,27 @@ def find_beginning(
     elif start < kept[0].snapshot_id.end_offset:
         log.advance_log_start(kept[0].snapshot_id.end_offset)
     snapshots.remove(one for one in found if one.end_offset < kept[0].snapshot_id.end_offset)
-    return LogBeginning(tuple(kept), loaded)
+    return LogBeginning(tuple(kept), loaded, tuple(_voter_sets(log, loaded)))
+
+
+def _voter_sets(log: Log, loaded: LoadedSnapshot | None) -> Iterator[tuple[int, VoterSet]]:
+    """The voters that the snapshot names, and those of each record behind it, committed or not: nothing below its end
+    is ever cut back. A log of static voters is looked through for the record's beginning alone."""
+    at = log.log_start_offset
+    if loaded is not None:
+        at = loaded.snapshot_id.end_offset
+        if loaded.voters is not None:
+            yield NO_OFFSET, loaded.voters
+    while at < log.log_end_offset:
+        records = bytes(log.reader.read(at, _SCANNED_BYTES).records)
+        yield from ((offset, voters) for offset, voters in voters_in(records) if offset >= at)
+        at = max(header.next_offset for _, header in iter_headers(records))
 
 
 def _newest_sound(found: tuple[EpochEndOffset, ...], snapshots: MetadataSnapshots) -> LoadedSnapshot | None:
     for snapshot_id in reversed(found):
         try:
-            return LoadedSnapshot(snapshot_id, snapshots.load(snapshot_id))
+            return loaded_snapshot(snapshot_id, snapshots.load(snapshot_id))
         except CorruptMessageError as damage:
             _log.error("%s is damaged and is not used: %s", snapshots.path(snapshot_id), damage)
     return None

@@ -24,6 +24,7 @@ from penstock.record.batch import HEADER_BYTES, read_header
 from penstock.types import EpochEndOffset
 from raft.decided_log import BEGINNING
 from raft.driver.protocols import LoadedSnapshot
+from raft.voters import VoterSet
 from storage.disk.atomic_file import write_atomically
 from storage.disk.file_names import (
     METADATA_SNAPSHOT_SUFFIX,
@@ -50,10 +51,17 @@ class KeptSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class LogBeginning:
-    """The beginning of the metadata log: snapshots, oldest first, and the content of the newest one."""
+    """The beginning of the metadata log: snapshots, oldest first, the content of the newest one, and the voters."""
 
     kept: tuple[KeptSnapshot, ...] = (KeptSnapshot(BEGINNING, 0, 0),)
     loaded: LoadedSnapshot | None = None
+    voter_sets: tuple[tuple[int, VoterSet], ...] = ()
+    """The voters that the newest snapshot names, at offset -1, and those of each record behind it."""
+
+
+def loaded_snapshot(snapshot_id: EpochEndOffset, image: MetadataImage) -> LoadedSnapshot:
+    """The image of a snapshot, as raft and its listeners take it."""
+    return LoadedSnapshot(snapshot_id, image, image.voters or None)
 
 
 class MetadataSnapshots:

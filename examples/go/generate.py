@@ -29,6 +29,7 @@ PROTOS = (
     "reassignments",
     "transactions",
     "users",
+    "voters",
 )
 """The files that a client needs; the others are spoken between nodes."""
 PACKAGE = "penstock.example/go/penstockpb"

@@ -60,8 +60,9 @@ class DecisionContext:
         if cluster_id != self.config.cluster_id:
             raise InconsistentClusterIdError(
                 f"the request is of cluster {cluster_id!r}, this is cluster {self.config.cluster_id!r}; correct"
-                " controller.quorum.voters of the node that sent it, or, if that node has never held data, remove its"
-                f" log dirs and format them with --cluster-id {self.config.cluster_id}"
+                " controller.quorum.voters or controller.quorum.bootstrap.servers of the node that sent it, or, if that"
+                " node has never held data, remove its log dirs and format them with"
+                f" --cluster-id {self.config.cluster_id}"
             )
 
     def check_item_count(self, count: int, what: str) -> None:

@@ -75,6 +75,7 @@ class ControllerState:
         self.topics: dict[str, TopicState] = {}
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         self.next_producer_id = 0
+        self.voters = image.voters
         self.scram, self.acls, self.quotas = ScramTable(image.scram), AclTable(image.acls), QuotaTable(image.quotas)
         self.partition_count = self.unclean_elections = 0
         self.leader_changes: list[LeaderChange] = []
@@ -137,6 +138,7 @@ class ControllerState:
             scram=self.scram.image(),
             acls=dict(self.acls.by_id),
             quotas=dict(self.quotas.by_entity),
+            voters=self.voters,
         )
 
     # -- what decisions ask --------------------------------------------------------------------------------------------

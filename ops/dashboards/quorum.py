@@ -39,6 +39,14 @@ ELECTIONS = Row(
         ),
         graph("Epoch", "It rises with each election.", Unit.COUNT, gauge("penstock_quorum_epoch")),
         graph(
+            "Voters",
+            "The voters that each node knows, and the nodes on which the newest change of them is not known to be "
+            "committed. That is a moment; for longer, a majority of the new voters does not answer.",
+            Unit.COUNT,
+            gauge("penstock_quorum_voters", "voters {{instance}}"),
+            gauge("penstock_quorum_uncommitted_voter_change", "not committed {{instance}}"),
+        ),
+        graph(
             "Elections",
             "Pre-votes that a node asked for because it heard of no leader, elections in which it stood, and those "
             "that it won.",

@@ -1,4 +1,4 @@
-"""`penstock cluster describe|health` and `penstock quorum describe`, with exit codes for scripts.
+"""`penstock cluster describe|health`, with exit codes for scripts.
 
     0  all is well
     3  degraded: everything works, and a broker or a replica is missing
@@ -22,17 +22,11 @@ EXIT_CRITICAL = 4
 EXIT_CODES = {"healthy": 0, "degraded": EXIT_DEGRADED, "critical": EXIT_CRITICAL}
 
 cluster_app = typer.Typer(help="The cluster and its brokers.", no_args_is_help=True)
-quorum_app = typer.Typer(help="The quorum of controllers.", no_args_is_help=True)
 
 
 @cluster_app.callback()
 def _cluster() -> None:
     """The cluster and its brokers."""
-
-
-@quorum_app.callback()
-def _quorum() -> None:
-    """The quorum of controllers."""
 
 
 @cluster_app.command("describe")
@@ -85,24 +79,3 @@ def health(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) ->
             for line in (*check.details, *((f"do: {check.remedy}",) if check.remedy else ())):
                 say(f"{check.name}: {line}")
     raise typer.Exit(EXIT_CODES[found.status])
-
-
-@quorum_app.command("describe")
-def describe_quorum(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) -> None:
-    """Show the quorum's leader, and the log end of each voter and observer.
-
-    Exits with 4 if no leader answers: what is shown is then what one node knows by itself.
-    """
-    with patient_admin(bootstrap) as admin:
-        info = admin.describe_quorum()
-    if as_json:
-        print_json(dataclasses.asdict(info))
-    else:
-        leader = info.leader_id if info.leader_id >= 0 else "none"
-        print_fields({"leader": leader, "epoch": info.leader_epoch, "high watermark": info.high_watermark})
-        replicas = [("voter", r) for r in info.voters] + [("observer", r) for r in info.observers]
-        rows = [(r.node_id, kind, r.log_end_offset, r.last_fetch_ms_ago) for kind, r in replicas]
-        print_table(["node", "kind", "log end offset", "last fetch ms ago"], rows)
-    if not info.has_leader:
-        note("no leader answers: this is what one node knows by itself; see `penstock cluster health`")
-        raise typer.Exit(EXIT_CRITICAL)

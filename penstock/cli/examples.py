@@ -76,11 +76,14 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "node format": (
         "penstock node format --config node.toml --secure",
         "penstock node format --config node.toml --cluster-id vIjnTC5QScOAGNVWPBnQ7g",
+        "penstock node format --config node.toml --standalone",
+        "penstock node format --config node.toml --cluster-id vIjnTC5QScOAGNVWPBnQ7g --join",
     ),
     "node install": (
         "penstock node install --config ./1.toml --dry-run",
         "penstock node install --config /etc/penstock/1.toml",
     ),
+    "node random-uuid": ("penstock node random-uuid",),
     "node recover-quorum": (
         "penstock node recover-quorum --config /etc/penstock/2.toml --from /var/lib/penstock/1/data --lost-voters 2,3"
         " --dry-run",
@@ -95,7 +98,16 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "penstock produce orders --key-separator = < pairs.txt",
         "penstock produce orders --json < orders.jsonl",
     ),
-    "quorum describe": ("penstock quorum describe",),
+    "quorum add-voter": (
+        "penstock quorum add-voter 4@controller-4.example:9193:JEXY6aqzQY-32P5TStzaFg",
+        "penstock quorum add-voter --config /etc/penstock/4.toml",
+    ),
+    "quorum describe": ("penstock quorum describe", "penstock quorum describe --json"),
+    "quorum make-dynamic": ("penstock quorum make-dynamic",),
+    "quorum remove-voter": (
+        "penstock quorum remove-voter 3:pMcWYdbpTQSCqKrnGbcPKg --dry-run",
+        "penstock quorum remove-voter 3@controller-3.example:9193:pMcWYdbpTQSCqKrnGbcPKg --yes",
+    ),
     "quotas alter": (
         "penstock quotas alter --user anna --producer-byte-rate 1000000",
         "penstock quotas alter --ip 10.0.0.7 --connection-creation-rate 20",

@@ -25,6 +25,7 @@ from penstock.cli import (
     log_dirs,
     node,
     pipeline,
+    quorum,
     topics,
 )
 from penstock.cli.bench import command as bench
@@ -58,7 +59,7 @@ app.add_typer(transactions.app, name="transactions", rich_help_panel=TOPICS)
 app.add_typer(cluster.cluster_app, name="cluster", rich_help_panel=CLUSTER)
 cluster.cluster_app.command("balance")(balance.balance)
 app.add_typer(brokers.app, name="brokers", rich_help_panel=CLUSTER)
-app.add_typer(cluster.quorum_app, name="quorum", rich_help_panel=CLUSTER)
+app.add_typer(quorum.app, name="quorum", rich_help_panel=CLUSTER)
 app.add_typer(reassignments.app, name="reassignments", rich_help_panel=CLUSTER)
 app.command("elect-leaders", rich_help_panel=CLUSTER)(elect_leaders.elect_leaders)
 app.add_typer(log_dirs.app, name="log-dirs", rich_help_panel=CLUSTER)

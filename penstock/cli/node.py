@@ -9,11 +9,35 @@ from typing import Annotated
 import typer
 
 from penstock.cli.options import AsJson
+from penstock.ids import system_ids
 from penstock.node import node_command
 
 app = typer.Typer(help="Format and run one node of a cluster.", no_args_is_help=True)
 
 ConfigFile = Annotated[str, typer.Option("--config", metavar="FILE", help="The node's configuration (TOML).")]
+Standalone = Annotated[
+    bool,
+    typer.Option(
+        "--standalone",
+        help="A controller without controller.quorum.voters begins a quorum as its only voter. Others are added later.",
+    ),
+]
+InitialControllers = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ID@HOST:PORT:DIRECTORY_ID,…",
+        help="A controller without controller.quorum.voters begins a quorum with these voters. Give every one of"
+        " them the same list, and the same --cluster-id; `penstock node random-uuid` makes a directory id.",
+    ),
+]
+Join = Annotated[
+    bool,
+    typer.Option(
+        "--join",
+        help="A controller without controller.quorum.voters joins the quorum of the cluster --cluster-id. It votes"
+        " once it is added to the voters. Kafka's --no-initial-controllers.",
+    ),
+]
 
 
 @app.command("format")
@@ -22,12 +46,15 @@ def format_node(
     cluster_id: Annotated[
         str, typer.Option(help="The id of the cluster to join; without it a new id is made and printed.")
     ] = "",
+    standalone: Standalone = False,
+    initial_controllers: InitialControllers = None,
+    join: Join = False,
     rejoin: Annotated[
         bool,
         typer.Option(
             "--rejoin",
-            help="The node is one of several voters and has lost its metadata log dir. It will not vote until it has"
-            " learned from the other voters what it may have promised.",
+            help="The node is one of several voters of controller.quorum.voters and has lost its metadata log dir. It"
+            " will not vote until it has learned from the other voters what it may have promised.",
         ),
     ] = False,
     add_scram: Annotated[
@@ -65,10 +92,18 @@ def format_node(
     if secure and as_json:
         raise typer.BadParameter("it is not for --secure, which says which files it has made", param_hint="--json")
     options = [*(["--cluster-id", cluster_id] if cluster_id else []), *(["--rejoin"] if rejoin else [])]
+    options += [*(["--standalone"] if standalone else []), *(["--join"] if join else [])]
+    options += [] if initial_controllers is None else ["--initial-controllers", initial_controllers]
     options += [*(["--secure"] if secure else []), *(["--ca", ca] if ca else [])]
     for user in add_scram or ():
         options += ["--add-scram", user]
     _become(node_command("format", "--config", config, *options, *_json(as_json)))
+
+
+@app.command("random-uuid")
+def random_uuid() -> None:
+    """Print a new id, of a cluster or of a log dir: 22 characters, as `kafka-storage.sh random-uuid` does."""
+    sys.stdout.write(f"{system_ids().new_id()}\n")
 
 
 @app.command()

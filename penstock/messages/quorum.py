@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.types import ListenerEndpoint
+
 
 @dataclass(frozen=True, slots=True)
 class DescribeQuorumRequest:
@@ -19,6 +21,10 @@ class QuorumReplicaInfo:
     last_fetch_ms_ago: int
     last_caught_up_ms_ago: int = 0
     """When it had all that the leader had; at least 1, and 0 where that is not known: an older leader does not tell."""
+    directory_id: str = ""
+    """The id of its metadata log dir; "" where that is not known, as to an older node."""
+    endpoints: tuple[ListenerEndpoint, ...] = ()
+    """The addresses at which other nodes reach it. Of observers they are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,8 @@ class QuorumInfo:
     observers: tuple[QuorumReplicaInfo, ...]
     only_own_view: bool = False
     """No leader answered: this is what the broker that answered knows by itself."""
+    is_dynamic: bool = False
+    """Its voters are disks, and may be changed (KIP-853). False where an older node answers."""
 
     @property
     def has_leader(self) -> bool:

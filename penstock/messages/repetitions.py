@@ -25,6 +25,7 @@ from penstock.messages.topics import (
     DeleteTopicsResponse,
     TopicResult,
 )
+from penstock.messages.voters import VoterChangeResponse
 
 
 def created_before(response: CreateTopicsResponse) -> CreateTopicsResponse:
@@ -81,3 +82,8 @@ def removed_before(response: AlterUserScramCredentialsResponse) -> AlterUserScra
     """A user that has none of the credentials to delete had them deleted."""
     users = tuple(replace(user, error=None) if user.is_gone else user for user in response.users)
     return replace(response, users=users)
+
+
+def changed_voters_before(response: VoterChangeResponse) -> VoterChangeResponse:
+    """Voters that are as they were asked to be were changed. Another disk of the same id is an error all the same."""
+    return replace(response, error=None) if response.is_so_already else response

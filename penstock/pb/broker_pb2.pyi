@@ -8,6 +8,7 @@ from penstock.pb import quotas_pb2 as _quotas_pb2
 from penstock.pb import reassignments_pb2 as _reassignments_pb2
 from penstock.pb import transactions_pb2 as _transactions_pb2
 from penstock.pb import users_pb2 as _users_pb2
+from penstock.pb import voters_pb2 as _voters_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -791,32 +792,38 @@ class DescribeQuorumRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class DescribeQuorumResponse(_message.Message):
-    __slots__ = ("leader_id", "leader_epoch", "high_watermark", "voters", "observers", "only_own_view")
+    __slots__ = ("leader_id", "leader_epoch", "high_watermark", "voters", "observers", "only_own_view", "is_dynamic")
     LEADER_ID_FIELD_NUMBER: _ClassVar[int]
     LEADER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
     VOTERS_FIELD_NUMBER: _ClassVar[int]
     OBSERVERS_FIELD_NUMBER: _ClassVar[int]
     ONLY_OWN_VIEW_FIELD_NUMBER: _ClassVar[int]
+    IS_DYNAMIC_FIELD_NUMBER: _ClassVar[int]
     leader_id: int
     leader_epoch: int
     high_watermark: int
     voters: _containers.RepeatedCompositeFieldContainer[QuorumReplica]
     observers: _containers.RepeatedCompositeFieldContainer[QuorumReplica]
     only_own_view: bool
-    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., voters: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., only_own_view: _Optional[bool] = ...) -> None: ...
+    is_dynamic: bool
+    def __init__(self, leader_id: _Optional[int] = ..., leader_epoch: _Optional[int] = ..., high_watermark: _Optional[int] = ..., voters: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[QuorumReplica, _Mapping]]] = ..., only_own_view: _Optional[bool] = ..., is_dynamic: _Optional[bool] = ...) -> None: ...
 
 class QuorumReplica(_message.Message):
-    __slots__ = ("node_id", "log_end_offset", "last_fetch_ms_ago", "last_caught_up_ms_ago")
+    __slots__ = ("node_id", "log_end_offset", "last_fetch_ms_ago", "last_caught_up_ms_ago", "directory_id", "endpoints")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     LOG_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
     LAST_FETCH_MS_AGO_FIELD_NUMBER: _ClassVar[int]
     LAST_CAUGHT_UP_MS_AGO_FIELD_NUMBER: _ClassVar[int]
+    DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     node_id: int
     log_end_offset: int
     last_fetch_ms_ago: int
     last_caught_up_ms_ago: int
-    def __init__(self, node_id: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., last_fetch_ms_ago: _Optional[int] = ..., last_caught_up_ms_ago: _Optional[int] = ...) -> None: ...
+    directory_id: str
+    endpoints: _containers.RepeatedCompositeFieldContainer[_common_pb2.ListenerEndpoint]
+    def __init__(self, node_id: _Optional[int] = ..., log_end_offset: _Optional[int] = ..., last_fetch_ms_ago: _Optional[int] = ..., last_caught_up_ms_ago: _Optional[int] = ..., directory_id: _Optional[str] = ..., endpoints: _Optional[_Iterable[_Union[_common_pb2.ListenerEndpoint, _Mapping]]] = ...) -> None: ...
 
 class DescribeMetadataRequest(_message.Message):
     __slots__ = ("offset", "position", "max_bytes")

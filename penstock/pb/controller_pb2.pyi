@@ -6,6 +6,7 @@ from penstock.pb import elections_pb2 as _elections_pb2
 from penstock.pb import quotas_pb2 as _quotas_pb2
 from penstock.pb import reassignments_pb2 as _reassignments_pb2
 from penstock.pb import users_pb2 as _users_pb2
+from penstock.pb import voters_pb2 as _voters_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -60,19 +61,9 @@ class RegisterBrokerRequest(_message.Message):
     flush_policy: str
     inter_broker_host: str
     inter_broker_port: int
-    listeners: _containers.RepeatedCompositeFieldContainer[ListenerEndpoint]
+    listeners: _containers.RepeatedCompositeFieldContainer[_common_pb2.ListenerEndpoint]
     inter_broker_listener: str
-    def __init__(self, cluster_id: _Optional[str] = ..., broker_id: _Optional[int] = ..., incarnation_id: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., previous_broker_epoch: _Optional[int] = ..., log_dirs: _Optional[_Iterable[str]] = ..., failed_log_dirs: _Optional[int] = ..., lost_log_dirs: _Optional[_Iterable[str]] = ..., replicas: _Optional[_Iterable[_Union[HostedReplicas, _Mapping]]] = ..., flush_policy: _Optional[str] = ..., inter_broker_host: _Optional[str] = ..., inter_broker_port: _Optional[int] = ..., listeners: _Optional[_Iterable[_Union[ListenerEndpoint, _Mapping]]] = ..., inter_broker_listener: _Optional[str] = ...) -> None: ...
-
-class ListenerEndpoint(_message.Message):
-    __slots__ = ("name", "host", "port")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    HOST_FIELD_NUMBER: _ClassVar[int]
-    PORT_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    host: str
-    port: int
-    def __init__(self, name: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ...) -> None: ...
+    def __init__(self, cluster_id: _Optional[str] = ..., broker_id: _Optional[int] = ..., incarnation_id: _Optional[str] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., rack: _Optional[str] = ..., previous_broker_epoch: _Optional[int] = ..., log_dirs: _Optional[_Iterable[str]] = ..., failed_log_dirs: _Optional[int] = ..., lost_log_dirs: _Optional[_Iterable[str]] = ..., replicas: _Optional[_Iterable[_Union[HostedReplicas, _Mapping]]] = ..., flush_policy: _Optional[str] = ..., inter_broker_host: _Optional[str] = ..., inter_broker_port: _Optional[int] = ..., listeners: _Optional[_Iterable[_Union[_common_pb2.ListenerEndpoint, _Mapping]]] = ..., inter_broker_listener: _Optional[str] = ...) -> None: ...
 
 class HostedReplicas(_message.Message):
     __slots__ = ("topic_id", "partitions", "log_dir")

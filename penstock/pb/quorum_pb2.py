@@ -25,33 +25,35 @@ _sym_db = _symbol_database.Default()
 from penstock.pb import common_pb2 as penstock_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18penstock/v1/quorum.proto\x12\x0bpenstock.v1\x1a\x18penstock/v1/common.proto\"\xa7\x01\n\x0bVoteRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x17\n\x0f\x63\x61ndidate_epoch\x18\x02 \x01(\x05\x12\x14\n\x0c\x63\x61ndidate_id\x18\x03 \x01(\x05\x12\x10\n\x08voter_id\x18\x04 \x01(\x05\x12\x12\n\nlast_epoch\x18\x05 \x01(\x11\x12\x1d\n\x15last_epoch_end_offset\x18\x06 \x01(\x03\x12\x10\n\x08pre_vote\x18\x07 \x01(\x08\"p\n\x0cVoteResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x11\n\tleader_id\x18\x02 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x14\n\x0cvote_granted\x18\x04 \x01(\x08\"h\n\x17\x42\x65ginQuorumEpochRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x11\n\tleader_id\x18\x02 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x10\n\x08voter_id\x18\x04 \x01(\x05\"f\n\x18\x42\x65ginQuorumEpochResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x11\n\tleader_id\x18\x02 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\"r\n\x15\x45ndQuorumEpochRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x11\n\tleader_id\x18\x02 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x1c\n\x14preferred_successors\x18\x04 \x03(\x05\"d\n\x16\x45ndQuorumEpochResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x11\n\tleader_id\x18\x02 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\"\xe0\x01\n\x14\x46\x65tchMetadataRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x12\n\nreplica_id\x18\x02 \x01(\x05\x12\x1c\n\x14\x63urrent_leader_epoch\x18\x03 \x01(\x11\x12\x14\n\x0c\x66\x65tch_offset\x18\x04 \x01(\x03\x12\x1a\n\x12last_fetched_epoch\x18\x05 \x01(\x11\x12\x13\n\x0bmax_wait_ms\x18\x06 \x01(\x05\x12\x11\n\tmax_bytes\x18\x07 \x01(\x05\x12\x16\n\x0eincarnation_id\x18\x08 \x01(\t\x12\x10\n\x08heard_ms\x18\t \x01(\x03\"\xbe\x02\n\x15\x46\x65tchMetadataResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x11\n\tleader_id\x18\x02 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x16\n\x0ehigh_watermark\x18\x04 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x05 \x01(\x03\x12\x0f\n\x07records\x18\x06 \x01(\x0c\x12\x34\n\x0f\x64iverging_epoch\x18\x07 \x01(\x0b\x32\x1b.penstock.v1.EpochEndOffset\x12\x30\n\x0bsnapshot_id\x18\x08 \x01(\x0b\x32\x1b.penstock.v1.EpochEndOffset\x12\x16\n\x0elog_end_offset\x18\t \x01(\x03\x12\x16\n\x0eleader_time_ms\x18\n \x01(\x03\"\xcb\x01\n\x14\x46\x65tchSnapshotRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x12\n\nreplica_id\x18\x02 \x01(\x05\x12\x1c\n\x14\x63urrent_leader_epoch\x18\x03 \x01(\x05\x12\x30\n\x0bsnapshot_id\x18\x04 \x01(\x0b\x32\x1b.penstock.v1.EpochEndOffset\x12\x10\n\x08position\x18\x05 \x01(\x03\x12\x11\n\tmax_bytes\x18\x06 \x01(\x05\x12\x16\n\x0eincarnation_id\x18\x07 \x01(\t\"\xc9\x01\n\x15\x46\x65tchSnapshotResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x11\n\tleader_id\x18\x02 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x30\n\x0bsnapshot_id\x18\x04 \x01(\x0b\x32\x1b.penstock.v1.EpochEndOffset\x12\x12\n\nsize_bytes\x18\x05 \x01(\x03\x12\x10\n\x08position\x18\x06 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x07 \x01(\x0c\x32\xb1\x03\n\x06Quorum\x12;\n\x04Vote\x12\x18.penstock.v1.VoteRequest\x1a\x19.penstock.v1.VoteResponse\x12_\n\x10\x42\x65ginQuorumEpoch\x12$.penstock.v1.BeginQuorumEpochRequest\x1a%.penstock.v1.BeginQuorumEpochResponse\x12Y\n\x0e\x45ndQuorumEpoch\x12\".penstock.v1.EndQuorumEpochRequest\x1a#.penstock.v1.EndQuorumEpochResponse\x12V\n\rFetchMetadata\x12!.penstock.v1.FetchMetadataRequest\x1a\".penstock.v1.FetchMetadataResponse\x12V\n\rFetchSnapshot\x12!.penstock.v1.FetchSnapshotRequest\x1a\".penstock.v1.FetchSnapshotResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18penstock/v1/quorum.proto\x12\x0bpenstock.v1\x1a\x18penstock/v1/common.proto\":\n\x0eQuorumEndpoint\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04host\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\x05\"\xe3\x01\n\x0bVoteRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x17\n\x0f\x63\x61ndidate_epoch\x18\x02 \x01(\x05\x12\x14\n\x0c\x63\x61ndidate_id\x18\x03 \x01(\x05\x12\x10\n\x08voter_id\x18\x04 \x01(\x05\x12\x12\n\nlast_epoch\x18\x05 \x01(\x11\x12\x1d\n\x15last_epoch_end_offset\x18\x06 \x01(\x03\x12\x10\n\x08pre_vote\x18\x07 \x01(\x08\x12\x1e\n\x16\x63\x61ndidate_directory_id\x18\x08 \x01(\t\x12\x1a\n\x12voter_directory_id\x18\t \x01(\t\"\xa7\x01\n\x0cVoteResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x11\n\tleader_id\x18\x02 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x14\n\x0cvote_granted\x18\x04 \x01(\x08\x12\x35\n\x10leader_endpoints\x18\x05 \x03(\x0b\x32\x1b.penstock.v1.QuorumEndpoint\"\x9f\x01\n\x17\x42\x65ginQuorumEpochRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x11\n\tleader_id\x18\x02 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x10\n\x08voter_id\x18\x04 \x01(\x05\x12\x35\n\x10leader_endpoints\x18\x05 \x03(\x0b\x32\x1b.penstock.v1.QuorumEndpoint\"\x9d\x01\n\x18\x42\x65ginQuorumEpochResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x11\n\tleader_id\x18\x02 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x35\n\x10leader_endpoints\x18\x04 \x03(\x0b\x32\x1b.penstock.v1.QuorumEndpoint\"r\n\x15\x45ndQuorumEpochRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x11\n\tleader_id\x18\x02 \x01(\x05\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x1c\n\x14preferred_successors\x18\x04 \x03(\x05\"\x9b\x01\n\x16\x45ndQuorumEpochResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x11\n\tleader_id\x18\x02 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x35\n\x10leader_endpoints\x18\x04 \x03(\x0b\x32\x1b.penstock.v1.QuorumEndpoint\"\xfe\x01\n\x14\x46\x65tchMetadataRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x12\n\nreplica_id\x18\x02 \x01(\x05\x12\x1c\n\x14\x63urrent_leader_epoch\x18\x03 \x01(\x11\x12\x14\n\x0c\x66\x65tch_offset\x18\x04 \x01(\x03\x12\x1a\n\x12last_fetched_epoch\x18\x05 \x01(\x11\x12\x13\n\x0bmax_wait_ms\x18\x06 \x01(\x05\x12\x11\n\tmax_bytes\x18\x07 \x01(\x05\x12\x16\n\x0eincarnation_id\x18\x08 \x01(\t\x12\x10\n\x08heard_ms\x18\t \x01(\x03\x12\x1c\n\x14replica_directory_id\x18\n \x01(\t\"\xf5\x02\n\x15\x46\x65tchMetadataResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x11\n\tleader_id\x18\x02 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x16\n\x0ehigh_watermark\x18\x04 \x01(\x03\x12\x18\n\x10log_start_offset\x18\x05 \x01(\x03\x12\x0f\n\x07records\x18\x06 \x01(\x0c\x12\x34\n\x0f\x64iverging_epoch\x18\x07 \x01(\x0b\x32\x1b.penstock.v1.EpochEndOffset\x12\x30\n\x0bsnapshot_id\x18\x08 \x01(\x0b\x32\x1b.penstock.v1.EpochEndOffset\x12\x16\n\x0elog_end_offset\x18\t \x01(\x03\x12\x16\n\x0eleader_time_ms\x18\n \x01(\x03\x12\x35\n\x10leader_endpoints\x18\x0b \x03(\x0b\x32\x1b.penstock.v1.QuorumEndpoint\"\xe9\x01\n\x14\x46\x65tchSnapshotRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12\x12\n\nreplica_id\x18\x02 \x01(\x05\x12\x1c\n\x14\x63urrent_leader_epoch\x18\x03 \x01(\x05\x12\x30\n\x0bsnapshot_id\x18\x04 \x01(\x0b\x32\x1b.penstock.v1.EpochEndOffset\x12\x10\n\x08position\x18\x05 \x01(\x03\x12\x11\n\tmax_bytes\x18\x06 \x01(\x05\x12\x16\n\x0eincarnation_id\x18\x07 \x01(\t\x12\x1c\n\x14replica_directory_id\x18\x08 \x01(\t\"\x80\x02\n\x15\x46\x65tchSnapshotResponse\x12!\n\x05\x65rror\x18\x01 \x01(\x0b\x32\x12.penstock.v1.Error\x12\x11\n\tleader_id\x18\x02 \x01(\x11\x12\x14\n\x0cleader_epoch\x18\x03 \x01(\x05\x12\x30\n\x0bsnapshot_id\x18\x04 \x01(\x0b\x32\x1b.penstock.v1.EpochEndOffset\x12\x12\n\nsize_bytes\x18\x05 \x01(\x03\x12\x10\n\x08position\x18\x06 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x07 \x01(\x0c\x12\x35\n\x10leader_endpoints\x18\x08 \x03(\x0b\x32\x1b.penstock.v1.QuorumEndpoint2\xb1\x03\n\x06Quorum\x12;\n\x04Vote\x12\x18.penstock.v1.VoteRequest\x1a\x19.penstock.v1.VoteResponse\x12_\n\x10\x42\x65ginQuorumEpoch\x12$.penstock.v1.BeginQuorumEpochRequest\x1a%.penstock.v1.BeginQuorumEpochResponse\x12Y\n\x0e\x45ndQuorumEpoch\x12\".penstock.v1.EndQuorumEpochRequest\x1a#.penstock.v1.EndQuorumEpochResponse\x12V\n\rFetchMetadata\x12!.penstock.v1.FetchMetadataRequest\x1a\".penstock.v1.FetchMetadataResponse\x12V\n\rFetchSnapshot\x12!.penstock.v1.FetchSnapshotRequest\x1a\".penstock.v1.FetchSnapshotResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'penstock.v1.quorum_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_VOTEREQUEST']._serialized_start=68
-  _globals['_VOTEREQUEST']._serialized_end=235
-  _globals['_VOTERESPONSE']._serialized_start=237
-  _globals['_VOTERESPONSE']._serialized_end=349
-  _globals['_BEGINQUORUMEPOCHREQUEST']._serialized_start=351
-  _globals['_BEGINQUORUMEPOCHREQUEST']._serialized_end=455
-  _globals['_BEGINQUORUMEPOCHRESPONSE']._serialized_start=457
-  _globals['_BEGINQUORUMEPOCHRESPONSE']._serialized_end=559
-  _globals['_ENDQUORUMEPOCHREQUEST']._serialized_start=561
-  _globals['_ENDQUORUMEPOCHREQUEST']._serialized_end=675
-  _globals['_ENDQUORUMEPOCHRESPONSE']._serialized_start=677
-  _globals['_ENDQUORUMEPOCHRESPONSE']._serialized_end=777
-  _globals['_FETCHMETADATAREQUEST']._serialized_start=780
-  _globals['_FETCHMETADATAREQUEST']._serialized_end=1004
-  _globals['_FETCHMETADATARESPONSE']._serialized_start=1007
-  _globals['_FETCHMETADATARESPONSE']._serialized_end=1325
-  _globals['_FETCHSNAPSHOTREQUEST']._serialized_start=1328
-  _globals['_FETCHSNAPSHOTREQUEST']._serialized_end=1531
-  _globals['_FETCHSNAPSHOTRESPONSE']._serialized_start=1534
-  _globals['_FETCHSNAPSHOTRESPONSE']._serialized_end=1735
-  _globals['_QUORUM']._serialized_start=1738
-  _globals['_QUORUM']._serialized_end=2171
+  _globals['_QUORUMENDPOINT']._serialized_start=67
+  _globals['_QUORUMENDPOINT']._serialized_end=125
+  _globals['_VOTEREQUEST']._serialized_start=128
+  _globals['_VOTEREQUEST']._serialized_end=355
+  _globals['_VOTERESPONSE']._serialized_start=358
+  _globals['_VOTERESPONSE']._serialized_end=525
+  _globals['_BEGINQUORUMEPOCHREQUEST']._serialized_start=528
+  _globals['_BEGINQUORUMEPOCHREQUEST']._serialized_end=687
+  _globals['_BEGINQUORUMEPOCHRESPONSE']._serialized_start=690
+  _globals['_BEGINQUORUMEPOCHRESPONSE']._serialized_end=847
+  _globals['_ENDQUORUMEPOCHREQUEST']._serialized_start=849
+  _globals['_ENDQUORUMEPOCHREQUEST']._serialized_end=963
+  _globals['_ENDQUORUMEPOCHRESPONSE']._serialized_start=966
+  _globals['_ENDQUORUMEPOCHRESPONSE']._serialized_end=1121
+  _globals['_FETCHMETADATAREQUEST']._serialized_start=1124
+  _globals['_FETCHMETADATAREQUEST']._serialized_end=1378
+  _globals['_FETCHMETADATARESPONSE']._serialized_start=1381
+  _globals['_FETCHMETADATARESPONSE']._serialized_end=1754
+  _globals['_FETCHSNAPSHOTREQUEST']._serialized_start=1757
+  _globals['_FETCHSNAPSHOTREQUEST']._serialized_end=1990
+  _globals['_FETCHSNAPSHOTRESPONSE']._serialized_start=1993
+  _globals['_FETCHSNAPSHOTRESPONSE']._serialized_end=2249
+  _globals['_QUORUM']._serialized_start=2252
+  _globals['_QUORUM']._serialized_end=2685
 # @@protoc_insertion_point(module_scope)

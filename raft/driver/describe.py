@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from penstock.types import NO_OFFSET
 from raft.core import RaftCore
 from raft.progress import ReplicaProgress
 from raft.quorum_state import Forgotten
 from raft.statistics import QuorumDescription, ReplicaDescription
+from raft.voters import Voter
 
 
 def describe(core: RaftCore, now_ms: int) -> QuorumDescription:
     """Describes the quorum. The leader knows the progress of all nodes; another node knows its own, and the ids of the
     others."""
-    own = ReplicaDescription(core.config.node_id, core.log_end_offset, *_own_times(core, now_ms))
+    own = replace(_own(core, now_ms), directory_id=core.config.directory_id)
+    known: dict[int, ReplicaDescription] = {}
+    observers: tuple[ReplicaDescription, ...] = ()
     if core.leadership is not None:
         known = {replica.replica_id: _describe(replica, now_ms) for replica in core.leadership.replicas.voters()}
         observers = tuple(_describe(replica, now_ms) for replica in core.leadership.replicas.observers())
+    if core.voters.names(own.replica_id, own.directory_id):
+        known[own.replica_id] = own
     else:
-        known = {}
-        observers = () if core.voters.is_voter(own.replica_id) else (own,)
-    known[own.replica_id] = own
-    voters = tuple(known.get(voter, ReplicaDescription(voter, -1, None, None)) for voter in core.voters.ids)
-    return QuorumDescription(core.leader_id, core.epoch, core.high_watermark, voters, observers)
+        observers = (*observers, own)
+    voters = tuple(_of_voter(voter, known.get(voter.voter_id)) for voter in core.voters.voters)
+    return QuorumDescription(
+        core.leader_id, core.epoch, core.high_watermark, voters, observers, is_dynamic=core.voters.is_dynamic
+    )
 
 
 def standing(core: RaftCore) -> str:
@@ -50,6 +58,16 @@ def quorum_silent_ms(core: RaftCore, now_ms: int) -> int:
     return now_ms if core.leadership is None else max(0, now_ms - core.leadership.replicas.quorum_heard_ms(now_ms))
 
 
+def _of_voter(voter: Voter, known: ReplicaDescription | None) -> ReplicaDescription:
+    """A voter as the set describes it, with what is known of its progress."""
+    found = known or ReplicaDescription(voter.voter_id, NO_OFFSET, None, None)
+    return replace(found, directory_id=voter.directory_id or found.directory_id, endpoints=voter.endpoints)
+
+
+def _own(core: RaftCore, now_ms: int) -> ReplicaDescription:
+    return ReplicaDescription(core.config.node_id, core.log_end_offset, *_own_times(core, now_ms))
+
+
 def _own_times(core: RaftCore, now_ms: int) -> tuple[int | None, int | None]:
     if core.leadership is not None:
         return 0, 0
@@ -62,6 +80,7 @@ def _describe(replica: ReplicaProgress, now_ms: int) -> ReplicaDescription:
         replica.acked_offset,
         _ago(replica.last_fetch_ms, now_ms),
         _ago(replica.last_caught_up_ms, now_ms),
+        replica.directory_id,
     )
 
 

@@ -56,6 +56,7 @@ from raft.messages import (
 )
 from raft.quorum_state import Forgotten
 from raft.statistics import DriverStatistics, QuorumDescription
+from raft.voter_changes import VoterChange
 from raft.voters import VoterSet
 
 _log = logging.getLogger(__name__)
@@ -156,19 +157,17 @@ class RaftDriver:
         here, nothing was written; in the future, leadership was lost and the outcome is unknown. KafkaStorageError:
         the disk is full, and nothing was written.
         """
-        loop = self._running()
-        if loop is None or not loop.is_leader:
-            leader_id, epoch = self.leader_and_epoch
-            hint = None if leader_id == NO_LEADER else LeaderHint(leader_id, epoch)
-            raise NotControllerError(f"node {self.config.node_id} is not the active controller", leader=hint)
-        if self._room.error is not None:
-            raise KafkaStorageError(f"the metadata log takes nothing now, nothing was written: {self._room.error}")
-        last_offset = loop.core.propose(values)
-        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        future.add_done_callback(_note_seen)
-        self._applier.expect(last_offset, future)
-        loop.wake()
-        return future
+        loop = self._leading()
+        return self._committed(loop, loop.core.propose(values))
+
+    def change_voters(self, change: VoterChange) -> asyncio.Future[int]:
+        """Append the set of voters that this change makes; every node goes by it as soon as it has the record.
+
+        The future is that of `propose`, and so are the errors. Raised here, too, nothing was written then: what
+        `changed_voters` raises.
+        """
+        loop = self._leading()
+        return self._committed(loop, loop.core.change_voters(change, self._clock.now_ms()))
 
     def subscribe(self, listener: RaftListener) -> None:
         """`listener` gets the committed log from its start, and news of the leader."""
@@ -220,6 +219,11 @@ class RaftDriver:
     def voters(self) -> VoterSet:
         """The voters as this node knows them now; the first ones before the start."""
         return self.core.voters if self.core is not None else self.config.first_voters
+
+    @property
+    def has_committed_voters(self) -> bool:
+        """True if the set of voters that this node goes by is known to be committed."""
+        return self.core is None or not self.core.statistics().uncommitted_voter_change
 
     @property
     def high_watermark(self) -> int:
@@ -291,6 +295,25 @@ class RaftDriver:
             self._applier.fail_uncommitted(-1, NO_LEADER, self.core.epoch)
             self._applier.announce(NO_LEADER, self.core.epoch, None)
         self._waiting.fail_all(NetworkError(f"node {self.config.node_id} left the quorum: {why}"))
+
+    def _leading(self) -> QuorumLoop:
+        """The loop, if something may be appended by it now."""
+        loop = self._running()
+        if loop is None or not loop.is_leader:
+            leader_id, epoch = self.leader_and_epoch
+            hint = None if leader_id == NO_LEADER else LeaderHint(leader_id, epoch)
+            raise NotControllerError(f"node {self.config.node_id} is not the active controller", leader=hint)
+        if self._room.error is not None:
+            raise KafkaStorageError(f"the metadata log takes nothing now, nothing was written: {self._room.error}")
+        return loop
+
+    def _committed(self, loop: QuorumLoop, offset: int) -> asyncio.Future[int]:
+        """The future of what was just appended up to that offset."""
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        future.add_done_callback(_note_seen)
+        self._applier.expect(offset, future)
+        loop.wake()
+        return future
 
     def _running(self) -> QuorumLoop | None:
         return None if self._loop is None or self._loop.is_stopping else self._loop

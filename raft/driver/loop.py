@@ -138,7 +138,8 @@ class QuorumLoop:
         if core.leadership is not None or core.last_fetch_ms is not None:
             self.met_quorum.set()
         if ready.complete_snapshot is not None:
-            core.step(SnapshotTaken(ready.complete_snapshot, installed is not None), self._clock.now_ms())
+            voters = None if installed is None else installed.voters
+            core.step(SnapshotTaken(ready.complete_snapshot, installed is not None, voters), self._clock.now_ms())
         if installed is not None:
             self._applier.install(installed)
 

@@ -15,6 +15,7 @@ from penstock.types import EpochEndOffset
 from raft.decided_log import LogView
 from raft.messages import Request, Response
 from raft.quorum_state import ElectionState
+from raft.voters import VoterSet
 
 Timed = Callable[[Coroutine[Any, Any, None]], Coroutine[Any, Any, None]]
 """Counts the time that a coroutine takes of the event loop."""
@@ -30,6 +31,8 @@ class LoadedSnapshot:
 
     snapshot_id: EpochEndOffset
     contents: object
+    voters: VoterSet | None = None
+    """The voters at its end; None: it names none, because the quorum was static."""
 
 
 class RaftLog(LogView, Protocol):
@@ -52,6 +55,11 @@ class RaftLog(LogView, Protocol):
 
     def append_as_follower(self, records: bytes) -> None:
         """Write whole batches, with offsets and epochs as they are, that begin at the log's end."""
+        ...
+
+    def note_voters(self) -> None:
+        """Blocks: a record that names voters is about to be appended. Makes durable that this log has such ones, so
+        that no older release, which would not find them, opens it."""
         ...
 
     def read(self, start_offset: int, max_bytes: int, max_offset: int | None = None) -> bytes:

@@ -17,12 +17,12 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.errors import CorruptFileError, MetaPropertiesError
 from storage.disk.atomic_file import read_text, write_atomically
-from storage.disk.file_names import LOCK, META_PROPERTIES, TMP_SUFFIX
+from storage.disk.file_names import BOOTSTRAP_USERS, FIRST_VOTERS, LOCK, META_PROPERTIES, TMP_SUFFIX
 from storage.disk.file_system import FileSystem
 from storage.disk.sealed_text import SEAL, is_sealed, seal, unseal
 
@@ -31,9 +31,13 @@ VERSION = 1
 METADATA_SNAPSHOTS = 2
 """The version of a dir whose metadata log may begin with a snapshot. A release without snapshots would take the log's
 first batch for one with a changed leader epoch, and cut it."""
-VERSION_MAX = METADATA_SNAPSHOTS
-_IGNORED = {LOCK, "lost+found", META_PROPERTIES + TMP_SUFFIX}
-"""May stand in a dir that counts as empty; the last one is left by a format that was interrupted."""
+DYNAMIC_VOTERS = 3
+"""The version of a dir whose metadata log may name the voters of the quorum. A release without such records would go by
+the voters of its configuration, and two sets of voters could elect two leaders."""
+VERSION_MAX = DYNAMIC_VOTERS
+_BEFORE_ITS_CONTENT = (META_PROPERTIES, FIRST_VOTERS, BOOTSTRAP_USERS)
+_IGNORED = {LOCK, "lost+found", FIRST_VOTERS, BOOTSTRAP_USERS, *(name + TMP_SUFFIX for name in _BEFORE_ITS_CONTENT)}
+"""May stand in a dir that counts as empty; all but the first two are left by a format that was interrupted."""
 _DISK_FAILED = (errno.EIO, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN)
 """Reading the file failed below the file system: the dir is offline, and the node runs on the others."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -50,8 +54,20 @@ class MetaProperties:
     version: int = VERSION
 
 
-def format_directory(fs: FileSystem, path: str, cluster_id: str, node_id: int, directory_id: str) -> MetaProperties:
-    """Make an empty (or missing) directory this node's; refuses any other. `directory_id` is new."""
+def format_directory(
+    fs: FileSystem,
+    path: str,
+    cluster_id: str,
+    node_id: int,
+    directory_id: str,
+    *,
+    version: int = VERSION,
+    prepare: Callable[[], None] = lambda: None,
+) -> MetaProperties:
+    """Make an empty (or missing) directory this node's; refuses any other. `directory_id` is new.
+
+    `prepare` writes the other files of a new dir, BEFORE the one that makes it a log dir: so no log dir lacks them.
+    """
     try:
         existing = read_meta_properties(fs, path) if fs.exists(path) else None
         if existing is not None:
@@ -61,7 +77,8 @@ def format_directory(fs: FileSystem, path: str, cluster_id: str, node_id: int, d
             )
         _make(fs, path)
         require_empty(fs, path)
-        properties = MetaProperties(cluster_id, node_id, directory_id)
+        prepare()
+        properties = MetaProperties(cluster_id, node_id, directory_id, version)
         write_atomically(fs, f"{path}/{META_PROPERTIES}", _content(properties))
     except OSError as error:
         raise MetaPropertiesError(f"{path} cannot be formatted: {error.strerror or error}") from error

@@ -44,6 +44,7 @@ from tests.support.fake_node import FakeNode, encode_error
 from tests.support.fake_transactions import FakeTransactions, marker
 from tests.support.grpc_service import serve
 from tests.support.loop_ends import end_tasks
+from tests.support.voters import disk_of
 
 
 class Host(Protocol):
@@ -268,6 +269,9 @@ class FakeCluster:
         self.loses_next_election = False  # the answer to it
         self.extra_brokers: dict[int, bool] = {}  # registered, and no node here: whether each may be forgotten
         self.loses_next_unregistration = False  # the answer to it
+        self.voters: dict[int, tuple[str, str]] = {1: (disk_of(1), "host-1:9193")}  # directory id and address
+        self.has_dynamic_quorum = True
+        self.loses_next_voter_change = False
         self.on_delete_topics: Callable[[], object] | None = None  # called once, and then the answer is lost
         self.on_delete_records: Callable[[], object] | None = None  # called once, after the next deletion
         self._discard = discard

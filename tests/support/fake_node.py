@@ -14,9 +14,11 @@ from penstock.errors import (
     ERRORS,
     ApiError,
     BrokerIdNotRegisteredError,
+    DuplicateVoterError,
     ElectionNotNeededError,
     InvalidPartitionsError,
     InvalidRecordError,
+    InvalidRequestError,
     NetworkError,
     NotControllerError,
     OffsetOutOfRangeError,
@@ -25,9 +27,11 @@ from penstock.errors import (
     TopicExistsError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+    VoterNotFoundError,
 )
 from penstock.pb import broker_pb2 as pb
-from penstock.pb import common_pb2, configs_pb2, elections_pb2, log_dirs_pb2
+from penstock.pb import common_pb2, configs_pb2, elections_pb2, log_dirs_pb2, voters_pb2
 from penstock.types import NO_OFFSET, LeaderHint, TopicPartition
 from penstock.wire.error_message import error_to_message
 from tests.support.fake_groups import GROUP_APIS
@@ -465,8 +469,55 @@ class FakeNode:
         return answer
 
     def DescribeQuorum(self, request: Any) -> Any:
-        answer = pb.DescribeQuorumResponse(leader_id=1, leader_epoch=3, high_watermark=7)
-        answer.voters.add(node_id=1, log_end_offset=7, last_fetch_ms_ago=0)
+        cluster = self._cluster
+        answer = pb.DescribeQuorumResponse(
+            leader_id=1, leader_epoch=3, high_watermark=7, is_dynamic=cluster.has_dynamic_quorum
+        )
+        for node_id, (directory_id, address) in cluster.voters.items():
+            host, port = address.split(":")
+            voter = answer.voters.add(
+                node_id=node_id, log_end_offset=8 - node_id, last_fetch_ms_ago=0, last_caught_up_ms_ago=node_id
+            )
+            voter.directory_id = directory_id if cluster.has_dynamic_quorum else ""
+            voter.endpoints.add(name="CONTROLLER", host=host, port=int(port))
+        answer.observers.add(node_id=9, log_end_offset=-1, last_fetch_ms_ago=-1)
+        return answer
+
+    def AddVoter(self, request: Any) -> Any:
+        cluster, answer = self._cluster, voters_pb2.AddVoterResponse(metadata_offset=self._cluster.metadata_offset)
+        (at,) = request.endpoints
+        if not cluster.has_dynamic_quorum:
+            answer.error.CopyFrom(encode_error(UnsupportedVersionError("make the quorum dynamic first")))
+        elif known := cluster.voters.get(request.voter_id):
+            answer.error.CopyFrom(encode_error(DuplicateVoterError(f"node {request.voter_id} is a voter already")))
+            answer.is_so_already = known[0] == request.directory_id
+        else:
+            cluster.voters[request.voter_id] = request.directory_id, f"{at.host}:{at.port}"
+        return self._lost_or(answer)
+
+    def RemoveVoter(self, request: Any) -> Any:
+        cluster, answer = self._cluster, voters_pb2.RemoveVoterResponse(metadata_offset=self._cluster.metadata_offset)
+        if cluster.voters.get(request.voter_id, ("", ""))[0] == request.directory_id:
+            del cluster.voters[request.voter_id]
+        else:
+            answer.error.CopyFrom(encode_error(VoterNotFoundError(f"no voter has the id {request.voter_id}")))
+            answer.is_so_already = True
+        return self._lost_or(answer)
+
+    def MakeQuorumDynamic(self, request: Any) -> Any:
+        cluster = self._cluster
+        answer = voters_pb2.MakeQuorumDynamicResponse(metadata_offset=cluster.metadata_offset)
+        if cluster.has_dynamic_quorum:
+            answer.error.CopyFrom(encode_error(InvalidRequestError("the quorum is dynamic already")))
+            answer.is_so_already = True
+        cluster.has_dynamic_quorum = True
+        return self._lost_or(answer)
+
+    def _lost_or(self, answer: Any) -> Any:
+        """The answer to a change of voters, unless this one gets lost."""
+        if self._cluster.loses_next_voter_change:
+            self._cluster.loses_next_voter_change = False
+            raise NetworkError("the answer got lost")
         return answer
 
     def DescribeLogDirs(self, request: Any) -> Any:

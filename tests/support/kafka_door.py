@@ -42,6 +42,7 @@ from broker.replication.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLi
 from broker.tls.material import ListenerCertificates
 from penstock.clock import ManualClock
 from penstock.types import Endpoint
+from tests.support.voters import voters_of
 
 LIMITS = ListenerLimits(1 << 20, 1 << 24, 600_000, 10, 5, 30_000)
 MEMORY_BYTES = 1 << 24
@@ -192,7 +193,8 @@ class DoorBench:
         self.dispatcher = Dispatcher(self.channel, handle, failed.fail)
         table = list({row.key: row for row in (METADATA, PRODUCE, *rows)}.values())
         software = self.service.names.software
-        parts = cast(PlanParts, SimpleNamespace(software=software, image=lambda: SimpleNamespace(offset=41)))
+        image = SimpleNamespace(offset=41)
+        parts = cast(PlanParts, SimpleNamespace(software=software, image=lambda: image, voters=lambda: voters_of(1)))
         table.append(api_versions(tuple(table)).over(parts))
         self.rows = {row.key: row for row in table}
         self.counts, self.lines = RequestCounts(), ThrottledLines(self.clock.now_ms, CLIENTS_SUBJECTS_MAX)

@@ -55,6 +55,8 @@ KAFKA_NAMES = {
     "penstock_quorum_high_watermark": "high-watermark",
     "penstock_quorum_leader_id": "current-leader",
     "penstock_quorum_log_end_offset": "log-end-offset",
+    "penstock_quorum_uncommitted_voter_change": "uncommitted-voter-change",
+    "penstock_quorum_voters": "number-of-voters",
     "penstock_replication_bytes_in_total": "ReplicationBytesInPerSec",
     "penstock_replication_bytes_out_total": "ReplicationBytesOutPerSec",
     "penstock_reassignment_bytes_in_total": "ReassignmentBytesInPerSec",

@@ -16,6 +16,7 @@ from broker.kafka.apis.admin import (
     describe_quorum,
     elect_leaders,
     features,
+    raft_voters,
     reassignments,
     replica_log_dirs,
 )
@@ -44,6 +45,7 @@ ADMIN = (
     describe_configs,
     alter_configs,
     describe_quorum,
+    raft_voters,
     features,
     describe_cluster,
     replica_log_dirs,

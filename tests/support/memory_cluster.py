@@ -18,6 +18,7 @@ import gc
 import random
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
@@ -26,9 +27,11 @@ from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
 from broker.network.transport import MakeTransport
 from broker.node.commands.format import format_node
+from broker.node.commands.initial_controllers import QuorumOptions
 from broker.node.environment import Environment
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
+from metadata.listeners import CONTROLLER_LISTENER
 from metadata.records import UserScramCredentialRecord
 from penstock.client.environment import ClientEnvironment
 from penstock.ids import RandomIds
@@ -36,8 +39,10 @@ from penstock.messages.apis import APIS
 from penstock.testing.cluster import TEST_CONFIG
 from penstock.testing.layout import Layout
 from penstock.testing.ports import fixed_ports
-from penstock.types import CLIENT_LISTENER, Endpoint
+from penstock.types import CLIENT_LISTENER, Endpoint, ListenerEndpoint
 from penstock.wire.message_codec import request_codec, response_codec
+from raft.voters import Voter
+from storage.log_dirs.meta_properties import read_meta_properties
 from tests.simulation.cluster.fibers import FiberThreads
 from tests.simulation.cluster.loop import MachineTime, ProcessLoop
 from tests.simulation.cluster.machine import make_parents
@@ -102,6 +107,10 @@ class MemoryCluster:
         self._layout = Layout(Path("/memory"), self._ids().new_id(), ports)
         self._config = {**TEST_CONFIG, "default.replication.factor": nodes, **config}
         self.disks = [LosingFileSystem() for _ in range(nodes)]
+        self.lost_log_dirs: dict[int, tuple[str, ...]] = {}
+        """By node: the directory ids of disks that are gone for good."""
+        self.is_dynamic = False
+        """The nodes name no voters: they find the quorum by bootstrap servers, which are all of them."""
         self.outside: frozenset[int] = frozenset()
         """The nodes that have a listener OUTSIDE besides, which they advertise under another address than they have."""
         self.clocks: dict[int, MachineTime] = {}
@@ -116,10 +125,13 @@ class MemoryCluster:
 
     def config(self, index: int) -> NodeConfig:
         values = {**self._config, **self._layout.node_config(index)}
+        if self.is_dynamic:
+            controllers = cast(list[str], values.pop("controller.quorum.voters"))
+            values["controller.quorum.bootstrap.servers"] = [at.partition("@")[2] for at in controllers]
         if index in self.outside:
             values["listeners"] = [*cast(list[str], values["listeners"]), f"OUTSIDE://127.0.0.1:{9_700 + index}"]
             values["advertised.listeners"] = [f"OUTSIDE://node-{index}.outside:9093"]
-        return parse_config(values)
+        return replace(parse_config(values), lost_log_dirs=self.lost_log_dirs.get(index, ()))
 
     def environment(self, index: int) -> Environment:
         """Makes the environment of a process of this node that starts now."""
@@ -144,6 +156,35 @@ class MemoryCluster:
             config = self.config(index)
             make_parents(disk, config.log_dirs)
             format_node(config, self._layout.cluster_id, disk, self._ids(), users=users)
+
+    def voter(self, index: int) -> Voter:
+        """The node as a voter on the disk that it has now."""
+        config, disk = self.config(index), self.disks[index]
+        properties = read_meta_properties(disk, config.metadata_log_dir)
+        assert properties is not None, "the disk is formatted"
+        at = ListenerEndpoint(CONTROLLER_LISTENER, config.listener(CONTROLLER_LISTENER))
+        return Voter(index, properties.directory_id, (at,))
+
+    def format_dynamic(self, *first: int) -> None:
+        """Formats every disk for a quorum whose voters change, and begins with these; the others join."""
+        self.is_dynamic = True
+        controllers = {index: self.config(index).listener(CONTROLLER_LISTENER) for index in first}
+        ids = self._ids()
+        listed = ",".join(f"{index}@{at}:{ids.new_id()}" for index, at in controllers.items())
+        for index, disk in enumerate(self.disks):
+            begins = QuorumOptions(initial_controllers=listed)
+            self._format(index, disk, begins if index in first else QuorumOptions(join=True))
+
+    def replace_disk(self, index: int) -> None:
+        """Puts an empty disk into the machine, formatted to join the quorum; its operator gives the old one up."""
+        self.lost_log_dirs[index] = (self.voter(index).directory_id or "",)
+        self.disks[index] = LosingFileSystem()
+        self._format(index, self.disks[index], QuorumOptions(join=True))
+
+    def _format(self, index: int, disk: LosingFileSystem, quorum: QuorumOptions) -> None:
+        config = self.config(index)
+        make_parents(disk, config.log_dirs)
+        format_node(config, self._layout.cluster_id, disk, self._ids(), quorum=quorum)
 
     def node(self, index: int) -> Node:
         """Makes a node on what its disk holds."""

@@ -14,7 +14,7 @@ from raft.driver.protocols import LoadedSnapshot, RaftLog
 from raft.quorum_state import ElectionState, Forgotten
 from tests.support.raft_fakes import InlineExecutor, MemoryLog, MemoryNetwork, MemoryStore, values_of
 from tests.support.virtual_time import virtual_clock
-from tests.support.voters import voters_of
+from tests.support.voters import disk_of, voters_of, voters_on_disks
 
 
 class SlowDisk(Executor):
@@ -61,7 +61,9 @@ class Recorder:
 
     @property
     def own_values(self) -> list[bytes]:
-        return [value for value in self.values if b"LeaderChange" not in value]
+        return [
+            value for value in self.values if not value.startswith((b'{"type":"LeaderChange"', b'{"type":"Voters"'))
+        ]
 
 
 class Node:
@@ -78,8 +80,15 @@ class Node:
         self.driver = self._new_driver()
 
     def _new_driver(self) -> RaftDriver:
-        voters = voters_of(*self.cluster.voters)
-        config = RaftConfig("c", self.node_id, voters, election_timeout_ms=200, fetch_timeout_ms=600)
+        has_disks, ids = self.cluster.has_disks, self.cluster.voters
+        config = RaftConfig(
+            "c",
+            self.node_id,
+            voters_on_disks(*ids) if has_disks and not self.cluster.begins_static else voters_of(*ids),
+            directory_id=disk_of(self.node_id) if has_disks else "",
+            election_timeout_ms=200,
+            fetch_timeout_ms=600,
+        )
         driver = RaftDriver(
             config,
             self.log,
@@ -135,7 +144,18 @@ class Node:
 
 
 class Cluster:
-    def __init__(self, count: int = 3, observers: int = 0, executor: Executor | None = None) -> None:
+    def __init__(
+        self,
+        count: int = 3,
+        observers: int = 0,
+        executor: Executor | None = None,
+        *,
+        has_disks: bool = False,
+        begins_static: bool = False,
+    ) -> None:
+        """With `has_disks` each node tells the id of its disk, and the voters are disks from the beginning, or, if it
+        `begins_static`, once the quorum was made dynamic."""
+        self.has_disks, self.begins_static = has_disks, begins_static
         self.network = MemoryNetwork()
         self.executor = executor or InlineExecutor()
         self.voters = tuple(range(1, count + 1))

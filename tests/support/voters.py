@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 from penstock.types import Endpoint, ListenerEndpoint
 from raft.voters import Voter, VoterSet
 
@@ -18,3 +20,17 @@ def voters_at(*ids: int) -> VoterSet:
     return VoterSet(
         tuple(Voter(one, endpoints=(ListenerEndpoint(CONTROLLER, Endpoint(f"host-{one}", 9193)),)) for one in ids)
     )
+
+
+def disk_of(node_id: int, number: int = 0) -> str:
+    """The directory id of a node's metadata log dir; `number` tells its disks apart."""
+    return base64.urlsafe_b64encode(bytes((*range(13), number, 1, node_id)))[:22].decode()
+
+
+def endpoints_of(node_id: int) -> tuple[ListenerEndpoint, ...]:
+    return (ListenerEndpoint(CONTROLLER, Endpoint(f"host-{node_id}", 9193)),)
+
+
+def voters_on_disks(*ids: int) -> VoterSet:
+    """A dynamic set: each voter has the disk and the address of its node."""
+    return VoterSet(tuple(Voter(one, disk_of(one), endpoints_of(one)) for one in sorted(ids)))

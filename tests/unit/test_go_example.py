@@ -23,6 +23,7 @@ from penstock.pb import (
     reassignments_pb2,
     transactions_pb2,
     users_pb2,
+    voters_pb2,
 )
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "go"
@@ -38,6 +39,7 @@ FILES = {
     "reassignments": reassignments_pb2,
     "transactions": transactions_pb2,
     "users": users_pb2,
+    "voters": voters_pb2,
 }
 REMEDY = "run python examples/go/generate.py"
 

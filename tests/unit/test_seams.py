@@ -46,6 +46,7 @@ EDGES = {
     "broker/node/commands/secure.py": "`penstock node format --secure` is a process of its own, and makes files",
     "broker/node/commands/add_scram.py": "`penstock node format` is a process of its own, and asks for a password",
     "broker/node/commands/check.py": "`penstock node check` is a process of its own",
+    "broker/node/commands/voter.py": "`penstock quorum add-voter --config` asks a process of its own",
     "broker/node/commands/recover_quorum.py": "`penstock node recover-quorum` is a process of its own",
     "broker/node/process/core_files.py": "sets up the process, before there is a node",
     "broker/node/process/descriptors.py": "raises the process's limit of descriptors, before there is a node",

@@ -66,7 +66,23 @@ IDENTITY = (
 )
 
 QUORUM = (
-    strings("controller.quorum.voters", REQUIRED, "The controllers: id@host:port, the same list on every node."),
+    strings(
+        "controller.quorum.voters",
+        (),
+        "The controllers of a quorum that never changes: id@host:port, the same list on every node. Empty: the "
+        "metadata log names the voters, and controller.quorum.bootstrap.servers leads to them.",
+    ),
+    strings(
+        "controller.quorum.bootstrap.servers",
+        (),
+        "host:port of controllers, by which a node finds the quorum. This or controller.quorum.voters must be set.",
+    ),
+    boolean(
+        "controller.quorum.auto.join.enable",
+        False,
+        "A controller that is no voter asks the quorum to make it one (KIP-853, KIP-1186). Not with "
+        "controller.quorum.voters.",
+    ),
     duration_ms(
         "controller.quorum.election.timeout.ms",
         500,

@@ -47,8 +47,7 @@ KAFKA_KEYS = (
     KafkaKey("controller.listener.names", "listeners", "the controller's is always named CONTROLLER"),
     KafkaKey("control.plane.listener.name", "listeners", "the controller's is always named CONTROLLER"),
     KafkaKey("early.start.listeners", "", "the CONTROLLER listener is always the first"),
-    KafkaKey("controller.quorum.bootstrap.servers", "controller.quorum.voters", "id@host:port of every controller"),
-    KafkaKey("zookeeper.*", "controller.quorum.voters", _NO_ZOOKEEPER),
+    KafkaKey("zookeeper.*", "controller.quorum.bootstrap.servers", _NO_ZOOKEEPER),
     KafkaKey(
         "controller.socket.timeout.ms", "", "each call has its own time limit, and ends at once when another node leads"
     ),

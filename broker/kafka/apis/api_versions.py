@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker.kafka.api_row import ApiRow, ServedRow, over, serves
-from broker.kafka.features import FEATURES
+from broker.kafka.features import features_with
 from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Asked, Plan
 from broker.kafka.schemas.api_versions import (
@@ -46,16 +46,18 @@ def api_versions(rows: Sequence[ApiRow]) -> ServedRow:
                 return ApiVersionsResponse(error_code=InvalidRequestError.code)
             if asked.connection.software is None:
                 asked.connection.software = parts.software.joined(*told, asked.caller)
+        features = features_with(parts.voters())
         return ApiVersionsResponse(
             api_keys=keys(),
             supported_features=[
                 SupportedFeatureKey(name=name, min_version=one.first, max_version=one.last)
-                for name, one in FEATURES.items()
+                for name, one in features.items()
             ],
             finalized_features_epoch=max(parts.image().offset, 0),
             finalized_features=[
                 FinalizedFeatureKey(name=name, max_version_level=one.level, min_version_level=one.level)
-                for name, one in FEATURES.items()
+                for name, one in features.items()
+                if one.level > 0  # as in Kafka: a feature of level 0 is not finalized
             ],
         )
 

@@ -206,9 +206,11 @@ class PlanRun:
         request.is_large = self._call.is_large
         request.is_strict = is_known(ResourceExhaustedError, theirs.api, self._call.asked.version)
         lease = theirs.body_lease
-        if lease is not None and lease.size != self._body_bytes:  # an earlier question has given it back
+        if (
+            lease is not None and lease.size != self._body_bytes
+        ):  # an earlier question waited so long that it was given back
             lease.resize(self._body_bytes)
-        request.body_lease = lease
+        request.body_lease, request.keeps_body = lease, True
         driver.take_turn(request, needs_room=needs_room(theirs.api, self._elements))
         self._call.asked_last = self._request = request
         try:
@@ -289,6 +291,8 @@ class PlanRun:
             self._task.cancel()
         if self._request is not None:
             self._request.abandoned()
+        elif self._theirs.body_lease is not None:
+            self._theirs.body_lease.release()
         if self._plan is not None:
             self._plan.close()
 

@@ -1,8 +1,8 @@
-"""The quorum of the controllers: its state and its voters."""
+"""The quorum of the controllers: its state, and changes of its voters (KIP-853)."""
 
 from __future__ import annotations
 
-from broker.kafka_codec.fields import array, int16, int32, int64, string, uint16, uuid
+from broker.kafka_codec.fields import array, boolean, int16, int32, int64, string, uint16, uuid
 from broker.kafka_codec.structs import message, struct
 
 
@@ -68,3 +68,34 @@ class DescribeQuorumResponse:
     error_message: str | None = string("2+", null="0+", ignorable=True, default=None)
     topics: list[DescribeQuorumResponseTopicData] = array(DescribeQuorumResponseTopicData)
     nodes: list[Node] = array(Node, "2+")
+
+
+@message(key=80, versions="0-1", flexible="0+")
+class AddRaftVoterRequest:
+    cluster_id: str | None = string(null="0+")
+    timeout_ms: int = int32()
+    voter_id: int = int32()
+    voter_directory_id: str = uuid()
+    listeners: list[Listener] = array(Listener)
+    ack_when_committed: bool = boolean("1+", default=True)
+
+
+@message(key=80, versions="0-1", flexible="0+")
+class AddRaftVoterResponse:
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(null="0+", ignorable=True, default=None)
+
+
+@message(key=81, versions="0", flexible="0+")
+class RemoveRaftVoterRequest:
+    cluster_id: str | None = string(null="0+")
+    voter_id: int = int32()
+    voter_directory_id: str = uuid()
+
+
+@message(key=81, versions="0", flexible="0+")
+class RemoveRaftVoterResponse:
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(null="0+", ignorable=True, default=None)

@@ -81,10 +81,24 @@ def check_log_dirs(config: NodeConfig, fs: FileSystem) -> Iterator[str]:
     for path, error in failed.items():
         yield f"{path}: its disk does not answer ({error.strerror}); the node would run on the others"
     if config.is_controller and config.metadata_log_dir in found:
-        VoterMemory(config.metadata_log_dir, fs).check_voters(config.first_voters.ids)
-        directory = f"{config.metadata_log_dir}/{partition_directory(METADATA_PARTITION)}"
-        if fs.exists(directory):
-            QuorumStateFile(directory, fs).load()
+        yield from _check_voter(config, fs)
+
+
+def _check_voter(config: NodeConfig, fs: FileSystem) -> Iterator[str]:
+    """The voters among whom this controller has promised, its vote, and, in a dynamic quorum, a lost vote. Lost records
+    are noticed by the start, which opens the log."""
+    memory = VoterMemory(config.metadata_log_dir, fs)
+    memory.check_voters(config.first_voters.ids)
+    directory = f"{config.metadata_log_dir}/{partition_directory(METADATA_PARTITION)}"
+    file = QuorumStateFile(directory, fs)
+    state = file.load() if fs.exists(directory) else None
+    if memory.is_dynamic(len(config.first_voters)):
+        memory.refuse_loss(state, file.path, directory, log_end_offset=0 if state is None else 1)
+        if config.controller_quorum_voters:
+            yield (
+                "controller.quorum.voters does nothing here: the metadata log names the voters; remove it, and give"
+                " controller.quorum.bootstrap.servers"
+            )
 
 
 def _count(warnings: int) -> str:

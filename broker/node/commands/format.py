@@ -6,6 +6,9 @@ voter that has forgotten its vote and its log could help to elect a leader that 
 it asks the other voters first (`voter_memory.py`). A lost voter that is formatted without --rejoin counts as a new one
 and votes at once. A new cluster id is never made for a node that rejoins, because the cluster has one. A node that is
 only a broker has promised nothing about the metadata: it fetches them again, into any dir.
+
+A controller without `controller.quorum.voters` is told how its quorum begins (initial_controllers.py). There a voter is
+its disk: a lost one is formatted as another, with --join.
 """
 
 from __future__ import annotations
@@ -13,23 +16,40 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from broker.config.config import load_config
 from broker.config.config_check import without_kafka
 from broker.config.node_config import NodeConfig
 from broker.node.commands.add_scram import OPTION, ask_for_password, user_of
+from broker.node.commands.initial_controllers import (
+    NO_OPTIONS,
+    DynamicBeginning,
+    QuorumOptions,
+    beginning,
+    require_fitting,
+    require_no_second_beginning,
+)
 from broker.quorum.bootstrap_users import write_bootstrap_users
+from broker.quorum.first_voters import read_first_voters, write_first_voters
 from broker.quorum.metadata_log import METADATA_PARTITION
-from broker.quorum.voter_memory import VoterMemory
+from broker.quorum.voter_memory import NEW_DISK, VoterMemory
+from metadata.listeners import CONTROLLER_LISTENER
 from metadata.records import UserScramCredentialRecord
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import Ids, system_ids
 from penstock.plain_text import json_line, one_line
-from storage.disk.file_names import partition_directory
+from storage.disk.file_names import BOOTSTRAP_USERS, FIRST_VOTERS, partition_directory
 from storage.disk.file_system import FileSystem, OsFileSystem
-from storage.log_dirs.meta_properties import MetaProperties, format_directory, read_meta_properties, require_empty
+from storage.log_dirs.meta_properties import (
+    DYNAMIC_VOTERS,
+    VERSION,
+    MetaProperties,
+    format_directory,
+    read_meta_properties,
+    require_empty,
+)
 
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}")
 """A cluster id as `penstock.ids` makes it. Any other text would name a cluster that the other nodes refuse at the start
@@ -37,11 +57,16 @@ only."""
 
 
 def main(
-    config_path: str, cluster_id: str, rejoin: bool = False, add_scram: Sequence[str] = (), as_json: bool = False
+    config_path: str,
+    cluster_id: str,
+    rejoin: bool = False,
+    add_scram: Sequence[str] = (),
+    as_json: bool = False,
+    quorum: QuorumOptions = NO_OPTIONS,
 ) -> int:
     """The command; prints what was formatted."""
     config = load_config(config_path)
-    format_and_tell(config, cluster_id, rejoin, users_of(config, add_scram, system_ids()), as_json)
+    format_and_tell(config, cluster_id, rejoin, users_of(config, add_scram, system_ids()), as_json, quorum)
     return 0
 
 
@@ -51,25 +76,53 @@ def format_and_tell(
     rejoin: bool,
     users: Sequence[UserScramCredentialRecord],
     as_json: bool = False,
+    quorum: QuorumOptions = NO_OPTIONS,
 ) -> None:
     """Format this machine's dirs, and print it."""
+    fs = OsFileSystem()
     formatted, cluster_id = format_node(
-        config=config, cluster_id=cluster_id, fs=OsFileSystem(), ids=system_ids(), rejoin=rejoin, users=users
+        config=config, cluster_id=cluster_id, fs=fs, ids=system_ids(), rejoin=rejoin, users=users, quorum=quorum
     )
+    begun = _begun(config, fs) if config.metadata_log_dir in formatted else None
     if as_json:
-        told = {"cluster_id": cluster_id, "formatted": formatted, "users": [user.name for user in users]}
+        told: dict[str, object] = {"cluster_id": cluster_id, "formatted": formatted}
+        told["users"] = [user.name for user in users]
+        if begun is not None:
+            told |= {"directory_id": begun.directory_id, "first_voters": begun.voters.ids}
         sys.stdout.write(json_line({"node_id": config.node_id, **told}))
-        if note := without_kafka(config):
-            sys.stderr.write(f"penstock: {one_line(note)}\n")
-        return
-    for directory in formatted:
-        sys.stdout.write(f"formatted {directory} for node {config.node_id} of cluster {cluster_id}\n")
-    for user in dict.fromkeys(user.name for user in users):
-        sys.stdout.write(f"user {user} is set when this controller leads, if the cluster has never had a user\n")
+    else:
+        for line in _told(config, cluster_id, formatted, users, begun, rejoin=rejoin):
+            sys.stdout.write(f"{line}\n")
     if note := without_kafka(config):
         sys.stderr.write(f"penstock: {one_line(note)}\n")
+
+
+def _told(
+    config: NodeConfig,
+    cluster_id: str,
+    formatted: Sequence[str],
+    users: Sequence[UserScramCredentialRecord],
+    begun: DynamicBeginning | None,
+    *,
+    rejoin: bool,
+) -> Iterator[str]:
+    for directory in formatted:
+        yield f"formatted {directory} for node {config.node_id} of cluster {cluster_id}"
+    for user in dict.fromkeys(user.name for user in users):
+        yield f"user {user} is set when this controller leads, if the cluster has never had a user"
     if rejoin:
-        sys.stdout.write(f"voter {config.node_id} votes when the other voters have told it what it may have promised\n")
+        yield f"voter {config.node_id} votes when the other voters have told it what it may have promised"
+    if begun is not None and begun.voters.voters:
+        yield f"the quorum begins with {begun.voters.listed(CONTROLLER_LISTENER)}; here with {begun.directory_id}"
+    elif begun is not None:
+        yield f"controller {config.node_id} joins with directory id {begun.directory_id}; it votes once it is added"
+
+
+def _begun(config: NodeConfig, fs: FileSystem) -> DynamicBeginning | None:
+    """The beginning that was written; None on a broker, and in a static quorum."""
+    voters = read_first_voters(fs, config.metadata_log_dir)
+    properties = read_meta_properties(fs, config.metadata_log_dir)
+    return None if voters is None or properties is None else DynamicBeginning(properties.directory_id, voters)
 
 
 def format_if_empty(config_path: str, cluster_id: str) -> None:
@@ -96,27 +149,21 @@ def format_node(
     ids: Ids,
     rejoin: bool = False,
     users: Sequence[UserScramCredentialRecord] = (),
+    quorum: QuorumOptions = NO_OPTIONS,
 ) -> tuple[list[str], str]:
     """Formats what is not formatted; the dirs and the cluster id. MetaPropertiesError, or ConfigError for the id.
 
     `rejoin`: this node was a voter before, and what it promised went with its metadata log dir. Said again after an
-    interruption, it does what is missing. `users` are those that a new cluster begins with.
+    interruption, it does what is missing. `users` are those that a new cluster begins with. `quorum` says how a dynamic
+    one begins.
     """
     if rejoin:
         _require_rejoinable(config, fs)
+    require_fitting(config, quorum)
     found = formatted_dirs(config, fs)
     new = [directory for directory, properties in found.items() if properties is None]
     known = {directory: properties for directory, properties in found.items() if properties is not None}
-    if cluster_id and not known and not _CLUSTER_ID.fullmatch(cluster_id):
-        raise ConfigError(
-            f"--cluster-id {cluster_id!r}: a cluster id has 22 letters, digits, '-' or '_'. `penstock cluster describe`"
-            " shows the id of a running cluster; for a new cluster leave the option out"
-        )
-    if rejoin and not known and not cluster_id:
-        raise ConfigError(
-            "--rejoin needs --cluster-id here: no log dir of this node says which cluster it rejoins; "
-            "`penstock cluster describe` of the other nodes shows the id"
-        )
+    _require_cluster_id(cluster_id, is_known=bool(known), joins=rejoin or quorum.join, option=quorum.given)
     chosen = cluster_id or next((properties.cluster_id for properties in known.values()), ids.new_id())
     for directory in new:
         require_empty(fs, directory)
@@ -126,27 +173,91 @@ def format_node(
         raise MetaPropertiesError(
             f"{', '.join(known)}: formatted already, for node {config.node_id} of cluster {chosen}; start the node"
         )
-    if known and config.is_controller and config.metadata_log_dir in new and not rejoin:
-        raise MetaPropertiesError(
-            f"{config.metadata_log_dir} held the metadata log of node {config.node_id} and is empty now; restore it, "
-            "or, where other voters are a majority, format it with `penstock node format --rejoin`"
-        )
+    _require_beginning(config, quorum, found, has_users=bool(users), rejoin=rejoin)
     # That of the metadata log first: formatted alone, it may be joined by the others after an interruption.
     new.sort(key=lambda directory: directory != config.metadata_log_dir)
-    if users and config.metadata_log_dir not in new:
-        raise MetaPropertiesError(
-            f"{config.metadata_log_dir} is formatted already, so its cluster has begun: leave {OPTION} out, and add"
-            " users with `penstock users create`"
-        )
+    if config.metadata_log_dir in new:
+        _format_metadata_log_dir(config, chosen, fs, ids, quorum, users)
     for directory in new:
-        format_directory(fs, directory, chosen, config.node_id, ids.new_id())
-    if users:
-        write_bootstrap_users(fs, config.metadata_log_dir, users)
+        if directory != config.metadata_log_dir:
+            format_directory(fs, directory, chosen, config.node_id, ids.new_id())
     if rejoin:
         memory = VoterMemory(config.metadata_log_dir, fs)
         memory.note_voted()
         memory.note_records()
     return new, chosen
+
+
+def _format_metadata_log_dir(
+    config: NodeConfig,
+    cluster_id: str,
+    fs: FileSystem,
+    ids: Ids,
+    quorum: QuorumOptions,
+    users: Sequence[UserScramCredentialRecord],
+) -> None:
+    """Formats it with what the quorum and the cluster begin with, and without what an interrupted format has left."""
+    path, new_id = config.metadata_log_dir, ids.new_id()
+    begins = beginning(config, quorum, new_id)
+
+    def write_beginning() -> None:
+        for name in (FIRST_VOTERS, BOOTSTRAP_USERS):
+            if fs.exists(f"{path}/{name}"):
+                fs.unlink(f"{path}/{name}")
+                fs.fsync_dir(path)
+        if begins is not None:
+            write_first_voters(fs, path, begins.voters)
+        if users:
+            write_bootstrap_users(fs, path, users)
+
+    directory_id, version = (new_id, VERSION) if begins is None else (begins.directory_id, DYNAMIC_VOTERS)
+    format_directory(fs, path, cluster_id, config.node_id, directory_id, version=version, prepare=write_beginning)
+
+
+def _require_cluster_id(cluster_id: str, *, is_known: bool, joins: bool, option: Sequence[str]) -> None:
+    """ConfigError for an id that no cluster has, and for none where only the running cluster knows it."""
+    if cluster_id and not is_known and not _CLUSTER_ID.fullmatch(cluster_id):
+        raise ConfigError(
+            f"--cluster-id {cluster_id!r}: a cluster id has 22 letters, digits, '-' or '_'. `penstock cluster describe`"
+            " shows the id of a running cluster; for a new cluster leave the option out"
+        )
+    if joins and not is_known and not cluster_id:
+        raise ConfigError(
+            f"{option[0] if option else '--rejoin'} needs --cluster-id here: no log dir of this node says which cluster"
+            f" it {'joins' if option else 'rejoins'}; `penstock cluster describe` of the other nodes shows the id"
+        )
+
+
+def _require_beginning(
+    config: NodeConfig,
+    quorum: QuorumOptions,
+    found: Mapping[str, MetaProperties | None],
+    *,
+    has_users: bool,
+    rejoin: bool,
+) -> None:
+    """MetaPropertiesError or ConfigError where the metadata log dir has begun already, or was lost."""
+    path, known = config.metadata_log_dir, [properties for properties in found.values() if properties is not None]
+    if found[path] is not None:
+        if quorum.given and config.is_controller:
+            raise MetaPropertiesError(
+                f"{path} is formatted already, and the node has begun: leave {quorum.given[0]} out"
+            )
+        if has_users:
+            raise MetaPropertiesError(
+                f"{path} is formatted already, so its cluster has begun: leave {OPTION} out, and add users with"
+                " `penstock users create`"
+            )
+        return
+    is_dynamic = not config.controller_quorum_voters
+    if known and config.is_controller and is_dynamic:
+        require_no_second_beginning(config, quorum)
+    elif known and config.is_controller and not rejoin:
+        raise MetaPropertiesError(
+            f"{path} held the metadata log of node {config.node_id} and is empty now; restore it, "
+            "or, where other voters are a majority, format it with `penstock node format --rejoin`"
+        )
+    beginning(config, quorum, "")  # refuses options that do not fit, BEFORE anything is written
 
 
 def users_of(config: NodeConfig, add_scram: Sequence[str], ids: Ids) -> list[UserScramCredentialRecord]:
@@ -166,6 +277,11 @@ def users_of(config: NodeConfig, add_scram: Sequence[str], ids: Ids) -> list[Use
 
 
 def _require_rejoinable(config: NodeConfig, fs: FileSystem) -> None:
+    if config.is_controller and not config.controller_quorum_voters:
+        raise ConfigError(
+            "--rejoin is for the voters of controller.quorum.voters, and the voters of this quorum are disks. Where"
+            f" other voters are a majority, {NEW_DISK}"
+        )
     if not config.is_controller or len(config.first_voters) == 1:
         raise ConfigError(
             "--rejoin is for one of several voters: no other node knows what this node has promised; leave it out"

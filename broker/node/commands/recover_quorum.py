@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from broker.config.config import load_config
 from broker.config.node_config import NodeConfig
 from broker.node.commands.format import format_node
-from broker.quorum.metadata_log import METADATA_PARTITION, QuorumStateFile
+from broker.quorum.metadata_log import METADATA_PARTITION, REPAIRS, QuorumStateFile
 from broker.quorum.metadata_reader import read_metadata
-from broker.quorum.voter_memory import VOTER_FILE
+from broker.quorum.voter_memory import VOTER_FILE, VoterMemory
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import Ids, system_ids
 from penstock.plain_text import json_line
@@ -137,6 +137,7 @@ def recovery_steps(
     config: NodeConfig, survivor: Survivor, lost: tuple[int, ...], fs: FileSystem, ids: Ids
 ) -> list[RecoveryStep]:
     """The steps in their order. ConfigError or MetaPropertiesError where they would do harm; nothing was changed."""
+    _require_static(config, survivor, fs)
     _check_roles(config, survivor, lost)
     target = f"{config.metadata_log_dir}/{METADATA_DIRECTORY}"
     memory = f"{config.metadata_log_dir}/{VOTER_FILE}"
@@ -173,6 +174,16 @@ def recovery_steps(
             RecoveryStep(f"remove {memory}: this voter votes from now on", done and not fs.exists(memory), forget)
         )
     return steps
+
+
+def _require_static(config: NodeConfig, survivor: Survivor, fs: FileSystem) -> None:
+    """ConfigError where the voters are disks: this command gives a lost voter's vote to a new disk by its id alone."""
+    if VoterMemory(survivor.directory, fs).is_dynamic(len(config.first_voters)):
+        raise ConfigError(
+            "recover-quorum: is for the voters of controller.quorum.voters, and the voters of this quorum are disks,"
+            " which the metadata log names. Mount the disk of a lost voter, or a copy of it: a directory that holds its"
+            f" whole metadata log dir is that voter (`A quorum whose voters are disks` in {REPAIRS})"
+        )
 
 
 def _check_roles(config: NodeConfig, survivor: Survivor, lost: tuple[int, ...]) -> None:

@@ -34,6 +34,7 @@ from broker.config.node_config import NodeConfig
 from broker.config.security_check import ALLOW_ALL
 from broker.node.commands.add_scram import OPTION
 from broker.node.commands.format import format_and_tell, formatted_dirs, users_of
+from broker.node.commands.initial_controllers import NO_OPTIONS, QuorumOptions, beginning
 from broker.node.own_certificates import own_certificates
 from metadata.addresses import is_loopback
 from metadata.listeners import CONTROLLER_LISTENER
@@ -53,7 +54,14 @@ _TABLE: Final = re.compile(r"^[ \t]*\[", re.MULTILINE)
 """Keys at the end of a file would belong to its last table."""
 
 
-def main(config_path: str, cluster_id: str, rejoin: bool, add_scram: Sequence[str], ca: str) -> int:
+def main(
+    config_path: str,
+    cluster_id: str,
+    rejoin: bool,
+    add_scram: Sequence[str],
+    ca: str,
+    quorum: QuorumOptions = NO_OPTIONS,
+) -> int:
     """The command; ConfigError or MetaPropertiesError where it is refused."""
     if rejoin:
         raise ConfigError("--secure is for a new node, and --rejoin for one that the cluster knows; leave one out")
@@ -67,12 +75,14 @@ def main(config_path: str, cluster_id: str, rejoin: bool, add_scram: Sequence[st
     config = parse_config_file(config_path, text.encode())
     _require_secure(config, name)
     done = _require_new(config, has_keys=not added)
+    if formatted_dirs(config, OsFileSystem())[config.metadata_log_dir] is None:
+        beginning(config, quorum, "")  # refuses options that do not fit, BEFORE anything is made
     if Path(config.ssl_keystore_location).exists():
         _cluster_of_certificate(config, cluster_id)
     else:
-        _require_certificate_possible(config, secured, cluster_id)
+        _require_certificate_possible(config, secured, cluster_id, joins=quorum.join)
     try:
-        users = () if done else _users(config, secured, add_scram)
+        users = () if done else _users(config, secured, add_scram, joins=quorum.join)
     except OSError as error:
         where = error.filename or secured.directory
         raise ConfigError(f"{where}: cannot be used ({error.strerror}); give another directory with --ca") from None
@@ -84,7 +94,7 @@ def main(config_path: str, cluster_id: str, rejoin: bool, add_scram: Sequence[st
     if done:
         sys.stdout.write(f"node {config.node_id} of cluster {own} is secured and formatted already; nothing to do\n")
         return 0
-    format_and_tell(config, own, False, users)
+    format_and_tell(config, own, False, users, False, quorum)
     _say_next(config, secured)
     return 0
 
@@ -176,7 +186,7 @@ def _require_new(config: NodeConfig, *, has_keys: bool) -> bool:
     return all(found.values())
 
 
-def _require_certificate_possible(config: NodeConfig, secured: Secured, cluster_id: str) -> None:
+def _require_certificate_possible(config: NodeConfig, secured: Secured, cluster_id: str, *, joins: bool) -> None:
     """ConfigError where the certificate, which is missing, cannot be made here."""
     keystore = Path(config.ssl_keystore_location)
     node, at = f"penstock certs node {config.node_id}", secured.directory
@@ -187,7 +197,7 @@ def _require_certificate_possible(config: NodeConfig, secured: Secured, cluster_
             f"{at} has neither {keystore.name} nor ca.key: run `{node} --host HOST --dir DIR` where the CA is, and copy"
             f" {keystore.name} here"
         )
-    if not secured.ca.exists() and not _is_on_one_machine(config):
+    if not secured.ca.exists() and (joins or not _is_on_one_machine(config)):
         raise ConfigError(
             f"{at} has no ca.pem: this cluster is on several machines, or has begun, and has one CA. Make it once with"
             f" `penstock certs init`, then `{node} --host HOST`, and copy ca.pem and {keystore.name} to {at}, or name"
@@ -202,12 +212,16 @@ def _require_certificate_possible(config: NodeConfig, secured: Secured, cluster_
 
 def _is_on_one_machine(config: NodeConfig) -> bool:
     """Every controller has the address of this one."""
-    return config.is_controller and len({voter.host for voter in config.controller_quorum_voters.values()}) == 1
+    own = [config.advertised_listeners[CONTROLLER_LISTENER]] if config.is_controller else []
+    others = config.controller_quorum_voters.values() or [*config.controller_quorum_bootstrap_servers, *own]
+    return config.is_controller and len({controller.host for controller in others}) == 1
 
 
-def _users(config: NodeConfig, secured: Secured, add_scram: Sequence[str]) -> Sequence[UserScramCredentialRecord]:
-    """The user of a controller: given, of the file of its password, or asked for."""
-    if add_scram or not config.is_controller:
+def _users(
+    config: NodeConfig, secured: Secured, add_scram: Sequence[str], *, joins: bool
+) -> Sequence[UserScramCredentialRecord]:
+    """The user of a controller: given, of the file of its password, or asked for. A cluster that it joins has users."""
+    if add_scram or joins or not config.is_controller:
         return users_of(config, add_scram, system_ids())
     if secured.ca_key.exists() or not secured.ca.exists():
         secured.write_password()

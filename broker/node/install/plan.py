@@ -138,10 +138,12 @@ def uninstall_steps(name: str, host: ServiceHost) -> list[Step]:
 def next_commands(name: str, config: NodeConfig, host: ServiceHost) -> str:
     """The commands that are left to do after an installation, for people."""
     run_format = f"runuser -u {USER} -- {host.executable} node format --config {ETC}/{name}.toml"
-    others = " --cluster-id ID, with the id that the first node's format printed" * (len(config.first_voters) > 1)
+    is_dynamic = not config.controller_quorum_voters
+    joins = " --join" * (is_dynamic and config.is_controller)
+    others = f"{joins} --cluster-id ID, with the id that the first node's format printed"
     return (
-        f"next, unless the log dirs are formatted already: {run_format}\n"
-        + (f"(on every node but the first:{others})\n" if others else "")
+        f"next, unless the log dirs are formatted already: {run_format}{' --standalone' * bool(joins)}\n"
+        + (f"(on every node but the first:{others})\n" if is_dynamic or len(config.first_voters) > 1 else "")
         + f"then: systemctl start penstock@{name}\n"
     )
 

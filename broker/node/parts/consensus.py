@@ -13,14 +13,16 @@ from broker.load.busy_time import BusyTimes
 from broker.network.transport import NodeTransport
 from broker.node.environment import Environment
 from broker.quorum.bootstrap_users import read_bootstrap_users
-from broker.quorum.cluster_guard import ClusterGuard
+from broker.quorum.cluster_guard import ClusterGuard, Configured
 from broker.quorum.controller_driver import ControllerDriver
+from broker.quorum.first_voters import beginning_of
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_BATCH_BYTES_MAX, MetadataLog, QuorumStateFile, nothing_to_note
 from broker.quorum.metadata_log_opening import open_metadata_log
 from broker.quorum.metadata_log_start import find_beginning
 from broker.quorum.metadata_publisher import topic_defaults
 from broker.quorum.metadata_snapshotter import MetadataSnapshotter, SnapshotLimits
+from broker.quorum.quorum_addresses import QuorumAddresses
 from broker.quorum.voter_memory import VoterMemory
 from metadata.controller.config import ControllerConfig
 from metadata.controller.controller import Controller
@@ -40,31 +42,40 @@ def make_raft(
     incarnation_id: str,
     loader: MetadataLoader,
     peers: NodeTransport,
+    addresses: QuorumAddresses,
     executor: Executor,
     busy: BusyTimes,
     on_fatal: Callable[[BaseException], None],
 ) -> tuple[RaftDriver, MetadataSnapshotter]:
     """The driver, and what makes snapshots of the image; `executor` has threads for the disk of the metadata log."""
-    fs, first, clock = log_manager.file_system, config.first_voters, environment.clock
+    fs, clock, log_dir = log_manager.file_system, environment.clock, config.metadata_log_dir
+    first = beginning_of(fs, log_dir, config.first_voters)
     metadata_log, snapshots = open_metadata_log(
         log_manager, fs, config.metadata_log_dir, is_voter=config.is_controller, voters=len(first)
     )
-    on_flushed = nothing_to_note
+    on_flushed = before_voters = nothing_to_note
     if config.is_controller:
         memory = VoterMemory(config.metadata_log_dir, fs)
         quorum_state = QuorumStateFile(metadata_log.directory, fs, memory.note_voted)
         memory.recall(quorum_state, metadata_log, first.ids, gave_up_dirs=bool(config.lost_log_dirs))
-        on_flushed = memory.note_records
+        on_flushed, before_voters = memory.note_records, memory.note_dynamic
     else:
         quorum_state = QuorumStateFile(metadata_log.directory, fs)
     before_cut = partial(raise_version, fs, config.metadata_log_dir, METADATA_SNAPSHOTS)
     beginning = find_beginning(metadata_log, snapshots, before_cut)
-    raft_log = MetadataLog(metadata_log, clock, on_flushed, snapshots, start=beginning, before_cut=before_cut)
+    raft_log = MetadataLog(
+        metadata_log, clock, on_flushed, snapshots, beginning, before_cut=before_cut, before_voters=before_voters
+    )
+    known = config.first_voters
+    configured = Configured.voters(known) if known else Configured.servers(addresses.servers)
+    guard = ClusterGuard(peers, config.node_id, cluster_id, configured, on_fatal)
     raft = RaftDriver(
         config=RaftConfig(
             cluster_id=cluster_id,
             node_id=config.node_id,
             first_voters=first,
+            directory_id=log_manager.directory_id(log_dir),
+            bootstrap_ids=tuple(addresses.servers),
             incarnation_id=incarnation_id,
             election_timeout_ms=config.controller_quorum_election_timeout_ms,
             fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
@@ -73,7 +84,7 @@ def make_raft(
         ),
         log=raft_log,
         store=quorum_state,
-        transport=ClusterGuard(peers, config.node_id, cluster_id, first, on_fatal),
+        transport=addresses.sending(guard),
         clock=clock,
         random=environment.random,
         executor=executor,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from random import Random
 
 from broker.config.dynamic_config import DynamicBrokerConfig
 from broker.config.node_config import NodeConfig
@@ -24,11 +25,15 @@ from broker.quorum.describe_metadata import OwnMetadata
 from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_PARTITION
+from broker.quorum.quorum_addresses import QuorumAddresses
+from broker.quorum.voter_requests import VoterRequests
+from broker.quorum.voter_upkeep import VoterUpkeep, own_voter
 from metadata.image import MetadataImage
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InvariantViolation, NotControllerError
 from penstock.messages.quorum import DescribeQuorumRequest, QuorumInfo, QuorumReplicaInfo
-from penstock.types import NO_LEADER, Endpoint, LeaderHint
+from penstock.messages.voters import VoterRequest
+from penstock.types import NO_LEADER, Endpoint, LeaderHint, ListenerEndpoint
 from raft.driver.driver import FAREWELL_MS
 from raft.driver.protocols import LoadedSnapshot
 from raft.statistics import ReplicaDescription
@@ -58,7 +63,11 @@ class QuorumParts:
         self.loader = MetadataLoader()
         self.loader.subscribe(dynamic.published)  # BEFORE the parts that act on the images
         self._executor = environment.threads.executor("raft-disk", 2)
-        self.peers = environment.transport(self._voter_endpoint, self._broker_endpoint, config.socket_request_max_bytes)
+        at = config.advertised_listeners.get(CONTROLLER_LISTENER) if config.is_controller else None
+        own = ListenerEndpoint(CONTROLLER_LISTENER, at) if at is not None else None
+        self.addresses = QuorumAddresses(own, config.node_id, config.controller_quorum_bootstrap_servers)
+        bytes_max = config.socket_request_max_bytes
+        self.peers = environment.transport(self.addresses.endpoint, self._broker_endpoint, bytes_max)
         self.incarnation_id = environment.ids.new_id() if config.is_broker else ""
         """New for each process: its broker registers by it first, and it fetches the metadata by it."""
         self.raft, self.snapshotter = make_raft(
@@ -69,10 +78,12 @@ class QuorumParts:
             incarnation_id=self.incarnation_id,
             loader=self.loader,
             peers=self.peers,
+            addresses=self.addresses,
             executor=self._executor,
             busy=busy,
             on_fatal=on_fatal,
         )
+        self.addresses.voters = lambda: self.raft.voters
         self.controller: ControllerDriver | None = None
         if config.is_controller:
             self.controller = make_controller(
@@ -84,16 +95,18 @@ class QuorumParts:
                 commit_timed=commit_timed,
                 on_fatal=on_fatal,
             )
+        self._voter_requests = VoterRequests(self.raft, self.cluster_id, clock, rng)
         length_ms = min(config.broker_session_timeout_ms, config.replica_lag_time_max_ms)
         self.lease = LeadLease(length_ms, clock.boot_ms, lambda: self.loader.image.offset)
         remote, local = self.peers.call_controller, self._asked
         self.channel = ControllerChannel(config.node_id, self, clock, remote=remote, local=local, random=rng)
+        self._upkeep = self._make_upkeep(log_manager, rng, on_fatal) if config.is_controller else None
         self.raft.subscribe(self)
         self._listener: Listener | None = None
         if self.controller is not None:
-            raft = self.raft
+            handle = self.addresses.handling(self.raft.handle)
             service = ControllerService(
-                quorum=lambda request: busy.raft.timed(raft.handle(request)),
+                quorum=lambda request: busy.raft.timed(handle(request)),
                 controller=self._asked,
                 connections_max=plan_descriptors(environment.descriptors_max).node_connections_max,
                 cluster_id=self.cluster_id,
@@ -105,6 +118,20 @@ class QuorumParts:
             f"{config.metadata_log_dir}/{partition_directory(METADATA_PARTITION)}",
             lambda: self.loader.image.offset,
             lambda: self.snapshotter.kept_from,
+        )
+
+    def _make_upkeep(
+        self, log_manager: LogManager, rng: Random, on_fatal: Callable[[BaseException], None]
+    ) -> VoterUpkeep:
+        config = self._config
+        return VoterUpkeep(
+            self.raft,
+            self.channel,
+            lambda: own_voter(config, log_manager.directory_id(config.metadata_log_dir)),
+            rng,
+            joins=config.controller_quorum_auto_join_enable,
+            recent_ms=config.controller_quorum_fetch_timeout_ms,
+            on_fatal=on_fatal,
         )
 
     @property
@@ -119,9 +146,6 @@ class QuorumParts:
     @property
     def image(self) -> MetadataImage:
         return self.loader.image
-
-    def _voter_endpoint(self, voter_id: int) -> Endpoint | None:
-        return self.raft.voters.endpoint(voter_id, CONTROLLER_LISTENER)
 
     def _broker_endpoint(self, broker_id: int) -> Endpoint | None:
         broker = self.loader.image.brokers.get(broker_id)
@@ -145,6 +169,8 @@ class QuorumParts:
         self.channel.leader_changed(leader_id)
         if self.controller is not None:
             self.controller.on_leader_change(leader_id, epoch)
+        if self._upkeep is not None:
+            self._upkeep.leader_changed(leader_id)
 
     async def _asked(self, request: object) -> object:
         """A request to this node as the active controller, by another node or by its own broker."""
@@ -152,6 +178,8 @@ class QuorumParts:
             return self.describe_quorum()
         if self.controller is None:
             raise NotControllerError(f"node {self._config.node_id} has no controller role")
+        if isinstance(request, VoterRequest):
+            return await self._voter_requests.handle(request)
         return await self.controller.handle(request)
 
     def describe_quorum(self) -> QuorumInfo:
@@ -184,6 +212,7 @@ class QuorumParts:
             voters=tuple(_replica_view(replica) for replica in found.voters),
             observers=tuple(_replica_view(replica) for replica in found.observers),
             only_own_view=only_own,
+            is_dynamic=found.is_dynamic,
         )
 
     def readings(self) -> Iterator[Reading]:
@@ -201,6 +230,8 @@ class QuorumParts:
 
     async def stop(self, wait: StopWait) -> None:
         """Changes no metadata any more; the parts that stand on it are still there. `close` comes after them."""
+        if self._upkeep is not None:
+            await self._upkeep.stop()
         if self.controller is not None:
             self.controller.resign()
         await self._stop_raft(wait)
@@ -236,4 +267,6 @@ def _replica_view(replica: ReplicaDescription) -> QuorumReplicaInfo:
         replica.log_end_offset,
         -1 if ago is None else ago,
         0 if caught_up is None else max(1, caught_up),
+        replica.directory_id,
+        replica.endpoints,
     )

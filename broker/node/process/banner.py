@@ -22,4 +22,14 @@ def banner(config: NodeConfig, config_path: str, version: str, runtime: str, pid
         other = f" (advertised as {advertised})" if advertised != endpoint else ""
         yield f"listener {name}://{endpoint}{other} {listener_facts(config, name)}"
     yield f"metrics {metrics_facts(config)}"
-    yield f"voters {config.first_voters.listed(CONTROLLER_LISTENER)}; rack {config.broker_rack or 'none'}"
+    yield f"{_quorum(config)}; rack {config.broker_rack or 'none'}"
+
+
+def _quorum(config: NodeConfig) -> str:
+    """The way to the controllers that the configuration gives."""
+    voters = f"voters {config.first_voters.listed(CONTROLLER_LISTENER)}"
+    if not config.first_voters.voters:
+        voters = "voters: those of the metadata log"
+        voters += ", which this controller joins by itself" if config.controller_quorum_auto_join_enable else ""
+    servers = ", ".join(map(str, config.controller_quorum_bootstrap_servers))
+    return f"{voters}; bootstrap servers {servers}" if servers else voters

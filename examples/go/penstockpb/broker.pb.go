@@ -4183,6 +4183,7 @@ type DescribeQuorumResponse struct {
 	Voters        []*QuorumReplica       `protobuf:"bytes,4,rep,name=voters,proto3" json:"voters,omitempty"`
 	Observers     []*QuorumReplica       `protobuf:"bytes,5,rep,name=observers,proto3" json:"observers,omitempty"`
 	OnlyOwnView   bool                   `protobuf:"varint,6,opt,name=only_own_view,json=onlyOwnView,proto3" json:"only_own_view,omitempty"` // no leader answered: what the answering broker knows by itself
+	IsDynamic     bool                   `protobuf:"varint,7,opt,name=is_dynamic,json=isDynamic,proto3" json:"is_dynamic,omitempty"`         // its voters are disks, and may be changed; false from an older node, too
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4259,12 +4260,21 @@ func (x *DescribeQuorumResponse) GetOnlyOwnView() bool {
 	return false
 }
 
+func (x *DescribeQuorumResponse) GetIsDynamic() bool {
+	if x != nil {
+		return x.IsDynamic
+	}
+	return false
+}
+
 type QuorumReplica struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	NodeId            int32                  `protobuf:"varint,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
 	LogEndOffset      int64                  `protobuf:"zigzag64,2,opt,name=log_end_offset,json=logEndOffset,proto3" json:"log_end_offset,omitempty"`                  // -1 when the leader has not heard of it
 	LastFetchMsAgo    int64                  `protobuf:"zigzag64,3,opt,name=last_fetch_ms_ago,json=lastFetchMsAgo,proto3" json:"last_fetch_ms_ago,omitempty"`          // -1 when never
 	LastCaughtUpMsAgo int64                  `protobuf:"varint,4,opt,name=last_caught_up_ms_ago,json=lastCaughtUpMsAgo,proto3" json:"last_caught_up_ms_ago,omitempty"` // when it had all that the leader had; at least 1, and 0 when that is not known
+	DirectoryId       string                 `protobuf:"bytes,5,opt,name=directory_id,json=directoryId,proto3" json:"directory_id,omitempty"`                          // of its metadata log dir; empty where it is not known, as to an older node
+	Endpoints         []*ListenerEndpoint    `protobuf:"bytes,6,rep,name=endpoints,proto3" json:"endpoints,omitempty"`                                                 // where other nodes reach a voter
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -4325,6 +4335,20 @@ func (x *QuorumReplica) GetLastCaughtUpMsAgo() int64 {
 		return x.LastCaughtUpMsAgo
 	}
 	return 0
+}
+
+func (x *QuorumReplica) GetDirectoryId() string {
+	if x != nil {
+		return x.DirectoryId
+	}
+	return ""
+}
+
+func (x *QuorumReplica) GetEndpoints() []*ListenerEndpoint {
+	if x != nil {
+		return x.Endpoints
+	}
+	return nil
 }
 
 // The metadata at one offset of the metadata log, as the files of the answering node have it: a line of JSON for each
@@ -4486,7 +4510,7 @@ var File_penstock_v1_broker_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
-	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x16penstock/v1/acls.proto\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x18penstock/v1/groups.proto\x1a\x1apenstock/v1/log_dirs.proto\x1a\x18penstock/v1/quotas.proto\x1a\x1fpenstock/v1/reassignments.proto\x1a\x1epenstock/v1/transactions.proto\x1a\x17penstock/v1/users.proto\"\x99\x02\n" +
+	"\x18penstock/v1/broker.proto\x12\vpenstock.v1\x1a\x16penstock/v1/acls.proto\x1a\x18penstock/v1/common.proto\x1a\x19penstock/v1/configs.proto\x1a\x1bpenstock/v1/elections.proto\x1a\x18penstock/v1/groups.proto\x1a\x1apenstock/v1/log_dirs.proto\x1a\x18penstock/v1/quotas.proto\x1a\x1fpenstock/v1/reassignments.proto\x1a\x1epenstock/v1/transactions.proto\x1a\x17penstock/v1/users.proto\x1a\x18penstock/v1/voters.proto\"\x99\x02\n" +
 	"\x0eProduceRequest\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12\x12\n" +
 	"\x04acks\x18\x02 \x01(\x11R\x04acks\x12\x1d\n" +
@@ -4879,19 +4903,23 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\ain_sync\x18\x05 \x03(\x05R\x06inSync\x12.\n" +
 	"\x13min_insync_replicas\x18\x06 \x01(\x05R\x11minInsyncReplicas\x12\x16\n" +
 	"\x06reason\x18\a \x01(\tR\x06reason\"\x17\n" +
-	"\x15DescribeQuorumRequest\"\x91\x02\n" +
+	"\x15DescribeQuorumRequest\"\xb0\x02\n" +
 	"\x16DescribeQuorumResponse\x12\x1b\n" +
 	"\tleader_id\x18\x01 \x01(\x11R\bleaderId\x12!\n" +
 	"\fleader_epoch\x18\x02 \x01(\x05R\vleaderEpoch\x12%\n" +
 	"\x0ehigh_watermark\x18\x03 \x01(\x03R\rhighWatermark\x122\n" +
 	"\x06voters\x18\x04 \x03(\v2\x1a.penstock.v1.QuorumReplicaR\x06voters\x128\n" +
 	"\tobservers\x18\x05 \x03(\v2\x1a.penstock.v1.QuorumReplicaR\tobservers\x12\"\n" +
-	"\ronly_own_view\x18\x06 \x01(\bR\vonlyOwnView\"\xab\x01\n" +
+	"\ronly_own_view\x18\x06 \x01(\bR\vonlyOwnView\x12\x1d\n" +
+	"\n" +
+	"is_dynamic\x18\a \x01(\bR\tisDynamic\"\x8b\x02\n" +
 	"\rQuorumReplica\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\x05R\x06nodeId\x12$\n" +
 	"\x0elog_end_offset\x18\x02 \x01(\x12R\flogEndOffset\x12)\n" +
 	"\x11last_fetch_ms_ago\x18\x03 \x01(\x12R\x0elastFetchMsAgo\x120\n" +
-	"\x15last_caught_up_ms_ago\x18\x04 \x01(\x03R\x11lastCaughtUpMsAgo\"j\n" +
+	"\x15last_caught_up_ms_ago\x18\x04 \x01(\x03R\x11lastCaughtUpMsAgo\x12!\n" +
+	"\fdirectory_id\x18\x05 \x01(\tR\vdirectoryId\x12;\n" +
+	"\tendpoints\x18\x06 \x03(\v2\x1d.penstock.v1.ListenerEndpointR\tendpoints\"j\n" +
 	"\x17DescribeMetadataRequest\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x12R\x06offset\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x1b\n" +
@@ -4912,7 +4940,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"'PARTITION_TROUBLE_KIND_UNDER_REPLICATED\x10\x03\x12#\n" +
 	"\x1fPARTITION_TROUBLE_KIND_UNSERVED\x10\x04\x12\"\n" +
 	"\x1ePARTITION_TROUBLE_KIND_STALLED\x10\x05\x12\"\n" +
-	"\x1ePARTITION_TROUBLE_KIND_HELD_UP\x10\x062\xfe$\n" +
+	"\x1ePARTITION_TROUBLE_KIND_HELD_UP\x10\x062\xfd&\n" +
 	"\x06Broker\x12H\n" +
 	"\aProduce\x12\x1b.penstock.v1.ProduceRequest\x1a\x1c.penstock.v1.ProduceResponse(\x010\x01\x12B\n" +
 	"\x05Fetch\x12\x19.penstock.v1.FetchRequest\x1a\x1a.penstock.v1.FetchResponse(\x010\x01\x12P\n" +
@@ -4941,7 +4969,10 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\x14DescribeClientQuotas\x12(.penstock.v1.DescribeClientQuotasRequest\x1a).penstock.v1.DescribeClientQuotasResponse\x12\\\n" +
 	"\x0fDescribeConfigs\x12#.penstock.v1.DescribeConfigsRequest\x1a$.penstock.v1.DescribeConfigsResponse\x12\\\n" +
 	"\x0fDescribeCluster\x12#.penstock.v1.DescribeClusterRequest\x1a$.penstock.v1.DescribeClusterResponse\x12Y\n" +
-	"\x0eDescribeQuorum\x12\".penstock.v1.DescribeQuorumRequest\x1a#.penstock.v1.DescribeQuorumResponse\x12_\n" +
+	"\x0eDescribeQuorum\x12\".penstock.v1.DescribeQuorumRequest\x1a#.penstock.v1.DescribeQuorumResponse\x12G\n" +
+	"\bAddVoter\x12\x1c.penstock.v1.AddVoterRequest\x1a\x1d.penstock.v1.AddVoterResponse\x12P\n" +
+	"\vRemoveVoter\x12\x1f.penstock.v1.RemoveVoterRequest\x1a .penstock.v1.RemoveVoterResponse\x12b\n" +
+	"\x11MakeQuorumDynamic\x12%.penstock.v1.MakeQuorumDynamicRequest\x1a&.penstock.v1.MakeQuorumDynamicResponse\x12_\n" +
 	"\x10DescribeMetadata\x12$.penstock.v1.DescribeMetadataRequest\x1a%.penstock.v1.DescribeMetadataResponse\x12\\\n" +
 	"\x0fDescribeLogDirs\x12#.penstock.v1.DescribeLogDirsRequest\x1a$.penstock.v1.DescribeLogDirsResponse\x12h\n" +
 	"\x13AlterReplicaLogDirs\x12'.penstock.v1.AlterReplicaLogDirsRequest\x1a(.penstock.v1.AlterReplicaLogDirsResponse\x12\\\n" +
@@ -5055,76 +5086,83 @@ var file_penstock_v1_broker_proto_goTypes = []any{
 	(*Error)(nil),                                // 67: penstock.v1.Error
 	(*EpochEndOffset)(nil),                       // 68: penstock.v1.EpochEndOffset
 	(*Node)(nil),                                 // 69: penstock.v1.Node
-	(*AlterConfigsRequest)(nil),                  // 70: penstock.v1.AlterConfigsRequest
-	(*ElectLeadersRequest)(nil),                  // 71: penstock.v1.ElectLeadersRequest
-	(*AlterPartitionReassignmentsRequest)(nil),   // 72: penstock.v1.AlterPartitionReassignmentsRequest
-	(*AlterUserScramCredentialsRequest)(nil),     // 73: penstock.v1.AlterUserScramCredentialsRequest
-	(*DescribeUserScramCredentialsRequest)(nil),  // 74: penstock.v1.DescribeUserScramCredentialsRequest
-	(*CreateAclsRequest)(nil),                    // 75: penstock.v1.CreateAclsRequest
-	(*DeleteAclsRequest)(nil),                    // 76: penstock.v1.DeleteAclsRequest
-	(*DescribeAclsRequest)(nil),                  // 77: penstock.v1.DescribeAclsRequest
-	(*AlterClientQuotasRequest)(nil),             // 78: penstock.v1.AlterClientQuotasRequest
-	(*DescribeClientQuotasRequest)(nil),          // 79: penstock.v1.DescribeClientQuotasRequest
-	(*DescribeConfigsRequest)(nil),               // 80: penstock.v1.DescribeConfigsRequest
-	(*DescribeLogDirsRequest)(nil),               // 81: penstock.v1.DescribeLogDirsRequest
-	(*AlterReplicaLogDirsRequest)(nil),           // 82: penstock.v1.AlterReplicaLogDirsRequest
-	(*FindCoordinatorRequest)(nil),               // 83: penstock.v1.FindCoordinatorRequest
-	(*ConsumerGroupHeartbeatRequest)(nil),        // 84: penstock.v1.ConsumerGroupHeartbeatRequest
-	(*JoinGroupRequest)(nil),                     // 85: penstock.v1.JoinGroupRequest
-	(*SyncGroupRequest)(nil),                     // 86: penstock.v1.SyncGroupRequest
-	(*HeartbeatRequest)(nil),                     // 87: penstock.v1.HeartbeatRequest
-	(*LeaveGroupRequest)(nil),                    // 88: penstock.v1.LeaveGroupRequest
-	(*OffsetCommitRequest)(nil),                  // 89: penstock.v1.OffsetCommitRequest
-	(*OffsetFetchRequest)(nil),                   // 90: penstock.v1.OffsetFetchRequest
-	(*OffsetDeleteRequest)(nil),                  // 91: penstock.v1.OffsetDeleteRequest
-	(*ListGroupsRequest)(nil),                    // 92: penstock.v1.ListGroupsRequest
-	(*DescribeGroupsRequest)(nil),                // 93: penstock.v1.DescribeGroupsRequest
-	(*DeleteGroupsRequest)(nil),                  // 94: penstock.v1.DeleteGroupsRequest
-	(*AddPartitionsToTxnRequest)(nil),            // 95: penstock.v1.AddPartitionsToTxnRequest
-	(*AddOffsetsToTxnRequest)(nil),               // 96: penstock.v1.AddOffsetsToTxnRequest
-	(*TxnOffsetCommitRequest)(nil),               // 97: penstock.v1.TxnOffsetCommitRequest
-	(*EndTxnRequest)(nil),                        // 98: penstock.v1.EndTxnRequest
-	(*BeginAtomicBatchRequest)(nil),              // 99: penstock.v1.BeginAtomicBatchRequest
-	(*CommitAtomicBatchRequest)(nil),             // 100: penstock.v1.CommitAtomicBatchRequest
-	(*AbortAtomicBatchRequest)(nil),              // 101: penstock.v1.AbortAtomicBatchRequest
-	(*DescribeTransactionsRequest)(nil),          // 102: penstock.v1.DescribeTransactionsRequest
-	(*ListTransactionsRequest)(nil),              // 103: penstock.v1.ListTransactionsRequest
-	(*EndHangingTransactionRequest)(nil),         // 104: penstock.v1.EndHangingTransactionRequest
-	(*AlterConfigsResponse)(nil),                 // 105: penstock.v1.AlterConfigsResponse
-	(*ElectLeadersResponse)(nil),                 // 106: penstock.v1.ElectLeadersResponse
-	(*AlterPartitionReassignmentsResponse)(nil),  // 107: penstock.v1.AlterPartitionReassignmentsResponse
-	(*AlterUserScramCredentialsResponse)(nil),    // 108: penstock.v1.AlterUserScramCredentialsResponse
-	(*DescribeUserScramCredentialsResponse)(nil), // 109: penstock.v1.DescribeUserScramCredentialsResponse
-	(*CreateAclsResponse)(nil),                   // 110: penstock.v1.CreateAclsResponse
-	(*DeleteAclsResponse)(nil),                   // 111: penstock.v1.DeleteAclsResponse
-	(*DescribeAclsResponse)(nil),                 // 112: penstock.v1.DescribeAclsResponse
-	(*AlterClientQuotasResponse)(nil),            // 113: penstock.v1.AlterClientQuotasResponse
-	(*DescribeClientQuotasResponse)(nil),         // 114: penstock.v1.DescribeClientQuotasResponse
-	(*DescribeConfigsResponse)(nil),              // 115: penstock.v1.DescribeConfigsResponse
-	(*DescribeLogDirsResponse)(nil),              // 116: penstock.v1.DescribeLogDirsResponse
-	(*AlterReplicaLogDirsResponse)(nil),          // 117: penstock.v1.AlterReplicaLogDirsResponse
-	(*FindCoordinatorResponse)(nil),              // 118: penstock.v1.FindCoordinatorResponse
-	(*ConsumerGroupHeartbeatResponse)(nil),       // 119: penstock.v1.ConsumerGroupHeartbeatResponse
-	(*JoinGroupResponse)(nil),                    // 120: penstock.v1.JoinGroupResponse
-	(*SyncGroupResponse)(nil),                    // 121: penstock.v1.SyncGroupResponse
-	(*HeartbeatResponse)(nil),                    // 122: penstock.v1.HeartbeatResponse
-	(*LeaveGroupResponse)(nil),                   // 123: penstock.v1.LeaveGroupResponse
-	(*OffsetCommitResponse)(nil),                 // 124: penstock.v1.OffsetCommitResponse
-	(*OffsetFetchResponse)(nil),                  // 125: penstock.v1.OffsetFetchResponse
-	(*OffsetDeleteResponse)(nil),                 // 126: penstock.v1.OffsetDeleteResponse
-	(*ListGroupsResponse)(nil),                   // 127: penstock.v1.ListGroupsResponse
-	(*DescribeGroupsResponse)(nil),               // 128: penstock.v1.DescribeGroupsResponse
-	(*DeleteGroupsResponse)(nil),                 // 129: penstock.v1.DeleteGroupsResponse
-	(*AddPartitionsToTxnResponse)(nil),           // 130: penstock.v1.AddPartitionsToTxnResponse
-	(*AddOffsetsToTxnResponse)(nil),              // 131: penstock.v1.AddOffsetsToTxnResponse
-	(*TxnOffsetCommitResponse)(nil),              // 132: penstock.v1.TxnOffsetCommitResponse
-	(*EndTxnResponse)(nil),                       // 133: penstock.v1.EndTxnResponse
-	(*BeginAtomicBatchResponse)(nil),             // 134: penstock.v1.BeginAtomicBatchResponse
-	(*CommitAtomicBatchResponse)(nil),            // 135: penstock.v1.CommitAtomicBatchResponse
-	(*AbortAtomicBatchResponse)(nil),             // 136: penstock.v1.AbortAtomicBatchResponse
-	(*DescribeTransactionsResponse)(nil),         // 137: penstock.v1.DescribeTransactionsResponse
-	(*ListTransactionsResponse)(nil),             // 138: penstock.v1.ListTransactionsResponse
-	(*EndHangingTransactionResponse)(nil),        // 139: penstock.v1.EndHangingTransactionResponse
+	(*ListenerEndpoint)(nil),                     // 70: penstock.v1.ListenerEndpoint
+	(*AlterConfigsRequest)(nil),                  // 71: penstock.v1.AlterConfigsRequest
+	(*ElectLeadersRequest)(nil),                  // 72: penstock.v1.ElectLeadersRequest
+	(*AlterPartitionReassignmentsRequest)(nil),   // 73: penstock.v1.AlterPartitionReassignmentsRequest
+	(*AlterUserScramCredentialsRequest)(nil),     // 74: penstock.v1.AlterUserScramCredentialsRequest
+	(*DescribeUserScramCredentialsRequest)(nil),  // 75: penstock.v1.DescribeUserScramCredentialsRequest
+	(*CreateAclsRequest)(nil),                    // 76: penstock.v1.CreateAclsRequest
+	(*DeleteAclsRequest)(nil),                    // 77: penstock.v1.DeleteAclsRequest
+	(*DescribeAclsRequest)(nil),                  // 78: penstock.v1.DescribeAclsRequest
+	(*AlterClientQuotasRequest)(nil),             // 79: penstock.v1.AlterClientQuotasRequest
+	(*DescribeClientQuotasRequest)(nil),          // 80: penstock.v1.DescribeClientQuotasRequest
+	(*DescribeConfigsRequest)(nil),               // 81: penstock.v1.DescribeConfigsRequest
+	(*AddVoterRequest)(nil),                      // 82: penstock.v1.AddVoterRequest
+	(*RemoveVoterRequest)(nil),                   // 83: penstock.v1.RemoveVoterRequest
+	(*MakeQuorumDynamicRequest)(nil),             // 84: penstock.v1.MakeQuorumDynamicRequest
+	(*DescribeLogDirsRequest)(nil),               // 85: penstock.v1.DescribeLogDirsRequest
+	(*AlterReplicaLogDirsRequest)(nil),           // 86: penstock.v1.AlterReplicaLogDirsRequest
+	(*FindCoordinatorRequest)(nil),               // 87: penstock.v1.FindCoordinatorRequest
+	(*ConsumerGroupHeartbeatRequest)(nil),        // 88: penstock.v1.ConsumerGroupHeartbeatRequest
+	(*JoinGroupRequest)(nil),                     // 89: penstock.v1.JoinGroupRequest
+	(*SyncGroupRequest)(nil),                     // 90: penstock.v1.SyncGroupRequest
+	(*HeartbeatRequest)(nil),                     // 91: penstock.v1.HeartbeatRequest
+	(*LeaveGroupRequest)(nil),                    // 92: penstock.v1.LeaveGroupRequest
+	(*OffsetCommitRequest)(nil),                  // 93: penstock.v1.OffsetCommitRequest
+	(*OffsetFetchRequest)(nil),                   // 94: penstock.v1.OffsetFetchRequest
+	(*OffsetDeleteRequest)(nil),                  // 95: penstock.v1.OffsetDeleteRequest
+	(*ListGroupsRequest)(nil),                    // 96: penstock.v1.ListGroupsRequest
+	(*DescribeGroupsRequest)(nil),                // 97: penstock.v1.DescribeGroupsRequest
+	(*DeleteGroupsRequest)(nil),                  // 98: penstock.v1.DeleteGroupsRequest
+	(*AddPartitionsToTxnRequest)(nil),            // 99: penstock.v1.AddPartitionsToTxnRequest
+	(*AddOffsetsToTxnRequest)(nil),               // 100: penstock.v1.AddOffsetsToTxnRequest
+	(*TxnOffsetCommitRequest)(nil),               // 101: penstock.v1.TxnOffsetCommitRequest
+	(*EndTxnRequest)(nil),                        // 102: penstock.v1.EndTxnRequest
+	(*BeginAtomicBatchRequest)(nil),              // 103: penstock.v1.BeginAtomicBatchRequest
+	(*CommitAtomicBatchRequest)(nil),             // 104: penstock.v1.CommitAtomicBatchRequest
+	(*AbortAtomicBatchRequest)(nil),              // 105: penstock.v1.AbortAtomicBatchRequest
+	(*DescribeTransactionsRequest)(nil),          // 106: penstock.v1.DescribeTransactionsRequest
+	(*ListTransactionsRequest)(nil),              // 107: penstock.v1.ListTransactionsRequest
+	(*EndHangingTransactionRequest)(nil),         // 108: penstock.v1.EndHangingTransactionRequest
+	(*AlterConfigsResponse)(nil),                 // 109: penstock.v1.AlterConfigsResponse
+	(*ElectLeadersResponse)(nil),                 // 110: penstock.v1.ElectLeadersResponse
+	(*AlterPartitionReassignmentsResponse)(nil),  // 111: penstock.v1.AlterPartitionReassignmentsResponse
+	(*AlterUserScramCredentialsResponse)(nil),    // 112: penstock.v1.AlterUserScramCredentialsResponse
+	(*DescribeUserScramCredentialsResponse)(nil), // 113: penstock.v1.DescribeUserScramCredentialsResponse
+	(*CreateAclsResponse)(nil),                   // 114: penstock.v1.CreateAclsResponse
+	(*DeleteAclsResponse)(nil),                   // 115: penstock.v1.DeleteAclsResponse
+	(*DescribeAclsResponse)(nil),                 // 116: penstock.v1.DescribeAclsResponse
+	(*AlterClientQuotasResponse)(nil),            // 117: penstock.v1.AlterClientQuotasResponse
+	(*DescribeClientQuotasResponse)(nil),         // 118: penstock.v1.DescribeClientQuotasResponse
+	(*DescribeConfigsResponse)(nil),              // 119: penstock.v1.DescribeConfigsResponse
+	(*AddVoterResponse)(nil),                     // 120: penstock.v1.AddVoterResponse
+	(*RemoveVoterResponse)(nil),                  // 121: penstock.v1.RemoveVoterResponse
+	(*MakeQuorumDynamicResponse)(nil),            // 122: penstock.v1.MakeQuorumDynamicResponse
+	(*DescribeLogDirsResponse)(nil),              // 123: penstock.v1.DescribeLogDirsResponse
+	(*AlterReplicaLogDirsResponse)(nil),          // 124: penstock.v1.AlterReplicaLogDirsResponse
+	(*FindCoordinatorResponse)(nil),              // 125: penstock.v1.FindCoordinatorResponse
+	(*ConsumerGroupHeartbeatResponse)(nil),       // 126: penstock.v1.ConsumerGroupHeartbeatResponse
+	(*JoinGroupResponse)(nil),                    // 127: penstock.v1.JoinGroupResponse
+	(*SyncGroupResponse)(nil),                    // 128: penstock.v1.SyncGroupResponse
+	(*HeartbeatResponse)(nil),                    // 129: penstock.v1.HeartbeatResponse
+	(*LeaveGroupResponse)(nil),                   // 130: penstock.v1.LeaveGroupResponse
+	(*OffsetCommitResponse)(nil),                 // 131: penstock.v1.OffsetCommitResponse
+	(*OffsetFetchResponse)(nil),                  // 132: penstock.v1.OffsetFetchResponse
+	(*OffsetDeleteResponse)(nil),                 // 133: penstock.v1.OffsetDeleteResponse
+	(*ListGroupsResponse)(nil),                   // 134: penstock.v1.ListGroupsResponse
+	(*DescribeGroupsResponse)(nil),               // 135: penstock.v1.DescribeGroupsResponse
+	(*DeleteGroupsResponse)(nil),                 // 136: penstock.v1.DeleteGroupsResponse
+	(*AddPartitionsToTxnResponse)(nil),           // 137: penstock.v1.AddPartitionsToTxnResponse
+	(*AddOffsetsToTxnResponse)(nil),              // 138: penstock.v1.AddOffsetsToTxnResponse
+	(*TxnOffsetCommitResponse)(nil),              // 139: penstock.v1.TxnOffsetCommitResponse
+	(*EndTxnResponse)(nil),                       // 140: penstock.v1.EndTxnResponse
+	(*BeginAtomicBatchResponse)(nil),             // 141: penstock.v1.BeginAtomicBatchResponse
+	(*CommitAtomicBatchResponse)(nil),            // 142: penstock.v1.CommitAtomicBatchResponse
+	(*AbortAtomicBatchResponse)(nil),             // 143: penstock.v1.AbortAtomicBatchResponse
+	(*DescribeTransactionsResponse)(nil),         // 144: penstock.v1.DescribeTransactionsResponse
+	(*ListTransactionsResponse)(nil),             // 145: penstock.v1.ListTransactionsResponse
+	(*EndHangingTransactionResponse)(nil),        // 146: penstock.v1.EndHangingTransactionResponse
 }
 var file_penstock_v1_broker_proto_depIdxs = []int32{
 	2,   // 0: penstock.v1.ProduceRequest.partitions:type_name -> penstock.v1.PartitionRecords
@@ -5181,113 +5219,120 @@ var file_penstock_v1_broker_proto_depIdxs = []int32{
 	0,   // 51: penstock.v1.PartitionTrouble.kind:type_name -> penstock.v1.PartitionTroubleKind
 	60,  // 52: penstock.v1.DescribeQuorumResponse.voters:type_name -> penstock.v1.QuorumReplica
 	60,  // 53: penstock.v1.DescribeQuorumResponse.observers:type_name -> penstock.v1.QuorumReplica
-	1,   // 54: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
-	6,   // 55: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
-	12,  // 56: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
-	16,  // 57: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
-	20,  // 58: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
-	24,  // 59: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
-	29,  // 60: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
-	32,  // 61: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
-	34,  // 62: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
-	38,  // 63: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
-	40,  // 64: penstock.v1.Broker.SaslAuthenticate:input_type -> penstock.v1.SaslAuthenticateRequest
-	42,  // 65: penstock.v1.Broker.DescribeProducers:input_type -> penstock.v1.DescribeProducersRequest
-	70,  // 66: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
-	71,  // 67: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
-	72,  // 68: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
-	47,  // 69: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
-	73,  // 70: penstock.v1.Broker.AlterUserScramCredentials:input_type -> penstock.v1.AlterUserScramCredentialsRequest
-	74,  // 71: penstock.v1.Broker.DescribeUserScramCredentials:input_type -> penstock.v1.DescribeUserScramCredentialsRequest
-	75,  // 72: penstock.v1.Broker.CreateAcls:input_type -> penstock.v1.CreateAclsRequest
-	76,  // 73: penstock.v1.Broker.DeleteAcls:input_type -> penstock.v1.DeleteAclsRequest
-	77,  // 74: penstock.v1.Broker.DescribeAcls:input_type -> penstock.v1.DescribeAclsRequest
-	78,  // 75: penstock.v1.Broker.AlterClientQuotas:input_type -> penstock.v1.AlterClientQuotasRequest
-	79,  // 76: penstock.v1.Broker.DescribeClientQuotas:input_type -> penstock.v1.DescribeClientQuotasRequest
-	80,  // 77: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
-	49,  // 78: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
-	58,  // 79: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
-	61,  // 80: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
-	81,  // 81: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
-	82,  // 82: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
-	83,  // 83: penstock.v1.Broker.FindCoordinator:input_type -> penstock.v1.FindCoordinatorRequest
-	84,  // 84: penstock.v1.Broker.ConsumerGroupHeartbeat:input_type -> penstock.v1.ConsumerGroupHeartbeatRequest
-	85,  // 85: penstock.v1.Broker.JoinGroup:input_type -> penstock.v1.JoinGroupRequest
-	86,  // 86: penstock.v1.Broker.SyncGroup:input_type -> penstock.v1.SyncGroupRequest
-	87,  // 87: penstock.v1.Broker.Heartbeat:input_type -> penstock.v1.HeartbeatRequest
-	88,  // 88: penstock.v1.Broker.LeaveGroup:input_type -> penstock.v1.LeaveGroupRequest
-	89,  // 89: penstock.v1.Broker.OffsetCommit:input_type -> penstock.v1.OffsetCommitRequest
-	90,  // 90: penstock.v1.Broker.OffsetFetch:input_type -> penstock.v1.OffsetFetchRequest
-	91,  // 91: penstock.v1.Broker.OffsetDelete:input_type -> penstock.v1.OffsetDeleteRequest
-	92,  // 92: penstock.v1.Broker.ListGroups:input_type -> penstock.v1.ListGroupsRequest
-	93,  // 93: penstock.v1.Broker.DescribeGroups:input_type -> penstock.v1.DescribeGroupsRequest
-	94,  // 94: penstock.v1.Broker.DeleteGroups:input_type -> penstock.v1.DeleteGroupsRequest
-	95,  // 95: penstock.v1.Broker.AddPartitionsToTxn:input_type -> penstock.v1.AddPartitionsToTxnRequest
-	96,  // 96: penstock.v1.Broker.AddOffsetsToTxn:input_type -> penstock.v1.AddOffsetsToTxnRequest
-	97,  // 97: penstock.v1.Broker.TxnOffsetCommit:input_type -> penstock.v1.TxnOffsetCommitRequest
-	98,  // 98: penstock.v1.Broker.EndTxn:input_type -> penstock.v1.EndTxnRequest
-	99,  // 99: penstock.v1.Broker.BeginAtomicBatch:input_type -> penstock.v1.BeginAtomicBatchRequest
-	100, // 100: penstock.v1.Broker.CommitAtomicBatch:input_type -> penstock.v1.CommitAtomicBatchRequest
-	101, // 101: penstock.v1.Broker.AbortAtomicBatch:input_type -> penstock.v1.AbortAtomicBatchRequest
-	102, // 102: penstock.v1.Broker.DescribeTransactions:input_type -> penstock.v1.DescribeTransactionsRequest
-	103, // 103: penstock.v1.Broker.ListTransactions:input_type -> penstock.v1.ListTransactionsRequest
-	104, // 104: penstock.v1.Broker.EndHangingTransaction:input_type -> penstock.v1.EndHangingTransactionRequest
-	3,   // 105: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
-	9,   // 106: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
-	14,  // 107: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
-	18,  // 108: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
-	21,  // 109: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
-	27,  // 110: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
-	31,  // 111: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
-	33,  // 112: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
-	36,  // 113: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
-	39,  // 114: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
-	41,  // 115: penstock.v1.Broker.SaslAuthenticate:output_type -> penstock.v1.SaslAuthenticateResponse
-	44,  // 116: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
-	105, // 117: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
-	106, // 118: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
-	107, // 119: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
-	48,  // 120: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
-	108, // 121: penstock.v1.Broker.AlterUserScramCredentials:output_type -> penstock.v1.AlterUserScramCredentialsResponse
-	109, // 122: penstock.v1.Broker.DescribeUserScramCredentials:output_type -> penstock.v1.DescribeUserScramCredentialsResponse
-	110, // 123: penstock.v1.Broker.CreateAcls:output_type -> penstock.v1.CreateAclsResponse
-	111, // 124: penstock.v1.Broker.DeleteAcls:output_type -> penstock.v1.DeleteAclsResponse
-	112, // 125: penstock.v1.Broker.DescribeAcls:output_type -> penstock.v1.DescribeAclsResponse
-	113, // 126: penstock.v1.Broker.AlterClientQuotas:output_type -> penstock.v1.AlterClientQuotasResponse
-	114, // 127: penstock.v1.Broker.DescribeClientQuotas:output_type -> penstock.v1.DescribeClientQuotasResponse
-	115, // 128: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
-	50,  // 129: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
-	59,  // 130: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
-	62,  // 131: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
-	116, // 132: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
-	117, // 133: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
-	118, // 134: penstock.v1.Broker.FindCoordinator:output_type -> penstock.v1.FindCoordinatorResponse
-	119, // 135: penstock.v1.Broker.ConsumerGroupHeartbeat:output_type -> penstock.v1.ConsumerGroupHeartbeatResponse
-	120, // 136: penstock.v1.Broker.JoinGroup:output_type -> penstock.v1.JoinGroupResponse
-	121, // 137: penstock.v1.Broker.SyncGroup:output_type -> penstock.v1.SyncGroupResponse
-	122, // 138: penstock.v1.Broker.Heartbeat:output_type -> penstock.v1.HeartbeatResponse
-	123, // 139: penstock.v1.Broker.LeaveGroup:output_type -> penstock.v1.LeaveGroupResponse
-	124, // 140: penstock.v1.Broker.OffsetCommit:output_type -> penstock.v1.OffsetCommitResponse
-	125, // 141: penstock.v1.Broker.OffsetFetch:output_type -> penstock.v1.OffsetFetchResponse
-	126, // 142: penstock.v1.Broker.OffsetDelete:output_type -> penstock.v1.OffsetDeleteResponse
-	127, // 143: penstock.v1.Broker.ListGroups:output_type -> penstock.v1.ListGroupsResponse
-	128, // 144: penstock.v1.Broker.DescribeGroups:output_type -> penstock.v1.DescribeGroupsResponse
-	129, // 145: penstock.v1.Broker.DeleteGroups:output_type -> penstock.v1.DeleteGroupsResponse
-	130, // 146: penstock.v1.Broker.AddPartitionsToTxn:output_type -> penstock.v1.AddPartitionsToTxnResponse
-	131, // 147: penstock.v1.Broker.AddOffsetsToTxn:output_type -> penstock.v1.AddOffsetsToTxnResponse
-	132, // 148: penstock.v1.Broker.TxnOffsetCommit:output_type -> penstock.v1.TxnOffsetCommitResponse
-	133, // 149: penstock.v1.Broker.EndTxn:output_type -> penstock.v1.EndTxnResponse
-	134, // 150: penstock.v1.Broker.BeginAtomicBatch:output_type -> penstock.v1.BeginAtomicBatchResponse
-	135, // 151: penstock.v1.Broker.CommitAtomicBatch:output_type -> penstock.v1.CommitAtomicBatchResponse
-	136, // 152: penstock.v1.Broker.AbortAtomicBatch:output_type -> penstock.v1.AbortAtomicBatchResponse
-	137, // 153: penstock.v1.Broker.DescribeTransactions:output_type -> penstock.v1.DescribeTransactionsResponse
-	138, // 154: penstock.v1.Broker.ListTransactions:output_type -> penstock.v1.ListTransactionsResponse
-	139, // 155: penstock.v1.Broker.EndHangingTransaction:output_type -> penstock.v1.EndHangingTransactionResponse
-	105, // [105:156] is the sub-list for method output_type
-	54,  // [54:105] is the sub-list for method input_type
-	54,  // [54:54] is the sub-list for extension type_name
-	54,  // [54:54] is the sub-list for extension extendee
-	0,   // [0:54] is the sub-list for field type_name
+	70,  // 54: penstock.v1.QuorumReplica.endpoints:type_name -> penstock.v1.ListenerEndpoint
+	1,   // 55: penstock.v1.Broker.Produce:input_type -> penstock.v1.ProduceRequest
+	6,   // 56: penstock.v1.Broker.Fetch:input_type -> penstock.v1.FetchRequest
+	12,  // 57: penstock.v1.Broker.ListOffsets:input_type -> penstock.v1.ListOffsetsRequest
+	16,  // 58: penstock.v1.Broker.OffsetForLeaderEpoch:input_type -> penstock.v1.OffsetForLeaderEpochRequest
+	20,  // 59: penstock.v1.Broker.Metadata:input_type -> penstock.v1.MetadataRequest
+	24,  // 60: penstock.v1.Broker.CreateTopics:input_type -> penstock.v1.CreateTopicsRequest
+	29,  // 61: penstock.v1.Broker.CreatePartitions:input_type -> penstock.v1.CreatePartitionsRequest
+	32,  // 62: penstock.v1.Broker.DeleteTopics:input_type -> penstock.v1.DeleteTopicsRequest
+	34,  // 63: penstock.v1.Broker.DeleteRecords:input_type -> penstock.v1.DeleteRecordsRequest
+	38,  // 64: penstock.v1.Broker.InitProducerId:input_type -> penstock.v1.InitProducerIdRequest
+	40,  // 65: penstock.v1.Broker.SaslAuthenticate:input_type -> penstock.v1.SaslAuthenticateRequest
+	42,  // 66: penstock.v1.Broker.DescribeProducers:input_type -> penstock.v1.DescribeProducersRequest
+	71,  // 67: penstock.v1.Broker.AlterConfigs:input_type -> penstock.v1.AlterConfigsRequest
+	72,  // 68: penstock.v1.Broker.ElectLeaders:input_type -> penstock.v1.ElectLeadersRequest
+	73,  // 69: penstock.v1.Broker.AlterPartitionReassignments:input_type -> penstock.v1.AlterPartitionReassignmentsRequest
+	47,  // 70: penstock.v1.Broker.UnregisterBroker:input_type -> penstock.v1.UnregisterBrokerRequest
+	74,  // 71: penstock.v1.Broker.AlterUserScramCredentials:input_type -> penstock.v1.AlterUserScramCredentialsRequest
+	75,  // 72: penstock.v1.Broker.DescribeUserScramCredentials:input_type -> penstock.v1.DescribeUserScramCredentialsRequest
+	76,  // 73: penstock.v1.Broker.CreateAcls:input_type -> penstock.v1.CreateAclsRequest
+	77,  // 74: penstock.v1.Broker.DeleteAcls:input_type -> penstock.v1.DeleteAclsRequest
+	78,  // 75: penstock.v1.Broker.DescribeAcls:input_type -> penstock.v1.DescribeAclsRequest
+	79,  // 76: penstock.v1.Broker.AlterClientQuotas:input_type -> penstock.v1.AlterClientQuotasRequest
+	80,  // 77: penstock.v1.Broker.DescribeClientQuotas:input_type -> penstock.v1.DescribeClientQuotasRequest
+	81,  // 78: penstock.v1.Broker.DescribeConfigs:input_type -> penstock.v1.DescribeConfigsRequest
+	49,  // 79: penstock.v1.Broker.DescribeCluster:input_type -> penstock.v1.DescribeClusterRequest
+	58,  // 80: penstock.v1.Broker.DescribeQuorum:input_type -> penstock.v1.DescribeQuorumRequest
+	82,  // 81: penstock.v1.Broker.AddVoter:input_type -> penstock.v1.AddVoterRequest
+	83,  // 82: penstock.v1.Broker.RemoveVoter:input_type -> penstock.v1.RemoveVoterRequest
+	84,  // 83: penstock.v1.Broker.MakeQuorumDynamic:input_type -> penstock.v1.MakeQuorumDynamicRequest
+	61,  // 84: penstock.v1.Broker.DescribeMetadata:input_type -> penstock.v1.DescribeMetadataRequest
+	85,  // 85: penstock.v1.Broker.DescribeLogDirs:input_type -> penstock.v1.DescribeLogDirsRequest
+	86,  // 86: penstock.v1.Broker.AlterReplicaLogDirs:input_type -> penstock.v1.AlterReplicaLogDirsRequest
+	87,  // 87: penstock.v1.Broker.FindCoordinator:input_type -> penstock.v1.FindCoordinatorRequest
+	88,  // 88: penstock.v1.Broker.ConsumerGroupHeartbeat:input_type -> penstock.v1.ConsumerGroupHeartbeatRequest
+	89,  // 89: penstock.v1.Broker.JoinGroup:input_type -> penstock.v1.JoinGroupRequest
+	90,  // 90: penstock.v1.Broker.SyncGroup:input_type -> penstock.v1.SyncGroupRequest
+	91,  // 91: penstock.v1.Broker.Heartbeat:input_type -> penstock.v1.HeartbeatRequest
+	92,  // 92: penstock.v1.Broker.LeaveGroup:input_type -> penstock.v1.LeaveGroupRequest
+	93,  // 93: penstock.v1.Broker.OffsetCommit:input_type -> penstock.v1.OffsetCommitRequest
+	94,  // 94: penstock.v1.Broker.OffsetFetch:input_type -> penstock.v1.OffsetFetchRequest
+	95,  // 95: penstock.v1.Broker.OffsetDelete:input_type -> penstock.v1.OffsetDeleteRequest
+	96,  // 96: penstock.v1.Broker.ListGroups:input_type -> penstock.v1.ListGroupsRequest
+	97,  // 97: penstock.v1.Broker.DescribeGroups:input_type -> penstock.v1.DescribeGroupsRequest
+	98,  // 98: penstock.v1.Broker.DeleteGroups:input_type -> penstock.v1.DeleteGroupsRequest
+	99,  // 99: penstock.v1.Broker.AddPartitionsToTxn:input_type -> penstock.v1.AddPartitionsToTxnRequest
+	100, // 100: penstock.v1.Broker.AddOffsetsToTxn:input_type -> penstock.v1.AddOffsetsToTxnRequest
+	101, // 101: penstock.v1.Broker.TxnOffsetCommit:input_type -> penstock.v1.TxnOffsetCommitRequest
+	102, // 102: penstock.v1.Broker.EndTxn:input_type -> penstock.v1.EndTxnRequest
+	103, // 103: penstock.v1.Broker.BeginAtomicBatch:input_type -> penstock.v1.BeginAtomicBatchRequest
+	104, // 104: penstock.v1.Broker.CommitAtomicBatch:input_type -> penstock.v1.CommitAtomicBatchRequest
+	105, // 105: penstock.v1.Broker.AbortAtomicBatch:input_type -> penstock.v1.AbortAtomicBatchRequest
+	106, // 106: penstock.v1.Broker.DescribeTransactions:input_type -> penstock.v1.DescribeTransactionsRequest
+	107, // 107: penstock.v1.Broker.ListTransactions:input_type -> penstock.v1.ListTransactionsRequest
+	108, // 108: penstock.v1.Broker.EndHangingTransaction:input_type -> penstock.v1.EndHangingTransactionRequest
+	3,   // 109: penstock.v1.Broker.Produce:output_type -> penstock.v1.ProduceResponse
+	9,   // 110: penstock.v1.Broker.Fetch:output_type -> penstock.v1.FetchResponse
+	14,  // 111: penstock.v1.Broker.ListOffsets:output_type -> penstock.v1.ListOffsetsResponse
+	18,  // 112: penstock.v1.Broker.OffsetForLeaderEpoch:output_type -> penstock.v1.OffsetForLeaderEpochResponse
+	21,  // 113: penstock.v1.Broker.Metadata:output_type -> penstock.v1.MetadataResponse
+	27,  // 114: penstock.v1.Broker.CreateTopics:output_type -> penstock.v1.CreateTopicsResponse
+	31,  // 115: penstock.v1.Broker.CreatePartitions:output_type -> penstock.v1.CreatePartitionsResponse
+	33,  // 116: penstock.v1.Broker.DeleteTopics:output_type -> penstock.v1.DeleteTopicsResponse
+	36,  // 117: penstock.v1.Broker.DeleteRecords:output_type -> penstock.v1.DeleteRecordsResponse
+	39,  // 118: penstock.v1.Broker.InitProducerId:output_type -> penstock.v1.InitProducerIdResponse
+	41,  // 119: penstock.v1.Broker.SaslAuthenticate:output_type -> penstock.v1.SaslAuthenticateResponse
+	44,  // 120: penstock.v1.Broker.DescribeProducers:output_type -> penstock.v1.DescribeProducersResponse
+	109, // 121: penstock.v1.Broker.AlterConfigs:output_type -> penstock.v1.AlterConfigsResponse
+	110, // 122: penstock.v1.Broker.ElectLeaders:output_type -> penstock.v1.ElectLeadersResponse
+	111, // 123: penstock.v1.Broker.AlterPartitionReassignments:output_type -> penstock.v1.AlterPartitionReassignmentsResponse
+	48,  // 124: penstock.v1.Broker.UnregisterBroker:output_type -> penstock.v1.UnregisterBrokerResponse
+	112, // 125: penstock.v1.Broker.AlterUserScramCredentials:output_type -> penstock.v1.AlterUserScramCredentialsResponse
+	113, // 126: penstock.v1.Broker.DescribeUserScramCredentials:output_type -> penstock.v1.DescribeUserScramCredentialsResponse
+	114, // 127: penstock.v1.Broker.CreateAcls:output_type -> penstock.v1.CreateAclsResponse
+	115, // 128: penstock.v1.Broker.DeleteAcls:output_type -> penstock.v1.DeleteAclsResponse
+	116, // 129: penstock.v1.Broker.DescribeAcls:output_type -> penstock.v1.DescribeAclsResponse
+	117, // 130: penstock.v1.Broker.AlterClientQuotas:output_type -> penstock.v1.AlterClientQuotasResponse
+	118, // 131: penstock.v1.Broker.DescribeClientQuotas:output_type -> penstock.v1.DescribeClientQuotasResponse
+	119, // 132: penstock.v1.Broker.DescribeConfigs:output_type -> penstock.v1.DescribeConfigsResponse
+	50,  // 133: penstock.v1.Broker.DescribeCluster:output_type -> penstock.v1.DescribeClusterResponse
+	59,  // 134: penstock.v1.Broker.DescribeQuorum:output_type -> penstock.v1.DescribeQuorumResponse
+	120, // 135: penstock.v1.Broker.AddVoter:output_type -> penstock.v1.AddVoterResponse
+	121, // 136: penstock.v1.Broker.RemoveVoter:output_type -> penstock.v1.RemoveVoterResponse
+	122, // 137: penstock.v1.Broker.MakeQuorumDynamic:output_type -> penstock.v1.MakeQuorumDynamicResponse
+	62,  // 138: penstock.v1.Broker.DescribeMetadata:output_type -> penstock.v1.DescribeMetadataResponse
+	123, // 139: penstock.v1.Broker.DescribeLogDirs:output_type -> penstock.v1.DescribeLogDirsResponse
+	124, // 140: penstock.v1.Broker.AlterReplicaLogDirs:output_type -> penstock.v1.AlterReplicaLogDirsResponse
+	125, // 141: penstock.v1.Broker.FindCoordinator:output_type -> penstock.v1.FindCoordinatorResponse
+	126, // 142: penstock.v1.Broker.ConsumerGroupHeartbeat:output_type -> penstock.v1.ConsumerGroupHeartbeatResponse
+	127, // 143: penstock.v1.Broker.JoinGroup:output_type -> penstock.v1.JoinGroupResponse
+	128, // 144: penstock.v1.Broker.SyncGroup:output_type -> penstock.v1.SyncGroupResponse
+	129, // 145: penstock.v1.Broker.Heartbeat:output_type -> penstock.v1.HeartbeatResponse
+	130, // 146: penstock.v1.Broker.LeaveGroup:output_type -> penstock.v1.LeaveGroupResponse
+	131, // 147: penstock.v1.Broker.OffsetCommit:output_type -> penstock.v1.OffsetCommitResponse
+	132, // 148: penstock.v1.Broker.OffsetFetch:output_type -> penstock.v1.OffsetFetchResponse
+	133, // 149: penstock.v1.Broker.OffsetDelete:output_type -> penstock.v1.OffsetDeleteResponse
+	134, // 150: penstock.v1.Broker.ListGroups:output_type -> penstock.v1.ListGroupsResponse
+	135, // 151: penstock.v1.Broker.DescribeGroups:output_type -> penstock.v1.DescribeGroupsResponse
+	136, // 152: penstock.v1.Broker.DeleteGroups:output_type -> penstock.v1.DeleteGroupsResponse
+	137, // 153: penstock.v1.Broker.AddPartitionsToTxn:output_type -> penstock.v1.AddPartitionsToTxnResponse
+	138, // 154: penstock.v1.Broker.AddOffsetsToTxn:output_type -> penstock.v1.AddOffsetsToTxnResponse
+	139, // 155: penstock.v1.Broker.TxnOffsetCommit:output_type -> penstock.v1.TxnOffsetCommitResponse
+	140, // 156: penstock.v1.Broker.EndTxn:output_type -> penstock.v1.EndTxnResponse
+	141, // 157: penstock.v1.Broker.BeginAtomicBatch:output_type -> penstock.v1.BeginAtomicBatchResponse
+	142, // 158: penstock.v1.Broker.CommitAtomicBatch:output_type -> penstock.v1.CommitAtomicBatchResponse
+	143, // 159: penstock.v1.Broker.AbortAtomicBatch:output_type -> penstock.v1.AbortAtomicBatchResponse
+	144, // 160: penstock.v1.Broker.DescribeTransactions:output_type -> penstock.v1.DescribeTransactionsResponse
+	145, // 161: penstock.v1.Broker.ListTransactions:output_type -> penstock.v1.ListTransactionsResponse
+	146, // 162: penstock.v1.Broker.EndHangingTransaction:output_type -> penstock.v1.EndHangingTransactionResponse
+	109, // [109:163] is the sub-list for method output_type
+	55,  // [55:109] is the sub-list for method input_type
+	55,  // [55:55] is the sub-list for extension type_name
+	55,  // [55:55] is the sub-list for extension extendee
+	0,   // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_penstock_v1_broker_proto_init() }
@@ -5305,6 +5350,7 @@ func file_penstock_v1_broker_proto_init() {
 	file_penstock_v1_reassignments_proto_init()
 	file_penstock_v1_transactions_proto_init()
 	file_penstock_v1_users_proto_init()
+	file_penstock_v1_voters_proto_init()
 	file_penstock_v1_broker_proto_msgTypes[37].OneofWrappers = []any{}
 	file_penstock_v1_broker_proto_msgTypes[45].OneofWrappers = []any{}
 	file_penstock_v1_broker_proto_msgTypes[51].OneofWrappers = []any{}

@@ -53,6 +53,9 @@ const (
 	Broker_DescribeConfigs_FullMethodName              = "/penstock.v1.Broker/DescribeConfigs"
 	Broker_DescribeCluster_FullMethodName              = "/penstock.v1.Broker/DescribeCluster"
 	Broker_DescribeQuorum_FullMethodName               = "/penstock.v1.Broker/DescribeQuorum"
+	Broker_AddVoter_FullMethodName                     = "/penstock.v1.Broker/AddVoter"
+	Broker_RemoveVoter_FullMethodName                  = "/penstock.v1.Broker/RemoveVoter"
+	Broker_MakeQuorumDynamic_FullMethodName            = "/penstock.v1.Broker/MakeQuorumDynamic"
 	Broker_DescribeMetadata_FullMethodName             = "/penstock.v1.Broker/DescribeMetadata"
 	Broker_DescribeLogDirs_FullMethodName              = "/penstock.v1.Broker/DescribeLogDirs"
 	Broker_AlterReplicaLogDirs_FullMethodName          = "/penstock.v1.Broker/AlterReplicaLogDirs"
@@ -114,6 +117,9 @@ type BrokerClient interface {
 	DescribeConfigs(ctx context.Context, in *DescribeConfigsRequest, opts ...grpc.CallOption) (*DescribeConfigsResponse, error)
 	DescribeCluster(ctx context.Context, in *DescribeClusterRequest, opts ...grpc.CallOption) (*DescribeClusterResponse, error)
 	DescribeQuorum(ctx context.Context, in *DescribeQuorumRequest, opts ...grpc.CallOption) (*DescribeQuorumResponse, error)
+	AddVoter(ctx context.Context, in *AddVoterRequest, opts ...grpc.CallOption) (*AddVoterResponse, error)
+	RemoveVoter(ctx context.Context, in *RemoveVoterRequest, opts ...grpc.CallOption) (*RemoveVoterResponse, error)
+	MakeQuorumDynamic(ctx context.Context, in *MakeQuorumDynamicRequest, opts ...grpc.CallOption) (*MakeQuorumDynamicResponse, error)
 	DescribeMetadata(ctx context.Context, in *DescribeMetadataRequest, opts ...grpc.CallOption) (*DescribeMetadataResponse, error)
 	DescribeLogDirs(ctx context.Context, in *DescribeLogDirsRequest, opts ...grpc.CallOption) (*DescribeLogDirsResponse, error)
 	AlterReplicaLogDirs(ctx context.Context, in *AlterReplicaLogDirsRequest, opts ...grpc.CallOption) (*AlterReplicaLogDirsResponse, error)
@@ -416,6 +422,36 @@ func (c *brokerClient) DescribeQuorum(ctx context.Context, in *DescribeQuorumReq
 	return out, nil
 }
 
+func (c *brokerClient) AddVoter(ctx context.Context, in *AddVoterRequest, opts ...grpc.CallOption) (*AddVoterResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AddVoterResponse)
+	err := c.cc.Invoke(ctx, Broker_AddVoter_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) RemoveVoter(ctx context.Context, in *RemoveVoterRequest, opts ...grpc.CallOption) (*RemoveVoterResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveVoterResponse)
+	err := c.cc.Invoke(ctx, Broker_RemoveVoter_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *brokerClient) MakeQuorumDynamic(ctx context.Context, in *MakeQuorumDynamicRequest, opts ...grpc.CallOption) (*MakeQuorumDynamicResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MakeQuorumDynamicResponse)
+	err := c.cc.Invoke(ctx, Broker_MakeQuorumDynamic_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *brokerClient) DescribeMetadata(ctx context.Context, in *DescribeMetadataRequest, opts ...grpc.CallOption) (*DescribeMetadataResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DescribeMetadataResponse)
@@ -700,6 +736,9 @@ type BrokerServer interface {
 	DescribeConfigs(context.Context, *DescribeConfigsRequest) (*DescribeConfigsResponse, error)
 	DescribeCluster(context.Context, *DescribeClusterRequest) (*DescribeClusterResponse, error)
 	DescribeQuorum(context.Context, *DescribeQuorumRequest) (*DescribeQuorumResponse, error)
+	AddVoter(context.Context, *AddVoterRequest) (*AddVoterResponse, error)
+	RemoveVoter(context.Context, *RemoveVoterRequest) (*RemoveVoterResponse, error)
+	MakeQuorumDynamic(context.Context, *MakeQuorumDynamicRequest) (*MakeQuorumDynamicResponse, error)
 	DescribeMetadata(context.Context, *DescribeMetadataRequest) (*DescribeMetadataResponse, error)
 	DescribeLogDirs(context.Context, *DescribeLogDirsRequest) (*DescribeLogDirsResponse, error)
 	AlterReplicaLogDirs(context.Context, *AlterReplicaLogDirsRequest) (*AlterReplicaLogDirsResponse, error)
@@ -813,6 +852,15 @@ func (UnimplementedBrokerServer) DescribeCluster(context.Context, *DescribeClust
 }
 func (UnimplementedBrokerServer) DescribeQuorum(context.Context, *DescribeQuorumRequest) (*DescribeQuorumResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DescribeQuorum not implemented")
+}
+func (UnimplementedBrokerServer) AddVoter(context.Context, *AddVoterRequest) (*AddVoterResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method AddVoter not implemented")
+}
+func (UnimplementedBrokerServer) RemoveVoter(context.Context, *RemoveVoterRequest) (*RemoveVoterResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method RemoveVoter not implemented")
+}
+func (UnimplementedBrokerServer) MakeQuorumDynamic(context.Context, *MakeQuorumDynamicRequest) (*MakeQuorumDynamicResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method MakeQuorumDynamic not implemented")
 }
 func (UnimplementedBrokerServer) DescribeMetadata(context.Context, *DescribeMetadataRequest) (*DescribeMetadataResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DescribeMetadata not implemented")
@@ -1352,6 +1400,60 @@ func _Broker_DescribeQuorum_Handler(srv interface{}, ctx context.Context, dec fu
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(BrokerServer).DescribeQuorum(ctx, req.(*DescribeQuorumRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_AddVoter_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AddVoterRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).AddVoter(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_AddVoter_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).AddVoter(ctx, req.(*AddVoterRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_RemoveVoter_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveVoterRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).RemoveVoter(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_RemoveVoter_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).RemoveVoter(ctx, req.(*RemoveVoterRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Broker_MakeQuorumDynamic_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MakeQuorumDynamicRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BrokerServer).MakeQuorumDynamic(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Broker_MakeQuorumDynamic_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BrokerServer).MakeQuorumDynamic(ctx, req.(*MakeQuorumDynamicRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1908,6 +2010,18 @@ var Broker_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DescribeQuorum",
 			Handler:    _Broker_DescribeQuorum_Handler,
+		},
+		{
+			MethodName: "AddVoter",
+			Handler:    _Broker_AddVoter_Handler,
+		},
+		{
+			MethodName: "RemoveVoter",
+			Handler:    _Broker_RemoveVoter_Handler,
+		},
+		{
+			MethodName: "MakeQuorumDynamic",
+			Handler:    _Broker_MakeQuorumDynamic_Handler,
 		},
 		{
 			MethodName: "DescribeMetadata",

@@ -380,6 +380,66 @@ func (x *ClientListener) GetPort() int32 {
 	return 0
 }
 
+type ListenerEndpoint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Host          string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	Port          int32                  `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListenerEndpoint) Reset() {
+	*x = ListenerEndpoint{}
+	mi := &file_penstock_v1_common_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListenerEndpoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListenerEndpoint) ProtoMessage() {}
+
+func (x *ListenerEndpoint) ProtoReflect() protoreflect.Message {
+	mi := &file_penstock_v1_common_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListenerEndpoint.ProtoReflect.Descriptor instead.
+func (*ListenerEndpoint) Descriptor() ([]byte, []int) {
+	return file_penstock_v1_common_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ListenerEndpoint) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ListenerEndpoint) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *ListenerEndpoint) GetPort() int32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
 var File_penstock_v1_common_proto protoreflect.FileDescriptor
 
 const file_penstock_v1_common_proto_rawDesc = "" +
@@ -413,6 +473,10 @@ const file_penstock_v1_common_proto_rawDesc = "" +
 	"\x0eClientListener\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\x05R\x04port\"N\n" +
+	"\x10ListenerEndpoint\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
 	"\x04port\x18\x03 \x01(\x05R\x04portb\x06proto3"
 
 var (
@@ -427,13 +491,14 @@ func file_penstock_v1_common_proto_rawDescGZIP() []byte {
 	return file_penstock_v1_common_proto_rawDescData
 }
 
-var file_penstock_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_penstock_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_penstock_v1_common_proto_goTypes = []any{
-	(*Error)(nil),          // 0: penstock.v1.Error
-	(*LeaderHint)(nil),     // 1: penstock.v1.LeaderHint
-	(*EpochEndOffset)(nil), // 2: penstock.v1.EpochEndOffset
-	(*Node)(nil),           // 3: penstock.v1.Node
-	(*ClientListener)(nil), // 4: penstock.v1.ClientListener
+	(*Error)(nil),            // 0: penstock.v1.Error
+	(*LeaderHint)(nil),       // 1: penstock.v1.LeaderHint
+	(*EpochEndOffset)(nil),   // 2: penstock.v1.EpochEndOffset
+	(*Node)(nil),             // 3: penstock.v1.Node
+	(*ClientListener)(nil),   // 4: penstock.v1.ClientListener
+	(*ListenerEndpoint)(nil), // 5: penstock.v1.ListenerEndpoint
 }
 var file_penstock_v1_common_proto_depIdxs = []int32{
 	1, // 0: penstock.v1.Error.leader:type_name -> penstock.v1.LeaderHint
@@ -456,7 +521,7 @@ func file_penstock_v1_common_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_penstock_v1_common_proto_rawDesc), len(file_penstock_v1_common_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

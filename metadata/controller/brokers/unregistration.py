@@ -5,7 +5,7 @@ and its process is gone. Kafka takes a broker out of its ISRs instead, and leave
 
 The dynamic configuration of the broker goes with it. A process with its id that comes later is a new broker: nothing
 that its log dirs hold belongs to a partition, so all of it is set aside as stray. A voter of the quorum that has the
-same id stays one: `controller.quorum.voters` names the voters, and they are another matter than brokers.
+same id stays one: voters are another matter than brokers (`penstock quorum remove-voter`).
 """
 
 from __future__ import annotations

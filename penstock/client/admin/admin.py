@@ -11,6 +11,7 @@ from penstock.client.admin.async_admin import AsyncAdmin
 from penstock.client.admin.groups.group_calls import GroupCalls
 from penstock.client.admin.log_dir_calls import LogDirCalls
 from penstock.client.admin.metadata_content import MetadataCalls
+from penstock.client.admin.quorum_calls import QuorumCalls
 from penstock.client.admin.security.acl_calls import AclCalls
 from penstock.client.admin.security.quota_calls import QuotaCalls
 from penstock.client.admin.security.user_calls import UserCalls
@@ -69,6 +70,9 @@ class Admin:
     describe_quorum = blocking(AsyncAdmin.describe_quorum)
     metadata_digests = blocking_awaited(MetadataCalls.metadata_digests, "_metadata")
     describe_metadata = blocking_awaited(MetadataCalls.describe_metadata, "_metadata")
+    add_voter = blocking_awaited(QuorumCalls.add_voter, "_quorum")
+    remove_voter = blocking_awaited(QuorumCalls.remove_voter, "_quorum")
+    make_quorum_dynamic = blocking_awaited(QuorumCalls.make_quorum_dynamic, "_quorum")
     alter_user_scram_credentials = blocking_awaited(UserCalls.alter_user_scram_credentials, "_users")
     describe_user_scram_credentials = blocking_awaited(UserCalls.describe_user_scram_credentials, "_users")
     create_acls = blocking_awaited(AclCalls.create_acls, "_acls")

@@ -30,6 +30,7 @@ from penstock.client.admin.health.judge import judge
 from penstock.client.admin.log_dir_calls import LogDirCalls
 from penstock.client.admin.log_dirs import ReassignmentProgress
 from penstock.client.admin.metadata_content import MetadataCalls
+from penstock.client.admin.quorum_calls import QuorumCalls
 from penstock.client.admin.security.acl_calls import AclCalls
 from penstock.client.admin.security.quota_calls import QuotaCalls
 from penstock.client.admin.security.user_calls import UserCalls
@@ -69,7 +70,7 @@ class AsyncAdmin:
         self._calls = GroupCalls(self._core)
         self._log_dirs, self._metadata = LogDirCalls(self._core), MetadataCalls(self._core)
         self._users, self._acls, self._quotas = UserCalls(self._core), AclCalls(self._core), QuotaCalls(self._core)
-        self._transactions = TransactionAdminCalls(self._core)
+        self._transactions, self._quorum = TransactionAdminCalls(self._core), QuorumCalls(self._core)
         forks.belongs_here(self)
 
     def _bind(self) -> None:
@@ -260,6 +261,9 @@ class AsyncAdmin:
 
     metadata_digests = awaited(MetadataCalls.metadata_digests, "_metadata")
     describe_metadata = awaited(MetadataCalls.describe_metadata, "_metadata")
+    add_voter = awaited(QuorumCalls.add_voter, "_quorum")
+    remove_voter = awaited(QuorumCalls.remove_voter, "_quorum")
+    make_quorum_dynamic = awaited(QuorumCalls.make_quorum_dynamic, "_quorum")
     alter_user_scram_credentials = awaited(UserCalls.alter_user_scram_credentials, "_users")
     describe_user_scram_credentials = awaited(UserCalls.describe_user_scram_credentials, "_users")
     create_acls = awaited(AclCalls.create_acls, "_acls")

@@ -98,30 +98,29 @@ def _parsed(bootstrap: str | Iterable[str], client: str) -> tuple[Endpoint, ...]
         texts = list(bootstrap)
     else:
         raise ConfigError(f"bootstrap={bootstrap!r} must be 'host:port[,host:port]', not {type(bootstrap).__name__}")
-    endpoints = tuple(dict.fromkeys(_endpoint(text) for text in texts if not isinstance(text, str) or text.strip()))
+    endpoints = tuple(dict.fromkeys(parse_address(text) for text in texts if not isinstance(text, str) or text.strip()))
     if not endpoints:
         raise ConfigError("bootstrap is empty; give at least one 'host:port', for example 127.0.0.1:9192")
     return endpoints
 
 
-def _endpoint(text: Any) -> Endpoint:
+def parse_address(text: Any, what: str = "bootstrap address", example_port: int = 9192) -> Endpoint:
+    """An address as 'host:port'; ConfigError otherwise. `what` names it."""
     if not isinstance(text, str):
-        raise ConfigError(f"bootstrap address {text!r} must be a string 'host:port'")
+        raise ConfigError(f"{what} {text!r} must be a string 'host:port'")
     address = text.strip()
     if "://" in address:
-        raise ConfigError(f"bootstrap address {address!r} must be 'host:port' without a scheme")
+        raise ConfigError(f"{what} {address!r} must be 'host:port' without a scheme")
     host, colon, port = address.rpartition(":")
     if not colon:
-        raise ConfigError(f"bootstrap address {address!r} has no port; write {address}:9192")
+        raise ConfigError(f"{what} {address!r} has no port; write {address}:{example_port}")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise ConfigError(f"bootstrap address {address!r} is ambiguous; write an IPv6 address in brackets: [::1]:9192")
+        raise ConfigError(f"{what} {address!r} is ambiguous; write an IPv6 address in brackets: [::1]:{example_port}")
     if not host or any(character.isspace() or character in "/[]" for character in host) or not host.isprintable():
-        raise ConfigError(f"bootstrap address {address!r} has no valid host before the colon")
+        raise ConfigError(f"{what} {address!r} has no valid host before the colon")
     is_number = port.isascii() and port.isdigit() and len(port) <= len(str(MAX_PORT))
     if not is_number or not 1 <= int(port) <= MAX_PORT:
-        raise ConfigError(
-            f"bootstrap address {address!r}: the port must be a number from 1 to {MAX_PORT}, not {port!r}"
-        )
+        raise ConfigError(f"{what} {address!r}: the port must be a number from 1 to {MAX_PORT}, not {port!r}")
     return Endpoint(host, int(port))

@@ -29,7 +29,11 @@ def _marked(answer: markers.WriteTxnMarkersResponse) -> Iterator[Outcome]:
 
 
 VOTE: Final = _of_quorum("Vote", lambda request: request.candidate_id)
-BEGIN_QUORUM_EPOCH: Final = _of_quorum("BeginQuorumEpoch", lambda request: request.leader_id)
+BEGIN_QUORUM_EPOCH: Final = _of_quorum(
+    "BeginQuorumEpoch",
+    lambda request: request.leader_id,
+    ApiLimits(4 * KIB, {"leader_endpoints": 16}, "a leader has one endpoint for each listener of controllers"),
+)
 END_QUORUM_EPOCH: Final = _of_quorum(
     "EndQuorumEpoch",
     lambda request: request.leader_id,

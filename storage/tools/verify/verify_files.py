@@ -13,9 +13,11 @@ from penstock.errors import CorruptFileError, CorruptMessageError, MetaPropertie
 from penstock.record.batch import iter_headers, verify_crc
 from storage.disk.atomic_file import read_text
 from storage.disk.file_names import (
+    BOOTSTRAP_USERS,
     CHECKPOINT_RESERVE,
     CLEAN_SHUTDOWN,
     DELETE_DIRECTORY_SUFFIX,
+    FIRST_VOTERS,
     LEADER_EPOCH_CHECKPOINT,
     LOCK,
     META_PROPERTIES,
@@ -50,6 +52,8 @@ _OURS_IN_LOG_DIR = {
     LOCK,
     CLEAN_SHUTDOWN,
     QUORUM_VOTER,
+    FIRST_VOTERS,
+    BOOTSTRAP_USERS,
     CHECKPOINT_RESERVE,
     "lost+found",
     *OFFSET_CHECKPOINTS,
@@ -118,9 +122,15 @@ def quorum_state(fs: FileSystem, directory: str) -> Iterator[Finding]:
 
 
 def quorum_voter(fs: FileSystem, log_dir: str) -> Iterator[Finding]:
-    """Checks the file of the voter's promises and of the voters' ids, if the log dir is that of a metadata log."""
-    remedy = "make sure that controller.quorum.voters has the old ids: the next start takes them, and writes it anew"
+    """Checks the file of the voter's promises and of the voters' ids, and that of a dynamic quorum's first voters, if
+    the log dir is that of a metadata log."""
+    remedy = (
+        "make sure that controller.quorum.voters, if the node has it, has the old ids: the next start takes them, and"
+        " writes it anew"
+    )
     yield from _sealed_json(fs, f"{log_dir}/{QUORUM_VOTER}", "warning", remedy)
+    remedy = "restore the file; or, where other voters are a majority, format the metadata log dir anew with --join"
+    yield from _sealed_json(fs, f"{log_dir}/{FIRST_VOTERS}", "damage", remedy)
 
 
 def _sealed_json(fs: FileSystem, path: str, severity: Severity, remedy: str) -> Iterator[Finding]:

@@ -372,7 +372,10 @@ class SimulatedTransport:
         self._way_out, self._known = (network, process, machine), known
 
     def connect(self, endpoint: Endpoint, tls: Tls | None = None, on_trailer: OnTrailer = unheard) -> GrpcChannel:
-        assert endpoint in self._known, f"a client goes to {endpoint}; it may have heard of {self._known}"
+        if endpoint not in self._known:  # the client may catch what is raised here
+            wrong = AssertionError(f"a client goes to {endpoint}; it may have heard of {self._known}")
+            asyncio.get_running_loop().call_exception_handler({"message": "a wrong address", "exception": wrong})
+            raise wrong
         channel = AioChannel(*self._way_out, endpoint)
         channel.is_shared = self.is_shared
         return _ClientChannel(endpoint, channel, on_trailer)

@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from broker.node.node import Node
 from broker.replication.leader.leader_appends import LeaderAppends
 from penstock.errors import InvariantViolation
+from penstock.spark.log_client import LogClient
 from tests.simulation.cluster.client_invariants import ClientInvariants
+from tests.simulation.cluster.clients.checkpointed import KnownAnswers
 from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
 from tests.simulation.cluster.neighbour_invariants import NeighbourInvariants
 from tests.simulation.cluster.plan import Aim, Fault, Kind, NodePlan, OperatorPlan, ReaderPlan, Task, TopicKind
@@ -95,7 +98,22 @@ def test_a_node_that_ends_by_an_invariant_of_its_own_fails_the_story_though_it_i
     assert machine.lives == 2
 
 
+def test_a_start_that_ends_by_an_unexpected_error_fails_the_story_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(self: Node) -> None:
+        raise KeyError("nobody expects this")
+
+    monkeypatch.setattr(Node, "start", start)
+    world = World(small_plan(seconds=1.0))
+    assert "nobody has caught KeyError('nobody expects this')" in world.run().failures[0]
+    assert world.outcome.seconds < 1.0
+
+
 def test_clients_of_a_second_listener_go_to_its_addresses_alone_through_a_leader_that_is_killed() -> None:
     plan = replace(small_plan(Fault(1.0, Kind.KILL, 1, 0, 1.0, 0.5, Aim.LEADER)), outside=True)
     outcome = World(plan).run()
     assert not outcome.failures and outcome.acked > 20
+
+
+def test_the_planning_code_of_spark_may_ask_whatever_it_asks_there() -> None:
+    questions = {name for name in vars(LogClient) if not name.startswith("_")}
+    assert questions > {"seen"} and questions <= vars(KnownAnswers).keys()

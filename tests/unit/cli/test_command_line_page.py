@@ -32,6 +32,8 @@ DESTROYING = (
     "elect-leaders",
     "groups delete",
     "groups delete-offsets",
+    "quorum make-dynamic",
+    "quorum remove-voter",
     "topics delete",
     "topics delete-records",
     "users delete",

@@ -23,6 +23,7 @@ from penstock.messages.groups.group_apis import CONSUMER_GROUP_HEARTBEAT, HEARTB
 from penstock.messages.metadata import MetadataRequest, MetadataResponse, PartitionInfo, TopicInfo
 from penstock.messages.nodes.node_apis import ALLOCATE_PRODUCER_IDS, BROKER_HEARTBEAT, REGISTER_BROKER
 from penstock.messages.topics import CreateTopicsRequest, NewTopic
+from penstock.messages.voters import VOTER_REQUESTS
 from penstock.pb import broker_pb2 as pb
 from penstock.pb import configs_pb2, controller_pb2, quorum_pb2, replication_pb2
 from penstock.types import Endpoint, LeaderHint, ListenerEndpoint, TopicPartition
@@ -147,7 +148,7 @@ def test_the_table_has_every_method_of_the_protos_where_its_kind_says() -> None:
 def test_the_controller_decides_every_api_that_is_its_own() -> None:
     asked = [api for api in APIS.values() if api.kind in (ApiKind.FORWARDED, ApiKind.CONTROLLER)]
     with_more = {api.request for api in (ALLOCATE_PRODUCER_IDS, BROKER_HEARTBEAT, REGISTER_BROKER)}
-    assert {api.request for api in asked} == DECISIONS.keys() | with_more
+    assert {api.request for api in asked} == DECISIONS.keys() | with_more | set(VOTER_REQUESTS)
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,8 @@ class Voter:
     log_end_offset: int
     last_fetch_ms_ago: int
     last_caught_up_ms_ago: int
+    directory_id: str = ""
+    endpoints: tuple[ListenerEndpoint, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,8 @@ class Observer:
     last_fetch_ms_ago: int
     log_end_offset: int
     node_id: int
+    endpoints: tuple[ListenerEndpoint, ...] = ()
+    directory_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -174,6 +179,7 @@ class Quorum:
     voters: tuple[Voter, ...]
     observers: tuple[Observer, ...]
     only_own_view: bool
+    is_dynamic: bool = False
 
 
 def test_two_records_may_stand_for_the_same_message_in_one() -> None:

@@ -35,9 +35,20 @@ from metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
     UserScramCredentialRecord,
+    VotersRecord,
 )
 from metadata.registrations import PartitionRegistration
 from penstock.errors import InvariantViolation
+from penstock.types import Endpoint, ListenerEndpoint
+from raft.voter_records import voters_value
+from raft.voters import Voter, VoterSet
+
+VOTERS = VoterSet(
+    (
+        Voter(1, "dir-a", (ListenerEndpoint("CONTROLLER", Endpoint("höst", 9193)),)),
+        Voter(2, "dir-b"),
+    )
+)
 
 RECORDS: list[Record] = [
     RegisterBrokerRecord(1, "incarnation", 42, "höst", 9192, "rack", True, False, ("dir-a", "dir-b")),
@@ -73,6 +84,7 @@ RECORDS: list[Record] = [
     RemoveAccessControlEntryRecord("id"),
     ClientQuotaRecord("request_percentage", "", "äpp", None, 0.5),
     ClientQuotaRecord("producer_byte_rate", "anna"),
+    VotersRecord(VOTERS),
     NoOpRecord(),
 ]
 
@@ -127,6 +139,11 @@ VERSION_0: list[tuple[bytes, Record]] = [
         ClientQuotaRecord("producer_byte_rate", "anna", value=1000.0),
     ),
     (b'{"type":"RemoveAccessControlEntry","version":0,"id":"i"}', RemoveAccessControlEntryRecord("i")),
+    (
+        b'{"type":"Voters","version":0,"voters":[{"voter_id":1,"directory_id":"dir-a","endpoints":'
+        b'[{"name":"CONTROLLER","host":"h\\u00f6st","port":9193}]},{"voter_id":2,"directory_id":"dir-b","endpoints":[]}]}',
+        VotersRecord(VOTERS),
+    ),
     (b'{"type":"NoOp","version":0}', NoOpRecord()),
 ]
 """Logs on disk hold these bytes: never edit a line, only add some. One of each type."""
@@ -212,6 +229,10 @@ def test_fields_that_are_none_are_left_out() -> None:
     assert written == {"type": "PartitionChange", "version": 0, "topic_id": "id", "partition": 3, "isr": [2]}
 
 
+def test_voters_are_written_as_the_quorum_writes_them() -> None:
+    assert encode_record(VotersRecord(VOTERS)) == voters_value(VOTERS)
+
+
 def test_leader_change_of_the_quorum_reads_as_nothing() -> None:
     assert decode_record(b'{"type":"LeaderChange","leader_id":1,"epoch":4}') == NoOpRecord()
 
@@ -221,6 +242,7 @@ def test_leader_change_of_the_quorum_reads_as_nothing() -> None:
     [
         (b'{"type":"Teleport","version":0}', "Teleport"),
         (b'{"type":"Topic","version":99,"name":"a"}', "version 99"),
+        (b'{"type":"Voters","version":1,"voters":[]}', "version 1"),
         (b'{"type":"RemoveTopic","version":0,"topic_id":"a","more":1}', "more"),
     ],
 )
@@ -238,6 +260,10 @@ def test_unknown_type_version_or_field_is_refused_with_the_remedy_and_not_guesse
         b"[]",
         b"{}",
         b'{"type":7,"version":0}',
+        b'{"type":"Voters","version":0}',
+        b'{"type":"Voters","version":true,"voters":[]}',
+        b'{"type":"Voters","version":0,"voters":[]}',
+        b'{"type":"Voters","version":0,"voters":[{"voter_id":1,"directory_id":"","endpoints":[]}]}',
         b'{"type":"RemoveTopic"}',
         b'{"type":"RemoveTopic","version":-1,"topic_id":"a"}',
         b'{"type":"RemoveTopic","version":true,"topic_id":"a"}',

@@ -132,6 +132,7 @@ _values: dict[str, st.SearchStrategy[Any]] = {
     "bool": st.booleans(),
     "bytes": st.binary(max_size=80),
     "tuple[int, ...]": st.lists(_numbers, max_size=3).map(tuple),
+    "tuple[ListenerEndpoint, ...]": st.just(()),
     "EpochEndOffset | None": _epoch_ends,
 }
 

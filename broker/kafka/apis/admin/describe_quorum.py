@@ -2,7 +2,8 @@
 
 Only the quorum's leader knows how far the others are. Where none answers, the broker that is asked knows its own view
 alone, and says NOT_LEADER_OR_FOLLOWER with it, upon which a client asks again. Kafka tells at what time a replica last
-fetched and had caught up; our own answer says how long ago. Voters have no directory ids of their own.
+fetched and had caught up; our own answer says how long ago. From version 2 on it tells the disk of each replica, and
+where the controllers listen for each other (KIP-853).
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from broker.kafka.schemas.quorum import (
     Listener,
     Node,
 )
-from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import ApiError, InvalidRequestError, NotLeaderOrFollowerError, UnknownTopicOrPartitionError
 from penstock.messages import quorum
-from penstock.types import METADATA_TOPIC, NO_EPOCH, NO_LEADER, NO_TIMESTAMP
+from penstock.types import METADATA_TOPIC, NO_EPOCH, NO_LEADER, NO_TIMESTAMP, ListenerEndpoint
 
 API: Final = "DescribeQuorum"
 PARTITION: Final = 0
+FIRST_WITH_DISKS: Final = 2
 
 
 def describe_quorum(parts: PlanParts, asked: Asked, body: DescribeQuorumRequest) -> Plan:
@@ -47,7 +48,7 @@ def describe_quorum(parts: PlanParts, asked: Asked, body: DescribeQuorumRequest)
             )
             for topic in body.topics
         ],
-        nodes=_nodes(parts, found) if asked.version >= 2 else [],
+        nodes=_nodes(parts, found) if asked.version >= FIRST_WITH_DISKS else [],
     )
 
 
@@ -76,15 +77,16 @@ def _partition(
         leader_id=found.leader_id,
         leader_epoch=found.leader_epoch,
         high_watermark=found.high_watermark,
-        current_voters=[_replica(voter, now_ms) for voter in found.voters],
-        observers=[_replica(observer, now_ms) for observer in found.observers],
+        current_voters=[_replica(asked, voter, now_ms) for voter in found.voters],
+        observers=[_replica(asked, observer, now_ms) for observer in found.observers],
     )
 
 
-def _replica(replica: quorum.QuorumReplicaInfo, now_ms: int) -> DescribeQuorumResponseReplicaState:
+def _replica(asked: Asked, replica: quorum.QuorumReplicaInfo, now_ms: int) -> DescribeQuorumResponseReplicaState:
     fetched, caught_up = replica.last_fetch_ms_ago, replica.last_caught_up_ms_ago
     return DescribeQuorumResponseReplicaState(
         replica_id=replica.node_id,
+        replica_directory_id=replica.directory_id if asked.version >= FIRST_WITH_DISKS else "",
         log_end_offset=replica.log_end_offset,
         last_fetch_timestamp=NO_TIMESTAMP if fetched < 0 else now_ms - fetched,
         last_caught_up_timestamp=NO_TIMESTAMP if not caught_up else now_ms - caught_up,
@@ -93,12 +95,20 @@ def _replica(replica: quorum.QuorumReplicaInfo, now_ms: int) -> DescribeQuorumRe
 
 def _nodes(parts: PlanParts, found: quorum.QuorumInfo) -> list[Node]:
     """The controllers, where they listen for each other."""
-    voters = parts.voters()
     return [
-        Node(node_id=voter.node_id, listeners=[Listener(name=CONTROLLER_LISTENER, host=at.host, port=at.port)])
+        Node(
+            node_id=voter.node_id,
+            listeners=[Listener(name=at.name, host=at.endpoint.host, port=at.endpoint.port) for at in endpoints],
+        )
         for voter in found.voters
-        if (at := voters.endpoint(voter.node_id, CONTROLLER_LISTENER)) is not None
+        if (endpoints := voter.endpoints or _known_here(parts, voter.node_id))
     ]
+
+
+def _known_here(parts: PlanParts, voter_id: int) -> tuple[ListenerEndpoint, ...]:
+    """The addresses of a voter by this node: a leader of an older release tells none."""
+    voter = parts.voters().find(voter_id)
+    return () if voter is None else voter.endpoints
 
 
 SERVED: Final = (

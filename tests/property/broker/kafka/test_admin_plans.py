@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from broker.kafka_codec.structs import facts_of
-from penstock.messages import log_dirs
+from penstock.messages import log_dirs, voters
 from tests.support.kafka_messages import drawn, versions_of
 from tests.unit.broker.kafka.apis.admin_node import AdminNode
 from tests.unit.broker.kafka.apis.test_log_dirs_and_quorum import TWO_DIRS, quorum_of
@@ -33,7 +33,7 @@ def with_known(value: Any, version: int, random: Random) -> Any:
         return random.choice(NUMBERS) if random.random() < 0.7 else value
     if "__wire__" in vars(type(value)):
         for name, field in facts_of(type(value)).fields:
-            if field.kind != "uuid" and version in field.versions:
+            if field.kind not in ("uuid", "uint16") and version in field.versions:
                 setattr(value, name, with_known(getattr(value, name), version, random))
     return value
 
@@ -44,6 +44,7 @@ def a_node() -> AdminNode:
     node.cluster.create("u", 1, 3, {"retention.ms": "5"})
     node.cluster.let_die(3)
     node.answers["DescribeQuorum"] = lambda body: quorum_of()
+    node.answers["AddVoter"] = node.answers["RemoveVoter"] = lambda body: voters.VoterChangeResponse()
     node.answers["DescribeLogDirs"] = lambda body: TWO_DIRS
     node.answers["AlterReplicaLogDirs"] = lambda body: log_dirs.AlterReplicaLogDirsResponse(1, ())
     return node

@@ -119,6 +119,9 @@ class KnownAnswers:
     def list_offsets(self, at_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAt]:
         return self._ask(lambda q: q.list_offsets(at_ms))  # type: ignore[no-any-return]
 
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._ask(lambda q: q.high_watermarks(partitions))  # type: ignore[no-any-return]
+
     def epoch_ends(
         self, epochs: Mapping[TopicPartition, int], topic_ids: Mapping[str, str]
     ) -> dict[TopicPartition, EpochEndOffset]:
@@ -129,6 +132,12 @@ class KnownAnswers:
 
     def seen(self) -> MetadataOffset:
         return self._ask(lambda q: q.seen())  # type: ignore[no-any-return]
+
+    def committed(self, group_id: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAt]:
+        raise NotImplementedError("no query begins with the offsets of a group")
+
+    def commit(self, group_id: str, positions: SourcePositions) -> None:
+        raise NotImplementedError("no query commits to a group")
 
     def fetch(self, span: PlannedRange) -> Iterator[RawBuffer]:
         raise NotImplementedError("tasks read, and not the planning code")

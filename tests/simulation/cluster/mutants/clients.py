@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.client.cluster.metadata_cache import MetadataCache
 from penstock.client.consumer.fetching.fetch_link import FetchLink
 from penstock.client.consumer.fetching.fetch_session_view import FetchSessionView
@@ -21,6 +23,7 @@ from tests.simulation.cluster.plan import (
     Fault,
     Kind,
     OperatorPlan,
+    Plan,
     ReaderKind,
     ReaderPlan,
     Task,
@@ -44,17 +47,28 @@ NO_ACKS = directed(
 """A leader cannot ack until a batch has expired and the next is with it; then it acks both."""
 SILENT_LEADER = directed(Fault(1.0, Kind.PAUSE, 1, 0, 14.0, 0.5, Aim.LEADER), seconds=16.0)
 LEADER_GONE = directed(Fault(1.0, Kind.KILL, 1, 0, 14.0, 0.5, Aim.LEADER), seconds=16.0)
-UNKNOWING_LEADER = tuple(
-    story
-    for heir in (1, 2, 3)
-    for story in directed(
-        Fault(1.0, Kind.LATE_MESSAGE, heir, 0, 2.5, late("FetchMetadata", is_answer=True)),
-        Fault(1.2, Kind.KILL, 1, 0, 3.0, 0.5, Aim.LEADER),
-        controller_quorum_fetch_timeout_ms=6_000,
-        tellings=1,
+
+
+def _unknowing_leader(*also_s: float, **more: Any) -> tuple[Plan, ...]:
+    """A leader is killed, and who leads next hears of that late; clients have heard of it from the third. A node asks
+    for metadata again after two seconds; answers to what it asks after these times come late, too."""
+    return tuple(
+        story
+        for heir in (1, 2, 3)
+        for story in directed(
+            Fault(1.0, Kind.LATE_MESSAGE, heir, 0, 2.5, late("FetchMetadata", is_answer=True)),
+            Fault(1.2, Kind.KILL, 1, 0, 3.0, 0.5, Aim.LEADER),
+            *(Fault(at_s, Kind.LATE_MESSAGE, heir, 0, 2.5, late("FetchMetadata", is_answer=True)) for at_s in also_s),
+            controller_quorum_fetch_timeout_ms=6_000,
+            tellings=1,
+            **more,
+        )
     )
-)
-"""A leader is killed, and who leads next hears of that late; clients have heard of it from the third."""
+
+
+UNKNOWING_LEADER = _unknowing_leader()
+REFUSING_LEADER = _unknowing_leader(2.5, seconds=8.0)
+"""It hears so late that fetches of the new epoch are refused after the second for which they wait."""
 PAUSING = directed(readers=(ReaderPlan("topic-0", 0.0, ReaderKind.RESTART),))
 CLIENTS = (
     Mutant(
@@ -210,7 +224,7 @@ CLIENTS = (
         "seam: fetch-session staleness",
         (Edit(FetchSessionView.forget, "self._told.pop(tp, None)", "pass"),),
         (*CRASHES, *CUTS),
-        stories=UNKNOWING_LEADER,
+        stories=REFUSING_LEADER,
     ),
     Mutant(
         "a consumer takes an answer to an older question",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker.node.registration.broker_lifecycle import BrokerLifecycle
 from broker.quorum.metadata_publisher import MetadataPublisher
+from metadata import replay
 from metadata.controller import election, partitions, producer_ids
 from metadata.controller.brokers import directories, eligibility, liveness, registration
 from metadata.controller.brokers.log_dirs import log_dirs_after
@@ -12,7 +13,7 @@ from metadata.controller.controller import Controller
 from metadata.controller.elections import broker_elections, leader_balance, preferred_election
 from metadata.controller.elections.leader_balance import LeaderBalance
 from metadata.controller.sessions import BrokerSessions
-from metadata.image import image_records
+from metadata.controller.state import ControllerState
 from storage.log_dirs.clean_shutdown import take_marker
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.late_stories import (
@@ -196,11 +197,22 @@ CONTROLLER = (
         "a new controller begins its producer ids anew",
         "KIP-730",
         (
-            Edit(image_records, "if image.next_producer_id:", "if False:"),
+            Edit(ControllerState._take, "self.next_producer_id = image.next_producer_id", "pass"),
             Edit(producer_ids.allocate_producer_ids, ", leader_epoch * IDS_PER_EPOCH", ", 0"),
+            # Every node finds it when it replays the record.
+            Edit(
+                replay.replay,
+                '_require(record.next_producer_id > tables.next_producer_id, record, "these producer ids were given'
+                ' before")',
+                "pass",
+            ),
         ),
         (Kind.KILL, Kind.POWER_ALL),
-        stories=directed(Fault(1.0, Kind.KILL, 0, 1, 1.0, 0.5, Aim.CONTROLLER), operators=PRODUCERS),
+        stories=directed(  # brokers begin anew, too, and so ask for blocks
+            Fault(1.0, Kind.KILL, 0, 1, 0.5, 0.5, Aim.CONTROLLER),
+            *(Fault(2.0, Kind.KILL, broker, 0, 0.5, 0.5) for broker in (1, 2, 3)),
+            operators=PRODUCERS,
+        ),
     ),
     Mutant(
         "AlterPartition does not compare partition epochs",

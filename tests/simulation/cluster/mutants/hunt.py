@@ -80,6 +80,9 @@ STORIES_MAX = 10
 """Tried before the seeds: a story takes a fifth of a seed's time (stories.py)."""
 STEPS_MAX = 600_000
 """Some six times the longest seed's: a mutant that turns in circles is stopped here."""
+STOPPED = "stopped at its first failure"
+WHY_MAX = 240
+"""So much is printed of a failure."""
 KIND_FAULTS_MAX = 6
 """More of one kind do not make a plan fit better: a cluster that never works loses nothing."""
 TRAFFIC_MAX = 6
@@ -137,19 +140,19 @@ def scene_of(mutant: Mutant) -> Scene:
 
 
 def failure_of(plan: Plan, mutant: Mutant | None) -> str:
-    """The first failure of a plan; "" if there is none."""
+    """The first failure of a plan; "" if there is none. One that is a mere count is followed by what was counted."""
     world = World(plan)
     note = world.scheduler.after_step
 
     def after_step(process: Process) -> None:
         note(process)
-        assert not world.outcome.failures, "stopped at its first failure"
+        assert not world.outcome.failures, STOPPED
         assert world.scheduler.steps < STEPS_MAX, f"not over after {STEPS_MAX:,} steps"
 
     world.scheduler.after_step = after_step
     with switched_on(mutant):
-        failures = world.run().failures
-    return failures[0] if failures else ""
+        failures = [each for each in world.run().failures if each != STOPPED]
+    return "; ".join(failures[:2])
 
 
 def plans_for(mutant: Mutant, stories_max: int, seeds_max: int) -> Iterator[tuple[str, Plan]]:
@@ -186,7 +189,7 @@ def row(found: Hunt) -> str:
         killed,
         found.tried,
         f"{found.seconds:.0f} s",
-        found.why[:160] + news,
+        found.why[:WHY_MAX] + news,
     )
     return " | ".join(map(str, cells))
 

@@ -133,6 +133,24 @@ ONE_PRODUCER_TOO_MANY = directed(
     producer_id_max_per_partition=1,
 )
 
+RESTARTED_AT_THE_BOUND = directed(
+    *(
+        fault
+        for at_s in (1.5, 4.0)
+        for fault in (
+            Fault(at_s, Kind.STOP, 1, 0, 0.6, 0.5),
+            *(Fault(at_s + 0.3, Kind.WALL_JUMP, 1, 0, 0.1, 1.0) for _ in range(2)),
+        )
+    ),
+    roles=((False, True), (True, False)),
+    copies=1,
+    writers=(WriterPlan("topic-0", 0, 0.4, 1, is_keyed=False), MANY),
+    delivery_timeout_ms=3_000,
+    producer_id_max_per_partition=1,
+)
+"""Producers are as many as a partition may know. Its broker stops in order, and its calendar is set forward by twenty
+minutes before it is back."""
+
 REMADE = directed(
     topics=(TopicPlan("topic-0", 1, 3, {}, TopicKind.REMADE),),
     operators=(OperatorPlan(Task.REMAKE, "topic-0", 1.0),),

@@ -154,6 +154,26 @@ PRODUCERS = (
         stories=stories.ONE_PRODUCER_TOO_MANY,
     ),
     Mutant(
+        "a start counts the silence of producers by the calendar",
+        "this project's own: what no process has watched is no silence",
+        (
+            Edit(
+                producer_recovery.load_producers,
+                "snapshot.silences if snapshot is not None else {}",
+                "{one: max(replay.now_ms - entry.last_append_ms, 0) for one, entry in known.items()}",
+            ),
+        ),
+        is_replicated=None,
+        stories=stories.RESTARTED_AT_THE_BOUND,
+    ),
+    Mutant(
+        "a snapshot of producers tells a silence by the wrong clock",
+        "this project's own: a calendar for the clock that no calendar moves",
+        (Edit(ProducerLog.note_snapshot, "self._ids.clock.now_ms() if", "self._ids.clock.wall_ms() if"),),
+        is_replicated=None,
+        stories=stories.RESTARTED_AT_THE_BOUND,
+    ),
+    Mutant(
         "an unknown producer may begin with any sequence",
         "KIP-360",
         (Edit(must_fit, "        if sequence:", "        if False:"),),

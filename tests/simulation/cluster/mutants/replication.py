@@ -340,7 +340,7 @@ REPLICATION = (
         ),
     ),
     Mutant(
-        "an outdated answer is appended",
+        "an outdated answer counts",
         "seam: fetch-session staleness",
         (
             Edit(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
+import dis
+from types import CodeType
+
 import pytest
 
 from tests.simulation.cluster.mutants.edit import Mutant, switched_on
@@ -27,6 +31,25 @@ def test_the_place_of_a_mutant_is_where_it_was(mutant: Mutant) -> None:
     assert [edit.function.__code__ for edit in mutant.edits] == before
 
 
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_uses_no_name_that_is_not_there(mutant: Mutant) -> None:
+    """It would die of that instead of its mistake."""
+    with switched_on(mutant):
+        used = {
+            (edit.function.__qualname__, name)
+            for edit in mutant.edits
+            for name in _global_names(edit.function.__code__)
+            if name not in edit.function.__globals__ and not hasattr(builtins, name)
+        }
+    assert not used
+
+
+def _global_names(code: CodeType) -> set[str]:
+    """The names that a function, and those inside it, take from their module."""
+    here = {step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"}
+    return here.union(*(_global_names(part) for part in code.co_consts if isinstance(part, CodeType)))
+
+
 def test_each_mutant_has_a_name_of_its_own() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
@@ -35,3 +58,8 @@ def test_each_mutant_has_a_name_of_its_own() -> None:
 def test_a_mutant_dies_within_three_seeds(name: str) -> None:
     """These take some 2 s of processor time each; the hunt for all takes minutes."""
     assert hunt(0, named(name), stories_max=3).killer is not None
+
+
+def test_a_client_that_goes_to_a_wrong_address_is_found_there_though_it_catches_what_it_meets() -> None:
+    found = hunt(0, named("a hint names the address at the listener BROKER"), stories_max=0)
+    assert "a client goes to" in found.why

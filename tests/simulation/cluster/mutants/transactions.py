@@ -227,8 +227,9 @@ TRANSACTIONS = (
         (
             Edit(
                 KnownProducers.__init__,
-                "if known.transaction is not None and known.has_open_transaction",
-                "if False",
+                "dict(producers or {})",
+                "{one: known._replace(transaction=known.transaction and"
+                " known.transaction._replace(first_offset=NO_OFFSET)) for one, known in (producers or {}).items()}",
             ),
         ),
         stories=(*transacted(*KILLS, log=SMALL_SEGMENTS), *STOPPED),
@@ -242,7 +243,7 @@ TRANSACTIONS = (
     Mutant(
         "the cleaner takes markers that are needed",
         "KIP-534",
-        (Edit(CleanedTransactions.is_needed, "return True", "return False"),),
+        (Edit(CleanedTransactions.is_needed, "if marker.producer_id not in self._has_batches:", "if True:"),),
         stories=transacted(*REPLACED_AND_LEADS, log=COMPACTED, log_cleaner_backoff_ms=200, seconds=11.0),
     ),
     # -- the coordinator
@@ -405,7 +406,7 @@ TRANSACTIONS = (
             Edit(
                 Transactions._answer,
                 "self._core.on_not_ended(error)",
-                "return EndTxnResponse(request.producer_id, request.producer_epoch)",
+                "return EndTxnResponse(question.producer_id, question.producer_epoch)",
             ),
         ),
         stories=(*transacted(*BREAKS), *STOPPED),

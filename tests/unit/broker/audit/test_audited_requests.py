@@ -60,6 +60,9 @@ ACTS_OF_CLIENTS = {
     "AlterUserScramCredentials",
     "CreateAcls",
     "DeleteAcls",
+    "AddVoter",
+    "RemoveVoter",
+    "MakeQuorumDynamic",
 }
 CANARY = "canary-8d1f"
 ADMIN = Caller(Endpoint("10.0.0.7", 4711), "BROKER", "User:admin")

@@ -40,6 +40,7 @@ from tests.support.filled_requests import Named, codes, filled
 from tests.support.kafka_plans import LISTENER, ME, parts_of, topic_of
 from tests.support.machine import NOW_NS
 from tests.support.sinks import CALLER, Sink
+from tests.support.voters import voters_of
 from tests.unit.broker.kafka.apis.admin_node import STANDING
 
 TOPIC, GROUP, ID, CLUSTER, OFF = 29, 30, 53, 31, 61
@@ -108,6 +109,8 @@ TABLE: dict[int, set[int]] = {
     69: {GROUP},
     74: {CLUSTER},
     75: {TOPIC},
+    80: {CLUSTER},
+    81: {CLUSTER},
 }
 """By key, every error code in the answer. At a listener without SASL nobody can log in: ILLEGAL_SASL_STATE."""
 GIVEN: dict[int, dict[str, Any]] = {
@@ -141,6 +144,7 @@ class Node:
         service = SimpleNamespace(
             cluster_id="c",
             image=lambda: IMAGE,
+            voters=lambda: voters_of(1),
             wall_ms=lambda: 1,
             names=ClientNames(),
             permissions=request_authorizer,

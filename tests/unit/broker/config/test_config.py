@@ -19,6 +19,7 @@ from metadata.topic_config import TOPIC_CONFIGS
 from penstock.config_keys import REQUIRED
 from penstock.errors import ConfigError
 from penstock.types import Endpoint
+from raft.voters import NO_VOTERS
 
 INTERNAL = "INTERNAL://127.0.0.1:9194"
 GOOD: dict[str, object] = {
@@ -57,7 +58,7 @@ def test_every_key_of_the_table_is_an_attribute_and_nothing_else_is() -> None:
 def test_every_default_is_acceptable_to_its_own_key() -> None:
     given = {name: key.default for name, key in KEYS.items() if key.default is not REQUIRED}
     explicit = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
-    assert parse_config(GOOD | explicit) == parse_config(GOOD)
+    assert parse_config(explicit | GOOD) == parse_config(GOOD)
 
 
 def test_a_good_configuration_has_typed_attributes() -> None:
@@ -150,7 +151,7 @@ def test_every_unknown_key_of_a_file_is_named_at_once_up_to_a_limit() -> None:
     assert many.count("unknown key") == 20 and many.endswith(". And 5 more")
 
 
-@pytest.mark.parametrize("name", ["node.id", "process.roles", "listeners", "controller.quorum.voters", "log.dirs"])
+@pytest.mark.parametrize("name", ["node.id", "process.roles", "listeners", "log.dirs"])
 def test_a_key_without_default_must_be_set(name: str) -> None:
     assert refusal(**{name.replace(".", "_"): None}).startswith(f"{name} is not set")
 
@@ -269,6 +270,73 @@ def test_roles_and_listeners_must_agree(changes: dict[str, object], says: str) -
 def test_the_voter_list_must_fit_this_node(changes: dict[str, object], says: str) -> None:
     message = refusal(**changes)
     assert message.startswith("controller.quorum.voters") and says in message
+
+
+def test_a_node_without_voters_finds_them_by_bootstrap_servers() -> None:
+    changes = {"controller_quorum_voters": None, "controller_quorum_bootstrap_servers": "127.0.0.1:9193,[::1]:9195"}
+    config = parse(**changes, controller_quorum_auto_join_enable=True)
+    assert config.controller_quorum_bootstrap_servers == (Endpoint("127.0.0.1", 9193), Endpoint("::1", 9195))
+    assert config.first_voters == NO_VOTERS and config.controller_quorum_auto_join_enable
+    assert parse().controller_quorum_bootstrap_servers == ()
+    assert not parse().controller_quorum_auto_join_enable, "as in Kafka, only who says so joins"
+    both = parse(controller_quorum_bootstrap_servers=["127.0.0.1:9193"])
+    assert len(both.first_voters) == 2, "the file of a node whose quorum is on its way from static to dynamic"
+
+
+@pytest.mark.parametrize("role", ["broker", "controller"])
+@pytest.mark.parametrize("voters", [None, "", []])
+def test_every_node_needs_a_way_to_the_controllers(role: str, voters: object) -> None:
+    listeners = "CONTROLLER://127.0.0.1:9193" if role == "controller" else f"BROKER://127.0.0.1:9192,{INTERNAL}"
+    message = refusal(process_roles=role, listeners=listeners, controller_quorum_voters=voters)
+    assert message.startswith("controller.quorum.voters and controller.quorum.bootstrap.servers are not set")
+    assert "give the second, with the host:port of every controller" in message
+
+
+@pytest.mark.parametrize(
+    ("servers", "says"),
+    [
+        ("1@127.0.0.1:9193", "must be host:port, without an id"),
+        ("127.0.0.1", "must be host:port"),
+        ("CONTROLLER://h:9193", "must be host:port"),
+        ("h:70000", "port 70000 is out of range"),
+        ("a..b:9193", '"a..b" is neither the name of a host nor an address'),
+        (":9193", "is neither the name of a host nor an address"),
+        ("0.0.0.0:9193", "nobody can connect to 0.0.0.0:9193; name the host"),
+        ("[::]:9193", "name the host"),
+        (["[::1]:1", "[::1]:01"], "[::1]:1 is given twice; keep one"),
+    ],
+)
+def test_bootstrap_servers_must_be_addresses(servers: object, says: str) -> None:
+    message = refusal(controller_quorum_voters=None, controller_quorum_bootstrap_servers=servers)
+    assert message.startswith("controller.quorum.bootstrap.servers = ") and says in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, "no voter joins while controller.quorum.voters names the voters"),
+        (
+            {
+                "process_roles": "broker",
+                "listeners": f"BROKER://127.0.0.1:9192,{INTERNAL}",
+                "controller_quorum_voters": "2@127.0.0.1:9195",
+            },
+            "process.roles does not have controller; remove it",
+        ),
+    ],
+)
+def test_only_a_controller_of_a_quorum_that_changes_joins_by_itself(changes: dict[str, object], says: str) -> None:
+    message = refusal(**changes, controller_quorum_auto_join_enable=True)
+    assert message.startswith("controller.quorum.auto.join.enable = true: ") and says in message
+
+
+def test_a_controller_that_others_cannot_reach_is_refused_without_voters_too() -> None:
+    message = refusal(
+        controller_quorum_voters=None,
+        controller_quorum_bootstrap_servers="127.0.0.1:9193",
+        listeners=f"BROKER://127.0.0.1:9192,{INTERNAL},CONTROLLER://:9193",
+    )
+    assert 'set advertised.listeners = "CONTROLLER://THIS-HOST:9193"' in message
 
 
 def test_min_isr_above_the_replication_factor_is_refused() -> None:

@@ -26,6 +26,12 @@ def test_nodes_of_one_cluster_share_a_digest_and_a_default_that_is_written_out_c
     assert digest(OWN, VOTERS) == digest(OTHER, VOTERS) == digest(OWN, VOTERS, {"log.segment.bytes": 1 << 30})
 
 
+def test_a_controller_that_joins_by_itself_has_the_digest_of_its_cluster() -> None:
+    servers = {"controller.quorum.bootstrap.servers": "h1:3,h2:3"}
+    assert digest(OWN, servers) == digest(OTHER, servers, {"controller.quorum.auto.join.enable": True})
+    assert digest(OWN, servers) != digest(OWN, {"controller.quorum.bootstrap.servers": "h1:3"})
+
+
 def test_another_setting_is_another_digest() -> None:
     others = [{"log.segment.bytes": 1 << 29}, {"controller.quorum.voters": "1@h1:3"}, {"flush.policy": "os"}]
     assert len({digest(OWN, VOTERS), *(digest(OWN, VOTERS, other) for other in others)}) == 4

@@ -32,17 +32,17 @@ from penstock.errors import ApiError, ClusterAuthorizationFailedError, UnknownTo
 from penstock.messages.api import Api, ApiKind
 from penstock.messages.apis import APIS
 from penstock.messages.client_apis import FETCH
-from penstock.pb import broker_pb2, controller_pb2, quorum_pb2, replication_pb2, transactions_pb2
+from penstock.pb import broker_pb2, controller_pb2, quorum_pb2, replication_pb2, transactions_pb2, voters_pb2
 from penstock.types import Endpoint
 from penstock.wire.error_trailer import error_in_trailer
 from raft.messages import VoteRequest
 from tests.support.machine import NOW_NS
 
 CLUSTER, OTHER = "Mk3_OEYBSD34f-cwNTJENA", "AAAAAAAAAAAAAAAAAAAAAA"
-PACKAGES = broker_pb2, controller_pb2, quorum_pb2, replication_pb2, transactions_pb2
+PACKAGES = broker_pb2, controller_pb2, quorum_pb2, replication_pb2, transactions_pb2, voters_pb2
 Handled = UnknownTopicIdError
 """The error in place of every answer of a handler."""
-SENDERS = ("broker_id", "candidate_id", "leader_id", "replica_id")
+SENDERS = ("broker_id", "candidate_id", "leader_id", "replica_id", "voter_id")
 """The fields that name a sender."""
 
 

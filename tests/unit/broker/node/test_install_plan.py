@@ -151,6 +151,16 @@ def test_the_next_commands_are_told() -> None:
     assert "--cluster-id" not in told and told.endswith("systemctl start penstock@1\n")
 
 
+def test_the_next_commands_of_a_controller_without_configured_voters_say_how_its_quorum_begins() -> None:
+    dynamic: dict[str, object] = {"controller.quorum.voters": [], "controller.quorum.bootstrap.servers": "h:1003"}
+    told = next_commands("1", config(**dynamic), machine())
+    assert "node format --config /etc/penstock/1.toml --standalone\n" in told
+    assert "(on every node but the first: --join --cluster-id ID, with the id that" in told
+    dynamic |= {"process.roles": "broker", "listeners": "BROKER://h:1001,INTERNAL://h:1002,KAFKA://h:1004"}
+    told = next_commands("1", config(**dynamic), machine())
+    assert "--standalone" not in told and "first: --cluster-id ID" in told
+
+
 def test_the_shipped_unit_is_the_template_and_other_files_are_other_nodes(tmp_path: Path) -> None:
     (tmp_path / "1.toml").write_text("")
     (tmp_path / "2.toml").write_text("node.id = ")

@@ -55,6 +55,7 @@ from penstock.messages.topics import (
     NewTopic,
 )
 from penstock.messages.transactions.listing import EndHangingTransactionRequest
+from penstock.messages.voters import AddVoterRequest, MakeQuorumDynamicRequest, RemoveVoterRequest
 from penstock.types import TopicPartition
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 
@@ -104,6 +105,9 @@ ACTS: dict[str, Any] = {
     "DeleteAcls": DeleteAclsRequest((AclFilter(principal="User:anna"),)),
     "UnregisterBroker": UnregisterBrokerRequest(0),
     "DeleteTopics": DeleteTopicsRequest((NO_ID,)),
+    "AddVoter": AddVoterRequest(9, "D" * 22, ()),
+    "RemoveVoter": RemoveVoterRequest(9, "D" * 22),
+    "MakeQuorumDynamic": MakeQuorumDynamicRequest("of-another-cluster"),
 }
 LOOKS: dict[str, Any] = {
     "DescribeConfigs": DescribeConfigsRequest(

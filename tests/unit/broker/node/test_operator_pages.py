@@ -14,6 +14,7 @@ from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
 from broker.node.operator_pages import STILL_MS_MAX, Check, OperatorPages, checks
 from penstock.clock import ManualClock
+from raft.voters import NO_VOTERS
 from storage.log_dirs.log_manager_config import LoadProgress
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 from tests.support.voters import voters_at
@@ -108,5 +109,8 @@ def test_a_controller_alone_is_ready_with_a_leader() -> None:
         assert checks(config, config.first_voters, 2, 5, None) == [Check("logs"), Check("quorum")]
         missing = checks(config, voters_at(1, 2, 3, 4), -1, 5, None)[1].missing
         assert "; 3 of these must run and reach each other: 1@host-1:9193, 2@host-2:9193, " in missing
+        cluster.is_dynamic = True
+        missing = checks(cluster.config(0), NO_VOTERS, -1, 5, None)[1].missing
+        assert missing.endswith("one of these must run: 127.0.0.1:9292, 127.0.0.1:9293, 127.0.0.1:9294")
 
     run_in_memory(4, story, nodes=3)

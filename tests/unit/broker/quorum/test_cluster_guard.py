@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from broker.quorum.cluster_guard import ClusterGuard
+from broker.quorum.cluster_guard import ClusterGuard, Configured
 from penstock.errors import InconsistentClusterIdError, MetaPropertiesError, NetworkError
+from penstock.types import Endpoint
 from raft.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse, Request, Response
 from tests.support.voters import voters_at
 
@@ -31,9 +32,12 @@ class Voters:
 
 def refusals(node_id: int, voter_count: int, *asked: tuple[int, str]) -> list[BaseException]:
     """The refusals of a node's guard while it asks one voter after the other."""
+    return refused(node_id, Configured.voters(voters_at(*range(1, voter_count + 1))), *asked)
+
+
+def refused(node_id: int, configured: Configured, *asked: tuple[int, str]) -> list[BaseException]:
     voters, said = Voters(), list[BaseException]()
-    first_voters = voters_at(*range(1, voter_count + 1))
-    guard = ClusterGuard(voters, node_id, "cluster-1", first_voters, said.append)
+    guard = ClusterGuard(voters, node_id, "cluster-1", configured, said.append)
 
     async def ask() -> None:
         for voter, answer in asked:
@@ -77,3 +81,26 @@ def test_node_with_a_majority_of_its_own_is_not_refused_whatever_comes_later(
     node_id: int, voters: int, asked: list[tuple[int, str]]
 ) -> None:
     assert refusals(node_id, voters, *asked) == []
+
+
+SERVERS = Configured.servers({-2: Endpoint("one", 9193), -3: Endpoint("two", 9193)})
+
+
+def test_node_whose_bootstrap_servers_are_all_of_another_cluster_is_refused_once() -> None:
+    (refusal,) = refused(4, SERVERS, (-2, FOREIGN), (-3, SILENT), (-3, FOREIGN), (-2, FOREIGN))
+    assert isinstance(refusal, MetaPropertiesError)
+    text = str(refusal)
+    assert "Correct controller.quorum.bootstrap.servers" in text
+    assert "one:9193 says: this is cluster-2" in text and "two:9193 says: this is cluster-2" in text
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [(-2, FOREIGN), (-3, SILENT)],
+        [(-2, OURS), (-3, FOREIGN), (-2, FOREIGN)],
+        [(1, FOREIGN), (2, FOREIGN), (-2, OURS)],
+    ],
+)
+def test_one_bootstrap_server_of_the_right_cluster_is_enough(asked: list[tuple[int, str]]) -> None:
+    assert refused(4, SERVERS, *asked) == []

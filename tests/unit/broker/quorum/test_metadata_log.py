@@ -37,6 +37,12 @@ def test_what_was_saved_is_loaded_also_after_a_crash(fs: LosingFileSystem) -> No
     assert QuorumStateFile("/d", fs.after_crash()).load() == STATE
 
 
+def test_the_disk_that_got_the_vote_is_remembered(fs: LosingFileSystem) -> None:
+    voted = ElectionState(7, -1, 2, voted_directory_id="disk-b")
+    QuorumStateFile("/d", fs).save(voted)
+    assert QuorumStateFile("/d", fs).load() == voted
+
+
 def test_a_file_of_an_older_release_is_loaded(fs: LosingFileSystem) -> None:
     put(fs, b'{"leaderId": 1, "leaderEpoch": 7, "votedId": 2, "data_version": 1}')
 

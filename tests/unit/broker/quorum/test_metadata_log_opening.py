@@ -8,7 +8,7 @@ import pytest
 
 from broker.quorum.metadata_log import METADATA_PARTITION, QuorumStateFile
 from broker.quorum.metadata_log_opening import open_metadata_log
-from broker.quorum.voter_memory import DoubtfulCuts
+from broker.quorum.voter_memory import DoubtfulCuts, VoterMemory
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.record.batch import LEADER_EPOCH_AT
 from penstock.record.builder import build_batch
@@ -68,6 +68,42 @@ class Voter:
 @pytest.fixture
 def voter(tmp_path: Path) -> Voter:
     return Voter(tmp_path)
+
+
+@pytest.fixture
+def disk(voter: Voter) -> Voter:
+    """A voter of a dynamic quorum."""
+    memory = VoterMemory(voter.path, voter.fs)
+    memory.note_dynamic()
+    memory.note_voted()
+    return voter
+
+
+def test_a_voter_of_a_dynamic_quorum_is_not_told_to_move_its_log_away(disk: Voter) -> None:
+    disk.claim(6)
+    disk.write(5, 40, b"\xff\xff")
+    with pytest.raises(KafkaStorageError, match=r"other voters are a majority, format its metadata log dir anew") as it:
+        disk.start()
+    assert "backup" in str(it.value) and " away" not in str(it.value)
+
+
+def test_rot_after_a_clean_stop_has_the_remedy_of_a_dynamic_quorum(disk: Voter) -> None:
+    disk.start()
+    disk.manager.close(clean=True)
+    disk.write(5, 40, b"\xee")
+    with pytest.raises(
+        CorruptFileError, match=r"format its metadata log dir anew with --join.*restore .* from a backup"
+    ):
+        disk.start()
+
+
+def test_an_epoch_that_never_began_is_not_cut_by_a_voter_of_a_dynamic_quorum(disk: Voter) -> None:
+    disk.set_epoch(5, 260)
+    for _ in range(2):
+        with pytest.raises(CorruptFileError, match=r"260, which it did not begin.*format its metadata log dir anew"):
+            disk.start()
+        disk.manager.close(clean=False)
+    assert disk.state() == STATE
 
 
 def test_log_whose_epochs_began_stays_as_it_is(voter: Voter) -> None:

@@ -13,13 +13,15 @@ from broker.quorum.metadata_log_start import find_beginning
 from broker.quorum.metadata_snapshots import KeptSnapshot, LogBeginning, MetadataSnapshots
 from metadata.delta import MetadataDelta
 from metadata.image import EMPTY_IMAGE, MetadataImage
-from metadata.records import TopicRecord
-from penstock.errors import CorruptFileError
+from metadata.records import TopicRecord, VotersRecord
+from penstock.errors import CorruptFileError, CorruptMessageError
 from penstock.record.builder import build_batch
 from penstock.types import EpochEndOffset, EpochEntry
 from raft.decided_log import BEGINNING
 from raft.driver.protocols import LoadedSnapshot, NoRoomError
 from raft.messages import leader_change_value
+from raft.voter_records import voters_value
+from raft.voters import Voter, VoterSet
 from storage.disk.checkpoint_file import write_epochs
 from storage.disk.file_names import LEADER_EPOCH_CHECKPOINT
 from storage.disk.file_system import OsFileSystem
@@ -264,3 +266,58 @@ def test_each_snapshot_closes_a_segment_so_that_it_goes_with_the_snapshot_before
     assert sorted(segments) == [f"{offset:020d}.log" for offset in (END + 32, END + 36, END + 40)]
     beginning = node.restart()
     assert (ids(beginning), node.range()) == (kept, (END + 32, END + 40))
+
+
+def voters(*directory_ids: str) -> VoterSet:
+    return VoterSet(tuple(Voter(number, directory_id) for number, directory_id in enumerate(directory_ids, 1)))
+
+
+def append(node: Metadata, value: bytes) -> int:
+    """The offset of a new record."""
+    node.log.append.as_leader(build_batch((value,), timestamps_ms=0), 4, 0)
+    node.log.flush()
+    return node.log.log_end_offset - 1
+
+
+def write_with_voters(node: Metadata, end_offset: int, named: VoterSet) -> None:
+    delta = MetadataDelta(image_at(end_offset - 1, 4))
+    delta.replay(VotersRecord(named))
+    node.snapshots.write(delta.apply(end_offset - 1, 4), TIME_MS)
+
+
+def test_a_log_says_each_set_of_voters_that_its_records_name(node: Metadata) -> None:
+    assert node.restart().voter_sets == ()
+    first, second = append(node, voters_value(voters("a"))), append(node, voters_value(voters("a", "b")))
+    append(node, b'{"type":"NoOp","version":0}')
+    assert node.restart().voter_sets == ((first, voters("a")), (second, voters("a", "b")))
+
+
+def test_the_newest_snapshot_says_the_voters_of_all_that_is_below_its_end(node: Metadata) -> None:
+    below = append(node, voters_value(voters("a")))
+    write_with_voters(node, below + 1, voters("a"))
+    behind = append(node, voters_value(voters("a", "b")))
+    beginning = node.restart()
+    assert beginning.voter_sets == ((-1, voters("a")), (behind, voters("a", "b")))
+    assert beginning.loaded is not None and beginning.loaded.voters == voters("a")
+
+
+def test_a_snapshot_of_a_static_quorum_names_no_voters(node: Metadata) -> None:
+    node.write(9, 4)
+    beginning = node.restart()
+    assert beginning.loaded is not None and beginning.loaded.voters is None and beginning.voter_sets == ()
+
+
+def test_voters_of_a_snapshot_that_the_leader_sent_are_given_to_the_quorum(node: Metadata) -> None:
+    log = MetadataLog(node.log, machine().clock, snapshots=node.snapshots)
+    write_with_voters(node, END, voters("a", "b"))
+    (sent,) = node.snapshots.found()
+    data = Path(node.snapshots.path(sent)).read_bytes()
+    log.write_snapshot(sent, 0, data)
+    taken = log.complete_snapshot(sent)
+    assert taken is not None and taken.voters == voters("a", "b")
+
+
+def test_a_newer_releases_record_of_voters_is_not_guessed_at(node: Metadata) -> None:
+    append(node, b'{"type":"Voters","version":7,"voters":[]}')
+    with pytest.raises(CorruptMessageError, match="upgrade this node"):
+        node.restart()

@@ -385,7 +385,7 @@ def test_a_version_that_this_release_does_not_know_stops_the_start_before_anythi
 ) -> None:
     format_directory(fs, "/d", CLUSTER_ID, 1, "d" * 22)
     raise_version(fs, "/d", VERSION_MAX + 1)
-    with pytest.raises(MetaPropertiesError, match="has version 3, this release knows 1 to 2: use a newer release"):
+    with pytest.raises(MetaPropertiesError, match="has version 4, this release knows 1 to 3: use a newer release"):
         open_manager(fs, ("/d",))
     fs.unlink("/d/meta.properties")
     with pytest.raises(MetaPropertiesError, match="not formatted any more"):

@@ -112,7 +112,7 @@ def test_a_copied_dir_is_recognised(fs: LosingFileSystem) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"version=3\ncluster.id=x\nnode.id=1\ndirectory.id=y\n", "has version 3, this release knows 1 to 2"),
+        (b"version=4\ncluster.id=x\nnode.id=1\ndirectory.id=y\n", "has version 4, this release knows 1 to 3"),
         (b"version=1\ncluster.id=x\nnode.id=1\n", "directory.id is missing"),
         (b"version=1\ncluster.id=x\nnode.id=1\ndirectory.id=y", "a line is incomplete"),
         (b"version=1\ncluster.id=x\nnode.id=one\ndirectory.id=y\n", "a version or node id is not a number"),

@@ -21,8 +21,8 @@ from broker.kafka.schemas.quorum import (
 )
 from penstock.errors import InvalidRequestError, KafkaStorageError, LogDirNotFoundError, NotControllerError
 from penstock.messages import log_dirs, quorum
-from penstock.types import TopicPartition
-from tests.support.voters import voters_at
+from penstock.types import Endpoint, ListenerEndpoint, TopicPartition
+from tests.support.voters import disk_of, endpoints_of, voters_at
 from tests.unit.broker.kafka.apis.admin_node import WALL_MS, AdminNode
 
 DESCRIBE_DIRS, ALTER_DIRS, QUORUM = 35, 34, 55
@@ -182,6 +182,22 @@ def test_the_voters_are_told_with_the_addresses_that_they_have_now() -> None:
     node.voters = voters_at(1, 3)
     nodes = node.call(QUORUM, describing(), 2).nodes
     assert [(found.node_id, found.listeners[0].host) for found in nodes] == [(1, "host-1"), (3, "host-3")]
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_the_disk_of_each_replica_is_told_and_every_address_of_a_voter(version: int) -> None:
+    endpoints = (*endpoints_of(2), ListenerEndpoint("CONTROLLER_2", Endpoint("other", 1)))
+    voter = quorum.QuorumReplicaInfo(2, 9, 0, 1, disk_of(2), endpoints)
+    observer = quorum.QuorumReplicaInfo(4, 9, 0, 1, disk_of(4))
+    node = AdminNode()
+    node.answers["DescribeQuorum"] = lambda body: quorum.QuorumInfo(2, 5, 9, (voter,), (observer,), is_dynamic=True)
+    answer = node.call(QUORUM, describing(), version)
+    (partition,) = answer.topics[0].partitions
+    told = [one.replica_directory_id for one in (*partition.current_voters, *partition.observers)]
+    assert told == ([disk_of(2), disk_of(4)] if version >= 2 else ["", ""])
+    nodes = [(n.node_id, [(at.name, at.host, at.port) for at in n.listeners]) for n in answer.nodes]
+    listeners = [("CONTROLLER", "host-2", 9193), ("CONTROLLER_2", "other", 1)]
+    assert nodes == ([(2, listeners)] if version >= 2 else [])
 
 
 @pytest.mark.parametrize("view", [quorum_of(only_own_view=True), quorum_of(leader_id=-1)])

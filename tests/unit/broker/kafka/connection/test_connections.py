@@ -276,6 +276,7 @@ def test_api_versions_of_an_unknown_version_is_answered_in_version_0() -> None:
         assert newest.supported_features == [
             SupportedFeatureKey(name="group.version", min_version=0, max_version=1),
             SupportedFeatureKey(name="transaction.version", min_version=0, max_version=2),
+            SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1),
         ]
         assert newest.finalized_features == [
             FinalizedFeatureKey(name="group.version", max_version_level=1, min_version_level=1),

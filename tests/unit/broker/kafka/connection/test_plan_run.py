@@ -321,3 +321,58 @@ def test_a_large_body_counts_until_a_handler_is_done_with_it_and_small_ones_do_n
         return bench
 
     run_to_the_end(scenario)
+
+
+def _asks_twice(asked: Asked, request: Any) -> Plan:
+    yield Ask("Metadata", "first")
+    yield Ask("Metadata", "second")
+    return MetadataResponse()
+
+
+LARGE = metadata(1, *("y" * 30_000 for _ in range(4)))
+
+
+def test_a_large_body_counts_between_the_questions_of_its_plan_so_that_nobody_takes_its_room() -> None:
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        used: list[int] = []
+
+        def handle(request: Request) -> None:
+            used.append(bench.memory.large.statistics().used_bytes)
+            held.append(request)
+
+        bench = await bench_of(handle, rows=[metadata_row(_asks_twice)])
+        far = bench.connect()
+        far.send(LARGE)
+        await bench.settle()
+        held[0].complete("answer")
+        assert bench.memory.large.statistics().used_bytes == used[0] > SMALL_BYTES, "before the second question"
+        await bench.settle()
+        held[1].complete("answer")
+        await bench.settle()
+        assert used == [used[0]] * 2 and bench.memory.large.statistics().used_bytes == 0
+        far.reset()
+        return bench
+
+    run_to_the_end(scenario)
+
+
+@pytest.mark.parametrize("questions", [1, 2])
+def test_a_connection_that_ends_between_the_questions_gives_its_body_back(questions: int) -> None:
+    async def scenario() -> DoorBench:
+        held: list[Request] = []
+        bench = await bench_of(held.append, rows=[metadata_row(_asks_twice)])
+        far = bench.connect()
+        far.send(LARGE)
+        await bench.settle()
+        held[0].complete("answer")
+        if questions == 2:
+            await bench.settle()
+        far.reset()
+        await bench.settle()
+        for request in held[1:]:
+            request.complete("late")
+        assert bench.memory.large.statistics().used_bytes == 0
+        return bench
+
+    run_to_the_end(scenario)

@@ -11,11 +11,12 @@ import pytest
 from broker.config.config import parse_config
 from broker.node.commands.add_scram import ask_for_password, user_of
 from broker.node.commands.format import format_node, users_of
-from broker.quorum.bootstrap_users import BOOTSTRAP_FILE, read_bootstrap_users
+from broker.quorum.bootstrap_users import read_bootstrap_users
 from metadata.scram import credential_of
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError
 from penstock.ids import system_ids
 from penstock.sasl.credentials import ScramCredential, ScramMechanism
+from storage.disk.file_names import BOOTSTRAP_USERS
 from storage.disk.file_system import OsFileSystem
 
 SHA_256, SHA_512 = ScramMechanism
@@ -105,10 +106,10 @@ def test_users_are_written_beside_the_metadata_log_and_read_again(tmp_path: Path
     fs = OsFileSystem()
     format_node(config(tmp_path), "", fs, IDS, users=users)  # type: ignore[arg-type]
     assert read_bootstrap_users(fs, f"{tmp_path}/a") == tuple(users)
-    assert "pw" not in (tmp_path / "a" / BOOTSTRAP_FILE).read_text()
+    assert "pw" not in (tmp_path / "a" / BOOTSTRAP_USERS).read_text()
     with pytest.raises(MetaPropertiesError):
         format_node(config(tmp_path), "", fs, IDS, users=users)  # type: ignore[arg-type]
-    (tmp_path / "a" / BOOTSTRAP_FILE).write_text("{}")
+    (tmp_path / "a" / BOOTSTRAP_USERS).write_text("{}")
     with pytest.raises(CorruptFileError):
         read_bootstrap_users(fs, f"{tmp_path}/a")
     assert read_bootstrap_users(fs, str(tmp_path)) == ()

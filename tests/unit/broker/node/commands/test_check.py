@@ -12,10 +12,13 @@ from broker.config.exposed_listeners import exposed_listeners, node_listeners
 from broker.config.node_config import NodeConfig
 from broker.node.commands.check import main
 from broker.node.commands.format import format_node
+from broker.node.commands.initial_controllers import QuorumOptions
+from broker.quorum.metadata_log import QuorumStateFile
+from broker.quorum.voter_memory import VoterMemory
 from penstock.client.admin.cluster_views import ClusterViews
 from penstock.client.admin.health.health_check import HealthCheck
 from penstock.client.admin.health.judge import judge
-from penstock.errors import ConfigError, MetaPropertiesError
+from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError
 from penstock.ids import system_ids
 from penstock.messages.admin_apis import DESCRIBE_CLUSTER
 from penstock.messages.cluster import ClusterInfo, NodeStanding
@@ -25,6 +28,7 @@ from penstock.node import main as launch
 from penstock.testing.cluster import TEST_CONFIG
 from penstock.testing.layout import Layout, new_layout
 from penstock.wire.message_codec import response_codec
+from raft.quorum_state import ElectionState
 from storage.disk.file_system import OsFileSystem
 
 CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -93,6 +97,46 @@ def test_what_a_start_refuses_is_refused(layout: Layout) -> None:
     config.write_text(written + "log.segment.bytes = 1\n")
     with pytest.raises(ConfigError, match=r"log\.segment\.bytes"):
         main(str(config))
+
+
+def dynamic(layout: Layout) -> Path:
+    path = layout.config_path(0)
+    at = layout.ports[0].controller
+    text = path.read_text().replace(
+        f'controller.quorum.voters = ["0@127.0.0.1:{at}"]', f'controller.quorum.bootstrap.servers = ["127.0.0.1:{at}"]'
+    )
+    path.write_text(text)
+    return path
+
+
+def test_a_lost_vote_of_a_dynamic_quorum_is_refused_as_by_the_start(
+    layout: Layout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, fs = dynamic(layout), OsFileSystem()
+    format_node(load_config(str(path)), CLUSTER, fs, system_ids(), quorum=QuorumOptions(standalone=True))
+    assert main(str(path)) == 0
+    assert capsys.readouterr().out.endswith("node 0 could start; no warnings\n")
+    data = str(layout.data_directory(0))
+    memory = VoterMemory(data, fs)
+    memory.note_dynamic()
+    memory.note_voted()
+    with pytest.raises(CorruptFileError, match=r"quorum-state.*must not vote as.*--join"):
+        main(str(path))
+    fs.mkdir(f"{data}/__cluster_metadata-0")
+    QuorumStateFile(f"{data}/__cluster_metadata-0", fs).save(ElectionState(3, 0, 0))
+    assert main(str(path)) == 0
+    (layout.data_directory(0) / "first-voters").write_text("{")
+    with pytest.raises(CorruptFileError, match=r"first-voters.*format the dir anew with --join"):
+        main(str(path))
+
+
+def test_configured_voters_that_do_nothing_are_warned_of(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    static = layout.config_path(0).read_text()
+    path = dynamic(layout)
+    format_node(load_config(str(path)), CLUSTER, OsFileSystem(), system_ids(), quorum=QuorumOptions(standalone=True))
+    path.write_text(static)
+    assert main(str(path)) == 0
+    assert "warning: controller.quorum.voters does nothing here: the metadata log names" in capsys.readouterr().out
 
 
 def test_each_listener_is_described_and_keys_that_lock_nothing_are_warned_of(

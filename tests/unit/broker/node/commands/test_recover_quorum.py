@@ -174,6 +174,16 @@ def test_what_would_do_harm_is_refused_and_nothing_is_changed(configs: list[Node
     assert fs.files() == before
 
 
+def test_a_quorum_whose_voters_are_disks_is_not_recovered_by_their_ids(configs: list[NodeConfig]) -> None:
+    fs = machine()
+    dynamic = replace(configs[1], controller_quorum_voters={})
+    assert "the voters of this quorum are disks" in refused(dynamic, fs)
+    VoterMemory(LEFT, fs).note_dynamic()
+    before = fs.files()
+    assert "Mount the disk of a lost voter, or a copy of it" in refused(configs[1], fs), "its file has the old voters"
+    assert fs.files() == before
+
+
 def test_a_node_that_has_run_or_is_of_another_cluster_is_refused(configs: list[NodeConfig]) -> None:
     fs = machine()
     format_directory(fs, "/1/data", CLUSTER[:-1] + "B", 1, "other")

@@ -12,13 +12,17 @@ import pytest
 from broker.config.config import load_config
 from broker.config.config_file import config_values
 from broker.node.commands import secure
+from broker.node.commands.initial_controllers import NO_OPTIONS, QuorumOptions
 from broker.node.own_certificates import own_certificates
-from broker.quorum.bootstrap_users import BOOTSTRAP_FILE, read_bootstrap_users
+from broker.quorum.bootstrap_users import read_bootstrap_users
+from broker.quorum.first_voters import read_first_voters
 from metadata.scram import credential_of
 from penstock.certs.authority import Authority, names_of, read_certificates
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.sasl.credentials import ScramCredential, ScramMechanism
 from penstock.testing.layout import new_layout
+from raft.voters import NO_VOTERS
+from storage.disk.file_names import BOOTSTRAP_USERS
 from storage.disk.file_system import OsFileSystem
 from storage.log_dirs.meta_properties import read_meta_properties
 
@@ -34,9 +38,19 @@ class Machine:
         self.directory, self.ca = directory, directory / "certs"
         self.config, self.data = directory / "node.toml", directory / "data"
 
-    def write(self, more: str = "", node_id: int = 1, hosts: tuple[str, ...] = ("127.0.0.1",), roles: str = "") -> None:
+    def write(
+        self,
+        more: str = "",
+        node_id: int = 1,
+        hosts: tuple[str, ...] = ("127.0.0.1",),
+        roles: str = "",
+        *,
+        is_dynamic: bool = False,
+    ) -> None:
         self.directory.mkdir(exist_ok=True)
         voters = ",".join(f"{number}@{host}:9193" for number, host in enumerate(hosts, 1))
+        servers = ",".join(f"{host}:9193" for host in hosts)
+        quorum = f'bootstrap.servers = "{servers}"' if is_dynamic else f'voters = "{voters}"'
         own = hosts[min(node_id, len(hosts)) - 1]
         listeners = f"BROKER://{own}:9192,INTERNAL://{own}:9194"
         self.config.write_text(
@@ -44,13 +58,15 @@ class Machine:
 node.id = {node_id}
 process.roles = "{roles or "broker,controller"}"
 listeners = "{listeners if roles else f"{listeners},CONTROLLER://{own}:9193"}"
-controller.quorum.voters = "{voters}"
+{f"controller.quorum.{quorum}"}
 log.dirs = "{self.data}"
 {more}"""
         )
 
-    def format(self, *add_scram: str, cluster_id: str = "", rejoin: bool = False) -> int:
-        return secure.main(str(self.config), cluster_id, rejoin, add_scram, str(self.ca))
+    def format(
+        self, *add_scram: str, cluster_id: str = "", rejoin: bool = False, quorum: QuorumOptions = NO_OPTIONS
+    ) -> int:
+        return secure.main(str(self.config), cluster_id, rejoin, add_scram, str(self.ca), quorum)
 
     def values(self) -> dict[str, object]:
         return config_values(str(self.config), self.config.read_bytes())
@@ -177,7 +193,32 @@ def test_three_machines_have_one_ca_which_is_on_none_of_them(tmp_path: Path, mon
             for user in machine.users().values()
         )
         assert len(machine.users()) == len(ScramMechanism), "asked once, for each mechanism"
-    assert not (machines[3].data / BOOTSTRAP_FILE).exists(), "a broker has no users to begin with"
+    assert not (machines[3].data / BOOTSTRAP_USERS).exists(), "a broker has no users to begin with"
+
+
+def test_a_secured_controller_begins_a_quorum_whose_voters_change_alone(machine: Machine) -> None:
+    machine.write(is_dynamic=True)
+    before = machine.files()
+    with pytest.raises(ConfigError, match="must know how its quorum begins"):
+        machine.format()
+    assert machine.files() == before
+    assert machine.format(quorum=QuorumOptions(standalone=True)) == 0
+    voters = read_first_voters(OsFileSystem(), str(machine.data))
+    assert voters is not None and voters.ids == (1,) and machine.users()
+    assert machine.format(quorum=QuorumOptions(standalone=True)) == 0, "said again, it has nothing to do"
+
+
+def test_a_secured_controller_that_joins_makes_no_ca_and_no_user(machine: Machine, tmp_path: Path) -> None:
+    machine.write(is_dynamic=True)
+    with pytest.raises(ConfigError, match=r"has no ca\.pem: this cluster .* has begun, and has one CA"):
+        machine.format(quorum=QuorumOptions(join=True))
+    assert not machine.ca.exists()
+    authority = Authority.create(tmp_path / "ca")
+    machine.ca.mkdir()
+    for path in (authority.node(1, ["127.0.0.1"]), authority.directory / "ca.pem"):
+        (machine.ca / path.name).write_bytes(path.read_bytes())
+    assert machine.format(quorum=QuorumOptions(join=True)) == 0
+    assert machine.users() == {} and read_first_voters(OsFileSystem(), str(machine.data)) == NO_VOTERS
 
 
 def without_a_key(machine: Machine) -> None:

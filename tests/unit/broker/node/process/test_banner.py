@@ -36,6 +36,20 @@ def test_the_banner_is_a_fact_a_line() -> None:
     ]
 
 
+def quorum_line(**changes: object) -> str:
+    changed = {f"controller.quorum.{name.replace('_', '.')}": value for name, value in changes.items()}
+    return [*banner(parse_config({**GIVEN, **changed}), "", "", "", 1)][-1]
+
+
+def test_the_banner_says_how_a_node_without_voters_finds_the_quorum() -> None:
+    servers = ["h1:9193", "h2:9193"]
+    found = "bootstrap servers h1:9193, h2:9193; rack host-1"
+    assert quorum_line(voters=[], bootstrap_servers=servers) == f"voters: those of the metadata log; {found}"
+    assert quorum_line(bootstrap_servers=servers) == f"voters 1@h1:9193; {found}"
+    joins = quorum_line(voters=[], bootstrap_servers=servers, auto_join_enable=True)
+    assert joins == f"voters: those of the metadata log, which this controller joins by itself; {found}"
+
+
 def test_changed_keys_are_those_whose_value_differs() -> None:
     before = parse_config(GIVEN)
     after = parse_config({**GIVEN, "logger.level": "debug", "log.segment.bytes": 1 << 29, "flush.policy": "fsync"})

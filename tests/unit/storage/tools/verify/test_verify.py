@@ -285,6 +285,10 @@ def damaged_promise(data: Path) -> None:
     (data / "quorum-voter").write_text('{"hasVoted": true, "voters": [0, 1, 2], "crc32c": "00000000"}\n')
 
 
+def damaged_first_voters(data: Path) -> None:
+    (data / "first-voters").write_text('{"records": [], "data_version": 1, "crc32c": "00000000"}\n')
+
+
 def damaged_metadata_snapshot(data: Path) -> None:
     sound = build_batch([b"v"] * 3, timestamps_ms=1, base_offset=0, leader_epoch=0)
     (data / "orders-0" / "00000000000000000003-0000000001.checkpoint").write_bytes(sound)
@@ -310,6 +314,7 @@ def high_watermark_above_end(data: Path) -> None:
         (lost_properties, "warning", "meta-properties"),
         (damaged_vote, "damage", "quorum-state"),
         (damaged_promise, "warning", "quorum-voter"),
+        (damaged_first_voters, "damage", "first-voters"),
         (damaged_metadata_snapshot, "damage", "metadata-snapshot"),
         (log_start_above_end, "warning", "checkpoint"),
         (high_watermark_above_end, "warning", "checkpoint"),

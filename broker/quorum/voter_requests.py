@@ -1,0 +1,239 @@
+"""Takes the requests that change the quorum's voters, on the quorum's leader: checks, waits, and answers on commit.
+
+The core says at once whether a change is possible now. Where it says "ask again" (a newcomer that catches up, another
+change under way), this asks it again until the time of the request is nearly up, and then gives the core's own sentence
+to the caller. Every other refusal is passed on as it is. The answer leaves AFTER the record with the new voters is
+committed, unless the request wants it when that is in the leader's log.
+
+A request whose first answer was lost may find its change done. The answer says so (`is_so_already`) once what it found
+is committed, and whoever repeated the request reads that as success (`penstock/messages/repetitions.py`).
+
+Not here: which change is possible (`raft/voter_changes.py`), and who may ask for one (broker/authorization/).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import re
+from random import Random
+from typing import Final
+
+from broker.quorum.controller_channel import CALL_TIMEOUT_MS
+from metadata.listeners import CONTROLLER_LISTENER, is_listener_name, survives_a_record
+from penstock.backoff import Backoff
+from penstock.clock import Clock
+from penstock.errors import (
+    ApiError,
+    DuplicateVoterError,
+    InconsistentClusterIdError,
+    InvalidRequestError,
+    NotControllerError,
+    RequestTimedOutError,
+    ResourceExhaustedError,
+    UnsupportedVersionError,
+    VoterNotFoundError,
+)
+from penstock.messages.voter_apis import ENDPOINTS_MAX
+from penstock.messages.voters import (
+    AddVoterRequest,
+    MakeQuorumDynamicRequest,
+    RemoveVoterRequest,
+    UpdateVoterRequest,
+    VoterChangeResponse,
+    VoterRequest,
+)
+from penstock.types import ListenerEndpoint
+from raft.driver.driver import RaftDriver
+from raft.voter_changes import AddVoter, NameDirectories, RemoveVoter, UpdateVoter, VoterChange
+from raft.voters import Voter
+
+_log = logging.getLogger(__name__)
+
+RETRY_MS: Final = 50
+RETRY_MS_MAX: Final = 500
+"""The waits before the core is asked again. A newcomer fetches several times in such a time."""
+ANSWER_MS: Final = 500
+"""So much before the time of a request is up it is answered, at the latest, so that its answer arrives; or a quarter of
+the time, if that is less."""
+TIMEOUT_MS_MAX: Final = 600_000
+WAITING_MAX: Final = 100
+"""The most changes that wait here at once. One is made at a time, so that others would only time out."""
+VOTER_ID_MAX: Final = 2**31 - 1
+HOST_CHARS_MAX: Final = 255
+_PORTS: Final = range(1, 65_536)
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+
+
+class VoterRequests:
+    """The changes of voters that this node is asked for. No state outlives a request."""
+
+    def __init__(self, raft: RaftDriver, cluster_id: str, clock: Clock, random: Random) -> None:
+        self._raft, self._cluster_id, self._clock = raft, cluster_id, clock
+        self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
+        self._waiting = 0
+
+    async def handle(self, request: VoterRequest) -> VoterChangeResponse:
+        """The answer to a request; NotControllerError where this node does not lead the quorum."""
+        deadline_ms = self._clock.now_ms() + _wait_ms(request.timeout_ms)
+        self._waiting += 1
+        try:
+            return await self._changed(request, self._checked(request), deadline_ms)
+        except NotControllerError:
+            raise
+        except ApiError as error:
+            return VoterChangeResponse(error)
+        finally:
+            self._waiting -= 1
+
+    def __repr__(self) -> str:
+        return f"VoterRequests({self._waiting} waiting, {self._raft!r})"
+
+    def _checked(self, request: VoterRequest) -> VoterChange:
+        """The change that is asked for, if there is room for it, and each field makes sense by itself."""
+        if self._waiting > WAITING_MAX:
+            raise ResourceExhaustedError(f"{WAITING_MAX} changes of the voters wait already; try again later")
+        if request.cluster_id not in ("", self._cluster_id):
+            raise InconsistentClusterIdError(
+                f"the request is for cluster {request.cluster_id[:64]!r}, and this is {self._cluster_id}"
+            )
+        if request.timeout_ms < 0:
+            raise InvalidRequestError(f"timeout_ms is {request.timeout_ms}; it must not be negative")
+        if isinstance(request, MakeQuorumDynamicRequest):
+            return NameDirectories()
+        check_voter(request.voter_id, request.directory_id)
+        if isinstance(request, RemoveVoterRequest):
+            return RemoveVoter(request.voter_id, request.directory_id)
+        check_endpoints(request.voter_id, request.endpoints)
+        voter = Voter(request.voter_id, request.directory_id, request.endpoints)
+        return UpdateVoter(voter) if isinstance(request, UpdateVoterRequest) else AddVoter(voter)
+
+    async def _changed(self, request: VoterRequest, change: VoterChange, deadline_ms: int) -> VoterChangeResponse:
+        committed = await self._appended(change, deadline_ms)
+        if isinstance(committed, VoterChangeResponse):
+            return committed
+        _log.info("%s: the voters are %s from now on", _told(change), list(self._raft.voters.ids))
+        if isinstance(request, AddVoterRequest) and request.ack_when_appended:
+            return VoterChangeResponse()
+        offset = self._raft.next_offset - 1
+        await asyncio.wait((committed,), timeout=max(0, deadline_ms - self._clock.now_ms()) / 1000)
+        if not committed.done():
+            raise RequestTimedOutError(
+                f"the record with the new voters is at offset {offset} of the metadata log, and waits for a majority of"
+                " them: the outcome is unknown; see `penstock quorum describe`"
+            )
+        return VoterChangeResponse(metadata_offset=committed.result())
+
+    async def _appended(self, change: VoterChange, deadline_ms: int) -> asyncio.Future[int] | VoterChangeResponse:
+        """The future of the commit, once the core has taken the change; or the refusal."""
+        failures = 0
+        while True:
+            try:
+                return self._raft.change_voters(change)
+            except RequestTimedOutError as error:
+                failures += 1
+                if not await self._slept(failures, deadline_ms):
+                    raise error
+            except UnsupportedVersionError as error:
+                raise UnsupportedVersionError(f"{error.message} (`penstock quorum make-dynamic`)") from None
+            except (DuplicateVoterError, VoterNotFoundError, InvalidRequestError) as error:
+                return await self._refused(change, error, deadline_ms)
+
+    async def _refused(self, change: VoterChange, error: ApiError, deadline_ms: int) -> VoterChangeResponse:
+        """A refusal. One that says no more than that the voters are as they were asked to be waits until that is
+        committed."""
+        if not self._is_so_already(change, error):
+            return VoterChangeResponse(error)
+        end_offset, looks = self._raft.next_offset, 0
+        while self._raft.high_watermark < end_offset:
+            looks += 1
+            if not await self._slept(looks, deadline_ms):
+                raise RequestTimedOutError(f"{error.message}; but that is not committed yet: ask again")
+            if not self._raft.is_leader:
+                raise NotControllerError("the leader of the quorum changed meanwhile")
+        return VoterChangeResponse(error, end_offset - 1, is_so_already=True)
+
+    def _is_so_already(self, change: VoterChange, error: ApiError) -> bool:
+        voters = self._raft.voters
+        match change, error:
+            case AddVoter(voter), DuplicateVoterError():
+                return voters.names(voter.voter_id, voter.directory_id)
+            case RemoveVoter(), VoterNotFoundError():
+                return True
+            case NameDirectories(), InvalidRequestError():
+                return voters.is_dynamic
+        return False
+
+    async def _slept(self, failures: int, deadline_ms: int) -> bool:
+        """Waits; False, and at once, where the time would be up."""
+        wait_ms = self._backoff.wait_ms(failures)
+        if self._clock.now_ms() + wait_ms >= deadline_ms:
+            return False
+        await asyncio.sleep(wait_ms / 1000)
+        return True
+
+
+def check_voter(voter_id: int, directory_id: str) -> None:
+    """InvalidRequestError unless a node may have this id, and a log dir that one."""
+    if not 0 <= voter_id <= VOTER_ID_MAX:
+        raise InvalidRequestError(f"voter id {voter_id} is not from 0 to {VOTER_ID_MAX}")
+    if not _is_id(directory_id):
+        raise InvalidRequestError(
+            f"directory id {directory_id[:64]!r} of voter {voter_id} is none: it has 22 characters, and stands as"
+            " directory.id in meta.properties of the node's metadata log dir"
+        )
+
+
+def check_endpoints(voter_id: int, endpoints: tuple[ListenerEndpoint, ...]) -> None:
+    """InvalidRequestError unless other nodes could connect to a voter at each, and one is CONTROLLER."""
+    names = [each.name for each in endpoints]
+    if CONTROLLER_LISTENER not in names:
+        raise InvalidRequestError(
+            f"voter {voter_id} has no address of a listener {CONTROLLER_LISTENER}; other nodes reach it by that alone"
+        )
+    if len(names) > ENDPOINTS_MAX or len(set(names)) < len(names):
+        raise InvalidRequestError(
+            f"voter {voter_id} has {len(names)} listeners; at most {ENDPOINTS_MAX} are possible, each with a name of"
+            " its own"
+        )
+    for each in endpoints:
+        if not is_listener_name(each.name):
+            raise InvalidRequestError(
+                f"voter {voter_id}: {each.name[:64]!r} is no name of a listener: capitals, digits and underscores"
+            )
+        if each.endpoint.port not in _PORTS:
+            raise InvalidRequestError(
+                f"voter {voter_id}: port {each.endpoint.port} of {each.name} is not from 1 to 65535"
+            )
+        if len(each.endpoint.host) > HOST_CHARS_MAX or each.endpoint.is_every_address or not survives_a_record(each):
+            raise InvalidRequestError(
+                f"voter {voter_id}: nobody can connect to host {each.endpoint.host[:64]!r} of {each.name}; give the"
+                " address by which other nodes reach it"
+            )
+
+
+def _is_id(text: str) -> bool:
+    """True of the one text that 16 bytes have (`penstock/ids.py`), other than 16 zeros."""
+    if _ID.fullmatch(text) is None:
+        return False
+    value = base64.urlsafe_b64decode(f"{text}==")
+    return any(value) and base64.urlsafe_b64encode(value)[:22].decode() == text
+
+
+def _wait_ms(timeout_ms: int) -> int:
+    """The time for which a request may wait here, of the time that its caller waits."""
+    whole_ms = min(timeout_ms or CALL_TIMEOUT_MS, TIMEOUT_MS_MAX)
+    return whole_ms - min(ANSWER_MS, whole_ms // 4)
+
+
+def _told(change: VoterChange) -> str:
+    match change:
+        case AddVoter(voter):
+            return f"voter {voter.voter_id} with directory id {voter.directory_id} was added"
+        case RemoveVoter(voter_id, directory_id):
+            return f"voter {voter_id} with directory id {directory_id} was removed"
+        case UpdateVoter(voter):
+            return f"voter {voter.voter_id} is reached at {', '.join(map(str, voter.endpoints))}"
+        case NameDirectories():
+            return "the quorum is dynamic"

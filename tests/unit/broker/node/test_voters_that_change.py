@@ -1,0 +1,117 @@
+"""Whole nodes whose voters change: by records of the metadata log, without a stop, and through every restart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from broker.node.node import Node
+from penstock import AsyncAdmin
+from penstock.errors import RequestTimedOutError
+from raft.voter_changes import AddVoter, NameDirectories, RemoveVoter, VoterChange
+from raft.voters import VoterSet
+from tests.support.memory_cluster import MemoryCluster, run_in_memory
+
+SNAPSHOTS = {"metadata.log.max.snapshot.interval.ms": 200, "metadata.max.retention.ms": 1}
+
+
+async def until(true: Callable[[], bool]) -> None:
+    for _ in range(6_000):
+        if true():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("not within a minute")
+
+
+def leader_of(cluster: MemoryCluster) -> Node | None:
+    found = (node for node in cluster.nodes if node.quorum.raft.core is not None and node.quorum.raft.core.leadership)
+    return next(found, None)
+
+
+async def change(cluster: MemoryCluster, wanted: VoterChange) -> None:
+    """Asks whoever leads, until the change is committed."""
+    while True:
+        leader = leader_of(cluster)
+        if leader is not None:
+            try:
+                await leader.quorum.raft.change_voters(wanted)
+                return
+            except RequestTimedOutError:
+                pass
+        await asyncio.sleep(0.05)
+
+
+async def until_all_know(cluster: MemoryCluster, voters: VoterSet) -> None:
+    await until(lambda: all(node.quorum.raft.voters == voters for node in cluster.nodes))
+
+
+async def create(cluster: MemoryCluster, name: str, replicas: int) -> None:
+    async with AsyncAdmin(cluster.bootstrap(), environment=cluster.clients()) as admin:
+        await admin.create_topic(name, 1, replicas)
+
+
+def set_of(cluster: MemoryCluster, *ids: int) -> VoterSet:
+    return VoterSet(tuple(map(cluster.voter, ids)))
+
+
+@pytest.mark.parametrize("config", [{}, SNAPSHOTS], ids=["log", "snapshots"])
+def test_a_quorum_that_was_fixed_by_its_file_becomes_a_dynamic_one_without_a_stop(config: dict[str, object]) -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format()
+        await cluster.start()
+        assert all(not node.quorum.raft.voters.is_dynamic for node in cluster.nodes)
+        await change(cluster, NameDirectories())
+        await until_all_know(cluster, set_of(cluster, 0, 1, 2))
+        await create(cluster, "behind", 3)
+        await cluster.stop()
+        await cluster.start()
+        await until_all_know(cluster, set_of(cluster, 0, 1, 2))
+        await create(cluster, "after-a-restart", 3)
+        await cluster.stop()
+
+    run_in_memory(5, story, config=config)
+
+
+@pytest.mark.parametrize("config", [{}, SNAPSHOTS], ids=["log", "snapshots"])
+def test_a_quorum_grows_from_one_voter_to_three_and_shrinks_to_another_one(config: dict[str, object]) -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format_dynamic(0)
+        await cluster.start()
+        await until_all_know(cluster, set_of(cluster, 0))
+        await create(cluster, "first", 3)
+        for joins in (1, 2):
+            await change(cluster, AddVoter(cluster.voter(joins)))
+        await until_all_know(cluster, set_of(cluster, 0, 1, 2))
+        await cluster.cut_power()
+        await cluster.start()
+        for leaves in (0, 1):
+            await change(cluster, RemoveVoter(leaves, cluster.voter(leaves).directory_id or ""))
+        await until_all_know(cluster, set_of(cluster, 2))
+        await until(lambda: all(node.leader_id == 2 for node in cluster.nodes))
+        await create(cluster, "second", 3)
+        await cluster.stop()
+        await cluster.start()
+        assert [node.leader_id for node in cluster.nodes] == [2, 2, 2]
+        await cluster.stop()
+
+    run_in_memory(6, story, config=config)
+
+
+def test_the_same_id_on_an_empty_disk_is_another_voter() -> None:
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format_dynamic(0, 1, 2)
+        await cluster.start()
+        before = set_of(cluster, 0, 1, 2)
+        await cluster.stop(1)
+        cluster.replace_disk(2)
+        await cluster.start()
+        await until_all_know(cluster, before)
+        assert not before.names(2, cluster.voter(2).directory_id)
+        await change(cluster, RemoveVoter(2, before.voters[2].directory_id or ""))
+        await change(cluster, AddVoter(cluster.voter(2)))
+        await until_all_know(cluster, set_of(cluster, 0, 1, 2))
+        await cluster.stop()
+
+    run_in_memory(7, story)
