@@ -1,6 +1,6 @@
-"""Three real nodes whose voters stand in their configuration: what the commands and both protocols say of them.
+"""Three real nodes whose voters stand in their configuration, and then in the log: by the commands and both protocols.
 
-Voters that change are shown at whole nodes in one process, and at the quorum's drivers (tests/unit/).
+Disks that are replaced are shown at whole nodes in one process (tests/unit/broker/node/test_voters_by_admin.py).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from penstock.testing.ports import free_ports
 from tests.support.command_line import penstock
 from tests.support.kafka_socket import KafkaSocket
 from tests.support.voters import disk_of
+from tests.support.waiting import wait_until
 
 REMEDY = "penstock quorum make-dynamic"
 UNSUPPORTED_VERSION = 35
@@ -90,3 +91,46 @@ def test_so_does_kafkas_protocol(cluster: Cluster, ports: list[int]) -> None:
             described = socket.ask(DescribeQuorumRequest(topics=[topic]), 2, DescribeQuorumResponse)
             assert [node.node_id for node in described.nodes] == [0, 1, 2]
             assert all(node.listeners[0].name == "CONTROLLER" for node in described.nodes)
+
+
+def shown_voters(bootstrap: str) -> dict[int, str]:
+    """The voters as `quorum describe` shows them, by their ids."""
+    lines = penstock("quorum", "describe", bootstrap=bootstrap).stdout.decode().splitlines()
+    rows = [line.split("\t") for line in lines if "\tvoter\t" in line]
+    return {int(row[0]): row[-1] for row in rows}
+
+
+def test_the_commands_and_kafkas_protocol_change_the_voters_of_running_nodes() -> None:
+    ports = [found.kafka for found in free_ports(3)]
+    with Cluster(3, kafka_ports=ports) as cluster, KafkaSocket(f"127.0.0.1:{ports[0]}") as kafka:
+        made = penstock("quorum", "make-dynamic", bootstrap=cluster.bootstrap)
+        assert made.stdout == b"the quorum is dynamic\n", made.stderr
+        voters = shown_voters(cluster.bootstrap)
+        with Admin(cluster.bootstrap) as admin:
+            leader_id = admin.describe_quorum().leader_id
+            one, two = (node_id for node_id in (0, 1, 2) if node_id != leader_id)
+
+            removed = penstock("quorum", "remove-voter", voters[one], bootstrap=cluster.bootstrap)
+            assert removed.stdout.decode() == f"voter {voters[one]} removed\n", removed.stderr
+            added = penstock("quorum", "add-voter", "--config", cluster.config_path(one), bootstrap=cluster.bootstrap)
+            assert added.stdout.decode() == f"voter {voters[one]} added\n", "by its files it is the voter that it was"
+
+            number, _, directory_id = voters[two].rpartition(":")
+            host, port = number.partition("@")[2].split(":")
+            removing = RemoveRaftVoterRequest(voter_id=two, voter_directory_id=directory_id)
+            assert kafka.ask(removing, 0, RemoveRaftVoterResponse).error_code == 0
+            assert two not in shown_voters(cluster.bootstrap)
+            adding = AddRaftVoterRequest(
+                timeout_ms=30_000,
+                voter_id=two,
+                voter_directory_id=directory_id,
+                listeners=[Listener(name="CONTROLLER", host=host, port=int(port))],
+            )
+            assert kafka.ask(adding, 1, AddRaftVoterResponse).error_code == 0
+            assert kafka.ask(adding, 1, AddRaftVoterResponse).error_code == 126, "as from Kafka"
+            assert shown_voters(cluster.bootstrap) == voters
+
+            gone = penstock("quorum", "remove-voter", voters[leader_id], "--yes", bootstrap=cluster.bootstrap)
+            assert gone.returncode == 0, gone.stderr
+            wait_until(lambda: (found := admin.describe_quorum()).has_leader and found.leader_id != leader_id)
+            admin.create_topic("after", 1, 3)
