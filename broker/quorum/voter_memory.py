@@ -118,6 +118,11 @@ class VoterMemory:
         return self._promised.is_dynamic or self._is_of_dynamic_quorum or configured_voters == 0
 
     @property
+    def was_formatted_for_disks(self) -> bool:
+        """True if the dir was formatted for a dynamic quorum, to begin it or to join it."""
+        return self._is_of_dynamic_quorum
+
+    @property
     def has_promised(self) -> bool:
         """True if the quorum may count on something that this disk has acked or voted."""
         return self._promised.has_voted or self._promised.has_records
