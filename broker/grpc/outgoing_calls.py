@@ -101,7 +101,9 @@ class Peers:
             closing = asyncio.create_task(found.channel.close(RETIRED_SECONDS), name=f"retired-channel-{endpoint}")
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
-        options = [*self._options, *expecting(self._certificates.node(node_id))]
+        # A bootstrap server is asked before its id is known: it must show a certificate for the host, as to a client.
+        node = self._certificates.node(node_id) if node_id >= 0 else None
+        options = [*self._options, *expecting(node)]
         channel = grpc.aio.secure_channel(str(endpoint), channel_credentials(material), options=options)
         self._secure[endpoint, node_id] = _SecureChannel(channel, material.version)
         return channel
@@ -109,7 +111,7 @@ class Peers:
     def _controller(self, node_id: int) -> tuple[grpc.aio.Channel, str]:
         endpoint = self._voter_endpoint(node_id)
         if endpoint is None:
-            raise NetworkError(f"node {node_id} is not among controller.quorum.voters")
+            raise NetworkError(f"the address of controller {node_id} is not known here")
         return self._channel(endpoint, CONTROLLER_LISTENER, node_id), f"controller {node_id} at {endpoint}"
 
     async def close(self) -> None:

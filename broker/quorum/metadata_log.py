@@ -17,7 +17,6 @@ from penstock.errors import CorruptFileError, InvariantViolation, KafkaStorageEr
 from penstock.types import METADATA_TOPIC, EpochEndOffset, EpochEntry, TopicPartition
 from raft.driver.protocols import LoadedSnapshot, NoRoomError
 from raft.quorum_state import EPOCH_JUMP_MAX, EPOCH_MAX, ElectionState, Forgotten
-from raft.voter_records import has_voters
 from raft.voters import VoterSet
 from storage.disk.atomic_file import read_text, write_atomically
 from storage.disk.disk_errors import is_shortage
@@ -111,12 +110,10 @@ class MetadataLog:
 
     def append_as_leader(self, batch: bytes, epoch: int) -> None:
         with self._waiting_for_room():
-            self._note_voters(named=has_voters(batch))
             self._log.append.as_leader(batch, epoch, self._clock.wall_ms())
 
     def append_as_follower(self, records: bytes) -> None:
         with self._waiting_for_room():
-            self._note_voters(named=has_voters(records))
             self._log.append.as_follower(records)
 
     def read(self, start_offset: int, max_bytes: int, max_offset: int | None = None) -> bytes:
@@ -153,7 +150,8 @@ class MetadataLog:
         with self._waiting_for_room():
             self._note_cut()
             image = self._own_snapshots().complete_part(snapshot_id)
-            self._note_voters(named=image is not None and bool(image.voters))
+            if image is not None and image.voters:
+                self.note_voters()
         return None if image is None else loaded_snapshot(snapshot_id, image)
 
     def begin_after(self, snapshot: LoadedSnapshot) -> None:
@@ -167,10 +165,11 @@ class MetadataLog:
             self._before_cut()
             self._noted_cut = True
 
-    def _note_voters(self, *, named: bool) -> None:
-        if named and not self._noted_voters:
-            self._before_voters()
-            self._noted_voters = True
+    def note_voters(self) -> None:
+        with self._waiting_for_room():
+            if not self._noted_voters:
+                self._before_voters()
+                self._noted_voters = True
 
     def cut_prefix(self, offset: int) -> None:
         """The segment that holds `offset` stays. The active one is closed at each snapshot, so that it can go when that

@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from metadata.listeners import CONTROLLER_LISTENER
+from penstock.errors import FencedLeaderEpochError, NotLeaderOrFollowerError, UnknownLeaderEpochError
 from penstock.types import NO_LEADER, Endpoint, ListenerEndpoint
 from raft.driver.protocols import QuorumTransport
 from raft.messages import (
@@ -34,6 +35,16 @@ FIRST_BOOTSTRAP_ID: Final = -2
 """The id by which raft asks the first bootstrap server; the next ones are below it. -1 is no node."""
 ENDPOINTS_MAX: Final = 16
 """Of one leader; more are not believed."""
+
+_OF_OUR_QUORUM: Final = frozenset(
+    (
+        NO_ERROR,
+        FencedLeaderEpochError.code,
+        NotLeaderOrFollowerError.code,
+        UnknownLeaderEpochError.code,
+    )
+)
+"""The answers that say something of this quorum. A node of another cluster names a leader of its own."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -77,9 +88,14 @@ class QuorumAddresses:
         """A handler of requests that notes where a new leader is, and says in its answers where the leader is."""
 
         async def handled(request: Request) -> Response:
-            if isinstance(request, BeginQuorumEpochRequest):
-                self.note(request.leader_id, request.leader_epoch, request.leader_endpoints)
-            return self.told(await handle(request))
+            if not isinstance(request, BeginQuorumEpochRequest):
+                return self.told(await handle(request))
+            before = self._leader, self._leader_endpoints
+            self.note(request.leader_id, request.leader_epoch, request.leader_endpoints)  # BEFORE it is asked at once
+            noted, response = (self._leader, self._leader_endpoints), await handle(request)
+            if response.error_code and (self._leader, self._leader_endpoints) == noted:
+                self._leader, self._leader_endpoints = before
+            return self.told(response)
 
         return handled
 
@@ -125,5 +141,6 @@ class _Sending:
 
     async def send(self, node_id: int, request: Request, timeout_ms: int) -> Response:
         response = await self._transport.send(node_id, self._addresses.said(request), timeout_ms)
-        self._addresses.note(response.leader_id, response.leader_epoch, response.leader_endpoints)
+        if response.error_code in _OF_OUR_QUORUM:
+            self._addresses.note(response.leader_id, response.leader_epoch, response.leader_endpoints)
         return response

@@ -31,6 +31,7 @@ from raft.driver.sender import QuorumSender
 from raft.driver.waiting_requests import WaitingRequests
 from raft.quorum_state import ElectionState
 from raft.ready import FetchReply, FollowerAppend, LeaderAppend, Ready, SnapshotReply
+from raft.voter_records import has_voters
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +78,8 @@ class Performer:
             await self._until_taken(self._log.ask_disk)
             await self._room.until_taken(_inline, self._log.truncate_to, ready.truncate_to)
         for append in ready.append:
+            if _names_voters(append):
+                await self._until_taken(self._log.note_voters)
             await self._room.until_taken(_inline, self._append, append)
         installed = await self._take_snapshot(ready)
         for fetch_reply in ready.fetch_replies:
@@ -161,6 +164,10 @@ class Performer:
 
     def __repr__(self) -> str:
         return f"Performer(node {self._node_id}, {self.flushes} flushes, {self.saves} saves)"
+
+
+def _names_voters(append: LeaderAppend | FollowerAppend) -> bool:
+    return has_voters(append.records) if isinstance(append, FollowerAppend) else any(map(has_voters, append.values))
 
 
 async def _inline(call: Callable[..., T], *args: object) -> T:

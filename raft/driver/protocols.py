@@ -57,6 +57,11 @@ class RaftLog(LogView, Protocol):
         """Write whole batches, with offsets and epochs as they are, that begin at the log's end."""
         ...
 
+    def note_voters(self) -> None:
+        """Blocks: a record that names voters is about to be appended. Makes durable that this log has such ones, so
+        that no older release, which would not find them, opens it."""
+        ...
+
     def read(self, start_offset: int, max_bytes: int, max_offset: int | None = None) -> bytes:
         """Whole batches from the one that holds `start_offset`, all below `max_offset`; one at least."""
         ...

@@ -67,6 +67,9 @@ class MemoryLog:
                 sets = [(-1, voters_of_value(value))]
         return [*sets, *voters_in(self.read(self.log_start_offset, 1 << 40))]
 
+    def note_voters(self) -> None:
+        """Nobody opens it with an older release."""
+
     def append_as_leader(self, batch: bytes, epoch: int) -> None:
         placed = bytearray(batch)
         set_placement(placed, 0, self.log_end_offset, epoch)

@@ -44,7 +44,10 @@ class OffsetCommits:
         self._state, self._groups, self._memory = state, groups, memory
 
     def commit(self, turn: Turn, ticket: Ticket, request: OffsetCommitRequest, client: Client) -> None:
-        self._check(turn, request)
+        if self._groups.knows(request.group_id):
+            self._groups.check_commit(turn, request)
+        else:
+            _check_without_members(request, self._state, knows_not_found=request.knows_stale_epoch)
         expire_ms = NO_TIMESTAMP
         if request.retention_ms != -1:
             expire_ms = min(turn.wall_ms + request.retention_ms, _TIME_MAX)
@@ -55,17 +58,6 @@ class OffsetCommits:
     def _refusal_of(self, key: OffsetCommitKey, value: OffsetCommitValue) -> ApiError | None:
         growth = self._state.growth(key, value)
         return self._memory.refusal_of(growth) if growth > 0 else None
-
-    def _check(self, turn: Turn, request: OffsetCommitRequest) -> None:
-        group_id = request.group_id
-        if self._groups.knows(group_id):
-            self._groups.check_commit(turn, request)
-        elif request.member_epoch >= 0:
-            if group_id in self._state:
-                raise UnknownMemberIdError(f"group {group_id} has no members: join it, or commit without a member")
-            if request.knows_stale_epoch:
-                raise GroupIdNotFoundError(f"there is no group {group_id}")
-            raise IllegalGenerationError(f"there is no group {group_id}: join it, or commit without a generation")
 
     def __repr__(self) -> str:
         return f"OffsetCommits({self._state!r})"
@@ -81,7 +73,10 @@ class TransactionalCommits:
         self._state, self._groups, self._memory = state, groups, memory
 
     def commit(self, turn: Turn, ticket: Ticket, request: TxnOffsetCommitRequest, client: Client) -> None:
-        self._check(turn, request)
+        if self._groups.knows(request.group_id):
+            self._groups.check_transactional_commit(turn, request)
+        else:
+            _check_without_members(request, self._state, knows_not_found=False)
         producer = TxnProducer(request.producer_id, request.producer_epoch)
         turn.must_take(producer)
         records = self._records.of(turn, request.group_id, request.partitions)
@@ -97,14 +92,20 @@ class TransactionalCommits:
             return self._memory.refusal_of(reserved - lasting)
         return self._memory.passing_refusal_of(entry_bytes(value) - passing)
 
-    def _check(self, turn: Turn, request: TxnOffsetCommitRequest) -> None:
-        group_id = request.group_id
-        if self._groups.knows(group_id):
-            self._groups.check_transactional_commit(turn, request)
-        elif request.member_epoch >= 0:
-            if group_id in self._state:
-                raise UnknownMemberIdError(f"group {group_id} has no members: join it, or commit without a member")
-            raise IllegalGenerationError(f"there is no group {group_id}: join it, or commit without a member")
-
     def __repr__(self) -> str:
         return f"TransactionalCommits({self._state!r})"
+
+
+def _check_without_members(
+    request: OffsetCommitRequest | TxnOffsetCommitRequest, state: GroupOffsetsState, *, knows_not_found: bool
+) -> None:
+    """A group that has no members, or does not exist, takes only a commit that names none. `knows_not_found`: the
+    client understands GROUP_ID_NOT_FOUND as the answer to a commit."""
+    if request.member_epoch < 0:
+        return
+    group_id = request.group_id
+    if group_id in state:
+        raise UnknownMemberIdError(f"group {group_id} has no members: join it, or commit without a member")
+    if knows_not_found:
+        raise GroupIdNotFoundError(f"there is no group {group_id}")
+    raise IllegalGenerationError(f"there is no group {group_id}: join it, or commit without a member")

@@ -182,7 +182,7 @@ def _require_static(config: NodeConfig, survivor: Survivor, fs: FileSystem) -> N
         raise ConfigError(
             "recover-quorum: is for the voters of controller.quorum.voters, and the voters of this quorum are disks,"
             " which the metadata log names. Mount the disk of a lost voter, or a copy of it: a directory that holds its"
-            f" whole metadata log dir is that voter (`A quorum whose voters change` in {REPAIRS})"
+            f" whole metadata log dir is that voter (`A quorum whose voters are disks` in {REPAIRS})"
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ssl
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -48,12 +49,8 @@ def _slowly_read(target: Target, key: int, version: int, body: bytes) -> Steps:
     return Herd(target, READERS, make, is_replaced=False).kept(lambda link: _read(target, link, READ_BYTES))
 
 
-def slowly_read_names(target: Target) -> Steps:
-    """Answers of 8 MB about 270 names that are not there, each as long as there may be. They take some milliseconds,
-    and a small part of the room of elements. Twice as much as the operating system takes of each could wait in the
-    node."""
-    names = b"".join(text(f"{number:08d}" + "n" * LONGEST) for number in range(LONG_NAMES))
-    frame = data(struct.pack(">hhi", METADATA, 1, 1) + text("c") + struct.pack(">i", LONG_NAMES) + names)
+def _never_waiting(target: Target) -> tuple[Callable[[], Link], dict[Link, int]]:
+    """Makes links whose sends and reads never wait, and has a count of the bytes that each link has sent."""
     sent: dict[Link, int] = {}
 
     def make() -> Link:
@@ -61,6 +58,17 @@ def slowly_read_names(target: Target) -> Steps:
         link.sock.setblocking(False)
         sent[link] = 0
         return link
+
+    return make, sent
+
+
+def slowly_read_names(target: Target) -> Steps:
+    """Answers of 8 MB about 270 names that are not there, each as long as there may be. They take some milliseconds,
+    and a small part of the room of elements. Twice as much as the operating system takes of each could wait in the
+    node."""
+    names = b"".join(text(f"{number:08d}" + "n" * LONGEST) for number in range(LONG_NAMES))
+    frame = data(struct.pack(">hhi", METADATA, 1, 1) + text("c") + struct.pack(">i", LONG_NAMES) + names)
+    make, sent = _never_waiting(target)
 
     def act(link: Link) -> None:
         _read(target, link, READ_BYTES)
@@ -90,13 +98,7 @@ def unread_produces(target: Target) -> Steps:
     of the name needs them. They take little time, and soon fill the buffers of the operating system."""
     topics = b"".join(text(f"{n}\U0001f600" + "n" * LONGEST) + struct.pack(">iii", 1, 0, 0) for n in range(NAMES_EACH))
     body = text(None) + struct.pack(">hii", 1, 10_000, NAMES_EACH) + topics
-    sent: dict[Link, int] = {}
-
-    def make() -> Link:
-        link = target.kafka_link(SMALL_BUFFER)
-        link.sock.setblocking(False)
-        sent[link] = 0
-        return link
+    make, sent = _never_waiting(target)
 
     def send(link: Link) -> None:
         with suppress(*NOT_NOW):
@@ -114,13 +116,7 @@ def unread_tiny_produces(target: Target) -> Steps:
     smallest ones without end. An answer that waits has some 40 bytes then, and its request takes much more."""
     filling = data(struct.pack(">hhi", PRODUCE, 3, 1) + text("c") + _refused("n" * LONGEST)) * FILLING
     tiny = data(struct.pack(">hhi", PRODUCE, 3, 1) + text("c") + _refused("x")) * FRAMES
-    sent: dict[Link, int] = {}
-
-    def make() -> Link:
-        link = target.kafka_link(SMALL_BUFFER)
-        link.sock.setblocking(False)
-        sent[link] = 0
-        return link
+    make, sent = _never_waiting(target)
 
     def send(link: Link) -> None:
         with suppress(*NOT_NOW):

@@ -6,6 +6,9 @@ must refuse to start. Then the operator formats what is new, with `--rejoin` for
 
 With three replicas and `min.insync.replicas=2` a disk may also be lost in a power cut of all machines, in whatever
 state the cluster was: see `lose_in_cut`.
+
+Where the voters change (voters/), a new disk is another voter: its operator formats it with `--join`, and those of the
+quorum remove the old one and add it.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from broker.node.commands.format import format_node
+from broker.node.commands.initial_controllers import QuorumOptions
 from metadata.registrations import PartitionRegistration
 from penstock.types import NO_LEADER, TopicPartition
 from raft.quorum_state import Forgotten
@@ -78,6 +82,7 @@ class DiskWork:
         machine.kill()
         lost = {path: machine.disk.directory_at(path) for path in log_dirs}
         ids = _wipe(machine, log_dirs, is_empty=fault.amount < 0.5)
+        self._note_disk(machine)
         machine.start()
         is_forgetful = fault.amount % 0.5 < FORGETFUL_SHARE / 2
 
@@ -119,6 +124,7 @@ class DiskWork:
         self.world.say(f"{machine.name}: its operator puts the old disk back: {why}")
         for path, directory in lost.items():
             place(machine.disk, path, directory)
+        self._note_disk(machine)
         self.world.invariants.excuse_no_more(machine)
         machine.start()
 
@@ -150,8 +156,29 @@ class DiskWork:
         self._give_up(machine, lost)
 
     def _format(self, machine: Machine, log_dirs: Sequence[str]) -> None:
-        rejoins = self._rejoins(machine, log_dirs)
-        format_node(machine.config, self.world.cluster_id, machine.disk, machine.ids(), rejoin=rejoins)
+        rejoins, config = self._rejoins(machine, log_dirs), machine.config
+        if rejoins and self.world.plan.voter_changes is not None:
+            machine.config = replace(
+                config,
+                controller_quorum_voters={},
+                controller_quorum_bootstrap_servers=self.world.controllers,
+            )
+            join = QuorumOptions(join=True)
+            format_node(machine.config, self.world.cluster_id, machine.disk, machine.ids(), quorum=join)
+            self._note_disk(machine)
+        else:
+            format_node(config, self.world.cluster_id, machine.disk, machine.ids(), rejoin=rejoins)
+
+    def _note_disk(self, machine: Machine) -> None:
+        """Where voters are disks: it has another one, or none."""
+        if self.world.plan.voter_changes is not None:
+            self.world.invariants.quorum.disk_changed(machine)
+
+    def _spares_voter(self, machine: Machine) -> bool:
+        """True if the quorum goes on without what this disk has promised."""
+        if self.world.plan.voter_changes is not None:
+            return self.world.invariants.quorum.spares_disk(machine)
+        return len(machine.config.first_voters) >= 3
 
     def _rejoins(self, machine: Machine, log_dirs: Collection[str]) -> bool:
         """True if a voter lost what it promised the quorum, with these log dirs."""
@@ -165,10 +192,9 @@ class DiskWork:
 
     def not_covered(self, machine: Machine, log_dirs: Sequence[str]) -> str:
         """Why nothing is promised if these log dirs are lost; empty where all is."""
-        config = machine.config
         if self._open or self.world.invariants.has_excused():
             return "another disk is not mended yet"
-        if config.is_controller and len(config.first_voters) < 3 and config.metadata_log_dir in log_dirs:
+        if self._rejoins(machine, log_dirs) and not self._spares_voter(machine):
             return "no other voters are a majority"
         return self._not_whole() or self._last_copy(machine)
 

@@ -78,7 +78,7 @@ class Invariants:
         self.claims = ClaimInvariants(machines, self.partitions, self.note)
         expiration_ms = machines[0].config.producer_id_expiration_ms
         self.producers = ProducerInvariants(self.partitions, self.metadata, expiration_ms)
-        self.liveness = LivenessInvariants(scheduler, machines)
+        self.liveness = LivenessInvariants(scheduler, machines, self.quorum.sets)
         self.clients = ClientInvariants(machines, self.metadata, self.note)
         self.heard: dict[str, HeardNode] = {}
         """The probe of each machine's newest process, by the machine's name."""

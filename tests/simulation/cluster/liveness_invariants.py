@@ -14,6 +14,7 @@ from raft.core import RaftCore
 from raft.quorum_state import Forgotten
 from tests.simulation.cluster.durable_log import Violated
 from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.voters.voter_sets import VoterSets
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.scheduler import Process, Scheduler
@@ -23,7 +24,7 @@ CALM_WEATHER_SECONDS = 0.2
 TIMEOUTS_OF_ASKERS = 2
 """So long does a voter go on asking a leader whose answers do not arrive, and the leader counts who asks (KIP-595): one
 fetch time-out, and another if a voter that has heard of the leader since refuses it a pre-vote (KIP-996)."""
-Ways = tuple[tuple[float, float], ...]
+Ways = tuple[tuple[object, ...], ...]
 HANG_STRETCH, HANG_SECONDS = 1.5, 4.0
 """A watch counts time in looks, and slowly where its event loop is late."""
 LATE_SECONDS = 1.0
@@ -33,8 +34,8 @@ LATE_SECONDS = 1.0
 class LivenessInvariants:
     """Looked at now and then."""
 
-    def __init__(self, scheduler: Scheduler, machines: Sequence[Machine]) -> None:
-        self._scheduler, self._machines = scheduler, machines
+    def __init__(self, scheduler: Scheduler, machines: Sequence[Machine], sets: VoterSets) -> None:
+        self._scheduler, self._machines, self._sets = scheduler, machines, sets
         self._stepped: dict[str, float] = {}
         """When a process of each machine took its last step."""
         self._active: dict[Process, float] = {}
@@ -81,19 +82,19 @@ class LivenessInvariants:
         now_s = self._scheduler.now_s
         if not _is_calm(self._machines):
             self._calm_s = now_s
-        voters = [machine for machine in self._machines if machine.config.is_controller]
-        up = [machine for machine in voters if not is_down(machine) and not _has_forgotten(machine)]
+        controllers = [machine for machine in self._machines if machine.config.is_controller]
+        up = [machine for machine in controllers if not is_down(machine) and not _has_forgotten(machine)]
         cores = [_core(machine) for machine in up]
         if any(core is not None and core.leadership is not None for core in cores):
             self._led_s = now_s
         started = [machine for machine in self._machines if self._lives.get(machine.name) != machine.lives]
         self._lives = {machine.name: machine.lives for machine in self._machines}
-        if any(machine in voters for machine in started) or len(up) <= len(voters) // 2:
+        if any(machine in controllers for machine in started) or not self._can_elect(up):
             self._led_s = now_s
         if now_s - max(self._calm_s, self._led_s) > ELECTION_SECONDS:
             silent_s = now_s - self._led_s
             raise Violated(
-                f"I30: {len(up)} of {len(voters)} voters run and remember, and none has led for {silent_s:.1f} s"
+                f"I30: a majority of {self._sets.newest.keys} run and remember, and none has led for {silent_s:.1f} s"
             )
         stopping = [m for m in self._machines if m.process is not None and m.asked_to_stop.is_set()]
         self._stopping = {m.name: self._stopping.get(m.name, now_s) for m in stopping}
@@ -104,9 +105,15 @@ class LivenessInvariants:
             if now_s - max(since_s, self._calm_s, self._calm_stop_s) > STOP_SECONDS:
                 raise Violated(f"I30: {name} was told to stop {now_s - since_s:.1f} s ago, and hands nothing over")
 
+    def _can_elect(self, up: Sequence[Machine]) -> bool:
+        """True if they are a majority of the committed voters, and of those that each of them goes by."""
+        known = [core.voters for machine in up if (core := _core(machine)) is not None]
+        counted = [self._sets.newest, *(voters for voters in known if voters.voters)]
+        return all(sum(self._sets.is_of(voters, one) for one in up) >= voters.majority for voters in counted)
+
     def _resigned(self) -> None:
         now_s = self._scheduler.now_s
-        alone = dict(_alone(self._machines))
+        alone = dict(self._leaders_alone())
         ways = {process: self._ways_of(machine) for process, machine in alone.items()}
         self._alone = {p: self._alone.get(p, now_s) if ways[p] == self._ways.get(p) else now_s for p in alone}
         self._ways = ways
@@ -119,10 +126,25 @@ class LivenessInvariants:
                     f" {now_s - self._alone[process]:.1f} s"
                 )
 
+    def _leaders_alone(self) -> Iterator[tuple[Process, Machine]]:
+        """The leaders of the quorum that no majority of voters can reach and answer. One that waits for its disk,
+        because that is slow or full, cannot resign meanwhile; it commits nothing."""
+        for machine in self._machines:
+            core = _core(machine)
+            if machine.process is None or machine.process.is_paused or core is None or core.leadership is None:
+                continue
+            if machine.faults.full or machine.faults.slow_seconds or machine.faults.hung:
+                continue
+            voters = self._sets.machines_of(core.voters)
+            heard = [other for other in voters if other is machine or _reach(machine, other)]
+            if len(heard) < core.voters.majority:
+                yield machine.process, machine
+
     def _ways_of(self, machine: Machine) -> Ways:
         """A value that changes if the machine has reached anybody in between."""
         links, others = machine.network, [other for other in self._machines if other is not machine]
-        return tuple(
+        core = _core(machine)
+        return core.voters.keys if core is not None else (), *(
             (links.link(machine.name, o.name).cuts, links.link(o.name, machine.name).cuts)
             if not is_down(o)
             else (-1, self._stepped.get(o.name, 0.0))
@@ -160,21 +182,6 @@ def _active(machines: Sequence[Machine]) -> Iterator[tuple[Process, Node]]:
             )
             if node.controller is not None and node.controller.is_active and has_decided:
                 yield process, node
-
-
-def _alone(machines: Sequence[Machine]) -> Iterator[tuple[Process, Machine]]:
-    """The leaders of the quorum that no majority of voters can reach and answer. One that waits for its disk, because
-    that is slow or full, cannot resign meanwhile; it commits nothing."""
-    voters = [machine for machine in machines if machine.config.is_controller]
-    for machine in voters:
-        core = machine.node.raft.core if machine.node is not None else None
-        if machine.process is None or machine.process.is_paused or core is None or core.leadership is None:
-            continue
-        if machine.faults.full or machine.faults.slow_seconds or machine.faults.hung:
-            continue
-        peers = [other for other in voters if other is not machine and _reach(machine, other)]
-        if 1 + len(peers) <= len(voters) // 2:
-            yield machine.process, machine
 
 
 def _is_asked(leader: Machine, machines: Sequence[Machine]) -> bool:

@@ -18,6 +18,7 @@ from broker.kafka.kafka_listeners import KafkaListeners
 from broker.network.listeners import BrokerService
 from broker.node.both_protocols import BothProtocols
 from broker.node.commands.format import format_node
+from broker.node.commands.initial_controllers import NO_OPTIONS, QuorumOptions
 from broker.node.environment import UNHEARD, Environment, Probe
 from broker.node.node import Node
 from broker.node.open_log_dirs import open_log_dirs
@@ -118,10 +119,12 @@ class Machine:
     def _runs(self, process: Process) -> bool:
         return self.process is process and self.node is not None and not self.asked_to_stop.is_set()
 
-    def format(self, cluster_id: str, users: Sequence[UserScramCredentialRecord] = ()) -> None:
+    def format(
+        self, cluster_id: str, users: Sequence[UserScramCredentialRecord] = (), quorum: QuorumOptions = NO_OPTIONS
+    ) -> None:
         """Before the first start; takes no time."""
         make_parents(self.disk, self.config.log_dirs)
-        format_node(self.config, cluster_id, self.disk, self.ids(), users=users)
+        format_node(self.config, cluster_id, self.disk, self.ids(), users=users, quorum=quorum)
 
     def ids(self) -> RandomIds:
         return RandomIds(self.new_random())

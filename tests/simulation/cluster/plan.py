@@ -13,6 +13,7 @@ from enum import StrEnum
 from tests.simulation.cluster.calendars.calendar_plan import CalendarPlan
 from tests.simulation.cluster.flood_plan import FloodPlan
 from tests.simulation.cluster.network import Weather
+from tests.simulation.cluster.voters.voter_plan import VoterPlan
 
 
 class Kind(StrEnum):
@@ -364,6 +365,8 @@ class Plan:
     floods: tuple[FloodPlan, ...] = ()
     calendars: CalendarPlan | None = None
     """Whose calendars are wrong; None: nobody's by more than a fault makes it."""
+    voter_changes: VoterPlan | None = None
+    """None: the voters are all controllers, and stay so."""
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -376,4 +379,5 @@ class Plan:
 
     @property
     def voters(self) -> tuple[int, ...]:
+        """The controllers, of which others may vote as time goes on (`voter_changes`)."""
         return tuple(index for index, node in enumerate(self.nodes) if node.is_voter)

@@ -1,7 +1,9 @@
 """I1 to I7 of the quorum of real nodes: what they tell each other, what they call committed, what is on their disks.
 
-The oracle keeps every epoch, vote and committed record that it has ever heard of, so that a node which forgets them in
-a restart is found out by its own past. What counts as durable is read from the simulated disks, never asked of a node.
+A voter is a disk, and a majority is one of the voters that count (voters/voter_sets.py): of those by which the leader
+goes when it commits or is elected, of the committed ones later. The oracle keeps every epoch, vote and committed record
+that it has ever heard of, so that a node which forgets them in a restart is found out by its own past. What counts as
+durable is read from the simulated disks, never asked of a node.
 """
 
 from __future__ import annotations
@@ -18,10 +20,12 @@ from raft.core import RaftCore
 from raft.driver.driver import RaftDriver
 from raft.messages import Request, Response, VoteRequest, VoteResponse
 from raft.quorum_state import NO_VOTE, ElectionState, Forgotten, State
+from raft.voters import VoterSet
 from storage.disk.sealed_text import unseal_json
 from tests.simulation.cluster.durable_log import Committed, DurableLog, Violated, durable_entries
 from tests.simulation.cluster.durable_metadata import DurableMetadata
 from tests.simulation.cluster.machine import Machine
+from tests.simulation.cluster.voters.voter_sets import VoterSets
 from tests.support.losing_fs import File
 
 LEADER = State.LEADER
@@ -36,6 +40,7 @@ class SeenQuorum:
     raft: RaftDriver
     election: ElectionState | None = None
     high_watermark: int = -1
+    voters: VoterSet | None = None
     led_epoch: int = NO_LEADER
     was_leading: bool = False
     """True if it led in `led_epoch`: a step in which it commits may be that in which it resigns."""
@@ -44,13 +49,14 @@ class SeenQuorum:
 
 @dataclass(slots=True)
 class _Voice:
-    """The messages of a machine to others, in all its lives, and the file from which it would remember."""
+    """The messages of a machine to others, in all its lives on one disk, and the file from which it would remember."""
 
     machine: Machine
     log: DurableMetadata
     parts: tuple[str, ...]
     epoch: int = 0
-    votes: dict[int, int] = field(default_factory=dict)
+    votes: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """By epoch: the candidate's id, and its disk among dynamic voters."""
     stored: tuple[bytes, ElectionState] = (b"", ElectionState())
 
 
@@ -69,14 +75,11 @@ class QuorumInvariants:
         self.snapshots: Counter[str] = Counter()
         """On disks, each once for each disk; and such as a leader sent and its follower took."""
         self._leaders: dict[int, int] = {}
-        self.voices: dict[str, _Voice] = {}
-        for machine in machines:
-            directory = f"{machine.config.metadata_log_dir}/{METADATA_PARTITION}"
-            self.voices[machine.name] = _Voice(
-                machine, DurableMetadata(machine, directory, self._on_disk), tuple(directory.strip("/").split("/"))
-            )
-        self._voters = [m for m in machines if m.config.is_controller]
-        self._majority = len(self._voters) // 2 + 1
+        self.sets = VoterSets(machines)
+        self._controllers = [m for m in machines if m.config.is_controller]
+        self._voices: dict[tuple[str, str], _Voice] = {}
+        """By name and disk, whatever became of the disk."""
+        self.voices = {machine.name: self._voice(machine) for machine in machines}
         self.excused: set[str] = set()
         """Voters whose disk was lost: they held what was committed, and count until they have learned it again."""
         self._owed: dict[str, int] = {}
@@ -89,7 +92,25 @@ class QuorumInvariants:
         self._batches: dict[tuple[int, int], tuple[bytes, tuple[int, int]]] = {}
         """Every batch that a disk ever had, with the one before it, by offset and epoch."""
 
+    def _voice(self, machine: Machine) -> _Voice:
+        """That of the disk that the machine has now."""
+        key = machine.name, self.sets.disk_of(machine)
+        if key not in self._voices:
+            directory = f"{machine.config.metadata_log_dir}/{METADATA_PARTITION}"
+            log = DurableMetadata(machine, directory, self._on_disk)
+            self._voices[key] = _Voice(machine, log, tuple(directory.strip("/").split("/")))
+        return self._voices[key]
+
+    def disk_changed(self, machine: Machine) -> None:
+        """The machine's metadata log dir is gone, or another one."""
+        self.sets.disk_changed(machine)
+        self.voices[machine.name] = self._voice(machine)
+
     def _on_disk(self, name: str, image: MetadataImage) -> None:
+        try:
+            self.sets.snapshot(name, image)
+        except Violated as wrong:
+            self._broken(str(wrong))
         self.snapshots["on_disk"] += 1
         self._snapshot(name, image)
 
@@ -100,7 +121,7 @@ class QuorumInvariants:
         if isinstance(request, VoteRequest):
             self.told(machine, request.candidate_epoch)
             if not request.pre_vote:
-                self.voted(machine, request.candidate_epoch, request.candidate_id)
+                self.voted(machine, request.candidate_epoch, _candidate(request))
         else:
             self.told(machine, getattr(request, "leader_epoch", getattr(request, "current_leader_epoch", 0)))
 
@@ -110,7 +131,7 @@ class QuorumInvariants:
         if not isinstance(request, VoteRequest) or not isinstance(response, VoteResponse) or request.pre_vote:
             return
         if response.vote_granted:
-            self.voted(machine, request.candidate_epoch, request.candidate_id)
+            self.voted(machine, request.candidate_epoch, _candidate(request))
             self._check_is_up_to_date(machine, request, log_end)
 
     def stored(self, machine: Machine) -> ElectionState:
@@ -124,7 +145,11 @@ class QuorumInvariants:
             if content:
                 found, _ = unseal_json(QUORUM_STATE_FILE, content.decode())
                 state = ElectionState(
-                    found["leaderEpoch"], found["leaderId"], found["votedId"], Forgotten(found.get("forgotten", ""))
+                    found["leaderEpoch"],
+                    found["leaderId"],
+                    found["votedId"],
+                    Forgotten(found.get("forgotten", "")),
+                    found.get("votedDirectoryId", ""),
                 )
             voice.stored = (content, state)
         return voice.stored[1]
@@ -142,15 +167,16 @@ class QuorumInvariants:
             self._broken(f"I2: {machine.name} speaks in epoch {epoch} of the quorum, its disk has {stored.epoch}")
         voice.epoch = max(voice.epoch, epoch)
 
-    def voted(self, machine: Machine, epoch: int, candidate: int) -> None:
+    def voted(self, machine: Machine, epoch: int, candidate: tuple[int, str]) -> None:
         """I3: one vote an epoch, across restarts, and on the disk before it is told."""
         self._pays(machine.name)
         first = self.voices[machine.name].votes.setdefault(epoch, candidate)
         if first != candidate:
             self._broken(f"I3: {machine.name} votes for {first} and for {candidate} in epoch {epoch}")
         stored = self.stored(machine)
-        if stored.epoch == epoch and stored.voted_id != candidate:
-            self._broken(f"I3: {machine.name} votes for {candidate} in epoch {epoch}, its disk has {stored.voted_id}")
+        has = stored.voted_id, stored.voted_directory_id
+        if stored.epoch == epoch and has != candidate:
+            self._broken(f"I3: {machine.name} votes for {candidate} in epoch {epoch}, its disk has {has}")
 
     def _check_is_up_to_date(self, machine: Machine, request: VoteRequest, own: tuple[int, int]) -> None:
         """I5: a vote is given to a log that has no less."""
@@ -175,6 +201,8 @@ class QuorumInvariants:
         high_watermark = core.high_watermark
         if high_watermark != seen.high_watermark:
             self._moved(seen, core, high_watermark)
+        if core.voters is not seen.voters:
+            self._changed_voters(seen, core)
         seen.was_leading = core.leadership is not None
 
     def _changed(self, seen: SeenQuorum, election: ElectionState) -> None:
@@ -195,8 +223,27 @@ class QuorumInvariants:
                 )
         seen.election = election
 
+    def _changed_voters(self, seen: SeenQuorum, core: RaftCore) -> None:
+        has_committed = self.committed_by.get(core.epoch, 0) > 0
+        added = self.sets.changed(seen.machine, core, seen.voters, has_committed)
+        for voter in added.voters if added is not None else ():
+            machine = next(m for m in self._controllers if m.config.node_id == voter.voter_id)
+            if self.sets.is_of(added, machine):  # its disk may be gone since it was asked for
+                log = self.voices[machine.name].log
+                log.refresh()
+                self.sets.require_caught_up(seen.machine, voter, self._common_end(log))
+        seen.voters = core.voters
+
     def _leads(self, seen: SeenQuorum, core: RaftCore) -> None:
-        """I5: earlier epochs only. A candidate that was paused may learn late that it had won an epoch that is over."""
+        """I1: a majority of its voters has given it this epoch, each on the disk that the leader knows. I5: of earlier
+        epochs only. A candidate that was paused may learn late that it had won an epoch that is over."""
+        own, is_voter = core.config.node_id, self.sets.is_of(core.voters, seen.machine)
+        given = [each for each in core.voters.keys if self._has_voted(each, core) or (each[0] == own and is_voter)]
+        if len(given) < core.voters.majority:
+            raise Violated(
+                f"I1: {seen.machine.name} leads epoch {core.epoch} of the quorum by the votes of {given}, and its"
+                f" voters are {core.voters.keys}"
+            )
         wanted = max((end for epoch, end in self.committed_by.items() if epoch < core.epoch), default=0)
         if not wanted:
             return
@@ -230,23 +277,26 @@ class QuorumInvariants:
             self._commits(name, core, seen.led_epoch, high_watermark)
 
     def _commits(self, name: str, core: RaftCore, led_epoch: int, high_watermark: int) -> None:
-        """I6: what a leader calls committed is durable on a majority of voters, at this moment."""
+        """I6: what a leader calls committed is durable on a majority of its voters, at this moment."""
         epoch = epochs.epoch_for_offset(core.epoch_entries, high_watermark - 1)
         if epoch != led_epoch:
             raise Violated(f"I6: {name} leads epoch {led_epoch}, and commits epoch {epoch} by counting alone")
         holders = []
-        for voter in self._voters:
+        for voter in self.sets.machines_of(core.voters):
             log = self.voices[voter.name].log
             log.refresh()
             batch = log.at(high_watermark - 1)
             if batch is not None and batch.epoch == epoch:
                 holders.append(voter.name)
-        if len({*holders, *self.excused}) < self._majority:
+        if len({*holders, *self.excused}) < core.voters.majority:
             raise Violated(
                 f"I6: {name} commits metadata up to {high_watermark} in epoch {led_epoch}; it is durable only on"
-                f" {', '.join(holders) or 'no voter'}"
+                f" {', '.join(holders) or 'no voter'} of {core.voters.keys}"
             )
+        known = len(self.committed.batches)
         reached = self.committed.extend(self.voices[holders[0]].log, high_watermark)
+        if self.sets.is_watched:
+            self.sets.extend(self.committed.batches[known:], self.committed.end)
         if reached < high_watermark:
             raise Violated(
                 f"I6: {name} commits metadata up to {high_watermark}, inside a batch that begins at {reached}"
@@ -256,16 +306,34 @@ class QuorumInvariants:
             if different is not None:
                 raise Violated(f"I4: {holder} has other metadata at offset {different} than what was committed")
 
+    def _has_voted(self, voter: tuple[int, str], core: RaftCore) -> bool:
+        """The disk has given this node its vote of the epoch. A static voter is a node, whichever disk it has."""
+        return any(
+            voice.votes.get(core.epoch, (NO_VOTE, ""))[0] == core.config.node_id
+            for (_, disk), voice in self._voices.items()
+            if voice.machine.config.node_id == voter[0] and voter[1] in ("", disk)
+        )
+
     # -- disks that are lost -------------------------------------------------------------------------------------------
 
     def spares_another(self, machine: Machine) -> bool:
-        """True if a majority of the voters has all that it promised, if this one has not."""
-        lacking = [voter for voter in self._voters if voter is machine or not self._has_all(voter)]
-        return len(self._voters) - len(lacking) >= self._majority
+        """True if a majority of the voters has all that it promised, if this one has not. A disk of a dynamic quorum
+        that has not does not vote again, so none is spared."""
+        if self.sets.is_watched:
+            return False
+        voters = self.sets.machines_of(self.sets.newest)
+        lacking = [voter for voter in voters if voter is machine or not self._has_all(voter)]
+        return len(voters) - len(lacking) >= self.sets.newest.majority
+
+    def spares_disk(self, machine: Machine) -> bool:
+        """True if the quorum is dynamic, nobody changes it, and its voters on other disks are a majority."""
+        voters = self.sets.newest
+        others = [voter for voter in self.sets.machines_of(voters) if voter is not machine]
+        return voters.is_dynamic and not self.sets.unknown() and len(others) >= voters.majority
 
     def written_end(self) -> int:
         """Where the longest metadata log of a voter's disk ends: it may be committed yet."""
-        logs = [self.voices[voter.name].log for voter in self._voters]
+        logs = [self.voices[voter.name].log for voter in self._controllers]
         for log in logs:
             log.refresh()
         return max(log.end for log in logs)
@@ -282,7 +350,9 @@ class QuorumInvariants:
         return stored.epoch > 0 and stored.forgotten is Forgotten.NOTHING
 
     def excuse(self, machine: Machine) -> None:
-        """BEFORE its log is damaged or replaced."""
+        """BEFORE its log is damaged or replaced. A disk of a dynamic quorum is not: another one is another voter."""
+        if self.sets.is_watched:
+            return
         log = self.voices[machine.name].log
         log.refresh()
         self._doubtful[machine.name] = machine.lives
@@ -320,19 +390,22 @@ class QuorumInvariants:
 
     def deep(self) -> None:
         """I4 of all logs, and I6 of what was committed long ago: crashes and truncations took it from no majority."""
-        holders = []
+        holders, voters = [], self.sets.newest
         for name, voice in self.voices.items():
             voice.log.refresh()
             if voice.machine.node is not None or name not in self._owed:
                 self._match(name, voice.log)  # else it was damaged, and no node has looked at it yet
-            if voice.machine.config.is_controller and self.committed.missing(voice.log) is None:
+            if self.sets.is_watched:
+                self.committed.difference(voice.log, self.committed.end)
+                self.sets.deep_of(voice.machine, voice.log, voice.log.compared)
+            if self.sets.is_of(voters, voice.machine) and self.committed.missing(voice.log) is None:
                 holders.append(name)
                 if voice.machine.node is not None and self.stored(voice.machine).forgotten is Forgotten.NOTHING:
                     self.excused.discard(name)
-        if self.committed.end and len({*holders, *self.excused}) < self._majority:
+        if self.committed.end and len({*holders, *self.excused}) < voters.majority:
             raise Violated(
                 f"I6: metadata committed up to {self.committed.end} is durable only on"
-                f" {', '.join(holders) or 'no voter'} now"
+                f" {', '.join(holders) or 'no voter'} of {voters.keys} now"
             )
 
     def _match(self, name: str, log: DurableLog) -> None:
@@ -349,6 +422,10 @@ class QuorumInvariants:
             if differs:
                 raise Violated(f"I4: {name} has other metadata at offset {key[0]} of epoch {key[1]} than another node")
             log.matched += 1
+
+
+def _candidate(request: VoteRequest) -> tuple[int, str]:
+    return request.candidate_id, request.candidate_directory_id
 
 
 def end_of(raft: RaftDriver) -> tuple[int, int]:

@@ -5,6 +5,7 @@
     python -m tests.simulation.cluster --seeds 0-29 --lost-disk      the same with the plans of lost_disk_plan.py
     python -m tests.simulation.cluster --seeds 0-99 --secure         the same, and each cluster is secured (security/)
     python -m tests.simulation.cluster --seeds 0-199 --calendars     the same, and calendars are wrong (calendars/)
+    python -m tests.simulation.cluster --seeds 0-199 --voters        the same, and the voters change (voters/)
     python -m tests.simulation.cluster --shrink 7                    the shortest story that still fails as seed 7 does
     python -m tests.simulation.cluster --sum FILE [FILE …]           rows of earlier campaigns as one
     python -m tests.simulation.cluster --mutants [NAME …]            a hunt for mistakes, see mutants/hunt.py
@@ -33,13 +34,14 @@ from tests.simulation.cluster.mutants.hunt import SEEDS_MAX, run_mutants
 from tests.simulation.cluster.plan import Plan
 from tests.simulation.cluster.plan_text import program_of
 from tests.simulation.cluster.shrink import RUNS_MAX, first_failure, shrink
+from tests.simulation.cluster.voters.drawn_voters import with_voters
 from tests.simulation.cluster.world import Outcome, World
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 def run_seed(
-    seconds: float, transcript: bool, lost_disk: bool, secure: bool, calendars: bool, seed: int
+    seconds: float, transcript: bool, lost_disk: bool, secure: bool, calendars: bool, voters: bool, seed: int
 ) -> tuple[Outcome, float]:
     """The outcome, and the processor time that it took."""
     began = time.process_time()
@@ -48,6 +50,8 @@ def run_seed(
         plan = with_security(plan, share=1.0)
     if calendars:
         plan = with_calendars(plan, share=1.0)
+    if voters:
+        plan = with_voters(plan, share=1.0)
     return World(plan, transcript=transcript).run(), time.process_time() - began
 
 
@@ -71,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lost-disk", action="store_true", help="a power cut of all, after which a disk is gone")
     parser.add_argument("--secure", action="store_true", help="clients log in, nodes show certificates, ACLs count")
     parser.add_argument("--calendars", action="store_true", help="nodes' calendars are days and years wrong")
+    parser.add_argument("--voters", action="store_true", help="voters are added and removed, by records of the log")
     parser.add_argument("--shrink", type=int, metavar="SEED", help="cut its plan down, print it and its transcript")
     parser.add_argument("--runs", type=int, default=RUNS_MAX, help="at most so many to shrink a plan")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="add a JSON line for each seed")
@@ -88,7 +93,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seeds = [options.seed] if options.seed is not None else range(int(first), int(last or first) + 1)
     with multiprocessing.get_context("spawn").Pool(min(options.processes, len(seeds)), maxtasksperchild=20) as pool:
         run = partial(
-            run_seed, options.seconds, options.transcript, options.lost_disk, options.secure, options.calendars
+            run_seed,
+            options.seconds,
+            options.transcript,
+            options.lost_disk,
+            options.secure,
+            options.calendars,
+            options.voters,
         )
         return report(
             pool.imap_unordered(run, seeds),

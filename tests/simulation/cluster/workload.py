@@ -57,6 +57,7 @@ from tests.simulation.cluster.transactions.work import Transactions
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.security.secured import Secured
+    from tests.simulation.cluster.voters.voter_operator import VoterOperator
 
 RETAINED_MINUTES_MIN = 100
 """With a longer retention no calendar that jumps lets an offset expire."""
@@ -135,6 +136,7 @@ class Clients:
         self.processings = [Processing(self, each) for each in plan.processings]
         self.sinks = [SinkApplication(self, each) for each in plan.sinks]
         self.keeper = Keeper(self, plan.calendars) if plan.calendars is not None else None
+        self.voter_operator: VoterOperator | None = None
         self.secured: Secured | None = None
         """Everything that is tried besides on a secured cluster."""
         self.possible_duplicates: dict[int, int] = {}
@@ -224,6 +226,7 @@ class Clients:
             *(Flooder(self, number, plan).work() for number, plan in enumerate(self.plan.floods)),
             *(self.secured.works() if self.secured is not None else []),
             *(self.keeper.works() if self.keeper is not None else []),
+            *(self.voter_operator.works() if self.voter_operator is not None else []),
         ]
 
     def producer(

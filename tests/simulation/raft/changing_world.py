@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from penstock.errors import ApiError
 from raft.config import RaftConfig
-from raft.voter_changes import AddVoter, RemoveVoter
+from raft.voter_changes import AddVoter, RemoveVoter, VoterChange
 from raft.voters import NO_VOTERS, Voter, VoterSet
 from tests.simulation.raft.faults import Faults
 from tests.simulation.raft.node import SimNode
@@ -22,6 +22,8 @@ from tests.simulation.raft.world import World
 CHANGE_EVERY_MS = 150
 REPLACE_EVERY_MS = 900
 VOTERS_WANTED = 5
+WRITE_EVERY_MS = 2
+"""Less than any fetch takes, with its answer and the flush between them."""
 
 
 class ChangingWorld(World):
@@ -34,7 +36,7 @@ class ChangingWorld(World):
         super().__init__(seed, replace(faults, lose_every_ms=0), voters, spares, mutant)
 
     def first_voters(self, count: int) -> VoterSet:
-        return VoterSet(tuple(Voter(node_id, _disk(node_id, 0)) for node_id in range(1, count + 1)))
+        return VoterSet(tuple(Voter(node_id, disk(node_id, 0)) for node_id in range(1, count + 1)))
 
     def config(self, node_id: int) -> RaftConfig:
         """A first disk of a first voter knows the first set; every other one knows addresses alone."""
@@ -44,7 +46,7 @@ class ChangingWorld(World):
         return replace(
             super().config(node_id),
             first_voters=self._first if is_first else NO_VOTERS,
-            directory_id=_disk(node_id, number),
+            directory_id=disk(node_id, number),
             bootstrap_ids=others,
         )
 
@@ -52,7 +54,7 @@ class ChangingWorld(World):
         return (CHANGE_EVERY_MS, self._change), (REPLACE_EVERY_MS, self._replace)
 
     def _change(self) -> None:
-        leaders = [node for node in self.nodes.values() if node.up and node.core.leadership is not None]
+        leaders = self.leaders()
         if not leaders:
             return
         leader = self.random.choice(leaders)
@@ -68,7 +70,11 @@ class ChangingWorld(World):
             change = RemoveVoter(removed.voter_id, removed.directory_id or "")
         self.change(leader, change)
 
-    def change(self, leader: SimNode, change: AddVoter | RemoveVoter) -> None:
+    def leaders(self) -> list[SimNode]:
+        """The nodes that lead, or think so."""
+        return [node for node in self.nodes.values() if node.up and node.core.leadership is not None]
+
+    def change(self, leader: SimNode, change: VoterChange) -> None:
         """The operator asks; a refusal is an answer, too."""
         if self.now_ms < leader.paused_until_ms:
             return
@@ -118,12 +124,29 @@ class ChangingWorld(World):
                 raise Violated(f"I92: {node.key} goes by {node.core.voters}, not by {self.oracle.voters}")
         if leader.key not in keys_of(leader.core.voters):
             raise Violated(f"I92: {leader.key} leads, and is no voter of {keys_of(leader.core.voters)}")
+        self._add_beside_writes()
+
+    def _add_beside_writes(self) -> None:
+        """A client writes without a pause, so that a newcomer is always some records behind; it becomes a voter all the
+        same. Not where a fetch brings so little that the newcomer falls behind for ever."""
+        spare = [node for node in self.nodes.values() if node.key not in keys_of(self.oracle.voters)]
+        if not spare or spare[0].config.fetch_max_bytes < 1 << 12:
+            return
+        begun_ms = self.now_ms
+        while self.now_ms < begun_ms + 2_000:
+            leader = max(self.leaders(), key=lambda node: node.core.epoch)
+            if leader.core.voters.is_voter(spare[0].node_id):
+                return
+            leader.propose(b"steady")
+            if self.now_ms > begun_ms + 2 * leader.config.fetch_timeout_ms:  # what was before the writes is long ago
+                self.change(leader, AddVoter(Voter(*spare[0].key)))
+            self.run_until(self.now_ms + WRITE_EVERY_MS)
+        raise Violated(f"I92: {spare[0].key} could not become a voter beside steady writes")
 
     def _remove_the_gone(self) -> None:
         """A person removes the voters at last whose disk is no more."""
         for _ in range(40):
-            leaders = [node for node in self.nodes.values() if node.core.leadership is not None]
-            leader = max(leaders, key=lambda node: node.core.epoch, default=None)
+            leader = max(self.leaders(), key=lambda node: node.core.epoch, default=None)
             if leader is not None:
                 gone = self._gone(leader.core.voters)
                 if not gone and leader.core.voters == self.oracle.voters:
@@ -134,5 +157,5 @@ class ChangingWorld(World):
         raise Violated("I92: a voter whose disk is no more could not be removed")
 
 
-def _disk(node_id: int, number: int) -> str:
+def disk(node_id: int, number: int) -> str:
     return f"disk-{node_id}-{number}"

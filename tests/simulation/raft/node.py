@@ -159,7 +159,8 @@ class SimNode:
         """True if the log on this disk, or one that was lost, has the record durably. Records in a snapshot are
         committed, and were compared when it came."""
         gone = self.disks_gone.get(key)
-        here = (self.log, *self.ghosts) if key == self.key else () if gone is None else (gone,)
+        is_here = key in (self.key, (self.node_id, ""))  # a static set names no disk
+        here = (self.log, *self.ghosts) if is_here else () if gone is None else (gone,)
         for log in here:
             if offset < log.log_start_offset or (offset < log.flushed_offset and log.epoch_at(offset) == epoch):
                 return True

@@ -16,8 +16,9 @@ from penstock.errors import InvariantViolation
 from tests.simulation.raft import faults
 from tests.simulation.raft.changing_world import ChangingWorld
 from tests.simulation.raft.mutants import FIRST_SEED, PATCHES, mutated
+from tests.simulation.raft.naming_world import NamingWorld
 from tests.simulation.raft.voter_mutants import FIRST_SEED as VOTER_FIRST_SEED
-from tests.simulation.raft.voter_mutants import VOTER_PATCHES
+from tests.simulation.raft.voter_mutants import NAMING_FIRST_SEED, NAMING_PATCHES, VOTER_PATCHES
 from tests.simulation.raft.world import World
 
 FAULTY_MS = 5_000
@@ -48,7 +49,7 @@ def simulate(seed: int, mutant: str | None = None) -> Outcome:
 
 def _lived(world: World, seed: int, mutant: str | None) -> Outcome:
     violation = None
-    with mutated(mutant, PATCHES | VOTER_PATCHES):
+    with mutated(mutant, ALL_PATCHES):
         try:
             world.live(FAULTY_MS)
         except (AssertionError, InvariantViolation) as error:  # Violated, or what the fakes do not stand for
@@ -62,6 +63,21 @@ def simulate_changes(seed: int, mutant: str | None = None) -> Outcome:
     random = Random(seed)
     world = ChangingWorld(seed, faults.draw(random), random.choice((1, 3, 3)), random.choice((2, 3)), mutant)
     return _lived(world, seed, mutant)
+
+
+def simulate_naming(seed: int, mutant: str | None = None) -> Outcome:
+    """One history of a static quorum that becomes dynamic: 1 or 3 first voters, and 2 or 3 nodes that join."""
+    random = Random(seed)
+    world = NamingWorld(seed, faults.draw(random), random.choice((1, 3, 3)), random.choice((2, 3)), mutant)
+    return _lived(world, seed, mutant)
+
+
+KINDS: dict[str, Callable[[int, str | None], Outcome]] = {
+    "static": simulate,
+    "changes": simulate_changes,
+    "naming": simulate_naming,
+}
+"""The histories that can be drawn."""
 
 
 def seeds_to_kill(
@@ -79,14 +95,16 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--mutant", choices=sorted(PATCHES | VOTER_PATCHES))
+    parser.add_argument("--mutant", choices=sorted(ALL_PATCHES))
     parser.add_argument("--changes", action="store_true", help="histories of a quorum whose voters change")
+    parser.add_argument("--naming", action="store_true", help="histories of a static quorum that becomes dynamic")
     parser.add_argument("--mutants", action="store_true", help="run every mutant until a seed kills it")
     parser.add_argument("--twice", action="store_true", help="run every seed twice and compare the hashes")
     options = parser.parse_args(arguments)
+    kind = "naming" if options.naming else "changes" if options.changes else "static"
     if options.mutants:
-        return _run_mutants(options.seeds, changes=options.changes)
-    one = simulate_changes if options.changes else simulate
+        return _run_mutants(options.seeds, kind)
+    one = KINDS[kind]
     started_s = time.monotonic()
     totals = [0] * 6
     failures = 0
@@ -101,7 +119,7 @@ def main(arguments: list[str]) -> int:
         if outcome.violation is not None:
             failures += 1
             mutant = f" --mutant {options.mutant}" if options.mutant else ""
-            mutant += " --changes" if options.changes else ""
+            mutant += "" if kind == "static" else f" --{kind}"
             print(f"seed {seed}: {outcome.violation}")
             print(f"  replay: python -m tests.simulation.raft.run --first {seed} --seeds 1{mutant}")
     took_s = time.monotonic() - started_s
@@ -113,11 +131,19 @@ def main(arguments: list[str]) -> int:
     return 1 if failures else 0
 
 
-def _run_mutants(limit: int, *, changes: bool) -> int:
-    killed, patches = 0, VOTER_PATCHES if changes else PATCHES
-    firsts, lived = (VOTER_FIRST_SEED, simulate_changes) if changes else (FIRST_SEED, simulate)
+MUTANTS = {
+    "static": (PATCHES, FIRST_SEED),
+    "changes": (VOTER_PATCHES, VOTER_FIRST_SEED),
+    "naming": (NAMING_PATCHES, NAMING_FIRST_SEED),
+}
+"""The mutants that each kind of history must notice, and where to look first."""
+ALL_PATCHES = PATCHES | VOTER_PATCHES | NAMING_PATCHES
+
+
+def _run_mutants(limit: int, kind: str) -> int:
+    killed, (patches, firsts) = 0, MUTANTS[kind]
     for mutant in patches:
-        found = seeds_to_kill(mutant, limit, firsts.get(mutant, 0), lived)
+        found = seeds_to_kill(mutant, limit, firsts.get(mutant, 0), KINDS[kind])
         killed += found is not None
         how = f"killed by seed number {found[0]}: {found[1][:150]}" if found else f"SURVIVED {limit} seeds"
         print(f"{mutant:36} {how}")

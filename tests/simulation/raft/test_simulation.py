@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.raft.mutants import FIRST_SEED, PATCHES, mutated
-from tests.simulation.raft.run import seeds_to_kill, simulate, simulate_changes
+from tests.simulation.raft.run import seeds_to_kill, simulate, simulate_changes, simulate_naming
 from tests.simulation.raft.voter_mutants import FIRST_SEED as VOTER_FIRST_SEED
-from tests.simulation.raft.voter_mutants import SEEN_BY_STORIES, VOTER_PATCHES
+from tests.simulation.raft.voter_mutants import NAMING_FIRST_SEED, NAMING_PATCHES, SEEN_BY_STORIES, VOTER_PATCHES
 from tests.support.amount import usually
 
 SEEDS = int(os.environ.get("PENSTOCK_SIMULATION_SEEDS", usually("4", long="30")))
@@ -80,6 +80,26 @@ def test_voters_change_and_invariants_hold(first: int) -> None:
         assert outcome.violation is None, (
             f"seed {seed}: {outcome.violation}; python -m tests.simulation.raft.run --first {seed} --seeds 1 --changes"
         )
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 10))
+def test_a_static_quorum_becomes_dynamic_and_invariants_hold(first: int) -> None:
+    for seed in range(first, min(first + 10, SEEDS)):
+        outcome = simulate_naming(seed)
+        assert outcome.violation is None, (
+            f"seed {seed}: {outcome.violation}; python -m tests.simulation.raft.run --first {seed} --seeds 1 --naming"
+        )
+
+
+def test_nodes_with_an_old_file_once_did_not_follow_and_do_now() -> None:
+    """Their log was empty, and their file did not name the leader."""
+    assert [simulate_naming(seed).violation for seed in (4, 18, 44)] == [None] * 3
+
+
+@pytest.mark.parametrize("mutant", NAMING_PATCHES)
+def test_half_done_step_to_a_dynamic_quorum_is_noticed(mutant: str) -> None:
+    found = seeds_to_kill(mutant, MUTANT_SEEDS, NAMING_FIRST_SEED.get(mutant, 0), simulate_naming)
+    assert found is not None, f"{mutant} survived {MUTANT_SEEDS} seeds"
 
 
 @pytest.mark.parametrize("mutant", [name for name in VOTER_PATCHES if name not in SEEN_BY_STORIES])

@@ -10,14 +10,17 @@ from typing import Any
 
 from penstock.types import NO_OFFSET
 from raft import leadership as leadership_module
-from raft import progress, validation
+from raft import progress, validation, voter_changes
 from raft.leadership import Leadership
+from raft.progress import ReplicaProgress
 from raft.quorum_replicas import QuorumReplicas
 from raft.quorum_state import NO_VOTE, QuorumState
 from raft.voter_changes import LeadersView, VoterChange, changed_voters
 from raft.voter_history import VoterHistory
 from raft.voters import VoterSet
 from tests.simulation.raft.node import SimNode
+
+_append_voters = Leadership._append_voters
 
 
 def _while_another_waits(change: VoterChange, view: LeadersView) -> VoterSet:
@@ -52,6 +55,30 @@ def _first_set_for_ever(self: VoterHistory, end_offset: int) -> VoterSet:
     return next(voters for offset, voters in self._sets if offset == NO_OFFSET)
 
 
+def _names_all_at_once(view: LeadersView) -> VoterSet:
+    """A voter that has not fetched gets whatever comes to mind."""
+    found = [(one, view.find(one.voter_id, "")) for one in view.voters.voters]
+    said = [
+        (one, view.directory_id if one.voter_id == view.node_id else seen and seen.directory_id) for one, seen in found
+    ]
+    return VoterSet(tuple(replace(one, directory_id=name or "not known") for one, name in said))
+
+
+def _names_without_a_record(self: Leadership, voters: VoterSet) -> None:
+    """The leader goes by the named set, and its log does not say so."""
+    if self._shared.quorum.voters.is_dynamic:
+        _append_voters(self, voters)
+    else:
+        self._append((b"another record",), 64)
+        self._shared.quorum.history.append(self._shared.log.log_end_offset - 1, voters)
+
+
+def _caught_up_at_the_end_alone(self: ReplicaProgress, offset: int, leader_end_offset: int, now_ms: int) -> None:
+    self.acked_offset = offset
+    if offset == leader_end_offset:
+        self.last_caught_up_ms = now_ms
+
+
 VOTER_PATCHES: dict[str, tuple[tuple[Any, str, Any], ...]] = {
     "two_changes_at_once": ((leadership_module, "changed_voters", _while_another_waits),),
     "change_before_the_epochs_first_commit": ((leadership_module, "changed_voters", _before_the_first_commit),),
@@ -71,8 +98,20 @@ VOTER_PATCHES: dict[str, tuple[tuple[Any, str, Any], ...]] = {
         (QuorumState, "has_vote_for", _same_id_same_candidate),
     ),
     "any_disk_is_the_voter": ((VoterSet, "names", lambda self, node_id, disk: self.is_voter(node_id)),),
+    "caught_up_at_the_end_alone": ((ReplicaProgress, "note_acked", _caught_up_at_the_end_alone),),
     "change_without_a_majority": ((LeadersView, "is_in_contact", lambda self, voter: True),),
 }
+
+NAMING_PATCHES: dict[str, tuple[tuple[Any, str, Any], ...]] = {
+    "disks_named_that_nobody_said": ((voter_changes, "_with_directories", _names_all_at_once),),
+    "named_in_memory_alone": ((Leadership, "_append_voters", _names_without_a_record),),
+    "static_candidate_refused": (
+        (validation, "_is_my_disk", lambda directory_id, config, quorum: directory_id == config.directory_id),
+    ),
+}
+"""Steps from static to dynamic that are half done: the histories of `NamingWorld` must notice them."""
+
+NAMING_FIRST_SEED: dict[str, int] = {"disks_named_that_nobody_said": 20}
 
 FIRST_SEED: dict[str, int] = {
     "votes_of_others_counted": 25,

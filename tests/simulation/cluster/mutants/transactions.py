@@ -243,7 +243,7 @@ TRANSACTIONS = (
     Mutant(
         "the cleaner takes markers that are needed",
         "KIP-534",
-        (Edit(CleanedTransactions.is_needed, "return True", "return False"),),
+        (Edit(CleanedTransactions.is_needed, "if marker.producer_id not in self._has_batches:", "if True:"),),
         stories=transacted(*REPLACED_AND_LEADS, log=COMPACTED, log_cleaner_backoff_ms=200, seconds=11.0),
     ),
     # -- the coordinator

@@ -82,7 +82,7 @@ def test_a_voter_is_called_at_the_address_that_it_has_at_that_moment() -> None:
             voters: dict[int, Endpoint] = {}
             peers = Peers(voters.get, lambda broker_id: None, 1 << 20)
             vote = VoteRequest("cluster", 1, 1, SOURCE, 0, 0, True)
-            with pytest.raises(NetworkError, match="node 2 is not among"):
+            with pytest.raises(NetworkError, match="the address of controller 2 is not known here"):
                 await peers.send(SOURCE, vote, 5_000)
             voters[SOURCE] = endpoint
             with pytest.raises(NetworkError, match="the answer is not a message"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from broker.quorum.quorum_addresses import ENDPOINTS_MAX, QuorumAddresses, bootstrap_ids
 from metadata.listeners import CONTROLLER_LISTENER
+from penstock.errors import InconsistentClusterIdError, InvalidRequestError
 from penstock.types import Endpoint, ListenerEndpoint
 from raft.messages import (
     BeginQuorumEpochRequest,
@@ -122,3 +123,20 @@ def test_static_voters_say_nothing() -> None:
     answer = VoteResponse(2, 7)
     assert answered(found, BEGIN, answer) is answer
     assert ask(found, answer) is BEGIN
+
+
+def test_a_node_of_another_cluster_is_not_believed() -> None:
+    found = addresses(dynamic(v1="own", v2="second"), servers=SERVERS)
+    foreign = FetchMetadataResponse(
+        2, 900, error_code=InconsistentClusterIdError.code, leader_endpoints=(at("elsewhere"),)
+    )
+    ask(found, foreign)
+    assert found.endpoint(2) == Endpoint("second", 9193)
+
+
+def test_a_new_leader_that_the_quorum_refuses_is_not_believed() -> None:
+    found = addresses(dynamic(v1="own", v2="second"))
+    found.note(2, 5, (at("noted"),))
+    imposed = BeginQuorumEpochRequest("cluster", 2, 900, 1, (at("elsewhere"),))
+    answered(found, imposed, BeginQuorumEpochResponse(2, 5, error_code=InvalidRequestError.code))
+    assert found.endpoint(2) == Endpoint("noted", 9193)

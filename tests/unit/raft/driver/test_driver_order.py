@@ -17,6 +17,8 @@ from raft.messages import (
     VoteResponse,
 )
 from raft.quorum_state import ElectionState
+from raft.voter_records import voters_value
+from raft.voters import Voter, VoterSet
 from tests.support.raft_bench import batch
 from tests.support.raft_fakes import InlineExecutor, MemoryLog, MemoryStore
 from tests.support.virtual_time import run_virtual, virtual_clock
@@ -34,6 +36,9 @@ class WitnessedLog(MemoryLog):
     def __init__(self, witness: Witness) -> None:
         super().__init__()
         self.witness = witness
+
+    def note_voters(self) -> None:
+        self.witness.seen.append("note voters")
 
     def append_as_leader(self, batch: bytes, epoch: int) -> None:
         self.witness.seen.append(f"append epoch {epoch}")
@@ -79,15 +84,17 @@ class WitnessedTransport:
         raise TimeoutError
 
 
-def run_with_driver(scenario: str) -> list[str]:
+def run_with_driver(scenario: str, records: bytes = b"") -> list[str]:
     witness = Witness()
+    transport = WitnessedTransport(witness)
+    transport.records = records or transport.records
 
     async def run() -> None:
         driver = RaftDriver(
             RaftConfig("c", 1, voters_of(1, 2, 3)),
             WitnessedLog(witness),
             WitnessedStore(witness),
-            WitnessedTransport(witness),
+            transport,
             virtual_clock(),
             Random(1),
             InlineExecutor(),
@@ -117,6 +124,13 @@ def test_fetch_that_acks_records_follows_their_fsync() -> None:
     assert seen.index("save epoch 3 leader 2 vote -1") < seen.index("begin answered")
     fetches = [entry for entry in seen if entry.startswith(("append", "flush", "fetch"))]
     assert fetches == ["fetch at 0", "append as follower", "flush to 1", "fetch at 1"]
+
+
+def test_a_log_is_noted_as_one_with_voters_before_it_gets_a_record_that_names_some() -> None:
+    named = voters_value(VoterSet((Voter(1, "a"), Voter(2, "b"))))
+    seen = run_with_driver("follower", batch(named, 0, 3))
+    changes = [entry for entry in seen if entry.startswith(("append", "flush", "note"))]
+    assert changes == ["note voters", "append as follower", "flush to 1"]
 
 
 def test_own_vote_and_own_leadership_are_saved_before_anybody_hears_of_them() -> None:

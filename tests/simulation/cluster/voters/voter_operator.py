@@ -1,0 +1,186 @@
+"""An operator of a quorum's voters: asks for one change after the other by the API that ships, whatever else happens.
+
+Until the story is mended he adds controllers and removes voters at random, the leader and dead ones too. He removes a
+voter whose disk is no more, and adds the same id with the disk that it has now. A quorum that began static he makes
+dynamic first. When the story is mended he repairs: no voter is left whose disk is gone, then one more change is made,
+and what the quorum tells of its voters is what is committed (I92).
+
+What he asks for, and what he is told, the invariants hear at once (voter_sets.py). He never looks into a node: the
+voters that he goes by are the committed ones, which an operator reads from `describe quorum` a moment later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock import AsyncAdmin
+from penstock.client.admin.changes import change
+from penstock.errors import PenstockError
+from penstock.messages.voter_apis import ADD_VOTER, MAKE_QUORUM_DYNAMIC, REMOVE_VOTER
+from penstock.messages.voters import (
+    AddVoterRequest,
+    MakeQuorumDynamicRequest,
+    RemoveVoterRequest,
+    VoterChangeResponse,
+)
+from raft.voter_changes import AddVoter, NameDirectories, RemoveVoter
+from raft.voters import Voter
+from tests.simulation.cluster.clients.cores import core_of
+from tests.simulation.cluster.voters.voter_plan import VoterPlan
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.voters.voter_sets import Change, VoterSets
+    from tests.simulation.cluster.workload import Clients
+
+LIMITS_MS: Final = (1_000, 4_000, 10_000)
+RETRY_SECONDS: Final = 0.3
+VOTERS_WANTED: Final = 3
+"""With fewer, most changes add one."""
+LATE_MS_MAX: Final = 500
+
+
+class VoterOperator:
+    """See the module."""
+
+    def __init__(self, clients: Clients, plan: VoterPlan, sets: VoterSets) -> None:
+        self._clients, self._plan, self._sets = clients, plan, sets
+        self._draw = random.Random(clients.network.scheduler.draw.getrandbits(64))
+        self._controllers = clients.plan.voters
+
+    def works(self) -> list[Coroutine[Any, Any, None]]:
+        return [self._works() for _ in range(self._plan.operators)]
+
+    async def _works(self) -> None:
+        admin = await self._opened()
+        time = self._clients.time
+        dynamic_ms = time.now_ms() + int(self._plan.dynamic_s * 1000)
+        async with admin:
+            while not self._clients.is_mended:
+                await asyncio.sleep(self._plan.pause_s * (0.5 + self._draw.random()))
+                if time.now_ms() >= dynamic_ms:
+                    await self._try(admin, self._next(), self._draw.choice(LIMITS_MS))
+
+    async def _opened(self) -> AsyncAdmin:
+        while True:
+            admin = self._clients.admin()
+            try:
+                await admin.start()
+                return admin
+            except PenstockError:
+                await admin.close()
+                await asyncio.sleep(RETRY_SECONDS)
+
+    # -- what is asked for ---------------------------------------------------------------------------------------------
+
+    def _next(self) -> Change:
+        """By the committed voters; another change may be under way."""
+        draw, voters = self._draw, self._sets.newest
+        if not voters.is_dynamic:
+            return NameDirectories()
+        gone = self._gone()
+        if gone and draw.random() < 0.7:
+            return _removal(draw.choice(gone))
+        spare = self._spare()
+        if spare and draw.random() < (0.8 if len(voters) < VOTERS_WANTED else 0.35):
+            return AddVoter(draw.choice(spare))
+        return _removal(self._to_remove(voters.voters))
+
+    def _to_remove(self, voters: Sequence[Voter]) -> Voter:
+        """The leader, one that is down, or any."""
+        draw, choice = self._draw, self._draw.random()
+        leading = [each for each in voters if self._sets.leads(each)]
+        down = [each for each in voters if not self._sets.runs(each)]
+        if leading and choice < 0.3:
+            return leading[0]
+        return draw.choice(down) if down and choice < 0.6 else draw.choice(voters)
+
+    def _gone(self) -> list[Voter]:
+        """The voters whose disk is no more."""
+        return [each for each in self._sets.newest.voters if not self._sets.has_disk(each)]
+
+    def _spare(self) -> list[Voter]:
+        """The controllers that are no voters, with the disks that they have now."""
+        found = (self._sets.voter_at(index) for index in self._controllers)
+        return [each for each in found if each is not None and not self._sets.newest.is_voter(each.voter_id)]
+
+    # -- asking --------------------------------------------------------------------------------------------------------
+
+    async def _try(self, admin: AsyncAdmin, wanted: Change, limit_ms: int) -> bool:
+        """True if it was told that the change is made."""
+        clients, asked = self._clients, self._sets.asked(wanted)
+        began_ms = clients.time.now_ms()
+        try:
+            answer = await self._ask(admin, wanted, began_ms + limit_ms)
+            self._sets.told(asked, answer.metadata_offset)
+            clients.calls[f"voters {asked.name}"] += 1
+            return True
+        except PenstockError as error:
+            clients.refused[type(error).__name__] += 1
+            clients.calls[f"voters not {asked.name}"] += 1
+            return False
+        finally:
+            self._sets.over(asked)
+            took_ms = clients.time.now_ms() - began_ms
+            if took_ms > limit_ms + LATE_MS_MAX:
+                clients.ledger.report("late-call", f"{wanted} took {took_ms} ms, its limit is {limit_ms} ms")
+
+    async def _ask(self, admin: AsyncAdmin, wanted: Change, deadline_ms: int) -> VoterChangeResponse:
+        cluster = core_of(admin).cluster
+        await cluster.wait_ready()
+        if isinstance(wanted, NameDirectories):
+            return await change(cluster, MAKE_QUORUM_DYNAMIC, MakeQuorumDynamicRequest(), deadline_ms, _judge)
+        if isinstance(wanted, RemoveVoter):
+            removal = RemoveVoterRequest(wanted.voter_id, wanted.directory_id)
+            return await change(cluster, REMOVE_VOTER, removal, deadline_ms, _judge)
+        voter, is_hasty = wanted.voter, self._draw.random() < 0.2
+        addition = AddVoterRequest(
+            voter.voter_id, voter.directory_id or "", voter.endpoints, ack_when_appended=is_hasty
+        )
+        return await change(cluster, ADD_VOTER, addition, deadline_ms, _judge)
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    async def ends(self) -> None:
+        """The cluster is whole: voters whose disk is no more are removed, and one more change is made."""
+        async with await self._opened() as admin:
+            while not self._sets.newest.is_dynamic:
+                await self._until_done(admin, NameDirectories())
+            while gone := self._gone():
+                await self._until_done(admin, _removal(gone[0]))
+            spare, voters = self._spare(), self._sets.newest.voters
+            if spare and len(voters) < VOTERS_WANTED:
+                await self._until_done(admin, AddVoter(self._draw.choice(spare)))
+            elif len(voters) > 1:
+                await self._until_done(admin, _removal(self._draw.choice(voters)))
+            await self._compare(admin)
+
+    async def _until_done(self, admin: AsyncAdmin, wanted: Change) -> None:
+        while not await self._try(admin, wanted, LIMITS_MS[-1]):
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _compare(self, admin: AsyncAdmin) -> None:
+        while True:
+            try:
+                told = await admin.describe_quorum()
+            except PenstockError:
+                told = None
+            if told is not None and told.has_leader:
+                break
+            await asyncio.sleep(RETRY_SECONDS)
+        ids = tuple(sorted(each.node_id for each in told.voters))
+        if ids != self._sets.newest.ids:
+            self._sets.wrong.append(
+                f"I92: the quorum tells of voters {ids}, and {self._sets.newest.keys} are committed"
+            )
+
+
+def _removal(voter: Voter) -> RemoveVoter:
+    return RemoveVoter(voter.voter_id, voter.directory_id or "")
+
+
+def _judge(answer: VoterChangeResponse) -> None:
+    if answer.error is not None:
+        raise answer.error
