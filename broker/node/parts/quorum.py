@@ -99,16 +99,7 @@ class QuorumParts:
         self.channel = ControllerChannel(config.node_id, self, clock, remote=remote, local=local, random=rng)
         self._upkeep = self._make_upkeep(log_manager, rng, on_fatal) if config.is_controller else None
         self.raft.subscribe(self)
-        self._listener: Listener | None = None
-        if self.controller is not None:
-            handle = self.addresses.handling(self.raft.handle)
-            service = ControllerService(
-                quorum=lambda request: busy.raft.timed(handle(request)),
-                controller=self._asked,
-                connections_max=plan_descriptors(environment.descriptors_max).node_connections_max,
-                cluster_id=self.cluster_id,
-            )
-            self._listener = environment.listeners.controller(config, service)
+        self._listener = self._make_listener(environment, busy) if config.is_controller else None
         self.own_metadata = OwnMetadata(
             config.node_id,
             log_manager.file_system,
@@ -123,6 +114,17 @@ class QuorumParts:
         own = ListenerEndpoint(CONTROLLER_LISTENER, at) if at is not None else None
         servers = config.controller_quorum_bootstrap_servers
         return QuorumAddresses(own, config.node_id, servers, voters=lambda: self.raft.voters)
+
+    def _make_listener(self, environment: Environment, busy: BusyTimes) -> Listener:
+        """The listener for other nodes."""
+        handle = self.addresses.handling(self.raft.handle)
+        service = ControllerService(
+            quorum=lambda request: busy.raft.timed(handle(request)),
+            controller=self._asked,
+            connections_max=plan_descriptors(environment.descriptors_max).node_connections_max,
+            cluster_id=self.cluster_id,
+        )
+        return environment.listeners.controller(self._config, service)
 
     def _make_upkeep(
         self, log_manager: LogManager, rng: Random, on_fatal: Callable[[BaseException], None]
