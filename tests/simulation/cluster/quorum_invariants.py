@@ -85,6 +85,8 @@ class QuorumInvariants:
         self._owed: dict[str, int] = {}
         """By excused voter: it had everything committed up to here, and must have it again before it votes."""
         self.committed = Committed("metadata")
+        self._committed_by_voters = self.sets.newest
+        """The voters by which the newest record was committed: their own record may not be committed yet."""
         self.committed_by: dict[int, int] = {}
         """How far each epoch's leader has committed."""
         self._doubtful: dict[str, int] = {}
@@ -293,6 +295,7 @@ class QuorumInvariants:
                 f"I6: {name} commits metadata up to {high_watermark} in epoch {led_epoch}; it is durable only on"
                 f" {', '.join(holders) or 'no voter'} of {core.voters.keys}"
             )
+        self._committed_by_voters = core.voters
         known = len(self.committed.batches)
         reached = self.committed.extend(self.voices[holders[0]].log, high_watermark)
         if self.sets.is_watched:
@@ -390,7 +393,7 @@ class QuorumInvariants:
 
     def deep(self) -> None:
         """I4 of all logs, and I6 of what was committed long ago: crashes and truncations took it from no majority."""
-        holders, voters = [], self.sets.newest
+        holders, voters = [], self._committed_by_voters
         for name, voice in self.voices.items():
             voice.log.refresh()
             if voice.machine.node is not None or name not in self._owed:
