@@ -25,6 +25,7 @@ from broker.quorum.describe_metadata import OwnMetadata
 from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_PARTITION
+from broker.quorum.newcomers import Newcomers
 from broker.quorum.quorum_addresses import QuorumAddresses
 from broker.quorum.voter_requests import VoterRequests
 from broker.quorum.voter_upkeep import VoterUpkeep, own_voter
@@ -92,7 +93,14 @@ class QuorumParts:
                 commit_timed=commit_timed,
                 on_fatal=on_fatal,
             )
-        self._voter_requests = VoterRequests(self.raft, self.cluster_id, clock, rng)
+        newcomers = Newcomers(
+            lambda endpoint: environment.transport(lambda _: endpoint, self._broker_endpoint, bytes_max),
+            self.cluster_id,
+            config.node_id,
+            log_manager.directory_id(config.metadata_log_dir),
+            lambda: self.raft.leader_and_epoch[1],
+        )
+        self._voter_requests = VoterRequests(self.raft, self.cluster_id, clock, rng, newcomers.check)
         length_ms = min(config.broker_session_timeout_ms, config.replica_lag_time_max_ms)
         self.lease = LeadLease(length_ms, clock.boot_ms, lambda: self.loader.image.offset)
         remote, local = self.peers.call_controller, self._asked
