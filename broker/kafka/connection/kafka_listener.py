@@ -29,12 +29,12 @@ from broker.kafka.connection.served_connection import ServedConnection
 from broker.kafka.connection.tls_handshake import TlsHandshake
 from broker.network.giving_way import giving_way
 from broker.network.request_channel import ANONYMOUS
-from broker.replication.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 from broker.tls.material import ListenerCertificates
 from broker.tls.ssl_contexts import ServerContexts
 from penstock.clock import Clock
 from penstock.errors import ConfigError
 from penstock.tasks import watch
+from penstock.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 from penstock.types import Endpoint
 
 _log = logging.getLogger(__name__)
