@@ -33,7 +33,7 @@ from raft.voters import VoterSet
 FIRST_BOOTSTRAP_ID: Final = -2
 """The id by which raft asks the first bootstrap server; the next ones are below it. -1 is no node."""
 ENDPOINTS_MAX: Final = 16
-"""Of one leader; more are not believed."""
+"""The endpoints that are taken from one leader; further ones are ignored."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
