@@ -17,7 +17,7 @@ SNAPSHOTS = (
     Mutant(
         "a start does not load the snapshot",
         "I9",
-        (Edit(metadata_log_start.find_beginning, "LogBeginning(tuple(kept), loaded)", "LogBeginning(tuple(kept))"),),
+        (Edit(metadata_log_start.find_beginning, "(tuple(kept), loaded, ", "(tuple(kept), None, "),),
         CRASHES,
         is_replicated=None,
     ),
