@@ -33,8 +33,8 @@ class QuorumReplicas:
         self._backoff_ms = backoff_ms
         self._begun_ms = now_ms
         self._known: dict[tuple[int, str], ReplicaProgress] = {}
-        """The nodes by id and directory id, which is "" for all in a static quorum. One that becomes a voter, or is one
-        no longer, keeps its progress."""
+        """The nodes by id and directory id, which is "" for all in a static quorum. A node that becomes a voter, or
+        ceases to be one, keeps its progress."""
         self._voter_keys: Sequence[tuple[int, str]] = ()
         self._voters: tuple[ReplicaProgress, ...] = ()
         self._others_needed = 0
@@ -78,8 +78,8 @@ class QuorumReplicas:
         return replica_id, directory_id if self._quorum.voters.is_dynamic else ""
 
     def _voter(self, key: tuple[int, str]) -> ReplicaProgress:
-        """The progress of a voter. One that has not fetched yet counts as seen when the epoch began, and is to be told
-        at once who leads."""
+        """The progress of a voter. A voter that has not fetched yet counts as seen when the epoch began, and must be
+        told at once who leads."""
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = ReplicaProgress(

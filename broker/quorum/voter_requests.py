@@ -6,7 +6,7 @@ to the caller. Every other refusal is passed on as it is. The answer leaves AFTE
 committed, unless the request wants it when that is in the leader's log.
 
 A request whose first answer was lost may find its change done. The answer says so (`is_so_already`) once what it found
-is committed, and whoever repeated the request reads that as success (`penstock/messages/repetitions.py`).
+is committed, and a client that repeated the request reads that as success (`penstock/messages/repetitions.py`).
 
 Not here: which change is possible (`raft/voter_changes.py`), how a newcomer is asked who it is (newcomers.py), and who
 may ask for a change (broker/authorization/).
@@ -57,8 +57,8 @@ RETRY_MS: Final = 50
 RETRY_MS_MAX: Final = 500
 """The waits before the core is asked again. A newcomer fetches several times in such a time."""
 ANSWER_MS: Final = 500
-"""So much before the time of a request is up it is answered, at the latest, so that its answer arrives; or a quarter of
-the time, if that is less."""
+"""A request is answered this long before its time is up, so that the answer arrives; or a quarter of its time before
+that, if that is less."""
 TIMEOUT_MS_MAX: Final = 600_000
 WAITING_MAX: Final = 100
 """The most changes that wait here at once. One is made at a time, so that others would only time out."""
@@ -160,7 +160,7 @@ class VoterRequests:
         return any((one.replica_id, one.directory_id) == (voter.voter_id, voter.directory_id) for one in observers)
 
     async def _refused(self, change: VoterChange, error: ApiError, deadline_ms: int) -> VoterChangeResponse:
-        """A refusal. One that says no more than that the voters are as they were asked to be waits until that is
+        """A refusal. If it says that the voters are already as the request wants them, it waits until that is
         committed."""
         if not self._is_so_already(change, error):
             return VoterChangeResponse(error)
