@@ -49,13 +49,15 @@ def make_raft(
 ) -> tuple[RaftDriver, MetadataSnapshotter]:
     """The driver, and what makes snapshots of the image; `executor` has threads for the disk of the metadata log."""
     fs, clock, log_dir = log_manager.file_system, environment.clock, config.metadata_log_dir
-    first = beginning_of(fs, log_dir, config.first_voters)
+    found = log_manager.meta_properties.get(log_dir)
+    version = 1 if found is None else found.version
+    first = beginning_of(fs, log_dir, config.first_voters, version)
     metadata_log, snapshots = open_metadata_log(
         log_manager, fs, config.metadata_log_dir, is_voter=config.is_controller, voters=len(first)
     )
     on_flushed = before_voters = nothing_to_note
     if config.is_controller:
-        memory = VoterMemory(config.metadata_log_dir, fs)
+        memory = VoterMemory(log_dir, fs, version=version)
         quorum_state = QuorumStateFile(metadata_log.directory, fs, memory.note_voted)
         memory.recall(quorum_state, metadata_log, first.ids, gave_up_dirs=bool(config.lost_log_dirs))
         on_flushed, before_voters = memory.note_records, memory.note_dynamic

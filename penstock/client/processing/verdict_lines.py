@@ -24,7 +24,10 @@ class VerdictLines:
         self._lines = ThrottledLines(clock.now_ms)
 
     def tell(self, record: ConsumerRecord, verdict: Verdict, why: str, attempts: int) -> None:
-        if not isinstance(verdict, (Bury, RetryIn)) or (left_out := self._lines.left_out(type(verdict))) is None:
+        if not isinstance(verdict, Bury | RetryIn):
+            return
+        left_out = self._lines.left_out(type(verdict).__name__)
+        if left_out is None:
             return
         more = f" ({left_out} more since the last such line)" if left_out else ""
         if isinstance(verdict, Bury):
