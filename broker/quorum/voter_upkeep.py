@@ -40,9 +40,9 @@ from raft.voters import VOTERS_MAX, Voter, VoterSet
 
 _log = logging.getLogger(__name__)
 
-LOOK_MS: Final = 3_000
-"""The time between two looks at the own place. A node that joins has fetched for longer."""
-FAILED_MS_MAX: Final = 60_000
+LOOK_MS: Final = 1_000
+"""The time between two looks at the own place."""
+FAILED_MS_MAX: Final = 2_000
 """The longest wait after errors in a row."""
 
 
