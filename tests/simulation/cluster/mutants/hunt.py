@@ -44,6 +44,7 @@ from tests.simulation.cluster.mutants.snapshots import SNAPSHOTS
 from tests.simulation.cluster.mutants.storage import STORAGE
 from tests.simulation.cluster.mutants.stories import Scene, draw_story
 from tests.simulation.cluster.mutants.transactions import TRANSACTIONS
+from tests.simulation.cluster.mutants.voters import VOTERS
 from tests.simulation.cluster.plan import Kind, Plan
 from tests.simulation.cluster.scheduler import Process
 from tests.simulation.cluster.world import World
@@ -73,6 +74,7 @@ MUTANTS = (
     *SHARES,
     *CALENDARS,
     *TRANSACTIONS,
+    *VOTERS,
 )
 SEEDS_DRAWN = 100
 """From so many plans the fitting ones are taken."""
@@ -114,6 +116,8 @@ def fit(plan: Plan, mutant: Mutant) -> tuple[int, int]:
     if (mutant in TRANSACTIONS and not plan.transactors) or (mutant in SECURITY and plan.security is None):
         return -1000, -plan.seed
     if (mutant in SHARES and not plan.floods) or (mutant in CALENDARS and plan.calendars is None):
+        return -1000, -plan.seed
+    if mutant in VOTERS and plan.voter_changes is None:
         return -1000, -plan.seed
     if (mutant.is_replicated and copies < 2) or (mutant in QUORUM and len(plan.voters) < 3):
         return -1000, -plan.seed
@@ -164,7 +168,7 @@ def plans_for(mutant: Mutant, stories_max: int, seeds_max: int) -> Iterator[tupl
     for number, story in enumerate(mutant.stories):
         yield f"its own story, {number}", story
     for number in range(
-        0 if mutant in (*TRANSACTIONS, *SECURITY, *SHARES, *CALENDARS) else stories_max
+        0 if mutant in (*TRANSACTIONS, *SECURITY, *SHARES, *CALENDARS, *VOTERS) else stories_max
     ):  # these have neither
         yield f"story {number}", draw_story(number, scene_of(mutant), mutant.kinds)
     for seed in ordered(mutant)[:seeds_max] if seeds_max else ():

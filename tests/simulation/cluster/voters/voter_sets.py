@@ -105,7 +105,7 @@ class VoterSets:
 
     def is_of(self, voters: VoterSet, machine: Machine) -> bool:
         """True if the machine, with the disk that it has, is one of the voters."""
-        return machine.config.is_controller and voters.names(machine.config.node_id, self._disks[machine.name])
+        return machine.config.is_controller and _names(voters, machine.config.node_id, self._disks[machine.name])
 
     def machines_of(self, voters: VoterSet) -> list[Machine]:
         """The voters whose disk is there."""
@@ -148,9 +148,9 @@ class VoterSets:
         is_known = offset <= self._committed_offset()
         match asked.change:
             case AddVoter(voter):
-                is_so = voters.names(voter.voter_id, voter.directory_id)
+                is_so = _names(voters, voter.voter_id, voter.directory_id)
             case RemoveVoter(voter_id, directory_id):
-                is_so = not voters.names(voter_id, directory_id)
+                is_so = not _names(voters, voter_id, directory_id)
             case NameDirectories():
                 is_so = voters.is_dynamic
         if not is_known or not is_so:
@@ -186,7 +186,7 @@ class VoterSets:
             case AddVoter(voter):
                 return before.with_voter(voter).keys == after.keys if not before.is_voter(voter.voter_id) else False
             case RemoveVoter(voter_id, directory_id):
-                return before.names(voter_id, directory_id) and before.without(voter_id).keys == after.keys
+                return _names(before, voter_id, directory_id) and before.without(voter_id).keys == after.keys
             case NameDirectories():
                 return not before.is_dynamic and before.ids == after.ids
 
@@ -289,6 +289,11 @@ def _static(machines: Sequence[Machine]) -> VoterSet:
 def _directory_id(machine: Machine) -> str:
     found = read_meta_properties(machine.disk, machine.config.metadata_log_dir)
     return found.directory_id if found is not None else ""
+
+
+def _names(voters: VoterSet, node_id: int, directory_id: str | None) -> bool:
+    """By both ids, and in a static set by the node's alone: said anew here, because the product may be wrong in it."""
+    return any(key in ((node_id, directory_id), (node_id, "")) for key in voters.keys)
 
 
 def _difference(before: VoterSet, after: VoterSet) -> int:
