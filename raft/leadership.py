@@ -135,7 +135,8 @@ class Leadership:
             self.has_committed,
             self._is_changing,
             self.replicas.find,
-            now_ms - shared.config.fetch_timeout_ms,
+            since_ms := now_ms - shared.config.fetch_timeout_ms,
+            self.replicas.observers_of_older_releases(since_ms),
         )
         voters = changed_voters(change, view)
         self._append_voters(voters)

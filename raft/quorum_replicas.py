@@ -59,6 +59,11 @@ class QuorumReplicas:
         voters = self.voters()
         return tuple(replica for replica in self._known.values() if replica not in voters)
 
+    def observers_of_older_releases(self, since_ms: int) -> Sequence[int]:
+        """The observers that have fetched since then, and name no disk."""
+        seen = (one for one in self.observers() if not one.directory_id and (one.last_fetch_ms or 0) >= since_ms)
+        return tuple(one.replica_id for one in seen)
+
     def find(self, replica_id: int, directory_id: str) -> ReplicaProgress | None:
         """The node's progress; None of an observer that has not fetched."""
         self.voters()  # each of them is known
