@@ -90,15 +90,15 @@ class QuorumReplicas:
             )
         return known
 
-    def make_room(self) -> int | None:
-        """Forgets the observer that fetched longest ago, where there are as many as may be; its id."""
+    def make_room(self) -> ReplicaProgress | None:
+        """Forgets the observer that fetched longest ago, where there are as many as may be, and returns it."""
         observers = self.observers()
         if len(observers) < OBSERVERS_MAX:
             return None
         oldest = min(observers, key=lambda seen: seen.last_fetch_ms or 0)
         del self._known[self._key(oldest.replica_id, oldest.directory_id)]
         self._sent_end_of_forgotten = max(self._sent_end_of_forgotten, oldest.sent_end_besides(""))
-        return oldest.replica_id
+        return oldest
 
     def add_observer(self, replica_id: int, directory_id: str) -> ReplicaProgress:
         """An observer that is not known. It may be one that was forgotten."""
