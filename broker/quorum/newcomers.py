@@ -27,7 +27,7 @@ from penstock.types import NO_EPOCH, Endpoint
 from raft.messages import NO_ERROR, VoteRequest
 from raft.voters import Voter
 
-TIMEOUT_MS: Final = 2_000
+TIMEOUT_MS_MAX: Final = 2_000
 _TAKEN: Final = frozenset((NO_ERROR, FencedLeaderEpochError.code, UnknownLeaderEpochError.code))
 """The answers of the node that the question was meant for."""
 
@@ -48,15 +48,15 @@ class Newcomers:
         self._transport_to, self._cluster_id, self._epoch = transport_to, cluster_id, epoch
         self._node_id, self._directory_id = node_id, directory_id
 
-    async def check(self, voter: Voter) -> None:
-        """Returns once that controller has answered at its address. RequestTimedOutError where nobody does, and
+    async def check(self, voter: Voter, timeout_ms: int) -> None:
+        """Returns once that controller has answered at its address. RequestTimedOutError where nobody does in time, and
         InvalidRequestError where another one does."""
         endpoint = voter.endpoint(CONTROLLER_LISTENER)
         if endpoint is None:
             raise InvalidRequestError(f"voter {voter.voter_id} has no address of a listener {CONTROLLER_LISTENER}")
         transport = self._transport_to(endpoint)
         try:
-            answer = await transport.send(voter.voter_id, self._question(voter), TIMEOUT_MS)
+            answer = await transport.send(voter.voter_id, self._question(voter), min(timeout_ms, TIMEOUT_MS_MAX))
         except (NetworkError, RequestTimedOutError) as error:
             raise RequestTimedOutError(
                 f"controller {voter.voter_id} does not answer at {endpoint}, where other voters would ask it for its"

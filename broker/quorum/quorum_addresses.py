@@ -24,6 +24,7 @@ from raft.driver.protocols import QuorumTransport
 from raft.messages import (
     NO_ERROR,
     BeginQuorumEpochRequest,
+    FetchMetadataRequest,
     FetchMetadataResponse,
     FetchSnapshotResponse,
     Request,
@@ -96,7 +97,8 @@ class QuorumAddresses:
 
         async def handled(request: Request) -> Response:
             if not isinstance(request, BeginQuorumEpochRequest):
-                return self.told(await handle(request))
+                is_first = isinstance(request, FetchMetadataRequest) and not request.heard_ms
+                return self.told(await handle(request), is_first=is_first)
             before = self._leader, self._leader_endpoints
             self.note(request.leader_id, request.leader_epoch, request.leader_endpoints)  # BEFORE it is asked at once
             noted, response = (self._leader, self._leader_endpoints), await handle(request)
@@ -113,11 +115,13 @@ class QuorumAddresses:
         if epoch >= self._leader[1]:
             self._leader, self._leader_endpoints = (leader_id, epoch), endpoints
 
-    def told(self, response: Response) -> Response:
+    def told(self, response: Response, *, is_first: bool = False) -> Response:
         """The answer, with the endpoints of the leader that it names. Good answers to fetches come from the leader
-        itself, so they need none."""
+        itself, so they need none, but the first one that a node hears of it: a node that noted the epoch before it
+        ended knows no more than the bootstrap server that it has asked."""
         is_fetch = isinstance(response, FetchMetadataResponse | FetchSnapshotResponse)
-        if (is_fetch and response.error_code == NO_ERROR) or response.leader_id == NO_LEADER:
+        is_known = is_fetch and response.error_code == NO_ERROR and not is_first
+        if is_known or response.leader_id == NO_LEADER:
             return response
         endpoints = self._known(response.leader_id)
         return replace(response, leader_endpoints=endpoints) if endpoints else response

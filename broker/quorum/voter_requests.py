@@ -67,10 +67,11 @@ HOST_CHARS_MAX: Final = 255
 _PORTS: Final = range(1, 65_536)
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
-CheckVoter = Callable[[Voter], Awaitable[None]]
+CheckVoter = Callable[[Voter, int], Awaitable[None]]
+"""Asks the voter that is to be added, within a time in milliseconds."""
 
 
-async def nobody_is_asked(voter: Voter) -> None:
+async def nobody_is_asked(voter: Voter, timeout_ms: int) -> None:
     """Believes each address, where there is no network."""
 
 
@@ -142,7 +143,7 @@ class VoterRequests:
         while True:
             try:
                 if isinstance(change, AddVoter) and not is_checked and self._fetches(change.voter):
-                    await self._check(change.voter)
+                    await self._check(change.voter, max(1, deadline_ms - self._clock.now_ms()))
                     is_checked = True
                 return self._raft.change_voters(change)
             except RequestTimedOutError as error:

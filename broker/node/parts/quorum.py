@@ -16,6 +16,7 @@ from broker.load.busy_time import BusyTimes
 from broker.metrics.metrics import Reading
 from broker.metrics.quorum_readings import quorum_readings
 from broker.network.listeners import ControllerService, Listener
+from broker.network.transport import NodeTransport
 from broker.node.environment import Environment
 from broker.node.parts.consensus import make_controller, make_raft
 from broker.node.process.descriptors import plan_descriptors
@@ -93,13 +94,7 @@ class QuorumParts:
                 commit_timed=commit_timed,
                 on_fatal=on_fatal,
             )
-        newcomers = Newcomers(
-            lambda endpoint: environment.transport(lambda _: endpoint, self._broker_endpoint, bytes_max),
-            self.cluster_id,
-            config.node_id,
-            log_manager.directory_id(config.metadata_log_dir),
-            lambda: self.raft.leader_and_epoch[1],
-        )
+        newcomers = self._make_newcomers(environment, log_manager)
         self._voter_requests = VoterRequests(self.raft, self.cluster_id, clock, rng, newcomers.check)
         length_ms = min(config.broker_session_timeout_ms, config.replica_lag_time_max_ms)
         self.lease = LeadLease(length_ms, clock.boot_ms, lambda: self.loader.image.offset)
@@ -133,6 +128,21 @@ class QuorumParts:
             cluster_id=self.cluster_id,
         )
         return environment.listeners.controller(self._config, service)
+
+    def _make_newcomers(self, environment: Environment, log_manager: LogManager) -> Newcomers:
+        config = self._config
+
+        def transport_to(endpoint: Endpoint) -> NodeTransport:
+            bytes_max = config.socket_request_max_bytes
+            return environment.transport(lambda _: endpoint, self._broker_endpoint, bytes_max)
+
+        return Newcomers(
+            transport_to,
+            self.cluster_id,
+            config.node_id,
+            log_manager.directory_id(config.metadata_log_dir),
+            lambda: self.raft.leader_and_epoch[1],
+        )
 
     def _make_upkeep(
         self, log_manager: LogManager, rng: Random, on_fatal: Callable[[BaseException], None]

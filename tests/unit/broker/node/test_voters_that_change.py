@@ -10,8 +10,10 @@ from random import Random
 import pytest
 
 from broker.node.node import Node
+from broker.quorum.metadata_log import QuorumStateFile
 from penstock import AsyncAdmin
 from penstock.errors import RequestTimedOutError
+from raft.quorum_state import ElectionState
 from raft.voter_changes import AddVoter, NameDirectories, RemoveVoter, VoterChange
 from raft.voters import VoterSet
 from storage.disk.atomic_file import write_atomically
@@ -101,6 +103,24 @@ def test_a_quorum_grows_from_one_voter_to_three_and_shrinks_to_another_one(confi
         await cluster.stop()
 
     run_in_memory(6, story, config=config)
+
+
+def test_a_joiner_that_ended_before_its_first_record_finds_the_leader_again() -> None:
+    """It has noted the epoch and its leader, and no log says where that is: only the bootstrap server that it asks."""
+
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format_dynamic(0)
+        await cluster.start(1)
+        epoch = cluster.nodes[0].quorum.raft.leader_and_epoch[1]
+        disk, path = cluster.disks[1], f"{cluster.config(1).metadata_log_dir}/__cluster_metadata-0"
+        disk.mkdir(path)
+        QuorumStateFile(path, disk).save(ElectionState(epoch, leader_id=0))
+        async with asyncio.timeout(60):
+            await cluster.start()
+        await until_all_know(cluster, set_of(cluster, 0))
+        await cluster.stop()
+
+    run_in_memory(10, story)
 
 
 def test_a_copy_of_the_disk_that_is_left_stands_for_a_lost_voter() -> None:

@@ -54,7 +54,7 @@ def check(answer: VoteResponse | ApiError) -> Other:
         assert endpoint == NEWCOMER.endpoint(CONTROLLER_LISTENER)
         return other
 
-    asyncio.run(Newcomers(transport_to, "cluster", 1, disk_of(1), lambda: 7).check(NEWCOMER))
+    asyncio.run(Newcomers(transport_to, "cluster", 1, disk_of(1), lambda: 7).check(NEWCOMER, 500))
     return other
 
 
