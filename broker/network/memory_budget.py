@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker.network.budget_shares import BudgetShares
-from broker.network.memory_statistics import MemoryStatistics
 from metadata.addresses import network_of
+from penstock.metric_fields import counter, gauge, measured
 
 ABOVE_SHARE: Final = 8
 """Divides the budget: a lease larger than this part does not wait until as much is free."""
@@ -146,6 +146,16 @@ class _Party:
         self.growing: deque[_Waiter] = deque()
         """Leases that wait to grow. They go before those that wait to begin: they hold memory already."""
         self.waiting: deque[_Waiter] = deque()
+
+
+@measured
+class MemoryStatistics:
+    """A budget now; `pauses` is since the node's start."""
+
+    used_bytes: int = gauge("penstock_memory_used_bytes", "Bytes of requests, answers and fetch sessions in memory.")
+    bytes_max: int = gauge("penstock_memory_max_bytes", "Bytes of them that there may be in memory.")
+    waiting: int = gauge("penstock_memory_waiting_streams", "Streams that wait for room before they go on.")
+    pauses: int = counter("penstock_memory_pauses", "How often a stream had to wait for room.")
 
 
 class MemoryBudget:
