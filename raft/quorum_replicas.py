@@ -60,7 +60,7 @@ class QuorumReplicas:
         return tuple(replica for replica in self._known.values() if replica not in voters)
 
     def observers_of_older_releases(self, since_ms: int) -> Sequence[int]:
-        """Those that have fetched since then, and name no disk."""
+        """The observers that have fetched since then, and name no disk."""
         seen = (one for one in self.observers() if not one.directory_id and (one.last_fetch_ms or 0) >= since_ms)
         return tuple(one.replica_id for one in seen)
 

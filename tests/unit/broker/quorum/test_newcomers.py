@@ -31,7 +31,7 @@ NEWCOMER = Voter(4, disk_of(4), endpoints_of(4))
 
 @dataclass
 class Other:
-    """What is at the address: it answers, or the call fails."""
+    """The node at the address: it answers, or the call fails."""
 
     answer: VoteResponse | ApiError
     asked: list[tuple[int, VoteRequest]] = field(default_factory=list)
