@@ -121,7 +121,7 @@ def test_a_copy_of_the_disk_that_is_left_stands_for_a_lost_voter() -> None:
         write_atomically(disk, f"{path}/meta.properties", text.encode())
         state = b'{"leaderEpoch": 101, "leaderId": -1, "votedId": -1, "data_version": 1}'
         write_atomically(disk, f"{path}/__cluster_metadata-0/quorum-state", state)
-        cluster.lost_log_dirs.clear()
+        cluster.given_up_dirs.clear()
         await cluster.start(2)
         await until(lambda: leader_of(cluster) is not None)
         await create(cluster, "after", 2)
