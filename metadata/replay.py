@@ -44,7 +44,7 @@ class Tables(Protocol):
     next_producer_id: int
     """The lowest that no broker was given."""
     voters: VoterSet
-    """As a record named them; none while the quorum is static."""
+    """The voters that a record has named; none while the quorum is static."""
     scram: ScramTable
     acls: AclTable
     quotas: QuotaTable

@@ -45,7 +45,7 @@ from penstock.messages.groups.listing import GroupType
 from penstock.messages.metadata import BrokerInfo, ClientListener, PartitionInfo
 from penstock.messages.produce import ProducerState
 from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo
-from penstock.types import Endpoint
+from penstock.types import Endpoint, ListenerEndpoint
 
 __all__ = [
     "AdminStatistics",
@@ -67,6 +67,7 @@ __all__ = [
     "GroupType",
     "HangingTransaction",
     "HealthCheck",
+    "ListenerEndpoint",
     "LogDirInfo",
     "LogDirRoom",
     "MemberDescription",

@@ -7,8 +7,14 @@ following.py and leadership.py; core.py has the requests of others.
 
 from __future__ import annotations
 
-from penstock.errors import NotLeaderOrFollowerError, PositionOutOfRangeError, SnapshotNotFoundError
+from penstock.errors import (
+    InconsistentClusterIdError,
+    NotLeaderOrFollowerError,
+    PositionOutOfRangeError,
+    SnapshotNotFoundError,
+)
 from raft.messages import (
+    NO_ERROR,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     FetchMetadataRequest,
@@ -35,7 +41,11 @@ class PeerAnswers:
         self._election, self._following, self._rejoining = states.election, states.following, states.rejoining
 
     def on_answer(self, question: OpenRequest, response: object, now_ms: int) -> None:
-        """An answer to an open question; one of another kind than was asked for counts as none."""
+        """An answer to an open question; one of another kind than was asked for counts as none, as does that of another
+        cluster, whose epochs and leaders mean nothing here."""
+        if getattr(response, "error_code", NO_ERROR) == InconsistentClusterIdError.code:
+            self.on_failure(question, now_ms)
+            return
         match question.request, response:
             case VoteRequest() as asked, VoteResponse() as answer:
                 # A vote that was given counts before any news of a leader, which may be older than the vote.

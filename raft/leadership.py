@@ -62,7 +62,8 @@ class Leadership:
         """This leader's clock, when it was looked at last. Each answer has it."""
         self.replicas = QuorumReplicas(shared.config, shared.quorum, shared.backoff_ms, now_ms)
         """The other nodes, as this leader knows them."""
-        self._parked: dict[int, ParkedFetch] = {}  # by replica id: one each
+        self._parked: dict[ReplicaProgress, ParkedFetch] = {}
+        """One each. Two disks of one id are two replicas: they must not end each other's fetches, again and again."""
         self._uncommitted: deque[tuple[int, int]] = deque()  # (next offset, bytes) of each batch that waits
         self._uncommitted_bytes = 0
         self._append_beginning()
@@ -135,7 +136,8 @@ class Leadership:
             self.has_committed,
             self._is_changing,
             self.replicas.find,
-            now_ms - shared.config.fetch_timeout_ms,
+            since_ms := now_ms - shared.config.fetch_timeout_ms,
+            self.replicas.observers_of_older_releases(since_ms),
         )
         voters = changed_voters(change, view)
         self._append_voters(voters)
@@ -158,7 +160,7 @@ class Leadership:
         heard_ms = request.heard_ms or (now_ms if request.max_wait_ms > 0 else 0)
         replica.heard_ms = max(replica.heard_ms, min(heard_ms, now_ms))
         if log.needs_snapshot(request.fetch_offset, request.last_fetched_epoch):
-            self._unpark(request.replica_id)
+            self._unpark(replica)
             self._answer(request_id, request, replica, snapshot_id=log.newest_snapshot)
             return
         diverging = log.diverging_epoch(request.fetch_offset, request.last_fetched_epoch)
@@ -166,14 +168,14 @@ class Leadership:
             self._answer(request_id, request, replica, diverging)
             return
         replica.note_acked(request.fetch_offset, log.log_end_offset, now_ms)
-        self._unpark(request.replica_id)
+        self._unpark(replica)
         if self.maybe_commit():
             self._answer_parked()
         if request.max_wait_ms <= 0 or self._has_news(replica, request):
             self._answer(request_id, request, replica)
         else:
             wait_ms = min(request.max_wait_ms, self._shared.config.fetch_timeout_ms)
-            self._parked[request.replica_id] = ParkedFetch(request_id, request, now_ms + wait_ms)
+            self._parked[replica] = ParkedFetch(request_id, request, now_ms + wait_ms)
 
     def on_fetch_snapshot(self, request_id: int, request: FetchSnapshotRequest, now_ms: int) -> None:
         """A replica that lags behind the log's start reads a snapshot; that is contact, as a fetch is (KIP-630)."""
@@ -217,9 +219,9 @@ class Leadership:
         self._time_ms = now_ms
         if self.is_over or now_ms >= self.replicas.quorum_deadline_ms():
             return False
-        for replica_id, parked in list(self._parked.items()):
+        for replica, parked in list(self._parked.items()):
             if now_ms >= parked.deadline_ms:
-                self._answer_one_parked(replica_id)
+                self._answer_one_parked(replica)
         self._send_begin_notices(now_ms)
         return True
 
@@ -231,9 +233,9 @@ class Leadership:
 
     def abandon(self, request_id: int) -> None:
         """The node that fetched has gone away."""
-        for replica_id, parked in self._parked.items():
+        for replica, parked in self._parked.items():
             if parked.request_id == request_id:
-                del self._parked[replica_id]
+                del self._parked[replica]
                 return
 
     def close(self) -> None:
@@ -344,17 +346,17 @@ class Leadership:
         shared.outbox.reply_with_records(request_id, response, read)
 
     def _answer_parked(self) -> None:
-        for replica_id, parked in list(self._parked.items()):
-            if self._has_news(self._known_replica(parked.request), parked.request):
-                self._answer_one_parked(replica_id)
+        for replica, parked in list(self._parked.items()):
+            if self._has_news(replica, parked.request):
+                self._answer_one_parked(replica)
 
-    def _answer_one_parked(self, replica_id: int) -> None:
-        parked = self._parked.pop(replica_id)
-        self._answer(parked.request_id, parked.request, self._known_replica(parked.request))
+    def _answer_one_parked(self, replica: ReplicaProgress) -> None:
+        parked = self._parked.pop(replica)
+        self._answer(parked.request_id, parked.request, replica)
 
-    def _unpark(self, replica_id: int) -> None:
+    def _unpark(self, replica: ReplicaProgress) -> None:
         """A replica has one fetch at a time: an older one gets an empty answer, which the replica hardly waits for."""
-        parked = self._parked.pop(replica_id, None)
+        parked = self._parked.pop(replica, None)
         if parked is not None:
             log = self._shared.log
             answer = FetchMetadataResponse(

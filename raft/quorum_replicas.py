@@ -33,8 +33,8 @@ class QuorumReplicas:
         self._backoff_ms = backoff_ms
         self._begun_ms = now_ms
         self._known: dict[tuple[int, str], ReplicaProgress] = {}
-        """The nodes by id and directory id, which is "" for all in a static quorum. One that becomes a voter, or is one
-        no longer, keeps its progress."""
+        """The nodes by id and directory id, which is "" for all in a static quorum. A node that becomes a voter, or
+        ceases to be one, keeps its progress."""
         self._voter_keys: Sequence[tuple[int, str]] = ()
         self._voters: tuple[ReplicaProgress, ...] = ()
         self._others_needed = 0
@@ -59,6 +59,11 @@ class QuorumReplicas:
         voters = self.voters()
         return tuple(replica for replica in self._known.values() if replica not in voters)
 
+    def observers_of_older_releases(self, since_ms: int) -> Sequence[int]:
+        """The observers that have fetched since then, and name no disk."""
+        seen = (one for one in self.observers() if not one.directory_id and (one.last_fetch_ms or 0) >= since_ms)
+        return tuple(one.replica_id for one in seen)
+
     def find(self, replica_id: int, directory_id: str) -> ReplicaProgress | None:
         """The node's progress; None of an observer that has not fetched."""
         self.voters()  # each of them is known
@@ -73,8 +78,8 @@ class QuorumReplicas:
         return replica_id, directory_id if self._quorum.voters.is_dynamic else ""
 
     def _voter(self, key: tuple[int, str]) -> ReplicaProgress:
-        """The progress of a voter. One that has not fetched yet counts as seen when the epoch began, and is to be told
-        at once who leads."""
+        """The progress of a voter. A voter that has not fetched yet counts as seen when the epoch began, and must be
+        told at once who leads."""
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = ReplicaProgress(
@@ -85,15 +90,15 @@ class QuorumReplicas:
             )
         return known
 
-    def make_room(self) -> int | None:
-        """Forgets the observer that fetched longest ago, where there are as many as may be; its id."""
+    def make_room(self) -> ReplicaProgress | None:
+        """Forgets the observer that fetched longest ago, where there are as many as may be, and returns it."""
         observers = self.observers()
         if len(observers) < OBSERVERS_MAX:
             return None
         oldest = min(observers, key=lambda seen: seen.last_fetch_ms or 0)
         del self._known[self._key(oldest.replica_id, oldest.directory_id)]
         self._sent_end_of_forgotten = max(self._sent_end_of_forgotten, oldest.sent_end_besides(""))
-        return oldest.replica_id
+        return oldest
 
     def add_observer(self, replica_id: int, directory_id: str) -> ReplicaProgress:
         """An observer that is not known. It may be one that was forgotten."""

@@ -9,7 +9,8 @@
     RESIGNED     led in this epoch and stopped: it may neither lead in it again nor vote in it
 
 In a dynamic quorum a node that is no voter by its own log may still be VOTED: its log may not have the record yet that
-made it a voter, and whoever asks it for its vote says for which disk the question is meant (KIP-853). It never stands.
+made it a voter, and a candidate that asks it for its vote says for which disk the question is meant (KIP-853). It
+never stands.
 
 A voter that has forgotten promises (`Forgotten`) is UNATTACHED or FOLLOWER, like an observer, until it knows again what
 it may have promised; raft/rejoining.py says when that is.
@@ -107,7 +108,7 @@ class QuorumState:
             raise InvariantViolation(f"stored epoch {stored.epoch} is negative")
         self._node_id, self._directory_id = config.node_id, config.directory_id
         self.history = history or VoterHistory(config.first_voters)
-        """The voters by offset. Whoever changes the log changes this in the same step."""
+        """The voters by offset. Each change of the log changes this in the same step."""
         self._election = stored
         self._unsaved = False
         self._leader_ended = False

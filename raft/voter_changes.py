@@ -8,14 +8,15 @@ A change is refused
 - before the leader has committed a record of its own epoch: an older leader's change may still wait in another log
   (Ongaro, "bug in single-server membership changes", raft-dev, 2015);
 - if the newcomer has not caught up: it would be counted, and could ack nothing;
-- if no majority of the new set has fetched of late: the change itself could not be committed, nor anything behind it.
+- if no majority of the new set has fetched of late: the change itself could not be committed, nor anything behind it;
+- if it is the first one, and a node that fetches has a release that does not know the record.
 
 Pure. Not here: the record (voter_records.py), and what follows from a set (quorum_state.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.errors import (
@@ -75,6 +76,8 @@ class LeadersView:
     """The progress of the node with this id and this disk; None if it has not fetched."""
     since_ms: int
     """A node that fetched at this time or later is in contact."""
+    older: Sequence[int] = ()
+    """The observers in contact that name no disk: their release is older, and knows no record that names voters."""
 
     def is_in_contact(self, voter: Voter) -> bool:
         if voter.voter_id == self.node_id:
@@ -158,4 +161,9 @@ def _with_directories(view: LeadersView) -> VoterSet:
                 f"voter {voter.voter_id} has not said which disk it has; start it with this release, and ask again"
             )
         named.append(replace(voter, directory_id=directory_id))
+    if view.older:
+        raise RequestTimedOutError(
+            f"nodes {sorted(view.older)[:10]} run with an older release, which stops at a record that names voters:"
+            " upgrade the brokers, too, and ask again"
+        )
     return VoterSet(tuple(named))

@@ -47,7 +47,7 @@ def voters_in(records: bytes) -> Iterator[tuple[int, VoterSet]]:
 
 
 def voters_of_value(value: bytes) -> VoterSet:
-    """The voters that a record's value names. CorruptMessageError if it is none, or a newer release's."""
+    """The voters that a record's value names. CorruptMessageError if it names no voters, or is of a newer release."""
     try:
         document = json.loads(value)
         version, listed = document["version"], document["voters"]

@@ -1,6 +1,6 @@
 """InitProducerId: an id of its own for a producer, in its first epoch; waits if this broker has none left (KIP-98).
 
-One with a transactional id goes to the coordinator of that id.
+A request with a transactional id goes to the coordinator of that id.
 """
 
 from __future__ import annotations

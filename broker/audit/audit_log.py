@@ -18,9 +18,9 @@ from collections.abc import Callable, Hashable, Mapping
 from enum import Enum
 from typing import Any, Final
 
-from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from penstock.metric_fields import counter, measured
 from penstock.plain_text import plain_json
+from penstock.throttled_lines import SAY_INTERVAL_MS
 
 _log = logging.getLogger("penstock.audit")
 

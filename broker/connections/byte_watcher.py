@@ -18,9 +18,9 @@ from broker.connections.accepted_sockets import AcceptedSockets
 from broker.connections.byte_watch import ByteWatch
 from broker.connections.connection_watch import hosts_shown
 from broker.connections.under_way import Carried, HeardCounts, Shares, UnderWayWatch, over_share
-from broker.replication.throttled_lines import ThrottledLines
 from penstock.clock import Clock
 from penstock.threads import Thread, Threads
+from penstock.throttled_lines import ThrottledLines
 from penstock.types import Endpoint
 
 _log = logging.getLogger(__name__)

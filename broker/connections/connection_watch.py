@@ -18,8 +18,8 @@ from typing import Protocol, TypeVar
 
 from broker.connections.accepted_sockets import AcceptedSockets
 from broker.connections.connection_guard import ConnectionGuard, ConnectionGuardStatistics
-from broker.replication.throttled_lines import ThrottledLines
 from penstock.clock import Clock
+from penstock.throttled_lines import ThrottledLines
 from penstock.types import Endpoint
 
 T = TypeVar("T")

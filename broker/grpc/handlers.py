@@ -1,9 +1,9 @@
 """Registers calls with a gRPC server so that their requests arrive as bytes and pass their limits first. An edge.
 
-Who makes a call is judged BEFORE its message is read: gRPC reads one whole, so whoever may not ask would take memory
-by asking; and few calls of a connection are read at once (read_turns.py), each for MESSAGE_MS. None is read while its
-answer has no room, and one that has come meanwhile is not decoded before (turned_decoder.py). To gRPC a call is
-therefore a stream that sends one message, and has one answer; on the wire that is the same. Its bytes go through the
+The caller is judged BEFORE its message is read: gRPC reads a message whole, so a caller without the right would take
+memory by asking; and few calls of a connection are read at once (read_turns.py), each for MESSAGE_MS. None is read
+while its answer has no room, and one that has come meanwhile is not decoded before (turned_decoder.py). To gRPC a call
+is therefore a stream that sends one message, and has one answer; on the wire that is the same. Its bytes go through the
 decoder of its API (request_decoder.py) and count in memory until the call is answered; a refusal is a typed error. The
 loop's time that a call takes is counted: decoding, encoding and the work between them. A stream's behaviour reads,
 decodes, writes and counts by itself.
@@ -174,7 +174,7 @@ def _bounded(
 
     async def answer(context: grpc.aio.ServicerContext) -> bytes:
         try:
-            caller = service.caller_of(context, api)  # BEFORE any work for who may not ask
+            caller = service.caller_of(context, api)  # BEFORE any work for a caller without the right
         except (ApiError, EndsConnection) as refusal:
             await refuse(refuses, context, refusal)
         try:

@@ -81,8 +81,8 @@ class RequestDecoder:
         return WireWalk(self.api, raw, self._steps_max).run(self._shape)
 
     def elements(self, raw: bytes, most: int) -> int:
-        """How many elements a message has, up to `most`; `most` as well if it is known to be refused. Costs no more
-        than so many elements, however large the message is."""
+        """The count of a message's elements, up to `most`; `most` as well if it is known to be refused. A larger
+        message costs no more than one of `most` elements."""
         if len(raw) < self.walk_from_bytes:
             return 0
         try:

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 JUMP_MS_MAX = 60 * 60 * 1000
 """More than a time service ever corrects at once, less than any retention that a person sets."""
 UNTOLD_MS = 10 * 60 * 1000
-"""A comparison that the others hold up for so long is a fault: a disk may fill meanwhile. A start takes seconds."""
+"""A comparison that the others hold up for longer is a fault: a disk may fill meanwhile. A start takes seconds."""
 
 
 class StampClock(Clock):

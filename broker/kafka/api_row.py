@@ -30,6 +30,7 @@ REPLICA_ELEMENTS_MAX: Final = 50_000
 """Elements of a request that names every replica of up to 10,000 partitions, each with four; or of a member of a group
 that names its topics, and every partition that it holds."""
 Failed = Callable[[Asked, Any, ApiError], Any]
+PrepareBody = Callable[[Asked, Any], Awaitable[Any]]
 
 
 def never_pipelined(body: Any) -> bool:
@@ -57,8 +58,9 @@ class ApiRow:
     failed: Failed | None = None
     """The answer of a request that failed as a whole, with the error in each place where its client looks for it;
     None: in the `error_code` of the response itself. An API without such a place ends the connection."""
-    prepare: Callable[[Asked, Any], Awaitable[Any]] | None = None
-    """Makes the body that the plan gets of the one that came. The connection waits for it, and reads nothing."""
+    prepare: PrepareBody | None = None
+    """Makes the body that the plan gets of the one that came: SaslAuthenticate checks a login there. The connection
+    waits for it, and reads nothing."""
     other_versions: MakePlan | None = None
     """The plan of a version that is not served, without a body. Its answer is written in version 0."""
     elements_max: int = ELEMENTS_MAX
@@ -99,7 +101,7 @@ def serves(
     is_paced: bool = True,
     is_pipelined: Callable[[Any], bool] = never_pipelined,
     advertised: tuple[int, int] | None = None,
-    prepare: Callable[[Asked, Any], Awaitable[Any]] | None = None,
+    prepare: PrepareBody | None = None,
     other_versions: MakePlan | None = None,
 ) -> ServedRow:
     """The row of an API whose plans `plan_of` makes for a node; see ApiRow."""

@@ -22,9 +22,9 @@ from broker.kafka.connection.served_connection import ServedConnection
 from broker.kafka.parts import PlanParts
 from broker.network.client_names import ClientNames
 from broker.network.listeners import BrokerService
-from broker.replication.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 from broker.tls.material import NO_CERTIFICATES, Certificates
 from penstock.clock import Clock
+from penstock.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 
 
 class KafkaListeners:

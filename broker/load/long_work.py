@@ -30,7 +30,7 @@ REST: Final = 3
 EXCESS_NS_MAX: Final = 500_000_000
 """More is not owed: a node that was stopped in the middle of a piece for a minute must not rest for three."""
 QUIET_NS: Final = 50_000_000
-"""Whoever asks 20 times a second or more finds the work at rest."""
+"""A party that asks 20 times a second or more finds the work at rest."""
 LISTENING: Final = 4
 """The part of a long piece's time for which the loop listens after it, where nobody has asked before: a quarter."""
 LISTENED_NS_MIN: Final = 1_000_000
@@ -71,7 +71,7 @@ class LongWork:
         self._rest(party)
 
     def charge(self, party: str, spent_ns: int) -> None:
-        """The work on a large request of the party took so long, and had no turn."""
+        """The work on a large request of the party took `spent_ns`, and had no turn."""
         self._owe(spent_ns)
         if self._owed_ns > CREDIT_NS and self._turns.begin(party):
             self._rest(party)

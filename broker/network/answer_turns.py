@@ -105,7 +105,7 @@ class AnswerTurns:
             account.close()
 
     async def wait(self, party: str) -> None:
-        """Returns once a request of the party may be worked on. Those that wait go on one in each turn of the loop, as
+        """Returns once a request of the party may be worked on. Waiting requests go on one in each turn of the loop, as
         long as there is room."""
         line = self._lines.get(party)
         if line is None:

@@ -2,7 +2,7 @@
 
 The rules of both protocols. A decoded request takes many times its bytes as objects, and those count nowhere. So none
 is made that would only wait for room (answer_turns.py): its bytes wait, and these count. A large message takes long to
-decode, so that is long work (load/long_work.py): one is decoded at a time. Whoever has waited for a turn asks for room
+decode, so that is long work (load/long_work.py): one is decoded at a time. A message whose turn has come asks for room
 AGAIN, because the answers of its party may have filled its share meanwhile; without room it gives the turn back. While
 nobody has a turn, a message is decoded at once, and the time that a large one takes is charged.
 
@@ -29,7 +29,7 @@ class DecodingTurns:
         self._answers, self._work = answers, work
 
     def has_room(self, api: str, party: str, elements: int = 0) -> bool:
-        """False while a request with so many elements would wait for room for its answer."""
+        """False while a request of `elements` would wait for room for its answer."""
         return self._answers.is_open(party) or not needs_room(api, elements)
 
     async def room(self, api: str, party: str, elements: int = 0) -> None:
@@ -61,7 +61,7 @@ class DecodingTurns:
             self._work.done(party)
 
     def is_long(self, elements: int) -> bool:
-        """True if the work on a request with so many elements is long work. That of nodes never is."""
+        """True if the work on a request of `elements` is long work. Work for other nodes never is."""
         return self._work is not None and elements >= LONG
 
     def now_ns(self) -> int:

@@ -104,7 +104,7 @@ class Dispatcher:
 
     def _is_owed(self, request: Request) -> bool:
         """True of work that counts as long. Both protocols say which requests have many elements; a call of gRPC with
-        few is as large as it took. That of nodes is never owed."""
+        few is as large as it took. Work for other nodes is never owed."""
         caller = request.caller
         is_call = caller.listener_type is ListenerType.GRPC and caller.listener != self._nodes_listener
         return request.is_large or is_call

@@ -34,7 +34,7 @@ def giving_way(held: Iterable[Lease]) -> set[Lease]:
         if len(lacking) == 1:  # it takes nothing back from itself
             of_parties.pop(next(iter(lacking)), None)
         if lacking:
-            gone |= _of_the_largest(of_parties, sum(lacking.values()) - budget.free + HEADROOM * budget.floor)
+            gone |= _of_the_largest(of_parties, sum(lacking.values()) - budget.free + HEADROOM * budget.shares.floor)
     return gone
 
 

@@ -2,19 +2,13 @@
 
 A budget has an account for every stream, and a share for every party (parties.py). Bytes are counted with a `Lease`,
 and given back when it is released. A lease has a size that it may grow to, and counts what has come of it so far: an
-announcement costs its sender what it has sent. Three limits, from the inside out:
+announcement costs its sender what it has sent. budget_shares.py has the limits of a stream, of a party and of all.
 
-    a stream     may announce one part in `stream_share` of the budget
-    a party      may announce half of the budget
-    all          a party may have as much in memory as stays free for the others: half of the budget if it is
-                 alone, a third where two have their share. A party that has nothing there, or not one part in
-                 FLOOR_SHARE, is let in while there is room, and to take nothing in any case
-
-One lease may exceed an empty share, or no message larger than a share would get through. A stream that waits for itself
-or for its party holds up no other. Parties that wait for room take turns, and smaller leases may overtake larger ones,
-but not for ever. Some must not wait for room: leases that are to grow, because they hold memory, very large ones, for
-which there may never be room, and those of a party with little that were overtaken too often. Of these one at a time is
-let in above the limits. So bytes in memory are at most the budget and one lease, and those that `take` counts.
+A stream that waits for itself or for its party holds up no other. Parties that wait for room take turns, and smaller
+leases may overtake larger ones, but not for ever. Some must not wait for room: leases that are to grow, because they
+hold memory, very large ones, for which there may never be room, and those of a party with little that were overtaken
+too often. Of these one at a time is let in above the limits. So bytes in memory are at most the budget and one lease,
+and those that `take` counts.
 
 `take` counts bytes that are in memory already, so it never waits. Pure, but for the callback of the stream whose turn
 it is. Not here: which parties there are, how fast a message must come (the listeners), and what is in it.
@@ -27,13 +21,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from broker.network.memory_statistics import MemoryStatistics
+from broker.network.budget_shares import BudgetShares
 from metadata.addresses import network_of
+from penstock.metric_fields import counter, gauge, measured
 
-PARTY_SHARE: Final = 2
-"""Divides the budget: one party announces at most half of it."""
-FLOOR_SHARE: Final = 64
-"""Divides the budget: a party that has less than this in memory is let in while there is room."""
 ABOVE_SHARE: Final = 8
 """Divides the budget: a lease larger than this part does not wait until as much is free."""
 OVERTAKEN_MAX: Final = 64
@@ -113,7 +104,7 @@ class Account:
 
     def take_little(self, size: int) -> Lease | None:
         """Takes the bytes if the party has little then, however much others have; else returns None."""
-        return self.take(size) if self.party.used + size <= self.budget.floor else None
+        return self.take(size) if self.party.used + size <= self.budget.shares.floor else None
 
     def has_room(self, size: int, *, without: int = 0) -> bool:
         """True if `size` bytes could be taken now, if the account had not `without` bytes of those that it has."""
@@ -121,7 +112,7 @@ class Account:
 
     def room(self) -> int:
         """How much could be taken now."""
-        return self.budget.room(self)
+        return self.budget.shares.room(self, self.party)
 
     def withdraw(self) -> None:
         """The `acquire` that waits, if there is one, is not wanted any more: it will not be granted."""
@@ -157,15 +148,22 @@ class _Party:
         self.waiting: deque[_Waiter] = deque()
 
 
+@measured
+class MemoryStatistics:
+    """A budget now; `pauses` is since the node's start."""
+
+    used_bytes: int = gauge("penstock_memory_used_bytes", "Bytes of requests, answers and fetch sessions in memory.")
+    bytes_max: int = gauge("penstock_memory_max_bytes", "Bytes of them that there may be in memory.")
+    waiting: int = gauge("penstock_memory_waiting_streams", "Streams that wait for room before they go on.")
+    pauses: int = counter("penstock_memory_pauses", "How often a stream had to wait for room.")
+
+
 class MemoryBudget:
     """One kind of data of a node. `stream_share` divides the budget."""
 
     def __init__(self, bytes_max: int, stream_share: int) -> None:
-        self._max = bytes_max
-        self._stream_max = bytes_max // stream_share
-        self._party_max = bytes_max // PARTY_SHARE
-        self.floor = bytes_max // FLOOR_SHARE
-        self._used = self._pauses = self._waiting = 0
+        self.shares = BudgetShares(bytes_max, stream_share)
+        self._pauses = self._waiting = 0
         self._parties: dict[str, _Party] = {}
         self._turns: dict[str, _Party] = {}
         """Parties with streams that wait, in the order of their turns."""
@@ -184,42 +182,25 @@ class MemoryBudget:
 
     @property
     def free(self) -> int:
-        return self._max - self._used  # below 0 while there is more than should be
+        return self.shares.free
 
     # -- limits --------------------------------------------------------------------------------------------------------
 
     def may_begin(self, account: Account, size: int, first: int, without: int = 0) -> bool:
-        """True if a lease of `size` may begin with `first` bytes, and no other stream of its party is before it. One of
-        nothing is before them all: it takes no room that they wait for."""
-        party, is_late = account.party, self._overtaken >= OVERTAKEN_MAX
+        """True if a lease of `size` may begin with `first` bytes, and no other stream of its party is before it. A
+        lease of nothing is before them all: it takes no room that they wait for."""
+        party, shares, is_late = account.party, self.shares, self._overtaken >= OVERTAKEN_MAX
         return (
             not (first and (party.waiting or party.growing))
             and not (first and is_late and any(map(self._waits_for_others, self._turns.values())))
-            and self._stream_fits(account, size - without, without)
-            and self._party_fits(party, size - without, without)
-            and (self._fits(party, first - without, without) or self._used == without)
+            and shares.stream_fits(account, size - without, without)
+            and shares.party_fits(party, size - without, without)
+            and (shares.fits(party, first - without, without) or shares.used == without)
         )
 
     def may_grow(self, account: Account, more: int) -> bool:
         """True if `more` bytes of a lease may be in memory."""
-        return not account.party.growing and self._fits(account.party, more)
-
-    def _stream_fits(self, account: Account, more: int, without: int = 0) -> bool:
-        return account.announced + more <= self._stream_max or account.announced == without
-
-    def _party_fits(self, party: _Party, more: int, without: int = 0) -> bool:
-        return party.announced + more <= self._party_max or party.announced == without
-
-    def _fits(self, party: _Party, more: int, without: int = 0) -> bool:
-        """True if as much stays free for others as the party has, or it has little, which never waits for nothing."""
-        free, used = self.free - more, party.used + more
-        return used <= free or ((used <= self.floor or party.used == without) and (free >= 0 or not more))
-
-    def room(self, account: Account) -> int:
-        """How much the account could take now."""
-        party, free = account.party, self.free
-        share = free if not party.used else max((free - party.used) // 2, min(free, self.floor - party.used))
-        return max(0, min(share, self._party_max - party.announced, self._stream_max - account.announced))
+        return not account.party.growing and self.shares.fits(account.party, more)
 
     # -- changes -------------------------------------------------------------------------------------------------------
 
@@ -233,7 +214,7 @@ class MemoryBudget:
         """Counts bytes more, or fewer, as announced and in memory. `leaves_top`: others may be let in above all."""
         if announced > 0 and not account.party.streams:  # its party may be forgotten, or another one by now
             account.party = self._parties.setdefault(account.party.name, account.party)
-        self._used += used
+        self.shares.used += used
         account.used += used
         account.announced += announced
         party = account.party
@@ -242,7 +223,7 @@ class MemoryBudget:
         if used >= 0 and announced >= 0 and not leaves_top:
             return
         waiter = account.waiter
-        if waiter is not None and self._stream_fits(account, waiter.size):
+        if waiter is not None and self.shares.stream_fits(account, waiter.size):
             account.waiter = None
             party.waiting.append(waiter)
             self._turns.setdefault(party.name, party)
@@ -258,12 +239,12 @@ class MemoryBudget:
         """The parties with little that wait, and for how many bytes of a lease, their floor at most."""
         first = {p.name: (p.growing or p.waiting)[0] for p in self._turns.values() if self._has_little(p)}
         rest = {name: one.lease.announced - one.lease.size if one.lease else one.size for name, one in first.items()}
-        return {name: min(size, self.floor) for name, size in rest.items()}
+        return {name: min(size, self.shares.floor) for name, size in rest.items()}
 
     def wait(self, waiter: _Waiter) -> Lease | None:
         """Queue behind the stream's own leases, then behind its party. The lease if it is granted at once, uncalled."""
         account = waiter.account
-        if self._stream_fits(account, waiter.size):
+        if self.shares.stream_fits(account, waiter.size):
             return self._queued(account.party.waiting, waiter)
         self._pauses += 1
         self._waiting += 1
@@ -315,10 +296,11 @@ class MemoryBudget:
                 self._grant_first(party)
 
     def _first_fits(self, party: _Party) -> bool:
+        shares = self.shares
         if party.growing:
-            return self._fits(party, party.growing[0].more)
+            return shares.fits(party, party.growing[0].more)
         first = party.waiting[0]
-        return self._party_fits(party, first.size) and (self._fits(party, first.more) or not self._used)
+        return shares.party_fits(party, first.size) and (shares.fits(party, first.more) or not shares.used)
 
     def _waits_for_others(self, party: _Party) -> bool:
         """True if its first stream could begin but for them: the party has no share in use."""
@@ -327,15 +309,15 @@ class MemoryBudget:
     def _has_little(self, party: _Party) -> bool:
         """True of a party that waits, and not for a share of its own."""
         first = (party.growing or party.waiting)[0]
-        is_little = party.used + first.more <= self.floor or not party.used
-        return is_little and bool(party.growing or self._party_fits(party, first.size))
+        is_little = party.used + first.more <= self.shares.floor or not party.used
+        return is_little and bool(party.growing or self.shares.party_fits(party, first.size))
 
     def _let_one_in(self) -> bool:
         """True if a lease was let in before its turn: one of nothing, or above the limits one that must not wait."""
-        large, is_late = self._max // ABOVE_SHARE, self._overtaken >= OVERTAKEN_MAX
+        large, is_late = self.shares.bytes_max // ABOVE_SHARE, self._overtaken >= OVERTAKEN_MAX
         for party in self._turns.values():
             first = (party.growing or party.waiting)[0]
-            is_large = first.more > large and self._party_fits(party, first.size)
+            is_large = first.more > large and self.shares.party_fits(party, first.size)
             must_not_wait = party.growing or is_large or (is_late and self._waits_for_others(party))
             is_nothing = not first.more and self._first_fits(party)
             if is_nothing or (must_not_wait and self.top is None):
@@ -394,7 +376,7 @@ class MemoryBudget:
         self._grant()
 
     def statistics(self) -> MemoryStatistics:
-        return MemoryStatistics(self._used, self._max, self._waiting, self._pauses)
+        return MemoryStatistics(self.shares.used, self.shares.bytes_max, self._waiting, self._pauses)
 
     def __repr__(self) -> str:
-        return f"MemoryBudget({self._used} of {self._max} bytes, {self._waiting} wait)"
+        return f"MemoryBudget({self.shares.used} of {self.shares.bytes_max} bytes, {self._waiting} wait)"

@@ -124,7 +124,7 @@ class Request:
         self.audit: Callable[[Request], None] | None = None
         self.body_lease: Lease | None = None
         self.keeps_body = False
-        """Its body is needed behind its answer: while its connection lives, whoever asks gives the lease back."""
+        """Its body is needed after its answer: while its connection lives, the plan that asked gives the lease back."""
         self.response: object = None
         self.response_lease: Lease | None = None
         self.turns: AnswerRoom | None = None

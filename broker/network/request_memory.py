@@ -29,8 +29,7 @@ import asyncio
 from functools import partial
 
 from broker.network.answer_turns import AnswerTurns
-from broker.network.memory_budget import Account, Lease, MemoryBudget
-from broker.network.memory_statistics import MemoryStatistics
+from broker.network.memory_budget import Account, Lease, MemoryBudget, MemoryStatistics
 from broker.network.request_channel import SMALL_BYTES
 from penstock.errors import ResourceExhaustedError
 

@@ -1,4 +1,4 @@
-"""The broker's half of a node: request path, replicas, replication, and its standing with the controller.
+"""The broker's half of a node: request path, replicas, replication, and its registration with the controller.
 
 Made part by part (`parts/`), from the bottom up: each is given the parts that it stands on, and nothing is told of
 another one afterwards. Started and stopped in an order that node.py relies on: requests are taken only AFTER the parts

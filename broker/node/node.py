@@ -105,7 +105,7 @@ class Node:
         return self.failures.failed_log_dirs
 
     def readings(self) -> Iterator[Reading]:
-        """The metrics of the node. Those of a role that it does not have are left out."""
+        """The metrics of the node's roles. A node without the broker role has no metrics of a broker."""
         yield from self.quorum.readings()
         yield from load_readings(self.load, is_broker=self.broker is not None)
         if self.broker is not None:

@@ -16,7 +16,7 @@ from storage.append.producer_ids import ProducerIdConfig
 from storage.log_config import FlushPolicy, LogConfig
 from storage.log_dirs.log_manager import LogManager, LogManagerConfig
 from storage.log_dirs.log_manager_config import LoadProgress, log_progress
-from storage.log_dirs.meta_properties import verify_log_dirs
+from storage.log_dirs.meta_properties import VERSION, verify_log_dirs
 
 
 def open_log_dirs(
@@ -27,7 +27,8 @@ def open_log_dirs(
 ) -> LogManager:
     """Check, lock, load and recover every log dir of the node; `progress` is told meanwhile, and in any thread
     `on_segment_checked`."""
-    _check_voters(config, environment)
+    version = _check_voters(config, environment)
+    cuts = DoubtfulCuts(config.is_controller, len(config.first_voters), environment.file_system, version)
 
     def told(found: LoadProgress) -> None:
         log_progress(found)
@@ -51,19 +52,23 @@ def open_log_dirs(
             ),
             rolls_when_flushed=True,
             gave_up_dirs=bool(config.lost_log_dirs),
-            before_doubtful_cut=DoubtfulCuts(config.is_controller, len(config.first_voters), environment.file_system),
+            before_doubtful_cut=cuts,
         ),
         environment.machine(),
     )
 
 
-def _check_voters(config: NodeConfig, environment: Environment) -> None:
-    """BEFORE a log is opened: what may be cut of the metadata log depends on how many voters there are."""
+def _check_voters(config: NodeConfig, environment: Environment) -> int:
+    """BEFORE a log is opened: what may be cut of the metadata log depends on how many voters there are, and on whether
+    they are disks, which the version of a controller's metadata log dir says."""
     fs = environment.file_system
     if config.is_controller:
         ours, _ = verify_log_dirs(fs, config.log_dirs, None, config.node_id)
         if config.metadata_log_dir in ours:
-            VoterMemory(config.metadata_log_dir, fs).check_voters(config.first_voters.ids)
+            version = ours[config.metadata_log_dir].version
+            VoterMemory(config.metadata_log_dir, fs, version=version).check_voters(config.first_voters.ids)
+            return version
+    return VERSION
 
 
 def _config_of_found_log(topic_partition: TopicPartition) -> LogConfig:

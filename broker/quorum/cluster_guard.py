@@ -1,10 +1,10 @@
 """Notices at a node's start that its configuration leads to another cluster than that of its log dirs.
 
 The cause is a mistaken `controller.quorum.voters`, or the log dirs of another cluster. The quorum then refuses every
-message, and the node would wait for a leader for ever. The start is refused instead, once so many voters have answered
-with another cluster id that the voters of its own cluster cannot be a majority. A single wrong voter does not stop a
-node of the right cluster. After a majority has answered as expected, nothing is checked any more. A node without
-configured voters is refused when each of its bootstrap servers is of another cluster; one that is right is enough.
+message, and the node would wait for a leader for ever. The start is refused instead, once the voters that have not
+answered with another cluster id are no majority. A single wrong voter does not stop a node of the right cluster. After
+a majority has answered as expected, nothing is checked any more. A node without configured voters is refused when each
+of its bootstrap servers is of another cluster; one that is right is enough.
 
 It is between raft and its transport to the other nodes. `node.py` ends the node. It judges the configuration, so it has
 the configuration's first voters and asks for no later ones.

@@ -22,6 +22,7 @@ from storage.disk.atomic_file import read_text, write_atomically
 from storage.disk.file_names import FIRST_VOTERS
 from storage.disk.file_system import FileSystem
 from storage.disk.sealed_text import seal_json, unseal_json
+from storage.log_dirs.meta_properties import DYNAMIC_VOTERS
 
 VERSION: Final = 1
 
@@ -55,10 +56,13 @@ def _voters(path: str, text: str) -> VoterSet:
         raise CorruptFileError(path, 0, str(error)) from error
 
 
-def beginning_of(fs: FileSystem, metadata_log_dir: str, configured: VoterSet) -> VoterSet:
+def beginning_of(
+    fs: FileSystem, metadata_log_dir: str, configured: VoterSet, version: int = DYNAMIC_VOTERS
+) -> VoterSet:
     """The voters at the beginning of a controller's log: those of the file where the dir was formatted for a dynamic
-    quorum, or else those of the configuration. A record of the log, or a snapshot, goes before both."""
-    written = read_first_voters(fs, metadata_log_dir)
+    quorum, or else those of the configuration. A record of the log, or a snapshot, goes before both. A dir of a lower
+    `version` has no such file, and nothing is read."""
+    written = read_first_voters(fs, metadata_log_dir) if version >= DYNAMIC_VOTERS else None
     return configured if written is None else written
 
 

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 from broker.quorum.metadata_log import METADATA_LOG_CONFIG, METADATA_PARTITION, METADATA_TOPIC_ID, REPAIRS
 from broker.quorum.metadata_snapshots import MetadataSnapshots
-from broker.quorum.voter_memory import NEW_DISK, DoubtfulCuts, VoterMemory
+from broker.quorum.voter_memory import NEW_DISK, DoubtfulCuts, VoterMemory, may_be_dynamic
 from penstock.errors import CorruptFileError, KafkaStorageError
 from penstock.record.reader import read_records
 from penstock.types import EpochEndOffset, EpochEntry
@@ -31,6 +31,7 @@ from raft.messages import LEADER_CHANGE
 from storage.disk.file_system import FileSystem
 from storage.log.log import Log
 from storage.log_dirs.log_manager import LogManager
+from storage.log_dirs.meta_properties import VERSION
 from storage.segment.batch_scan import scan_verified
 
 _log = logging.getLogger(__name__)
@@ -45,10 +46,14 @@ def open_metadata_log(
 ) -> tuple[Log, MetadataSnapshots]:
     """The log in its log dir, made if it is not there, and the snapshots beside it; `voters` is the number of first
     voters. KafkaStorageError or CorruptFileError where the log is damaged."""
-    memory = VoterMemory(log_dir, fs)
-    is_disk = is_voter and memory.is_dynamic(voters)
+    properties = log_manager.meta_properties.get(log_dir)  # none where the disk does not answer
+    version = VERSION if properties is None else properties.version
+    is_disk = is_promised = False
+    if is_voter and may_be_dynamic(version, voters) and properties is not None:
+        memory = VoterMemory(log_dir, fs)
+        is_disk = memory.is_dynamic(voters)
+        is_promised = is_disk and memory.has_promised
     alone = is_voter and voters == 1 and not is_disk
-    is_promised = is_disk and memory.has_promised
     try:
         log = log_manager.get_or_create(METADATA_PARTITION, METADATA_TOPIC_ID, METADATA_LOG_CONFIG, log_dir=log_dir)
     except KafkaStorageError as error:
@@ -59,7 +64,7 @@ def open_metadata_log(
     refuse_rot(log, alone=alone, is_promised=is_promised)
     snapshots = MetadataSnapshots(fs, log.directory)
     refuse_hole(log, max((one.end_offset for one in snapshots.found()), default=0))
-    cut_false_epoch(log, snapshots.found(), DoubtfulCuts(is_voter, voters, fs), alone=alone)
+    cut_false_epoch(log, snapshots.found(), DoubtfulCuts(is_voter, voters, fs, version), alone=alone)
     return log, snapshots
 
 

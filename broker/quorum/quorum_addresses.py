@@ -24,6 +24,7 @@ from raft.driver.protocols import QuorumTransport
 from raft.messages import (
     NO_ERROR,
     BeginQuorumEpochRequest,
+    FetchMetadataRequest,
     FetchMetadataResponse,
     FetchSnapshotResponse,
     Request,
@@ -34,7 +35,7 @@ from raft.voters import VoterSet
 FIRST_BOOTSTRAP_ID: Final = -2
 """The id by which raft asks the first bootstrap server; the next ones are below it. -1 is no node."""
 ENDPOINTS_MAX: Final = 16
-"""Of one leader; more are not believed."""
+"""The most endpoints of one leader: what names more is not believed."""
 
 _OF_OUR_QUORUM: Final = frozenset(
     (
@@ -57,15 +58,22 @@ def bootstrap_ids(servers: Sequence[Endpoint]) -> tuple[int, ...]:
 class QuorumAddresses:
     """The addresses of one node's quorum."""
 
-    def __init__(self, own: ListenerEndpoint | None, node_id: int, servers: Sequence[Endpoint] = ()) -> None:
-        """`own`: where other nodes reach this one, if it has the controller role."""
+    def __init__(
+        self,
+        own: ListenerEndpoint | None,
+        node_id: int,
+        servers: Sequence[Endpoint] = (),
+        *,
+        voters: Callable[[], VoterSet],
+    ) -> None:
+        """`own`: where other nodes reach this one, if it has the controller role. `voters`: the present ones, as the
+        quorum knows them."""
         self._own, self._node_id = own, node_id
         self.servers: Mapping[int, Endpoint] = dict(zip(bootstrap_ids(servers), servers, strict=True))
         """The bootstrap servers by the ids by which raft asks them."""
         self._leader: tuple[int, int] = (NO_LEADER, -1)
         self._leader_endpoints: tuple[ListenerEndpoint, ...] = ()
-        self.voters: Callable[[], VoterSet] = VoterSet
-        """The voters as the quorum knows them now."""
+        self._voters = voters
 
     def __repr__(self) -> str:
         return f"QuorumAddresses({len(self.servers)} servers, leader {self._leader} at {self._leader_endpoints})"
@@ -78,7 +86,7 @@ class QuorumAddresses:
             for at in self._leader_endpoints:
                 if at.name == CONTROLLER_LISTENER:
                     return at.endpoint
-        return self.voters().endpoint(node_id, CONTROLLER_LISTENER)
+        return self._voters().endpoint(node_id, CONTROLLER_LISTENER)
 
     def sending(self, transport: QuorumTransport) -> QuorumTransport:
         """A transport that says where this node is when it leads, and notes what answers say of the leader."""
@@ -89,7 +97,8 @@ class QuorumAddresses:
 
         async def handled(request: Request) -> Response:
             if not isinstance(request, BeginQuorumEpochRequest):
-                return self.told(await handle(request))
+                is_first = isinstance(request, FetchMetadataRequest) and not request.heard_ms
+                return self.told(await handle(request), is_first=is_first)
             before = self._leader, self._leader_endpoints
             self.note(request.leader_id, request.leader_epoch, request.leader_endpoints)  # BEFORE it is asked at once
             noted, response = (self._leader, self._leader_endpoints), await handle(request)
@@ -106,23 +115,25 @@ class QuorumAddresses:
         if epoch >= self._leader[1]:
             self._leader, self._leader_endpoints = (leader_id, epoch), endpoints
 
-    def told(self, response: Response) -> Response:
+    def told(self, response: Response, *, is_first: bool = False) -> Response:
         """The answer, with the endpoints of the leader that it names. Good answers to fetches come from the leader
-        itself, so they need none."""
+        itself, so they need none, but the first one that a node hears of it: a node that noted the epoch before it
+        ended knows no more than the bootstrap server that it has asked."""
         is_fetch = isinstance(response, FetchMetadataResponse | FetchSnapshotResponse)
-        if (is_fetch and response.error_code == NO_ERROR) or response.leader_id == NO_LEADER:
+        is_known = is_fetch and response.error_code == NO_ERROR and not is_first
+        if is_known or response.leader_id == NO_LEADER:
             return response
         endpoints = self._known(response.leader_id)
         return replace(response, leader_endpoints=endpoints) if endpoints else response
 
     def said(self, request: Request) -> Request:
         """The request, with this node's endpoints if it says that it leads."""
-        if not isinstance(request, BeginQuorumEpochRequest) or not self.voters().is_dynamic or self._own is None:
+        if not isinstance(request, BeginQuorumEpochRequest) or not self._voters().is_dynamic or self._own is None:
             return request
         return replace(request, leader_endpoints=(self._own,))
 
     def _known(self, node_id: int) -> tuple[ListenerEndpoint, ...]:
-        voters = self.voters()
+        voters = self._voters()
         if not voters.is_dynamic:
             return ()
         if node_id == self._node_id and self._own is not None:

@@ -81,6 +81,11 @@ def loss_of(promised: Promised, state: ElectionState | None, log_end_offset: int
     return state.forgotten
 
 
+def may_be_dynamic(version: int, configured_voters: int) -> bool:
+    """False for a dir of a static quorum, of which that is known without a look at its other files."""
+    return version >= DYNAMIC_VOTERS or configured_voters == 0
+
+
 def is_a_voter() -> bool:
     """The answer for a node of which it is not known, which is the safe one."""
     return True
@@ -89,14 +94,20 @@ def is_a_voter() -> bool:
 class VoterMemory:
     """The quorum-voter file of one node."""
 
-    def __init__(self, log_dir: str, fs: FileSystem, is_voter: Callable[[], bool] = is_a_voter) -> None:
+    def __init__(
+        self,
+        log_dir: str,
+        fs: FileSystem,
+        is_voter: Callable[[], bool] = is_a_voter,
+        version: int = DYNAMIC_VOTERS,
+    ) -> None:
         """`is_voter`: the newest voters of the log name this disk. It is asked in a dynamic quorum alone, and not
-        before `recall` is over. CorruptFileError for a damaged first-voters file."""
+        before `recall` is over. `version`: that of the dir. CorruptFileError for a damaged first-voters file."""
         self.path = f"{log_dir}/{VOTER_FILE}"
         self._log_dir = log_dir
         self._fs = fs
         self._is_voter = is_voter
-        self._is_of_dynamic_quorum = read_first_voters(fs, log_dir) is not None
+        self._is_of_dynamic_quorum = version >= DYNAMIC_VOTERS and read_first_voters(fs, log_dir) is not None
         self._is_whole = False
         self._promised = self._load()
         self._first_voters = self._promised.voters
@@ -105,6 +116,11 @@ class VoterMemory:
         """True if the log names the voters, or will: by the note, by how the dir was formatted, or because the
         configuration names none."""
         return self._promised.is_dynamic or self._is_of_dynamic_quorum or configured_voters == 0
+
+    @property
+    def was_formatted_for_disks(self) -> bool:
+        """True if the dir was formatted for a dynamic quorum, to begin it or to join it."""
+        return self._is_of_dynamic_quorum
 
     @property
     def has_promised(self) -> bool:
@@ -285,21 +301,23 @@ def remedy_of_disk(directory: str) -> str:
 class DoubtfulCuts:
     """Notified BEFORE the end of a log is cut that may have been flushed: a voter must not forget that it was."""
 
-    def __init__(self, is_voter: bool, voters: int, fs: FileSystem) -> None:
+    def __init__(self, is_voter: bool, voters: int, fs: FileSystem, version: int = DYNAMIC_VOTERS) -> None:
         """`voters`: how many first voters the configuration has; there is no quorum yet that knows better. In a dynamic
-        quorum the log that is to be cut would know them."""
+        quorum the log that is to be cut would know them. `version`: that of the metadata log dir."""
         self._is_voter = is_voter
         self._voters = voters
         self._fs = fs
+        self._may_be_dynamic = may_be_dynamic(version, voters)
 
     def __call__(self, topic_partition: TopicPartition, directory: str, damage: CorruptFileError) -> None:
         if topic_partition != METADATA_PARTITION or not self._is_voter:
             return
-        memory = VoterMemory(os.path.dirname(directory), self._fs)
-        if memory.is_dynamic(self._voters):
-            if memory.has_promised:
+        if self._may_be_dynamic:
+            memory = VoterMemory(os.path.dirname(directory), self._fs)
+            if memory.is_dynamic(self._voters) and not memory.has_promised:
+                return
+            if memory.is_dynamic(self._voters):
                 raise CorruptFileError(damage.path, damage.position, f"{damage.why}; {remedy_of_disk(directory)}")
-            return
         if self._voters == 1:
             remedy = (
                 "what follows may have been acked, and this is the only voter: restore it from a backup, or give it up "

@@ -6,9 +6,10 @@ to the caller. Every other refusal is passed on as it is. The answer leaves AFTE
 committed, unless the request wants it when that is in the leader's log.
 
 A request whose first answer was lost may find its change done. The answer says so (`is_so_already`) once what it found
-is committed, and whoever repeated the request reads that as success (`penstock/messages/repetitions.py`).
+is committed, and a client that repeated the request reads that as success (`penstock/messages/repetitions.py`).
 
-Not here: which change is possible (`raft/voter_changes.py`), and who may ask for one (broker/authorization/).
+Not here: which change is possible (`raft/voter_changes.py`), how a newcomer is asked who it is (newcomers.py), and who
+may ask for a change (broker/authorization/).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import asyncio
 import base64
 import logging
 import re
+from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Final
 
@@ -55,8 +57,8 @@ RETRY_MS: Final = 50
 RETRY_MS_MAX: Final = 500
 """The waits before the core is asked again. A newcomer fetches several times in such a time."""
 ANSWER_MS: Final = 500
-"""So much before the time of a request is up it is answered, at the latest, so that its answer arrives; or a quarter of
-the time, if that is less."""
+"""A request is answered this long before its time is up, so that the answer arrives; or a quarter of its time before
+that, if that is less."""
 TIMEOUT_MS_MAX: Final = 600_000
 WAITING_MAX: Final = 100
 """The most changes that wait here at once. One is made at a time, so that others would only time out."""
@@ -65,12 +67,22 @@ HOST_CHARS_MAX: Final = 255
 _PORTS: Final = range(1, 65_536)
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
+CheckVoter = Callable[[Voter, int], Awaitable[None]]
+"""Asks the voter that is to be added, within a time in milliseconds."""
+
+
+async def nobody_is_asked(voter: Voter, timeout_ms: int) -> None:
+    """Believes each address, where there is no network."""
+
 
 class VoterRequests:
     """The changes of voters that this node is asked for. No state outlives a request."""
 
-    def __init__(self, raft: RaftDriver, cluster_id: str, clock: Clock, random: Random) -> None:
-        self._raft, self._cluster_id, self._clock = raft, cluster_id, clock
+    def __init__(
+        self, raft: RaftDriver, cluster_id: str, clock: Clock, random: Random, check: CheckVoter = nobody_is_asked
+    ) -> None:
+        """`check` asks a controller that is to be added, at its address, whether it is that one."""
+        self._raft, self._cluster_id, self._clock, self._check = raft, cluster_id, clock, check
         self._backoff = Backoff(RETRY_MS, RETRY_MS_MAX, random)
         self._waiting = 0
 
@@ -127,9 +139,12 @@ class VoterRequests:
 
     async def _appended(self, change: VoterChange, deadline_ms: int) -> asyncio.Future[int] | VoterChangeResponse:
         """The future of the commit, once the core has taken the change; or the refusal."""
-        failures = 0
+        failures, is_checked = 0, not isinstance(change, AddVoter)
         while True:
             try:
+                if isinstance(change, AddVoter) and not is_checked and self._fetches(change.voter):
+                    await self._check(change.voter, max(1, deadline_ms - self._clock.now_ms()))
+                    is_checked = True
                 return self._raft.change_voters(change)
             except RequestTimedOutError as error:
                 failures += 1
@@ -140,8 +155,13 @@ class VoterRequests:
             except (DuplicateVoterError, VoterNotFoundError, InvalidRequestError) as error:
                 return await self._refused(change, error, deadline_ms)
 
+    def _fetches(self, voter: Voter) -> bool:
+        """True of an observer; all others the core refuses, with its own reason."""
+        observers = self._raft.describe().observers
+        return any((one.replica_id, one.directory_id) == (voter.voter_id, voter.directory_id) for one in observers)
+
     async def _refused(self, change: VoterChange, error: ApiError, deadline_ms: int) -> VoterChangeResponse:
-        """A refusal. One that says no more than that the voters are as they were asked to be waits until that is
+        """A refusal. If it says that the voters are already as the request wants them, it waits until that is
         committed."""
         if not self._is_so_already(change, error):
             return VoterChangeResponse(error)

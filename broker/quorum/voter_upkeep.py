@@ -2,9 +2,9 @@
 
 With `controller.quorum.auto.join.enable` an observer that the leader counts as caught up asks to become a voter. Where
 a voter has its id and another directory id, which is its own former disk, it has that one removed first (KIP-1186). A
-voter whose address in the set is not the one that it advertises sends UpdateVoter (KIP-853). One that was removed while
-this process ran stays an observer until the next start: so an operator's command holds, and two nodes with one id do
-not remove each other for ever.
+voter whose address in the set is not the one that it advertises sends UpdateVoter (KIP-853). A voter that was removed
+while this process ran stays an observer until the next start: so an operator's command holds, and two nodes with one id
+do not remove each other for ever.
 
 `address_change` and `join_step` decide, and `VoterUpkeep` asks, one request at a time, with a back-off after errors. It
 begins at the first leader of a dynamic quorum; a static one has no such task. Not here: which change is possible
@@ -40,9 +40,9 @@ from raft.voters import VOTERS_MAX, Voter, VoterSet
 
 _log = logging.getLogger(__name__)
 
-LOOK_MS: Final = 3_000
-"""The time between two looks at the own place. A node that joins has fetched for longer."""
-FAILED_MS_MAX: Final = 60_000
+LOOK_MS: Final = 1_000
+"""The time between two looks at the own place."""
+FAILED_MS_MAX: Final = 2_000
 """The longest wait after errors in a row."""
 
 

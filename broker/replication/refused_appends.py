@@ -11,8 +11,8 @@ import logging
 from collections.abc import Callable
 
 from broker.replication.partition import Partition
-from broker.replication.throttled_lines import ThrottledLines
 from penstock.metric_fields import counter, gauge, measured
+from penstock.throttled_lines import ThrottledLines
 from penstock.types import TopicPartition
 from storage.disk.disk_errors import is_disk_full
 

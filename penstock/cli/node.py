@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.options import AsJson
+from penstock.cli.output import say
 from penstock.ids import system_ids
 from penstock.node import node_command
 
@@ -103,7 +104,7 @@ def format_node(
 @app.command("random-uuid")
 def random_uuid() -> None:
     """Print a new id, of a cluster or of a log dir: 22 characters, as `kafka-storage.sh random-uuid` does."""
-    sys.stdout.write(f"{system_ids().new_id()}\n")
+    say(system_ids().new_id())
 
 
 @app.command()

@@ -150,8 +150,8 @@ def make_dynamic(
 ) -> None:
     """Let the voters be changed from now on: the metadata log names the disk of each, in place of the configuration.
 
-    The voters stay those that they are; all must run with this release. From then on a voter on an empty disk is
-    another voter. It cannot be undone. At a terminal it asks.
+    The voters stay those that they are; all must run, and no node, broker or not, with an older release. From then
+    on a voter on an empty disk is another voter. It cannot be undone. At a terminal it asks.
     """
     if dry_run:
         with patient_admin(bootstrap) as admin:

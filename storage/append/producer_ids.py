@@ -135,8 +135,8 @@ class ProducerIds:
         return self.clock.wall_ms() if self.clock.watched_ms >= self.config.expiration_ms else None
 
     def nears_bound(self, known: int) -> bool:
-        """True if a log that knows so many has half of what it may, or the node has had: then its snapshots tell how
-        long each producer was silent. Others need not, and older releases read them."""
+        """True if a log of `known` producers has half of what it may, or if a log of the node ever had: then its
+        snapshots tell how long each producer was silent. Other snapshots do not, and older releases read them."""
         return self._nears_bound or 2 * known >= self.config.max_per_partition
 
     def silent_since_ms(self, known: KnownProducers) -> int | None:

@@ -312,8 +312,8 @@ class KnownProducers:
                 self._producers[producer_id] = known._replace(last_append_ms=last_ms, likely_append_ms=likely_ms)
 
     def were_silent(self, silences: Mapping[int, int], now_ms: int) -> None:
-        """Earlier processes have watched these producers, by their ids, be silent for so long; the others not at all.
-        `now_ms` is by the even clock."""
+        """Earlier processes have watched these producers be silent, each for the time under its id; others they have
+        not watched. `now_ms` is by the even clock."""
         for producer_id, known in self._producers.items():
             self._producers[producer_id] = known._replace(silent_from_ms=now_ms - silences.get(producer_id, 0))
 

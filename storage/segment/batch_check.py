@@ -41,6 +41,7 @@ class BatchCheck:
         end = 0
         try:
             for at, after, base_offset, next_offset, leader_epoch, crc_is_right in iter_checked(records):
+                # A quick comparison first; in a log of several epochs no batch passes it, and `_wrong` finds its epoch.
                 if not crc_is_right or base_offset != expected or leader_epoch != known:
                     why = self._wrong((base_offset, next_offset, leader_epoch), crc_is_right, expected)
                     if why is not None:

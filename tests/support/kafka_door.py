@@ -38,9 +38,9 @@ from broker.network.fetcher_session import Session
 from broker.network.listeners import BrokerService
 from broker.network.request_channel import Request, RequestChannel
 from broker.network.request_memory import RequestMemory
-from broker.replication.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 from broker.tls.material import ListenerCertificates
 from penstock.clock import ManualClock
+from penstock.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 from penstock.types import Endpoint
 from tests.support.voters import voters_of
 

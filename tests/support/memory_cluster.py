@@ -107,7 +107,7 @@ class MemoryCluster:
         self._layout = Layout(Path("/memory"), self._ids().new_id(), ports)
         self._config = {**TEST_CONFIG, "default.replication.factor": nodes, **config}
         self.disks = [LosingFileSystem() for _ in range(nodes)]
-        self.lost_log_dirs: dict[int, tuple[str, ...]] = {}
+        self.given_up_dirs: dict[int, tuple[str, ...]] = {}
         """By node: the directory ids of disks that are gone for good."""
         self.is_dynamic = False
         """The nodes name no voters: they find the quorum by bootstrap servers, which are all of them."""
@@ -131,7 +131,7 @@ class MemoryCluster:
         if index in self.outside:
             values["listeners"] = [*cast(list[str], values["listeners"]), f"OUTSIDE://127.0.0.1:{9_700 + index}"]
             values["advertised.listeners"] = [f"OUTSIDE://node-{index}.outside:9093"]
-        return replace(parse_config(values), lost_log_dirs=self.lost_log_dirs.get(index, ()))
+        return replace(parse_config(values), lost_log_dirs=self.given_up_dirs.get(index, ()))
 
     def environment(self, index: int) -> Environment:
         """Makes the environment of a process of this node that starts now."""
@@ -177,7 +177,7 @@ class MemoryCluster:
 
     def replace_disk(self, index: int) -> None:
         """Puts an empty disk into the machine, formatted to join the quorum; its operator gives the old one up."""
-        self.lost_log_dirs[index] = (self.voter(index).directory_id or "",)
+        self.given_up_dirs[index] = (self.voter(index).directory_id or "",)
         self.disks[index] = LosingFileSystem()
         self._format(index, self.disks[index], QuorumOptions(join=True))
 

@@ -57,8 +57,8 @@ class WatchedPartition:
             self.source.watchers.pop(watcher, None)
 
     def must_be_told(self, result: PartitionFetchResult) -> bool:
-        """True if the result has an error or a diverging epoch that the fetcher does not know. One that it knows is
-        sent again, and does not end its wait."""
+        """True if the result has an error or a diverging epoch that the fetcher does not know. A trouble that it knows
+        is sent again, and does not end its wait."""
         trouble = _trouble(result)
         return trouble is not None and trouble != self.sent_trouble
 

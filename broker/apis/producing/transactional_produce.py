@@ -19,7 +19,6 @@ from broker.network.request_channel import Request
 from broker.replication.leader.leader_appends import LeaderAppends, waiters_of
 from broker.replication.leader.purgatory import Waiter
 from broker.replication.partition import Partition
-from broker.replication.throttled_lines import ThrottledLines
 from broker.transactions.verification.held_batches import HeldBatches
 from broker.transactions.verification.questions import InTransaction
 from penstock.clock import Clock
@@ -41,6 +40,7 @@ from penstock.record.batch import (
     Buffer,
     read_header,
 )
+from penstock.throttled_lines import ThrottledLines
 from penstock.tracebacks import without_frames
 from storage.append.append_info import AppendInfo
 from storage.append.append_origin import PRODUCER

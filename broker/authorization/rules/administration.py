@@ -29,9 +29,9 @@ def _refused_topic(one: Any, error: ApiError) -> topics.TopicResult:
 
 
 def delete_topics_rule(judge: Judge, body: topics.DeleteTopicsRequest) -> Ruling:
-    """Topics are named by their ids, which are no secret. The name of one that is refused is told only to who may
-    describe it. A topic that this broker does not know yet cannot be judged, and the controller does not judge: so it
-    is not asked."""
+    """Topics are named by their ids, which are no secret. The name of one that is refused is told only to a
+    caller that may describe it. A topic that this broker does not know yet cannot be judged, and the controller does
+    not judge: so it is not asked."""
 
     def judged(topic_id: str) -> ApiError | None:
         name = judge.image.topic_name(topic_id)

@@ -112,8 +112,8 @@ def list_groups_rule(judge: Judge, body: listing.ListGroupsRequest) -> Ruling:
 
 
 def describe_groups_rule(judge: Judge, body: listing.DescribeGroupsRequest) -> Ruling:
-    """The members of a group tell its topics: who may not describe all of those is refused the group, as in Kafka. The
-    refusal names no topic: the caller has named none."""
+    """The members of a group tell its topics: a caller that may not describe all of those is refused the group, as in
+    Kafka. The refusal names no topic, because the caller has named none."""
     errors = [judge.refusal(Operation.DESCRIBE, _GROUP, name) for name in body.group_ids]
     answer = listing.DescribeGroupsResponse()
     ruling = without_refused(body, "group_ids", errors, answer, "groups", listing.DescribedGroup)

@@ -22,8 +22,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from broker.network.memory_budget import Account, Lease, MemoryBudget
-from broker.network.memory_statistics import MemoryStatistics
+from broker.network.memory_budget import Account, Lease, MemoryBudget, MemoryStatistics
 from broker.network.request_memory import acquired
 
 OPEN_MAX: Final = 20_000

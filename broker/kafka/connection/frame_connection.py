@@ -20,16 +20,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol, cast
 
 from broker.kafka.connection.bound_sockets import endpoint_of
+from broker.kafka.connection.frame_size import SIZE_BYTES, frame_size
 from broker.kafka.connection.incoming_frame import IncomingFrame, next_bytes
 from broker.kafka.schemas.table import REQUESTS
 from broker.network.memory_budget import Lease
 from broker.network.request_channel import ANONYMOUS
 from broker.network.request_memory import RequestIntake
 from broker.network.small_answers import SMALL_ANSWERS
-from penstock.errors import InvalidRequestError
 from penstock.types import Endpoint
 
-SIZE_BYTES, KEY_BYTES = 4, 2
+KEY_BYTES = 2
 AHEAD_BYTES_MAX: Final = 16 * 1024
 """Also the size of the shared buffer: a small request is read by one call."""
 PIECE_BYTES_MAX: Final = 64 * 1024
@@ -37,17 +37,6 @@ LEAVING_SECONDS: Final = 0.1
 SMALL_ANSWER_KEYS: Final = frozenset(
     key for key, request in REQUESTS.items() if request.__name__.removesuffix("Request") in SMALL_ANSWERS
 )
-_STRANGERS: Final = {
-    b"\x16\x03": "TLS; this listener speaks plain text (listener.security.protocol.map)",
-    b"GE": "HTTP",
-    b"PO": "HTTP",
-    b"PU": "HTTP",
-    b"HE": "HTTP",
-    b"OP": "HTTP",
-    b"PR": "gRPC or HTTP/2; Penstock's own clients use the listener BROKER",
-    b"SS": "SSH",
-}
-"""The other protocols, by their first two bytes: as a size they are all above 300 MB."""
 
 
 class Frame:
@@ -236,14 +225,7 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     def _next_size(self) -> int:
         """BEFORE a byte of the frame is kept for it."""
-        size = int.from_bytes(self._ahead[:SIZE_BYTES], "big", signed=True)
-        if not 0 < size <= self.size_max:
-            stranger = _STRANGERS.get(bytes(self._ahead[:2]))
-            if stranger is not None:
-                raise InvalidRequestError(f"it speaks {stranger}")
-            raise InvalidRequestError(
-                f"a frame of {size} bytes; must be from 1 to {self.size_max} (socket.request.max.bytes)"
-            )
+        size = frame_size(self._ahead, self.size_max)
         del self._ahead[:SIZE_BYTES]
         return size
 

@@ -3,8 +3,8 @@
 Its address is bound when the node starts, and listens from `open` on: before that the node knows no topic
 (bound_sockets.py). A connection over a limit is closed when it is accepted (connections/accept_guard.py). All
 connections are looked at once in SWEEP_SECONDS, so an idle one costs no timer: a connection that was silent for
-connections.max.idle.ms and waits for nothing is closed. One that reads nothing of its answers, or sends a request too
-slowly for the memory that it holds, is cut.
+connections.max.idle.ms and waits for nothing is closed. A client that reads nothing of its answers, or sends a request
+too slowly for the memory that it holds, is cut.
 
 With TLS a connection is counted when it is accepted, and has its loop after the handshake (tls_handshake.py). Not here:
 what a connection does (network/connection_loop.py).
@@ -29,12 +29,12 @@ from broker.kafka.connection.served_connection import ServedConnection
 from broker.kafka.connection.tls_handshake import TlsHandshake
 from broker.network.giving_way import giving_way
 from broker.network.request_channel import ANONYMOUS
-from broker.replication.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 from broker.tls.material import ListenerCertificates
 from broker.tls.ssl_contexts import ServerContexts
 from penstock.clock import Clock
 from penstock.errors import ConfigError
 from penstock.tasks import watch
+from penstock.throttled_lines import CLIENTS_SUBJECTS_MAX, ThrottledLines
 from penstock.types import Endpoint
 
 _log = logging.getLogger(__name__)

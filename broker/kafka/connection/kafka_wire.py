@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
-from broker.kafka.api_row import ApiRow, failed_answer
+from broker.kafka.api_row import ApiRow, PrepareBody, failed_answer
 from broker.kafka.connection.element_room import FREE, ElementRoom
 from broker.kafka.connection.frame_connection import NO_FRAME, Frame
 from broker.kafka.connection.login import KafkaLogin
@@ -110,12 +110,12 @@ class KafkaWire:
             incoming.body.is_large = elements >= LONG
             if incoming.body.is_large:
                 self._turns.charge(party, began_ns)
-        return incoming if row.prepare is None else self._prepared(row, incoming)
+        return incoming if row.prepare is None else self._prepared(row.prepare, incoming)
 
-    async def _prepared(self, row: ApiRow, incoming: Incoming) -> Incoming:
+    async def _prepared(self, prepare: PrepareBody, incoming: Incoming) -> Incoming:
+        """The request with the body that its plan gets; see `ApiRow.prepare`."""
         call: KafkaCall = incoming.body
-        if row.prepare is not None:
-            call.body = await row.prepare(call.asked, call.body)
+        call.body = await prepare(call.asked, call.body)
         return incoming
 
     async def _when_there_is_room(self, row: ApiRow, start: HeaderStart, raw: memoryview, needed: int) -> Incoming:
@@ -144,7 +144,7 @@ class KafkaWire:
                 raise InvalidRequestError(str(wrong)) from None
             lease.resize(elements)
             incoming.body.elements, incoming.body.is_large = lease, elements >= LONG
-            return incoming if row.prepare is None else await self._prepared(row, incoming)
+            return incoming if row.prepare is None else await self._prepared(row.prepare, incoming)
 
     def _of_another_version(self, row: ApiRow, start: HeaderStart) -> Incoming:
         if row.other_versions is None:

@@ -258,7 +258,7 @@ class PlanRun:
             self._failed(error)
 
     def _step(self, step: Callable[[], Ask]) -> Ask | None:
-        """The next question; None if there is none, and then the client's request is complete."""
+        """The next question; None at the end of the plan, and then the client's request is complete."""
         self._is_paused = False
         try:
             ask = step()

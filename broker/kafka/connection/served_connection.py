@@ -22,8 +22,8 @@ from broker.network.decoding_turns import DecodingTurns
 from broker.network.listeners import BrokerService
 from broker.network.parties import party_of
 from broker.network.request_channel import Caller
-from broker.replication.throttled_lines import ThrottledLines
 from penstock.errors import ApiError
+from penstock.throttled_lines import ThrottledLines
 from penstock.types import ListenerType
 
 _log = logging.getLogger(__name__)

@@ -99,6 +99,11 @@ def _check_voter(config: NodeConfig, fs: FileSystem) -> Iterator[str]:
                 "controller.quorum.voters does nothing here: the metadata log names the voters; remove it, and give"
                 " controller.quorum.bootstrap.servers"
             )
+        elif state is None and not memory.was_formatted_for_disks:
+            yield (
+                f"{config.metadata_log_dir} was formatted with controller.quorum.voters, and names no first voters, so"
+                " this controller can only join a quorum; to begin one, empty the dir and format it again"
+            )
 
 
 def _count(warnings: int) -> str:

@@ -87,6 +87,12 @@ def require_fitting(config: NodeConfig, options: QuorumOptions) -> None:
     first = options.given[0]
     if len(options.given) > 1:
         raise ConfigError(f"{' and '.join(options.given)} exclude each other; give one of them")
+    if config.controller_quorum_voters and options.join and config.is_controller:
+        raise ConfigError(
+            f"{JOIN}: is for a quorum whose metadata log names the voters: give controller.quorum.bootstrap.servers in"
+            " the place of controller.quorum.voters. If `penstock quorum describe` says that the voters are static, a"
+            " voter that has lost its disk is formatted with --rejoin"
+        )
     if config.controller_quorum_voters:
         raise ConfigError(
             f"{first}: controller.quorum.voters names the voters already; leave {first} out, or give"

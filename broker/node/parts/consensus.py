@@ -49,13 +49,15 @@ def make_raft(
 ) -> tuple[RaftDriver, MetadataSnapshotter]:
     """The driver, and what makes snapshots of the image; `executor` has threads for the disk of the metadata log."""
     fs, clock, log_dir = log_manager.file_system, environment.clock, config.metadata_log_dir
-    first = beginning_of(fs, log_dir, config.first_voters)
+    found = log_manager.meta_properties.get(log_dir)
+    version = 1 if found is None else found.version
+    first = beginning_of(fs, log_dir, config.first_voters, version)
     metadata_log, snapshots = open_metadata_log(
         log_manager, fs, config.metadata_log_dir, is_voter=config.is_controller, voters=len(first)
     )
     on_flushed = before_voters = nothing_to_note
     if config.is_controller:
-        memory = VoterMemory(config.metadata_log_dir, fs)
+        memory = VoterMemory(log_dir, fs, version=version)
         quorum_state = QuorumStateFile(metadata_log.directory, fs, memory.note_voted)
         memory.recall(quorum_state, metadata_log, first.ids, gave_up_dirs=bool(config.lost_log_dirs))
         on_flushed, before_voters = memory.note_records, memory.note_dynamic
@@ -77,10 +79,7 @@ def make_raft(
             directory_id=log_manager.directory_id(log_dir),
             bootstrap_ids=tuple(addresses.servers),
             incarnation_id=incarnation_id,
-            election_timeout_ms=config.controller_quorum_election_timeout_ms,
-            fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
-            batch_max_bytes=METADATA_BATCH_BYTES_MAX,
-            uncommitted_max_bytes=2 * METADATA_BATCH_BYTES_MAX,
+            **_raft_limits(config),
         ),
         log=raft_log,
         store=quorum_state,
@@ -92,14 +91,8 @@ def make_raft(
         timed=busy.raft.timed,
         probe=environment.probe,
     )
-    limits = SnapshotLimits(
-        config.metadata_log_max_record_bytes_between_snapshots,
-        config.metadata_log_max_snapshot_interval_ms,
-        config.metadata_max_retention_bytes,
-        config.metadata_max_retention_ms,
-    )
     return raft, MetadataSnapshotter(
-        limits=limits,
+        limits=_snapshot_limits(config),
         log=raft_log,
         snapshots=snapshots,
         loader=loader,
@@ -107,6 +100,25 @@ def make_raft(
         clock=clock,
         executor=executor,
         on_fatal=on_fatal,
+    )
+
+
+def _raft_limits(config: NodeConfig) -> dict[str, int]:
+    """The time-outs (ms) and limits (bytes) of the node's member of the quorum."""
+    return {
+        "election_timeout_ms": config.controller_quorum_election_timeout_ms,
+        "fetch_timeout_ms": config.controller_quorum_fetch_timeout_ms,
+        "batch_max_bytes": METADATA_BATCH_BYTES_MAX,
+        "uncommitted_max_bytes": 2 * METADATA_BATCH_BYTES_MAX,
+    }
+
+
+def _snapshot_limits(config: NodeConfig) -> SnapshotLimits:
+    return SnapshotLimits(
+        config.metadata_log_max_record_bytes_between_snapshots,
+        config.metadata_log_max_snapshot_interval_ms,
+        config.metadata_max_retention_bytes,
+        config.metadata_max_retention_ms,
     )
 
 

@@ -16,6 +16,7 @@ from broker.load.busy_time import BusyTimes
 from broker.metrics.metrics import Reading
 from broker.metrics.quorum_readings import quorum_readings
 from broker.network.listeners import ControllerService, Listener
+from broker.network.transport import NodeTransport
 from broker.node.environment import Environment
 from broker.node.parts.consensus import make_controller, make_raft
 from broker.node.process.descriptors import plan_descriptors
@@ -25,6 +26,7 @@ from broker.quorum.describe_metadata import OwnMetadata
 from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_PARTITION
+from broker.quorum.newcomers import Newcomers
 from broker.quorum.quorum_addresses import QuorumAddresses
 from broker.quorum.voter_requests import VoterRequests
 from broker.quorum.voter_upkeep import VoterUpkeep, own_voter
@@ -63,9 +65,7 @@ class QuorumParts:
         self.loader = MetadataLoader()
         self.loader.subscribe(dynamic.published)  # BEFORE the parts that act on the images
         self._executor = environment.threads.executor("raft-disk", 2)
-        at = config.advertised_listeners.get(CONTROLLER_LISTENER) if config.is_controller else None
-        own = ListenerEndpoint(CONTROLLER_LISTENER, at) if at is not None else None
-        self.addresses = QuorumAddresses(own, config.node_id, config.controller_quorum_bootstrap_servers)
+        self.addresses = self._make_addresses()
         bytes_max = config.socket_request_max_bytes
         self.peers = environment.transport(self.addresses.endpoint, self._broker_endpoint, bytes_max)
         self.incarnation_id = environment.ids.new_id() if config.is_broker else ""
@@ -83,7 +83,6 @@ class QuorumParts:
             busy=busy,
             on_fatal=on_fatal,
         )
-        self.addresses.voters = lambda: self.raft.voters
         self.controller: ControllerDriver | None = None
         if config.is_controller:
             self.controller = make_controller(
@@ -95,29 +94,54 @@ class QuorumParts:
                 commit_timed=commit_timed,
                 on_fatal=on_fatal,
             )
-        self._voter_requests = VoterRequests(self.raft, self.cluster_id, clock, rng)
+        newcomers = self._make_newcomers(environment, log_manager)
+        self._voter_requests = VoterRequests(self.raft, self.cluster_id, clock, rng, newcomers.check)
         length_ms = min(config.broker_session_timeout_ms, config.replica_lag_time_max_ms)
         self.lease = LeadLease(length_ms, clock.boot_ms, lambda: self.loader.image.offset)
         remote, local = self.peers.call_controller, self._asked
         self.channel = ControllerChannel(config.node_id, self, clock, remote=remote, local=local, random=rng)
         self._upkeep = self._make_upkeep(log_manager, rng, on_fatal) if config.is_controller else None
         self.raft.subscribe(self)
-        self._listener: Listener | None = None
-        if self.controller is not None:
-            handle = self.addresses.handling(self.raft.handle)
-            service = ControllerService(
-                quorum=lambda request: busy.raft.timed(handle(request)),
-                controller=self._asked,
-                connections_max=plan_descriptors(environment.descriptors_max).node_connections_max,
-                cluster_id=self.cluster_id,
-            )
-            self._listener = environment.listeners.controller(config, service)
+        self._listener = self._make_listener(environment, busy) if config.is_controller else None
         self.own_metadata = OwnMetadata(
             config.node_id,
             log_manager.file_system,
             f"{config.metadata_log_dir}/{partition_directory(METADATA_PARTITION)}",
             lambda: self.loader.image.offset,
             lambda: self.snapshotter.kept_from,
+        )
+
+    def _make_addresses(self) -> QuorumAddresses:
+        config = self._config
+        at = config.advertised_listeners.get(CONTROLLER_LISTENER) if config.is_controller else None
+        own = ListenerEndpoint(CONTROLLER_LISTENER, at) if at is not None else None
+        servers = config.controller_quorum_bootstrap_servers
+        return QuorumAddresses(own, config.node_id, servers, voters=lambda: self.raft.voters)
+
+    def _make_listener(self, environment: Environment, busy: BusyTimes) -> Listener:
+        """The listener for other nodes."""
+        handle = self.addresses.handling(self.raft.handle)
+        service = ControllerService(
+            quorum=lambda request: busy.raft.timed(handle(request)),
+            controller=self._asked,
+            connections_max=plan_descriptors(environment.descriptors_max).node_connections_max,
+            cluster_id=self.cluster_id,
+        )
+        return environment.listeners.controller(self._config, service)
+
+    def _make_newcomers(self, environment: Environment, log_manager: LogManager) -> Newcomers:
+        config = self._config
+
+        def transport_to(endpoint: Endpoint) -> NodeTransport:
+            bytes_max = config.socket_request_max_bytes
+            return environment.transport(lambda _: endpoint, self._broker_endpoint, bytes_max)
+
+        return Newcomers(
+            transport_to,
+            self.cluster_id,
+            config.node_id,
+            log_manager.directory_id(config.metadata_log_dir),
+            lambda: self.raft.leader_and_epoch[1],
         )
 
     def _make_upkeep(

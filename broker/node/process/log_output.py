@@ -6,7 +6,7 @@ traceback is of a defect, which a client may be able to repeat under other names
 TRACEBACKS_MAX in `REPEAT_SECONDS`.
 
 `NodeLog` gives the log the levels and the form of the configuration in force, at the start and when they change. Not
-here: lines that clients cause without a defect (`broker/replication/throttled_lines.py`).
+here: lines that clients cause without a defect (`penstock/throttled_lines.py`).
 """
 
 from __future__ import annotations

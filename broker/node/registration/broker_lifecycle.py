@@ -68,8 +68,8 @@ _log = logging.getLogger(__name__)
 
 RETRY_MS = 50
 RETRY_MS_MAX = 200
-"""A broker that is not registered serves no client. One that waits for the end of its predecessor's session is kept out
-for no longer than this after that end."""
+"""A broker that is not registered serves no client. A new process that waits for the end of its
+predecessor's session registers at most this long after that end."""
 
 
 @measured

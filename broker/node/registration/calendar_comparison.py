@@ -67,7 +67,8 @@ class CalendarComparison:
         """It waits until then; None: not yet, or no more."""
         self._anew = 0
         self._is_answered = True
-        """The last heartbeat was. The one that asks to serve must not be the first that a controller hears."""
+        """False while the last heartbeat has no answer. The heartbeat that asks to serve must not be the first that a
+        controller hears."""
         self._controller_epoch = NO_EPOCH
         self._hurries_until_ms = 0.0
         """Other brokers have come, and wait until this one's calendar is compared with theirs."""

@@ -26,10 +26,10 @@ from broker.replication.follower.fetcher_values import (
 )
 from broker.replication.follower.follower_log import advance_log_start, append_as_follower, start_over_at, truncate_to
 from broker.replication.partition import Partition
-from broker.replication.throttled_lines import ThrottledLines
 from penstock.clock import Clock
 from penstock.epochs import truncation_offset
 from penstock.errors import ApiError, CorruptMessageError, InvariantViolation, PenstockError
+from penstock.throttled_lines import ThrottledLines
 from penstock.types import EpochEndOffset, TopicPartition
 from storage.disk.disk_errors import is_shortage
 from storage.log.producers.producer_cut import PreparedCut

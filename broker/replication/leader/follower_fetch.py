@@ -1,6 +1,7 @@
-"""Takes a follower's fetch at the leader: as its acknowledgement, or as a complaint of records.
+"""Takes a follower's fetch at the leader: as an acknowledgement of the records below its offset, or as a complaint
+about records.
 
-Not here: what it gets for it (`Partition.read`).
+Not here: the records that answer it (`Partition.read`).
 """
 
 from __future__ import annotations

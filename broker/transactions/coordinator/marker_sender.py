@@ -20,7 +20,6 @@ from typing import Final
 from broker.coordination.timers import Timers
 from broker.coordination.wake_up import WakeUp
 from broker.network.broker_calls import CallBroker
-from broker.replication.throttled_lines import ThrottledLines
 from broker.transactions.coordinator.marker_calls import CALL_MS, MarkerCalls
 from broker.transactions.coordinator.sent_end import NOBODY, SentEnd
 from metadata.delta import MetadataDelta
@@ -29,6 +28,7 @@ from penstock.backoff import Backoff
 from penstock.clock import Clock
 from penstock.errors import LeaderNotAvailableError
 from penstock.messages.transactions.markers import MarkedPartition
+from penstock.throttled_lines import ThrottledLines
 from penstock.types import NO_LEADER, TopicPartition
 
 _log = logging.getLogger(__name__)

@@ -38,7 +38,7 @@ class TopicOwners:
         return self._partitions[owner]
 
     def put(self, topic_id: str, owner: str, partitions: int) -> None:
-        """The topic, which has so many partitions now, gets another owner, or NOBODY."""
+        """The topic gets another owner, or NOBODY, and has `partitions` now."""
         self.partitions_changed(topic_id, -partitions)
         self._owners.pop(topic_id, None)
         if owner != NOBODY:

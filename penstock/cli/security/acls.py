@@ -1,14 +1,15 @@
 """`penstock acls create|list|delete|test`: access control lists (KIP-11, KIP-290).
 
 Each ACL names a principal, an operation, a resource and a host; a command makes or removes one for every pair of an
-operation and a resource that it names. A role stands for the operations that a kind of program needs. Not here: the
-roles (penstock/client/admin/security/roles.py), and the judgement of `test` (penstock/client/admin/security/acls.py).
+operation and a resource that it names. A role stands for the operations that a kind of program needs. Not here: what
+the words of a command mean (acl_words.py), the roles (penstock/client/admin/security/roles.py), and the judgement of
+`test` (penstock/client/admin/security/acls.py).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -17,34 +18,24 @@ from penstock.cli.edge.asking import DryRun, Yes, agree
 from penstock.cli.options import DEFAULT_BOOTSTRAP, AsJson, Bootstrap
 from penstock.cli.output import print_json, print_table, say
 from penstock.cli.patience.watch import patient_admin
-from penstock.config_keys import did_you_mean
+from penstock.cli.security.acl_words import NamedResources, operations_of, roles_of
 from penstock.errors import ConfigError
 from penstock.messages.security.acls import (
     CLUSTER_NAME,
     WILDCARD,
     AclBinding,
     AclFilter,
-    Operation,
     PatternType,
-    Permission,
     ResourceType,
 )
 
 if TYPE_CHECKING:
     from penstock import Admin
-    from penstock.client.admin.security.roles import Role, RoleRight
+    from penstock.client.admin.security.roles import RoleRight
 
 app = typer.Typer(help="Who may do what: create, show, delete and try ACLs.", no_args_is_help=True)
 
-OPERATIONS: Final = {one.value.lower(): one for one in Operation if one not in (Operation.UNKNOWN, Operation.ANY)}
 COLUMNS: Final = ("principal", "permission", "operation", "resource", "pattern", "name", "host")
-SEVERAL_ROLES: Final[Mapping[str, str]] = {
-    "process": "a worker of penstock.process has two, in two commands: --role consumer for what it reads, and --role"
-    " producer for what it writes, its dead letters as well",
-    "spark": "a job of Spark has one for what it reads, spark-source, and one for what it writes, spark-sink",
-}
-"""Names that are asked for and stand for no single role: what such a program reads and writes is not the same."""
-
 Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="User:NAME, or User:* for everybody.")]
 Operations = Annotated[
     list[str] | None,
@@ -114,8 +105,8 @@ def add(
     A name of * is every resource of its kind. An ACL that there is already stays. A --role has all that its programs
     need: penstock acls create User:lake --role spark-sink --topic orders.
     """
-    named = _Named(topics, groups, transactional_ids, cluster, prefixed)
-    acls = named.acls(principal, host, deny, _operations(operations), _roles(roles, producer, consumer))
+    named = NamedResources(topics, groups, transactional_ids, cluster, prefixed)
+    acls = named.acls(principal, host, deny, operations_of(operations), roles_of(roles, producer, consumer))
     if dry_run:
         _show("would be added", acls, as_json)
         return
@@ -140,7 +131,7 @@ def list_acls(
     as_json: AsJson = False,
 ) -> None:
     """Show the ACLs: all, or those that concern these resources, by name, prefix or *."""
-    named = _Named(topics, groups, transactional_ids, cluster, False).resources()
+    named = NamedResources(topics, groups, transactional_ids, cluster, False).resources()
     filters = [AclFilter(kind, name, PatternType.MATCH, principal) for kind, name in named]
     with patient_admin(bootstrap) as admin:
         found: dict[AclBinding, None] = {}
@@ -179,12 +170,12 @@ def remove(
     At a terminal it shows what goes, and asks.
     """
     filters = [AclFilter(principal=principal)]
-    named = _Named(topics, groups, transactional_ids, cluster, prefixed)
-    wanted = _roles(roles, producer, consumer)
+    named = NamedResources(topics, groups, transactional_ids, cluster, prefixed)
+    wanted = roles_of(roles, producer, consumer)
     if everything and (operations or wanted or named.resources()):
         raise ConfigError("--all removes every ACL of the principal; name no operation and no resource beside it")
     if not everything:
-        acls = named.acls(principal, host, deny, _operations(operations), wanted)
+        acls = named.acls(principal, host, deny, operations_of(operations), wanted)
         filters = [
             AclFilter(a.resource_type, a.resource_name, a.pattern_type, a.principal, a.host, a.operation, a.permission)
             for a in acls
@@ -239,8 +230,8 @@ def test(
     """
     from penstock.client.admin.security.acls import judge_right
 
-    (wanted,) = _operations([operation])
-    resources = _Named(topics, groups, transactional_ids, cluster, False).resources()
+    (wanted,) = operations_of([operation])
+    resources = NamedResources(topics, groups, transactional_ids, cluster, False).resources()
     if not resources:
         raise ConfigError("name a resource: --topic, --group, --transactional-id or --cluster")
     rows, refused = [], False
@@ -267,96 +258,8 @@ def test(
         raise typer.Exit(1)
 
 
-class _Named:
-    """The resources that a command names."""
-
-    def __init__(
-        self,
-        topics: Sequence[str] | None,
-        groups: Sequence[str] | None,
-        transactional_ids: Sequence[str] | None,
-        cluster: bool,
-        prefixed: bool,
-    ) -> None:
-        self._names = {
-            ResourceType.TOPIC: topics or (),
-            ResourceType.GROUP: groups or (),
-            ResourceType.TRANSACTIONAL_ID: transactional_ids or (),
-        }
-        self._cluster, self._prefixed = cluster, prefixed
-
-    def resources(self) -> list[tuple[ResourceType, str]]:
-        found = [(kind, name) for kind, names in self._names.items() for name in names]
-        return [*found, (ResourceType.CLUSTER, CLUSTER_NAME)] if self._cluster else found
-
-    def acls(
-        self, principal: str, host: str, deny: bool, operations: Sequence[Operation], roles: Sequence[Role]
-    ) -> list[AclBinding]:
-        """One for each pair of an operation and a resource, and those of the roles."""
-        from penstock.client.admin.security.roles import role_acls
-
-        resources = self.resources()
-        if not resources and not roles:
-            raise ConfigError("name a resource: --topic, --group, --transactional-id or --cluster")
-        if not operations and not roles:
-            raise ConfigError("name an operation, as -o read, or a role, as --producer (`penstock acls roles`)")
-        if not operations:
-            self._check_taken(roles)
-        permission = Permission.DENY if deny else Permission.ALLOW
-        pattern = PatternType.PREFIXED if self._prefixed else PatternType.LITERAL
-        made = [
-            AclBinding(
-                kind,
-                name,
-                principal,
-                operation,
-                permission,
-                host,
-                PatternType.LITERAL if kind is ResourceType.CLUSTER else pattern,
-            )
-            for kind, name in resources
-            for operation in operations
-        ]
-        for role in roles:
-            made += role_acls(role, principal, self._names, pattern=pattern, host=host, permission=permission)
-        return list(dict.fromkeys(made))
-
-    def _check_taken(self, roles: Sequence[Role]) -> None:
-        """ConfigError if a resource is named that no role is about."""
-        kinds = {right.resource_type for role in roles for right in role.rights}
-        for kind, _ in self.resources():
-            if kind not in kinds:
-                option = f"--{kind.value.replace(' ', '-')}"
-                named = ", ".join(role.name for role in roles)
-                raise ConfigError(f"{option}: {named} needs nothing of that kind; leave it out, or name an operation")
-
-
 def _named(right: RoleRight) -> str:
     return CLUSTER_NAME if right.resource_type is ResourceType.CLUSTER else "as named"
-
-
-def _roles(names: Sequence[str] | None, producer: bool, consumer: bool) -> list[Role]:
-    """The roles of a command, each once."""
-    from penstock.client.admin.security.roles import ROLES
-
-    wanted = [*(["producer"] if producer else []), *(["consumer"] if consumer else []), *(names or ())]
-    for name in wanted:
-        if name not in ROLES:
-            hint = f"; {SEVERAL_ROLES[name]}" if name in SEVERAL_ROLES else did_you_mean(name, ROLES)
-            raise ConfigError(f"--role {name}: must be one of {', '.join(ROLES)}{hint}")
-    return [ROLES[name] for name in dict.fromkeys(wanted)]
-
-
-def _operations(names: Sequence[str] | None) -> tuple[Operation, ...]:
-    found = []
-    for name in names or ():
-        word = name.replace("-", "").replace("_", "").lower()
-        if word not in OPERATIONS:
-            known = ", ".join(one.value for one in OPERATIONS.values())
-            near = did_you_mean(word, OPERATIONS)
-            raise ConfigError(f"--operation {name}: must be one of {known}{near}")
-        found.append(OPERATIONS[word])
-    return tuple(dict.fromkeys(found))
 
 
 def _settings(admin: Admin) -> dict[str, str]:

@@ -61,8 +61,8 @@ class ProducerCalls:
     async def append_later(
         self, topic: str, record: PendingRecord, partition: int | None, refusal: NotAppended, seen: int
     ) -> RecordFuture:
-        """Appends a record that could not be appended at once, when so many bytes of memory were `seen` to be free: it
-        waits for its topic, or for memory."""
+        """Appends a record that could not be appended at once: it waits for its topic, or for memory. `seen` bytes of
+        memory were free at that attempt."""
         core = self._core
         deadline_ms = core.clock.now_ms() + core.config.max_block_ms
         answer: RecordFuture | NotAppended = refusal

@@ -325,7 +325,8 @@ def _last_version(batches: Any, earlier: str, key: BatchKey) -> int:
 
 
 def _give_up(writer: Any, key: BatchKey) -> bool:
-    """A task fails, and tells its own error. False: its last will is left, for the end of this process."""
+    """Aborts the writer of a task that failed; no error is raised, because the task raises its own. False: the writer
+    is not aborted, and its last will is left for the end of this process."""
     try:
         writer.abort(timeout=GIVE_UP_S)
     except PenstockError as error:

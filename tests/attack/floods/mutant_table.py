@@ -308,9 +308,7 @@ MUTANTS: Final = (
         MUCH_INT,
     ),
     Mutant("names", "names-of-clients/mallory/1", "broker.network.name_places.NamePlaces.take", _always_has_a_place),
-    Mutant(
-        "lines", "tagged-fields/stranger/1", "broker.replication.throttled_lines.ThrottledLines.due", _is_always_due
-    ),
+    Mutant("lines", "tagged-fields/stranger/1", "penstock.throttled_lines.ThrottledLines.due", _is_always_due),
     Mutant(
         "audit-lines",
         "refused-requests/mallory/1",

@@ -1,9 +1,10 @@
 """I86 and I87: whoever shares a node's memory has a share of it, and waits for nobody but itself for long.
 
 The budgets of a broker are watched from its start: each lease that is counted is kept here until it is given back, and
-what the budgets say of themselves is compared with that. The rules are written anew, from the text at the top of
-broker/network/memory_budget.py and not from its code. Each 0.25 s, as everything that no step announces; of a process
-that is paused nothing is asked. Not here: how late an ack may be beside flooders (I88, client_invariants.py).
+what the budgets say of themselves is compared with that. The rules are written anew, from the texts at the top of
+memory_budget.py and budget_shares.py in broker/network/, and not from their code. Each 0.25 s, as everything that no
+step announces; of a process that is paused nothing is asked. Not here: how late an ack may be beside flooders (I88,
+client_invariants.py).
 """
 
 from __future__ import annotations
@@ -98,8 +99,12 @@ class WatchedBudget(MemoryBudget):
         return list(self._parties)
 
     @property
+    def bytes_max(self) -> int:
+        return self.shares.bytes_max
+
+    @property
     def used(self) -> int:
-        return self._used
+        return self.shares.used
 
     @property
     def waits_s_max(self) -> float:
@@ -120,8 +125,8 @@ class WatchedBudget(MemoryBudget):
         for lease in self.leases:
             used[lease.account.party] += lease.size
             announced[lease.account.party] += lease.announced
-        if self._used != used.total():
-            yield f"{self._used} bytes are counted, and there are {used.total()}"
+        if self.shares.used != used.total():
+            yield f"{self.shares.used} bytes are counted, and there are {used.total()}"
         for party in dict.fromkeys((*self._parties.values(), *used)):
             if (party.used, party.announced) != (used[party], announced[party]):
                 yield (
@@ -135,34 +140,34 @@ class WatchedBudget(MemoryBudget):
         """But for what was in memory already: all have the budget and one lease, a party half of it or one lease."""
         counted = [lease for lease in self.leases if lease not in self.taken_leases]
         total = sum(lease.size for lease in counted)
-        if total - max((lease.size for lease in counted), default=0) > self._max:
-            yield f"{total} bytes in memory, {self._max} and one lease may be"
+        if total - max((lease.size for lease in counted), default=0) > self.bytes_max:
+            yield f"{total} bytes in memory, {self.bytes_max} and one lease may be"
         of: dict[Any, list[WatchedLease]] = {}
         for lease in counted:
             of.setdefault(lease.account.party, []).append(lease)
         for party, leases in of.items():
             used = sum(lease.size for lease in leases if not lease.is_above)
             announced = sum(lease.announced for lease in leases)
-            if used > max(self._max // HALF, *(lease.size for lease in leases)):
-                yield f"{party.name} has {used} bytes in memory, of {self._max}"
-            if announced > max(self._max // HALF, *(lease.announced for lease in leases)):
-                yield f"{party.name} announces {announced} bytes, of {self._max}"
+            if used > max(self.bytes_max // HALF, *(lease.size for lease in leases)):
+                yield f"{party.name} has {used} bytes in memory, of {self.bytes_max}"
+            if announced > max(self.bytes_max // HALF, *(lease.announced for lease in leases)):
+                yield f"{party.name} announces {announced} bytes, of {self.bytes_max}"
 
     def waiters(self) -> Iterator[tuple[Any, str]]:
         """All that wait, and what of their own they wait for; "" if it is others."""
         for account in self.accounts:
             if (waiter := account.waiter) is not None:
-                is_full = account.announced and account.announced + waiter.size > self._stream_max
+                is_full = account.announced and account.announced + waiter.size > self.shares.stream_max
                 yield waiter, "its stream" if is_full else ""
         for party in self._parties.values():
             for place, waiter in enumerate((*party.growing, *party.waiting)):
-                more, free = party.used + waiter.more, self._max - self._used - waiter.more
+                more, free = party.used + waiter.more, self.bytes_max - self.used - waiter.more
                 if place:
                     yield waiter, "another one of its party"
-                elif not party.growing and party.announced and party.announced + waiter.size > self._max // HALF:
+                elif not party.growing and party.announced and party.announced + waiter.size > self.bytes_max // HALF:
                     yield waiter, "what its party has announced"
                 else:
-                    has_share = party.used and more > max(free, self._max // FLOOR_SHARE)
+                    has_share = party.used and more > max(free, self.bytes_max // FLOOR_SHARE)
                     yield waiter, "the share of its party" if has_share else ""
 
 

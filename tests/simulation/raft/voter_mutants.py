@@ -114,8 +114,11 @@ NAMING_PATCHES: dict[str, tuple[tuple[Any, str, Any], ...]] = {
 NAMING_FIRST_SEED: dict[str, int] = {"disks_named_that_nobody_said": 20}
 
 FIRST_SEED: dict[str, int] = {
-    "votes_of_others_counted": 25,
-    "removed_voter_does_not_stand": 13,
+    "votes_of_others_counted": 69,
+    "removed_voter_does_not_stand": 53,
+    "acks_of_any_disk": 26,
+    "votes_of_any_disk": 135,
+    "any_disk_is_the_voter": 44,
     "observer_does_not_vote": 7,
     "snapshot_of_other_voters": 6,
 }

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.errors import InvariantViolation
+from penstock.errors import InconsistentClusterIdError, InvariantViolation
 from penstock.types import EpochEndOffset
 from raft.messages import (
     AnswerReceived,
@@ -109,6 +109,22 @@ def test_voter_that_was_away_for_many_epochs_learns_the_epoch_from_an_answer_to_
     pre_vote = bench.take_sent()[0]
     bench.answer(pre_vote, VoteResponse(pre_vote.to, 90_000, error_code=74))
     assert (bench.core.state, bench.core.epoch, bench.core.leader_id) == (State.FOLLOWER, 90_000, pre_vote.to)
+
+
+def test_the_epoch_and_the_leader_of_another_cluster_are_not_believed() -> None:
+    """An address led to a node of another cluster. It refuses, and names a leader of its own."""
+    bench = Bench(stored=ElectionState(5), log=log_of(5)).become_prospective()
+    pre_vote = bench.take_sent()[0]
+    bench.answer(pre_vote, VoteResponse(pre_vote.to, 90, error_code=InconsistentClusterIdError.code))
+    assert (bench.core.epoch, bench.core.leader_id) == (5, -1)
+    observer = Bench(node_id=9, stored=ElectionState(5))
+    observer.advance_to_deadline()
+    (question,) = observer.take_sent()
+    answer = FetchMetadataResponse(7, 90, error_code=InconsistentClusterIdError.code)
+    observer.answer(question, answer)
+    assert (observer.core.epoch, observer.core.leader_id) == (5, -1)
+    observer.advance_to_deadline()
+    assert observer.take_sent(), "it asks again"
 
 
 def test_observer_takes_no_part_in_elections() -> None:

@@ -302,12 +302,22 @@ def test_a_static_quorum_stays_static_until_each_voter_has_said_its_disk() -> No
         bench.core.change_voters(NameDirectories(), bench.now_ms)
 
 
+def test_a_static_quorum_stays_static_while_a_broker_with_an_older_release_follows_it() -> None:
+    bench = Bench(voters=voters_at(1, 2, 3), directory_id=disk(1)).become_leader()
+    for replica, directory_id in ((2, None), (3, None), (7, "")):
+        fetch(bench, replica, 1, directory_id)
+    with pytest.raises(RequestTimedOutError, match=r"nodes \[7\] run with an older release"):
+        bench.core.change_voters(NameDirectories(), bench.now_ms)
+    fetch(bench, 7, 1)
+    assert bench.core.change_voters(NameDirectories(), bench.now_ms) == 1
+
+
 AT_THREE = voters_at(1, 2, 3).voters
 
 
-def fetch(bench: Bench, replica: int, offset: int) -> None:
-    epoch = bench.core.epoch
-    bench.ask(FetchMetadataRequest(CLUSTER, replica, epoch, offset, 1, 0, 1 << 20, "", 0, disk(replica)))
+def fetch(bench: Bench, replica: int, offset: int, directory_id: str | None = None) -> None:
+    epoch, at = bench.core.epoch, disk(replica) if directory_id is None else directory_id
+    bench.ask(FetchMetadataRequest(CLUSTER, replica, epoch, offset, 1, 0, 1 << 20, "", 0, at))
 
 
 # -- the wrong histories -----------------------------------------------------------------------------------------------

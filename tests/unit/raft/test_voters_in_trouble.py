@@ -107,3 +107,21 @@ def test_a_node_whose_file_is_old_follows_a_leader_that_it_does_not_name() -> No
     bench.answer(question, FetchMetadataResponse(4, 7, error_code=NotLeaderOrFollowerError.code))
     assert (bench.core.leader_id, bench.core.epoch) == (4, 7)
     assert [sent.to for sent in bench.take_sent()] == [4]
+
+
+def test_two_disks_of_one_id_do_not_end_each_others_fetches() -> None:
+    """Else both ask again at once, for as long as both run."""
+    bench = Bench(voters=VoterSet((voter(1),)), directory_id=disk(1))
+    bench.perform()
+    epoch, end = bench.core.epoch, bench.core.log_end_offset
+
+    def fetch(directory_id: str) -> int:
+        return bench.ask(FetchMetadataRequest(CLUSTER, 4, epoch, end, epoch, 500, 1 << 20, "", 0, directory_id))
+
+    for directory_id in ("disk one", "disk two"):
+        assert bench.replies.pop(fetch(directory_id))  # it brings the high watermark
+    waiting = [fetch(directory_id) for directory_id in ("disk one", "disk two")]
+    assert not bench.replies
+    bench.core.propose([b"news"])
+    bench.perform()
+    assert set(waiting) <= bench.replies.keys()

@@ -224,7 +224,8 @@ class JoinedGroup:
         return self.auto_commit.changed(self._positions.states.values(), is_last_done=self._is_last_done)
 
     async def end(self, step: RebalanceStep) -> None:
-        """The user was told of the change."""
+        """The user's callback about the change is done. Partitions that are revoked or lost are given up now; assigned
+        ones are fetched since `next_step`."""
         if step is not self._pinned:
             return
         self._pinned = None

@@ -277,7 +277,10 @@ QUORUM = (
     Mutant(
         "a voter that forgot votes at once",
         "own fault list: a voter that forgot",
-        (Edit(QuorumState.takes_part, "and self._election.forgotten is Forgotten.NOTHING", ""),),
+        (
+            Edit(QuorumState.takes_part, "and self._election.forgotten is Forgotten.NOTHING", ""),
+            Edit(QuorumState.forgotten, "self._election.forgotten", "Forgotten.NOTHING"),
+        ),
         (Kind.TEAR_METADATA, Kind.RESTORE_COPY),
         is_replicated=None,
     ),

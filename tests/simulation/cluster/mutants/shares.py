@@ -5,6 +5,7 @@ from __future__ import annotations
 from broker.kafka.connection.frame_connection import FrameConnection
 from broker.kafka.connection.incoming_frame import IncomingFrame
 from broker.kafka.connection.served_connection import ServedConnection
+from broker.network.budget_shares import BudgetShares
 from broker.network.memory_budget import Lease, MemoryBudget
 from broker.network.parties import party
 from broker.network.request_memory import RequestIntake
@@ -101,7 +102,7 @@ SHARES = (
         "nobody is read while answers of others are above the budget",
         "2026: until the connections that read nothing were cut",
         (
-            Edit(MemoryBudget._fits, "free >= 0 or not more", "free >= 0"),
+            Edit(BudgetShares.fits, "free >= 0 or not more", "free >= 0"),
             Edit(RequestIntake.may_answer, "self._unread.has_room(0)", "True"),
         ),
         is_replicated=None,
@@ -128,14 +129,14 @@ SHARES = (
     Mutant(
         "a party may announce as much as there is",
         "2026: no share for a party",
-        (Edit(MemoryBudget._party_fits, "return ", "return True or "),),
+        (Edit(BudgetShares.party_fits, "return ", "return True or "),),
         is_replicated=None,
         stories=flooded(FloodKind.ANNOUNCE),
     ),
     Mutant(
         "a party may have all in memory that is free",
         "2026: the same",
-        (Edit(MemoryBudget._fits, "return used <= free or", "return free >= 0 or"),),
+        (Edit(BudgetShares.fits, "return used <= free or", "return free >= 0 or"),),
         is_replicated=None,
         stories=flooded(
             FloodKind.HOLD,

@@ -17,7 +17,13 @@ SNAPSHOTS = (
     Mutant(
         "a start does not load the snapshot",
         "I9",
-        (Edit(metadata_log_start.find_beginning, "LogBeginning(tuple(kept), loaded)", "LogBeginning(tuple(kept))"),),
+        (
+            Edit(
+                metadata_log_start.find_beginning,
+                "LogBeginning(tuple(kept), loaded, tuple(_voter_sets(log, loaded)))",
+                "LogBeginning(tuple(kept))",
+            ),
+        ),
         CRASHES,
         is_replicated=None,
     ),

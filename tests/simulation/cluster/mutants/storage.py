@@ -188,7 +188,10 @@ STORAGE = (
     Mutant(
         "recovery believes every clean-looking end",
         "CTRL: torn tail",
-        (Edit(_Recovery.run, "self._last_known.clean and self._ends", "True or self._ends"),),
+        (
+            Edit(_Recovery.run, "self._last_known.clean and self._ends", "self._ends"),
+            Edit(_Recovery._ends_at_recovery_point, "if end.offset != self._bound:", "if end.offset < self._bound:"),
+        ),
         POWERS,
         is_replicated=None,
     ),

@@ -8,8 +8,10 @@ from types import CodeType
 
 import pytest
 
-from tests.simulation.cluster.mutants.edit import Mutant, switched_on
+from broker.node.node import Node
+from tests.simulation.cluster.mutants.edit import Edit, Mutant, switched_on
 from tests.simulation.cluster.mutants.hunt import MUTANTS, hunt, named
+from tests.simulation.cluster.small_plan import small_plan
 from tests.support.amount import at_night
 
 QUICK = ("a leader counts itself before its flush", "a follower acknowledges before its flush")
@@ -63,3 +65,9 @@ def test_a_mutant_dies_within_three_seeds(name: str) -> None:
 def test_a_client_that_goes_to_a_wrong_address_is_found_there_though_it_catches_what_it_meets() -> None:
     found = hunt(0, named("a hint names the address at the listener BROKER"), stories_max=0)
     assert "a client goes to" in found.why
+
+
+def test_a_mutant_that_crashes_is_not_killed() -> None:
+    edit = Edit(Node.start, "await self.quorum.start()", "await nobody.start()")
+    found = hunt(0, Mutant("it crashes", "", (edit,), stories=(small_plan(seconds=1.0),)), stories_max=0)
+    assert found.killer is None and "NameError" in found.slips[0]

@@ -19,7 +19,6 @@ from broker.replication.leader.follower_fetch import note_follower_fetch
 from broker.replication.leader.leader_state import ReplicaPosition
 from broker.replication.leader.record_deletion import delete_below
 from broker.replication.partition import Partition
-from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from penstock.errors import (
     ApiError,
     FencedLeaderEpochError,
@@ -32,6 +31,7 @@ from penstock.errors import (
 from penstock.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsResult
 from penstock.record.batch import pack_batch, read_header
 from penstock.record.builder import build_batch
+from penstock.throttled_lines import SAY_INTERVAL_MS
 from penstock.types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP, TopicPartition
 from tests.support.cold_fs import ColdFileSystem, cold_log
 from tests.support.machine import NOW_NS

@@ -12,11 +12,11 @@ from broker.authorization.authorizer import Authorizer
 from broker.authorization.judge import NOTED_MAX, Judge
 from broker.authorization.refusals import Refusals
 from broker.network.request_channel import Caller
-from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from metadata.image import EMPTY_IMAGE
 from penstock.clock import ManualClock
 from penstock.errors import TopicAuthorizationFailedError
 from penstock.messages.security.acls import Need, Operation, ResourceType
+from penstock.throttled_lines import SAY_INTERVAL_MS
 from penstock.types import Endpoint
 
 

@@ -10,7 +10,7 @@ from broker.authorization.authorizer import Authorizer
 from broker.authorization.judge import Judge
 from broker.authorization.remedy import COMMAND, remedy, shown_by
 from metadata.image import EMPTY_IMAGE
-from penstock.cli.security.acls import OPERATIONS
+from penstock.cli.security.acl_words import OPERATIONS
 from penstock.messages.security.acls import (
     CLUSTER_NAME,
     AclBinding,

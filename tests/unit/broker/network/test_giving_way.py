@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from broker.network.budget_shares import FLOOR_SHARE
 from broker.network.giving_way import HEADROOM, giving_way
-from broker.network.memory_budget import FLOOR_SHARE, Lease, MemoryBudget
+from broker.network.memory_budget import Lease, MemoryBudget
 
 FLOOR = 1_000
 

@@ -15,8 +15,8 @@ from broker.config.log_levels import LogLevels
 from broker.connections.connection_guard import ConnectionGuard
 from broker.connections.connection_watch import ConnectionWatch
 from broker.node.process.log_output import REPEAT_SECONDS, TRACEBACKS_MAX, LogOutput
-from broker.replication.throttled_lines import CLIENTS_SUBJECTS_MAX, SAY_INTERVAL_MS, ThrottledLines
 from penstock.clock import ManualClock
+from penstock.throttled_lines import CLIENTS_SUBJECTS_MAX, SAY_INTERVAL_MS, ThrottledLines
 from penstock.types import Endpoint
 from tests.support.kafka_door import DoorBench, bench_of, run_to_the_end
 from tests.unit.broker.kafka.test_bad_protocol import head, sized

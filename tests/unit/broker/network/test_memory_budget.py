@@ -7,8 +7,7 @@ import random
 
 import pytest
 
-from broker.network.memory_budget import OVERTAKEN_MAX, Account, Lease, MemoryBudget
-from broker.network.memory_statistics import MemoryStatistics
+from broker.network.memory_budget import OVERTAKEN_MAX, Account, Lease, MemoryBudget, MemoryStatistics
 from broker.network.request_channel import SMALL_BYTES, UNANSWERED_MS, Request
 from broker.network.request_memory import HELD_MS, RequestMemory
 from penstock.errors import ResourceExhaustedError

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
 from broker.node.node import Node
+from broker.quorum.metadata_log import QuorumStateFile
 from penstock import AsyncAdmin
 from penstock.errors import RequestTimedOutError
+from raft.quorum_state import ElectionState
 from raft.voter_changes import AddVoter, NameDirectories, RemoveVoter, VoterChange
 from raft.voters import VoterSet
+from storage.disk.atomic_file import write_atomically
+from storage.log_dirs.meta_properties import read_meta_properties
 from tests.support.memory_cluster import MemoryCluster, run_in_memory
 
 SNAPSHOTS = {"metadata.log.max.snapshot.interval.ms": 200, "metadata.max.retention.ms": 1}
@@ -97,6 +103,53 @@ def test_a_quorum_grows_from_one_voter_to_three_and_shrinks_to_another_one(confi
         await cluster.stop()
 
     run_in_memory(6, story, config=config)
+
+
+def test_a_joiner_that_ended_before_its_first_record_finds_the_leader_again() -> None:
+    """It has noted the epoch and its leader, and no log says where that is: only the bootstrap server that it asks."""
+
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format_dynamic(0)
+        await cluster.start(1)
+        epoch = cluster.nodes[0].quorum.raft.leader_and_epoch[1]
+        disk, path = cluster.disks[1], f"{cluster.config(1).metadata_log_dir}/__cluster_metadata-0"
+        disk.mkdir(path)
+        QuorumStateFile(path, disk).save(ElectionState(epoch, leader_id=0))
+        async with asyncio.timeout(60):
+            await cluster.start()
+        await until_all_know(cluster, set_of(cluster, 0))
+        await cluster.stop()
+
+    run_in_memory(10, story)
+
+
+def test_a_copy_of_the_disk_that_is_left_stands_for_a_lost_voter() -> None:
+    """Its operator has written into the copy what docs/data-directory.md says."""
+
+    async def story(cluster: MemoryCluster) -> None:
+        cluster.format_dynamic(0, 1, 2)
+        await cluster.start()
+        await until(lambda: all(node.quorum.raft.voters.is_dynamic for node in cluster.nodes))
+        lost, path = cluster.voter(1), cluster.config(1).metadata_log_dir
+        await cluster.cut_power()
+        disk = cluster.disks[1] = cluster.disks[0].after_crash(Random(1))
+        disk.rename(os.path.dirname(cluster.config(0).metadata_log_dir), os.path.dirname(path))
+        properties = read_meta_properties(disk, path)
+        assert properties is not None
+        lines = (f"version={properties.version}", f"cluster.id={properties.cluster_id}", "node.id=1")
+        text = "\n".join((*lines, f"directory.id={lost.directory_id}", ""))
+        write_atomically(disk, f"{path}/meta.properties", text.encode())
+        state = b'{"leaderEpoch": 101, "leaderId": -1, "votedId": -1, "data_version": 1}'
+        write_atomically(disk, f"{path}/__cluster_metadata-0/quorum-state", state)
+        cluster.given_up_dirs.clear()
+        await cluster.start(2)
+        await until(lambda: leader_of(cluster) is not None)
+        await create(cluster, "after", 2)
+        await change(cluster, RemoveVoter(2, cluster.voter(2).directory_id or ""))
+        await until_all_know(cluster, set_of(cluster, 0, 1))
+        await cluster.stop()
+
+    run_in_memory(9, story)
 
 
 def test_the_same_id_on_an_empty_disk_is_another_voter() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from broker.quorum.quorum_addresses import ENDPOINTS_MAX, QuorumAddresses, bootstrap_ids
 from metadata.listeners import CONTROLLER_LISTENER
@@ -12,6 +12,7 @@ from penstock.types import Endpoint, ListenerEndpoint
 from raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
+    FetchMetadataRequest,
     FetchMetadataResponse,
     Request,
     Response,
@@ -33,9 +34,7 @@ def dynamic(**hosts: str) -> VoterSet:
 
 
 def addresses(voters: VoterSet, node_id: int = 1, servers: tuple[Endpoint, ...] = ()) -> QuorumAddresses:
-    made = QuorumAddresses(at("own"), node_id, servers)
-    made.voters = lambda: voters
-    return made
+    return QuorumAddresses(at("own"), node_id, servers, voters=lambda: voters)
 
 
 @dataclass
@@ -115,7 +114,10 @@ def test_an_answer_says_where_the_leader_is_that_it_names() -> None:
     refused = answered(found, BEGIN, FetchMetadataResponse(2, 7, error_code=6))
     assert isinstance(refused, FetchMetadataResponse) and refused.leader_endpoints == (at("second"),)
     good = FetchMetadataResponse(1, 7)
-    assert answered(found, BEGIN, good) is good, "the leader itself answers"
+    fetch = FetchMetadataRequest("cluster", 2, 7, 0, -1, 0, 1 << 20)
+    assert answered(found, replace(fetch, heard_ms=5), good) is good, "the leader itself answers"
+    first = answered(found, fetch, good)
+    assert isinstance(first, FetchMetadataResponse) and first.leader_endpoints == (at("own"),), "a server was asked"
 
 
 def test_static_voters_say_nothing() -> None:

@@ -13,9 +13,9 @@ from broker.replication.follower.follower_log import append_as_follower
 from broker.replication.hosting.assignment import TopicSettings
 from broker.replication.partition import Partition, PartitionReports
 from broker.replication.refused_appends import REFUSING_MS_MAX, RefusedAppends, RefusedAppendsStatistics
-from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from penstock.clock import ManualClock
 from penstock.errors import CorruptFileError, KafkaStorageError
+from penstock.throttled_lines import SAY_INTERVAL_MS
 from penstock.types import TopicPartition
 from storage.log.group_commit import GroupCommit
 from storage.log_config import LogConfig

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from penstock import ConsumerRecord
-from penstock.client.processing.verdict_lines import AGAIN_MS, VerdictLines
+from penstock.client.processing.verdict_lines import VerdictLines
 from penstock.client.processing.verdicts import Bury, End, RetryIn
 from penstock.clock import ManualClock
 from penstock.errors import HandlerError
+from penstock.throttled_lines import SAY_INTERVAL_MS
 
 RECORD = ConsumerRecord("in", 0, 0, 0, 0, b"k", b"1", ())
 
@@ -26,7 +27,7 @@ def test_of_many_dead_letters_the_first_has_a_line_and_the_others_a_count(caplog
         lines.tell(RECORD, Bury("dead"), "it is bad", 1)
     assert lines_of(caplog) == ["in-0, offset 0: to dead, because it is bad"]
 
-    clock.advance(AGAIN_MS - 1)
+    clock.advance(SAY_INTERVAL_MS - 1)
     lines.tell(RECORD, Bury("dead"), "it is bad", 1)
     assert lines_of(caplog) == []
     clock.advance(1)

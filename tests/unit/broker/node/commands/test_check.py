@@ -130,6 +130,14 @@ def test_a_lost_vote_of_a_dynamic_quorum_is_refused_as_by_the_start(
         main(str(path))
 
 
+def test_a_dir_without_first_voters_is_said_to_begin_no_quorum(
+    layout: Layout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    format_node(load_config(str(layout.config_path(0))), CLUSTER, OsFileSystem(), system_ids())
+    assert main(str(dynamic(layout))) == 0
+    assert "this controller can only join a quorum; to begin one, empty the dir" in capsys.readouterr().out
+
+
 def test_configured_voters_that_do_nothing_are_warned_of(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     static = layout.config_path(0).read_text()
     path = dynamic(layout)

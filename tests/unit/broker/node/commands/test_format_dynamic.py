@@ -13,7 +13,9 @@ from broker.config.config import parse_config
 from broker.config.node_config import NodeConfig
 from broker.node.commands.format import format_if_empty, format_node, main
 from broker.node.commands.initial_controllers import NO_OPTIONS, QuorumOptions
+from broker.quorum.bootstrap_users import read_bootstrap_users
 from broker.quorum.first_voters import read_first_voters
+from metadata.records import UserScramCredentialRecord
 from penstock.config_keys import to_toml
 from penstock.errors import ConfigError, MetaPropertiesError
 from penstock.ids import system_ids
@@ -126,10 +128,10 @@ def test_a_lost_disk_of_a_voter_is_formatted_as_another_voter_and_never_rejoins(
     assert read_first_voters(FS, str(tmp_path / "a")) == NO_VOTERS
 
 
-@pytest.mark.parametrize("crash_at", range(14))
-def test_after_an_interruption_it_may_begin_otherwise(tmp_path: Path, crash_at: int) -> None:
+@pytest.mark.parametrize("crash_at", range(18))
+def test_after_an_interruption_it_may_begin_otherwise(crash_at: int) -> None:
     """A dir is formatted with its first voters or not at all; what was left of the first try means nothing."""
-    config, fs = config_for(tmp_path, "a"), LosingFileSystem()
+    config, fs = config_for(Path("/"), "a"), LosingFileSystem()
     fs.crash_at = fs.operations + crash_at
     with contextlib.suppress(Crashed):
         format_node(config, CLUSTER, fs, IDS, quorum=STANDALONE)
@@ -141,6 +143,19 @@ def test_after_an_interruption_it_may_begin_otherwise(tmp_path: Path, crash_at: 
         return
     format_node(config, CLUSTER, fs, IDS, quorum=JOINS)
     assert read_first_voters(fs.after_crash(), path) == NO_VOTERS
+
+
+@pytest.mark.parametrize("crash_at", range(18))
+def test_a_formatted_dir_has_the_users_that_its_cluster_begins_with(crash_at: int) -> None:
+    config, fs = config_for(Path("/"), "a", voters="1@127.0.0.1:9193"), LosingFileSystem()
+    user = UserScramCredentialRecord("admin", 1, 4096, "c2FsdA==", "c3RvcmVk", "c2VydmVy")
+    fs.crash_at = fs.operations + crash_at
+    with contextlib.suppress(Crashed):
+        format_node(config, CLUSTER, fs, IDS, users=[user])
+    fs, path = fs.after_crash(Random(crash_at)), config.metadata_log_dir
+    if not fs.exists(path) or read_meta_properties(fs, path) is None:
+        format_node(config, CLUSTER, fs, IDS, users=[user])
+    assert read_bootstrap_users(fs, path) == (user,)
 
 
 def test_a_static_format_after_an_interrupted_dynamic_one_leaves_no_first_voters(tmp_path: Path) -> None:

@@ -83,8 +83,23 @@ def test_a_controller_without_voters_is_asked_how_its_quorum_begins() -> None:
     assert "--initial-controllers LIST" in said and said.endswith("give one of them")
 
 
-@pytest.mark.parametrize("options", [STANDALONE, JOINS, QuorumOptions(initial_controllers=LIST)])
-@pytest.mark.parametrize("roles", ["controller", "broker"])
+def test_who_joins_with_configured_voters_is_not_told_to_leave_the_option_out() -> None:
+    """Formatted without it, an empty disk would count as a new voter of the old list, and vote at once."""
+    said = refusal(node(controller_quorum_voters="1@10.0.0.1:9193"), JOINS)
+    assert "bootstrap.servers in the place of controller.quorum.voters" in said and "--rejoin" in said
+    assert "leave" not in said
+
+
+@pytest.mark.parametrize(
+    ("options", "roles"),
+    [
+        (STANDALONE, "controller"),
+        (STANDALONE, "broker"),
+        (JOINS, "broker"),
+        (QuorumOptions(initial_controllers=LIST), "controller"),
+        (QuorumOptions(initial_controllers=LIST), "broker"),
+    ],
+)
 def test_no_option_goes_with_configured_voters(options: QuorumOptions, roles: str) -> None:
     config = node(roles, controller_quorum_voters=f"{1 if roles == 'controller' else 2}@10.0.0.1:9193")
     said = refusal(config, options)

@@ -17,9 +17,9 @@ from broker.replication.follower.fetcher_core import SAID_AT_REFUSALS
 from broker.replication.follower.fetcher_driver import ReplicaFetcher
 from broker.replication.follower.fetcher_ports import FetcherNode
 from broker.replication.partition import Partition
-from broker.replication.throttled_lines import SAY_INTERVAL_MS
 from penstock.errors import FencedLeaderEpochError, KafkaStorageError
 from penstock.messages.fetch import FetchRequest, FetchResponse, PartitionFetchResult
+from penstock.throttled_lines import SAY_INTERVAL_MS
 from tests.support.partitions import NOBODY, PARTITION, TOPIC_ID, batch, make_partition, state
 from tests.support.virtual_time import run_virtual, virtual_clock
 

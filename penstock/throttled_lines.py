@@ -1,8 +1,9 @@
-"""Decides when a log line about a partition, a log dir or a client is due. A failed step is tried again several times
-a second, and a stranger repeats what it likes without end: a line for each time would flood the log.
+"""Decides when a log line about a partition, a log dir, a client or a kind of records is due: one rule for clients and
+for nodes. A failed step is tried again several times a second, and a stranger repeats what it likes without end: a line
+for each time would flood the log.
 
-Pure: the caller writes the line. Not here: the other effects of a failure (`refused_appends.py`, the fetcher), and
-lines that are equal to the letter (`broker/node/process/log_output.py`).
+Pure: the caller writes the line. Not here: the other effects of a failure (`broker/replication/refused_appends.py`, the
+fetcher), and lines that are equal to the letter (`broker/node/process/log_output.py`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,13 @@ class ThrottledLines:
 
     def due(self, subject: Hashable) -> str | None:
         """The line's addition about those that were left out before it; None: leave this one out, too."""
+        left_out = self.left_out(subject)
+        if left_out is None:
+            return None
+        return f" ({left_out} more times since the last such line)" if left_out else ""
+
+    def left_out(self, subject: Hashable) -> int | None:
+        """The count of lines that were left out before this one; None: leave this one out, too."""
         now_ms = self._now_ms()
         subject = self._subject(subject, now_ms)
         said_ms, unsaid = self._said.get(subject, (now_ms - SAY_INTERVAL_MS, 0))
@@ -37,7 +45,7 @@ class ThrottledLines:
             self._said[subject] = said_ms, unsaid + 1
             return None
         self._said[subject] = now_ms, 0
-        return f" ({unsaid} more times since the last such line)" if unsaid else ""
+        return unsaid
 
     def _subject(self, subject: Hashable, now_ms: int) -> Hashable:
         if self._subjects_max is None or subject in self._said or len(self._said) < self._subjects_max:
