@@ -46,7 +46,7 @@ from penstock.messages.voters import (
     VoterChangeResponse,
     VoterRequest,
 )
-from penstock.types import ListenerEndpoint
+from penstock.types import LeaderHint, ListenerEndpoint
 from raft.driver.driver import RaftDriver
 from raft.voter_changes import AddVoter, NameDirectories, RemoveVoter, UpdateVoter, VoterChange
 from raft.voters import Voter
@@ -88,6 +88,9 @@ class VoterRequests:
 
     async def handle(self, request: VoterRequest) -> VoterChangeResponse:
         """The answer to a request; NotControllerError where this node does not lead the quorum."""
+        if not self._raft.is_leader:
+            leader_id, epoch = self._raft.leader_and_epoch
+            raise NotControllerError("this node does not lead the quorum", leader=LeaderHint(leader_id, epoch))
         deadline_ms = self._clock.now_ms() + _wait_ms(request.timeout_ms)
         self._waiting += 1
         try:
@@ -106,7 +109,8 @@ class VoterRequests:
         """The change that is asked for, if there is room for it, and each field makes sense by itself."""
         if self._waiting > WAITING_MAX:
             raise ResourceExhaustedError(f"{WAITING_MAX} changes of the voters wait already; try again later")
-        if request.cluster_id not in ("", self._cluster_id):
+        is_of_a_node = isinstance(request, UpdateVoterRequest)
+        if request.cluster_id != self._cluster_id and (request.cluster_id or is_of_a_node):
             raise InconsistentClusterIdError(
                 f"the request is for cluster {request.cluster_id[:64]!r}, and this is {self._cluster_id}"
             )

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Final, Protocol
 
@@ -118,6 +119,7 @@ class VoterUpkeep:
         own: Callable[[], Voter],
         random: Random,
         *,
+        cluster_id: str,
         joins: bool,
         recent_ms: int,
         on_fatal: Callable[[BaseException], None],
@@ -125,7 +127,7 @@ class VoterUpkeep:
         """`own` is asked once, in a dynamic quorum. `joins`: an observer becomes a voter by itself. A node counts as
         caught up if it was at most `recent_ms` ago."""
         self._quorum, self._channel, self._own = quorum, channel, own
-        self._joins, self._recent_ms, self._on_fatal = joins, recent_ms, on_fatal
+        self._cluster_id, self._joins, self._recent_ms, self._on_fatal = cluster_id, joins, recent_ms, on_fatal
         self._backoff = Backoff(LOOK_MS, FAILED_MS_MAX, random)
         self._task: asyncio.Task[None] | None = None
         self._is_stopped = False
@@ -149,9 +151,10 @@ class VoterUpkeep:
         """One look at the own place, and one request where something is to be changed. ApiError: look again later."""
         if self._quorum.leader_and_epoch[0] == NO_LEADER:
             return
-        request = await self._wanted(own)
-        if request is None:
+        wanted = await self._wanted(own)
+        if wanted is None:
             return
+        request = replace(wanted, cluster_id=self._cluster_id)
         answer: VoterChangeResponse = await self._channel.call(request, CALL_TIMEOUT_MS)
         if answer.error is not None:
             raise answer.error

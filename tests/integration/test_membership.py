@@ -40,6 +40,7 @@ from penstock.pb import (
     controller_pb2,
     quorum_pb2,
     replication_pb2,
+    voters_pb2,
 )
 from penstock.testing import Cluster
 from penstock.testing.cluster import TEST_CONFIG
@@ -203,6 +204,8 @@ def forged(rpc: str, cluster_id: str, now: Standing, sender: int, receiver: int,
             return controller_pb2.BrokerHeartbeatRequest(
                 cluster_id=cluster_id, broker_id=sender, broker_epoch=broker_epoch, want_shut_down=True
             )
+        case "UpdateVoter":
+            return voters_pb2.UpdateVoterRequest(cluster_id=cluster_id, voter_id=sender)
         case "AlterPartition":
             return controller_pb2.AlterPartitionRequest(broker_id=sender, broker_epoch=broker_epoch)
         case "AllocateProducerIds":
@@ -219,11 +222,13 @@ ASKED = {
     for service in file.DESCRIPTOR.services_by_name.values()
 }
 """The messages of the services that nodes serve to nodes."""
+OF_CLIENTS = ("AddVoter", "MakeQuorumDynamic", "RemoveVoter")
+"""An operator's client may leave the cluster id out of these."""
 OF_A_CLUSTER = sorted(
     f"{service}.{rpc}"
     for service, messages in ASKED.items()
     for rpc, message in messages.items()
-    if "cluster_id" in message.DESCRIPTOR.fields_by_name
+    if "cluster_id" in message.DESCRIPTOR.fields_by_name and rpc not in OF_CLIENTS
 )
 """The calls that carry a cluster id. AlterPartition and the like name a broker epoch instead; what is left of the
 controller's calls is what a client may ask of any cluster."""
@@ -233,6 +238,7 @@ def test_every_message_that_speaks_for_a_node_is_of_a_cluster() -> None:
     assert OF_A_CLUSTER == [
         "Controller.BrokerHeartbeat",
         "Controller.RegisterBroker",
+        "Controller.UpdateVoter",
         "Quorum.BeginQuorumEpoch",
         "Quorum.EndQuorumEpoch",
         "Quorum.FetchMetadata",

@@ -153,6 +153,7 @@ class QuorumParts:
             self.channel,
             lambda: own_voter(config, log_manager.directory_id(config.metadata_log_dir)),
             rng,
+            cluster_id=self.cluster_id,
             joins=config.controller_quorum_auto_join_enable,
             recent_ms=config.controller_quorum_fetch_timeout_ms,
             on_fatal=on_fatal,

@@ -69,7 +69,7 @@ def test_voters_are_added_updated_and_removed_and_each_answer_is_of_a_committed_
         moved = (ListenerEndpoint("CONTROLLER", Endpoint("elsewhere", 9193)),)
         for request, ids in (
             (add(4), (1, 2, 3, 4)),
-            (UpdateVoterRequest(4, disk_of(4), moved), (1, 2, 3, 4)),
+            (UpdateVoterRequest(4, disk_of(4), moved, cluster_id="c"), (1, 2, 3, 4)),
             (remove(other), tuple(sorted({1, 2, 3, 4} - {other}))),
         ):
             answer = await requests.handle(request)
@@ -233,7 +233,14 @@ BAD: dict[str, tuple[VoterRequest, type[ApiError]]] = {
     "a long host": (replace(add(4), endpoints=at(("CONTROLLER", "h" * 300, 1))), InvalidRequestError),
     "every address": (replace(add(4), endpoints=at(("CONTROLLER", "0.0.0.0", 1))), InvalidRequestError),
     "a host with a space": (replace(add(4), endpoints=at(("CONTROLLER", "a b", 1))), InvalidRequestError),
-    "a new address of port 0": (UpdateVoterRequest(1, disk_of(1), at(("CONTROLLER", "h", 0))), InvalidRequestError),
+    "a new address of port 0": (
+        UpdateVoterRequest(1, disk_of(1), at(("CONTROLLER", "h", 0)), cluster_id="c"),
+        InvalidRequestError,
+    ),
+    "a voter of no cluster": (
+        UpdateVoterRequest(1, disk_of(1), at(("CONTROLLER", "h", 1))),
+        InconsistentClusterIdError,
+    ),
 }
 
 
