@@ -55,7 +55,7 @@ REPLACED = tuple(
     for gone in (0, 1)
     for story in voting(NEW_DISK, Fault(2.0, Kind.KILL, gone, 1 - gone, 3.0, 0.5), pause_s=NEVER_S, tellings=2)
 )
-"""Of three voters one has another disk, and nobody has changed the voters: it counts for nothing when another dies."""
+"""One of three voters has another disk, and nobody has changed the voters: it counts for nothing when another dies."""
 AT_ONCE = voting(operators=4, pause_s=0.05, sync_seconds=0.04)
 """Four operators, and slow disks."""
 ELECTIONS = voting(
