@@ -202,7 +202,7 @@ class VoterMemory:
         except OSError as error:
             if not is_shortage(error):
                 raise
-            self._promised = found
+            self._promised, self._is_whole = found, False  # so that the next note is written
             _log.warning("%s: it is noted at a later start that the quorum is dynamic: %s", self.path, error)
 
     def refuse_loss(

@@ -22,6 +22,7 @@ from tests.simulation.cluster.producer_invariants import ProducerInvariants
 from tests.simulation.cluster.quorum_invariants import QuorumInvariants
 from tests.simulation.cluster.quota_invariants import QuotaInvariants
 from tests.simulation.cluster.share_invariants import ShareInvariants
+from tests.simulation.cluster.voters.voter_sets import VoterSets
 from tests.simulation.cluster.workload import Clients
 
 OF_RECORDS = ("I13", "I14", "I15", "I19", "I21", "I26", "I27", "I32")
@@ -106,6 +107,18 @@ NOT_JUDGED = (
         QuorumInvariants.told,
         "if not machine.config.is_controller:",
         "an observer has no vote to remember: one that forgot its epoch is as good as a new one",
+    ),
+    NotJudged(
+        ("I92",),
+        VoterSets._deep_leads,
+        "if not knows or may_wait or",
+        "a leader whose disk or process waits cannot step down meanwhile; it commits nothing",
+    ),
+    NotJudged(
+        ("I92",),
+        QuorumInvariants._changed_voters,
+        "if self.sets.is_of(added, machine):",
+        "the newcomer's disk was lost since somebody asked for it",
     ),
     NotJudged(
         ("I6",),

@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.mutants is not None:
         return run_mutants(options.mutants, options.processes, options.seeds_max)
     if options.shrink is not None:
-        return shrink_seed(options.shrink, options.seconds, options.runs)
+        return shrink_seed(options.shrink, options.seconds, options.runs, voters=options.voters)
     first, _, last = options.seeds.partition("-")
     seeds = [options.seed] if options.seed is not None else range(int(first), int(last or first) + 1)
     with multiprocessing.get_context("spawn").Pool(min(options.processes, len(seeds)), maxtasksperchild=20) as pool:
@@ -128,7 +128,7 @@ def report(found: Iterable[tuple[Outcome, float]], *, log: bool, rows: Path | No
     return ended(campaign)
 
 
-def shrink_seed(seed: int, seconds: float, runs_max: int) -> int:
+def shrink_seed(seed: int, seconds: float, runs_max: int, *, voters: bool = False) -> int:
     """Prints the smallest plan that was found, as Python, and what happens in it."""
 
     def run(plan: Plan) -> list[str]:
@@ -137,7 +137,8 @@ def shrink_seed(seed: int, seconds: float, runs_max: int) -> int:
         sys.stderr.write(f"{len(plan.faults)} faults, {len(plan.nodes)} nodes, {plan.seconds:.1f} s: {said[:100]}\n")
         return failures
 
-    found = shrink(draw_plan(seed, seconds), run, runs_max)
+    plan = draw_plan(seed, seconds)
+    found = shrink(with_voters(plan, share=1.0) if voters else plan, run, runs_max)
     if found is None:
         sys.stdout.write(f"seed {seed} does not fail\n")
         return 0
