@@ -143,10 +143,10 @@ class VoterRequests:
 
     async def _appended(self, change: VoterChange, deadline_ms: int) -> asyncio.Future[int] | VoterChangeResponse:
         """The future of the commit, once the core has taken the change; or the refusal."""
-        failures, is_checked = 0, not isinstance(change, AddVoter)
+        failures, is_checked = 0, not isinstance(change, AddVoter | UpdateVoter)
         while True:
             try:
-                if isinstance(change, AddVoter) and not is_checked and self._fetches(change.voter):
+                if isinstance(change, AddVoter | UpdateVoter) and not is_checked and self._is_known(change):
                     await self._check(change.voter, max(1, deadline_ms - self._clock.now_ms()))
                     is_checked = True
                 return self._raft.change_voters(change)
@@ -159,8 +159,12 @@ class VoterRequests:
             except (DuplicateVoterError, VoterNotFoundError, InvalidRequestError) as error:
                 return await self._refused(change, error, deadline_ms)
 
-    def _fetches(self, voter: Voter) -> bool:
-        """True of an observer; all others the core refuses, with its own reason."""
+    def _is_known(self, change: AddVoter | UpdateVoter) -> bool:
+        """True of an observer that is to be added, and of a voter that has moved; all others the core refuses, with its
+        own reason."""
+        voter = change.voter
+        if isinstance(change, UpdateVoter):
+            return self._raft.voters.names(voter.voter_id, voter.directory_id)
         observers = self._raft.describe().observers
         return any((one.replica_id, one.directory_id) == (voter.voter_id, voter.directory_id) for one in observers)
 

@@ -32,6 +32,7 @@ from penstock.messages.voters import (
     VoterRequest,
 )
 from penstock.types import Endpoint, ListenerEndpoint
+from raft.voters import Voter
 from tests.support.raft_cluster import Cluster, Node, wait_until
 from tests.support.virtual_time import run_virtual, virtual_clock
 from tests.support.voters import disk_of, endpoints_of
@@ -252,5 +253,24 @@ def test_bad_input_is_refused_in_few_words_and_writes_nothing(what: str) -> None
         answer = await requests.handle(request)
         assert type(answer.error) is kind and len(answer.error.message) < 400
         assert leader.driver.next_offset == end
+
+    at_leader(scenario)
+
+
+def test_a_voter_that_does_not_answer_at_its_new_address_keeps_the_old_one() -> None:
+    asked: list[Voter] = []
+
+    async def nobody(voter: Voter, timeout_ms: int) -> None:
+        asked.append(voter)
+        raise RequestTimedOutError("nobody answers there")
+
+    async def scenario(cluster: Cluster, leader: Node, requests: VoterRequests) -> None:
+        other = next(node_id for node_id in (1, 2, 3) if node_id != leader.node_id)
+        before = leader.driver.voters
+        doubting = VoterRequests(leader.driver, "c", virtual_clock(), Random(7), nobody)
+        moved = UpdateVoterRequest(other, disk_of(other), at(("CONTROLLER", "typo", 9193)), "c", 2_000)
+        answer = await doubting.handle(moved)
+        assert isinstance(answer.error, RequestTimedOutError) and "nobody answers there" in str(answer.error)
+        assert leader.driver.voters == before and asked[0].endpoints == moved.endpoints
 
     at_leader(scenario)
