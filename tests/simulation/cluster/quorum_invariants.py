@@ -332,7 +332,7 @@ class QuorumInvariants:
         """True if the quorum is dynamic, nobody changes it, and its voters on other disks are a majority."""
         voters = self.sets.newest
         others = [voter for voter in self.sets.machines_of(voters) if voter is not machine]
-        if self.sets.may_be_added(machine):
+        if self.sets.may_be_added(machine) or self.sets.is_asked:
             return False
         return voters.is_dynamic and not self.sets.unknown() and len(others) >= voters.majority
 

@@ -69,7 +69,7 @@ class VoterOperator:
                     await asyncio.sleep(min(left_ms / 1000, LOOK_SECONDS))
                 if self._clients.is_mended:
                     break
-                if self._clients.plan.faults and self._draw.random() < REPLACE_SHARE:
+                if self._plan.replaces and self._draw.random() < REPLACE_SHARE:
                     self._clients.site.replace_disk(self._draw.choice(self._controllers), self._draw.random())
                 else:
                     await self._try(admin, self._next(), self._draw.choice(LIMITS_MS))
@@ -92,7 +92,7 @@ class VoterOperator:
         if not voters.is_dynamic:
             return NameDirectories()
         gone = self._gone()
-        if gone and draw.random() < 0.7:
+        if gone:  # another removal besides could take the majority
             return _removal(draw.choice(gone))
         spare = self._spare()
         if spare and draw.random() < (0.8 if len(voters) < VOTERS_WANTED else 0.35):

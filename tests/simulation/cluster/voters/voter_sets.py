@@ -53,6 +53,7 @@ class Asked:
     change: Change
     until_s: float = float("inf")
     """Nothing comes of it later."""
+    told: bool = False
 
     @property
     def name(self) -> str:
@@ -138,6 +139,13 @@ class VoterSets:
         self._asked.append(Asked(change))
         return self._asked[-1]
 
+    @property
+    def is_asked(self) -> bool:
+        """A call is under way, or had no good answer of late: what it removes might be needed."""
+        return any(
+            each.until_s >= self.now_s + GRACE_SECONDS - OF_LATE_SECONDS for each in self._asked if not each.told
+        )
+
     def may_be_added(self, machine: Machine) -> bool:
         """Somebody has asked of late that the machine's disk becomes a voter, and might be heard yet."""
         own = machine.config.node_id, self._disks[machine.name]
@@ -153,6 +161,7 @@ class VoterSets:
 
     def told(self, asked: Asked, offset: int) -> None:
         """The operator was told that it is done, by the record at this offset; NO_OFFSET: it is on its way."""
+        asked.told = offset != NO_OFFSET
         if offset == NO_OFFSET:
             return
         voters = self.at(offset)
