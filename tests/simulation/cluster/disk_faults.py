@@ -196,6 +196,9 @@ class DiskWork:
             return "another disk is not mended yet"
         if self._rejoins(machine, log_dirs) and not self._spares_voter(machine):
             return "no other voters are a majority"
+        has_promised = machine.config.is_broker or self.world.plan.voter_changes is None
+        if not has_promised and not self.world.invariants.quorum.counts_on(machine):
+            return ""
         return self._not_whole() or self._last_copy(machine)
 
     def _not_whole(self) -> str:

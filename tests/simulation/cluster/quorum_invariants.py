@@ -332,7 +332,13 @@ class QuorumInvariants:
         """True if the quorum is dynamic, nobody changes it, and its voters on other disks are a majority."""
         voters = self.sets.newest
         others = [voter for voter in self.sets.machines_of(voters) if voter is not machine]
+        if self.sets.may_be_added(machine) or self.sets.is_asked:
+            return False
         return voters.is_dynamic and not self.sets.unknown() and len(others) >= voters.majority
+
+    def counts_on(self, machine: Machine) -> bool:
+        """True if the disk is a voter by what is committed, or by which it was committed."""
+        return any(self.sets.is_of(voters, machine) for voters in (self.sets.newest, self._committed_by_voters))
 
     def written_end(self) -> int:
         """Where the longest metadata log of a voter's disk ends: it may be committed yet."""

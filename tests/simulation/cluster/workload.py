@@ -85,6 +85,9 @@ class Site(Protocol):
     def is_last(self, broker_id: int) -> bool:
         """True if no other broker is in service, or only such as have been ordered to stop."""
 
+    def replace_disk(self, index: int, amount: float) -> None:
+        """Gives a controller an empty disk, if nothing that was promised is lost with the old one."""
+
     def lacks_a_disk(self) -> bool:
         """True if a disk is lost, and the cluster does not know of it yet."""
 

@@ -45,7 +45,7 @@ from tests.simulation.cluster.log_places import between_log_dirs
 from tests.simulation.cluster.loop import MachineTime
 from tests.simulation.cluster.machine import Machine
 from tests.simulation.cluster.network import Network
-from tests.simulation.cluster.plan import Fault, Plan, SecurityPlan
+from tests.simulation.cluster.plan import Fault, Kind, Plan, SecurityPlan
 from tests.simulation.cluster.replicas import apart, misplaced, unequal
 from tests.simulation.cluster.scheduler import Process, Scheduler, Stuck
 from tests.simulation.cluster.security.secured import Secured, certificate, first_users, security_config
@@ -358,6 +358,12 @@ class World:
             machine.start()
 
         self.at(self.scheduler.now_s + seconds, self.disks.began(machine, end))
+
+    def replace_disk(self, index: int, amount: float) -> None:
+        """All log dirs of a node are lost for a while, and replaced (workload.Site)."""
+        seconds = 0.2 + amount
+        fault = Fault(self.scheduler.now_s - self.began_s, Kind.REPLACE_DISK, index, index, seconds, amount)
+        self.at(self.scheduler.now_s, lambda: None if self.is_healing else self._begin(fault))
 
     def is_last(self, broker_id: int) -> bool:
         """True if no other broker is in service, or only such as are held (workload.Site)."""

@@ -62,9 +62,9 @@ AT_ONCE = voting(operators=4, pause_s=0.05, sync_seconds=0.04)
 ELECTIONS = voting(
     Fault(1.0, Kind.KILL, 0, 1, 3.0, 0.5, Aim.CONTROLLER),
     *(Fault(1.05, Kind.LATE_MESSAGE, node, 0, 0.5, late("FetchMetadata", is_answer=True)) for node in range(3)),
-    operators=6,
-    tellings=8,
-    pause_s=1.0,
+    operators=12,
+    tellings=12,
+    pause_s=0.7,
     roles=((True, True),) * 3 + ((False, True),) * 2,
 )
 """Operators wait for a new leader, whose first record comes late to the only voter that is left beside it. Voters that
@@ -80,6 +80,7 @@ RESTARTS = voting(
 CUT_OFF = voting(
     *(Fault(0.5 + 1.2 * turn, Kind.ISOLATE, 0, 1, 1.0, 0.9, Aim.CONTROLLER) for turn in range(5)),
     operators=4,
+    tellings=12,
     pause_s=0.1,
     seconds=8.0,
 )

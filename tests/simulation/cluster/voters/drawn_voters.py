@@ -36,6 +36,7 @@ def with_voters(plan: Plan, share: float = VOTERS_SHARE) -> Plan:
         draw.choice((0.5, 1.5, 4.0)),
         draw.uniform(0.0, plan.seconds / 3),
         draw.choice((1, 1, 1, 2)),
+        replaces=bool(plan.faults),
     )
     faults = tuple(fault for fault in plan.faults if fault.kind not in DROPPED)
     return replace(

@@ -1,9 +1,10 @@
 """An operator of a quorum's voters: asks for one change after the other by the API that ships, whatever else happens.
 
 Until the story is mended he adds controllers and removes voters at random, the leader and dead ones too. He removes a
-voter whose disk is no more, and adds the same id with the disk that it has now. A quorum that began static he makes
-dynamic first. When the story is mended he repairs: no voter is left whose disk is gone, then one more change is made,
-and what the quorum tells of its voters is what is committed (I92).
+voter whose disk is no more, and adds the same id with the disk that it has now; where there are faults, he has disks
+replaced now and then. A quorum that began static he makes dynamic first. When the story is mended he repairs: no voter
+is left whose disk is gone, then one more change is made, and what the quorum tells of its voters is what is committed
+(I92).
 
 What he asks for, and what he is told, the invariants hear at once (voter_sets.py). He never looks into a node: the
 voters that he goes by are the committed ones, which an operator reads from `describe quorum` a moment later.
@@ -42,6 +43,8 @@ LOOK_SECONDS: Final = 0.5
 VOTERS_WANTED: Final = 3
 """With fewer, most changes add one."""
 LATE_MS_MAX: Final = 500
+REPLACE_SHARE: Final = 0.1
+"""So often he has a disk replaced instead."""
 
 
 class VoterOperator:
@@ -64,7 +67,11 @@ class VoterOperator:
                 next_ms = max(dynamic_ms, time.now_ms() + int(1000 * self._plan.pause_s * (0.5 + self._draw.random())))
                 while (left_ms := next_ms - time.now_ms()) > 0 and not self._clients.is_mended:  # noqa: ASYNC110
                     await asyncio.sleep(min(left_ms / 1000, LOOK_SECONDS))
-                if not self._clients.is_mended:
+                if self._clients.is_mended:
+                    break
+                if self._plan.replaces and self._draw.random() < REPLACE_SHARE:
+                    self._clients.site.replace_disk(self._draw.choice(self._controllers), self._draw.random())
+                else:
                     await self._try(admin, self._next(), self._draw.choice(LIMITS_MS))
 
     async def _opened(self) -> AsyncAdmin:
@@ -85,7 +92,7 @@ class VoterOperator:
         if not voters.is_dynamic:
             return NameDirectories()
         gone = self._gone()
-        if gone and draw.random() < 0.7:
+        if gone:  # another removal besides could take the majority
             return _removal(draw.choice(gone))
         spare = self._spare()
         if spare and draw.random() < (0.8 if len(voters) < VOTERS_WANTED else 0.35):

@@ -21,6 +21,8 @@ class VoterPlan:
     """A quorum that begins static is made dynamic from then on."""
     operators: int = 1
     """So many ask, each for one change after the other."""
+    replaces: bool = False
+    """They have disks replaced, too."""
 
     @property
     def begins_dynamic(self) -> bool:

@@ -38,6 +38,8 @@ Change = AddVoter | RemoveVoter | NameDirectories
 GRACE_SECONDS: Final = 40.0
 """So long after the end of a call an attempt of it may be carried out: messages are late by some seconds, twice, and a
 controller waits with it for as long as the call may take."""
+OF_LATE_SECONDS: Final = 8.0
+"""A call that ended longer ago is hardly carried out any more."""
 LEADS_ON_SECONDS: Final = 1.0
 """A leader that was removed may need so long to step down."""
 CAUGHT_UP_SECONDS: Final = 0.1
@@ -51,6 +53,7 @@ class Asked:
     change: Change
     until_s: float = float("inf")
     """Nothing comes of it later."""
+    told: bool = False
 
     @property
     def name(self) -> str:
@@ -136,12 +139,29 @@ class VoterSets:
         self._asked.append(Asked(change))
         return self._asked[-1]
 
+    @property
+    def is_asked(self) -> bool:
+        """A call is under way, or had no good answer of late: what it removes might be needed."""
+        return any(
+            each.until_s >= self.now_s + GRACE_SECONDS - OF_LATE_SECONDS for each in self._asked if not each.told
+        )
+
+    def may_be_added(self, machine: Machine) -> bool:
+        """Somebody has asked of late that the machine's disk becomes a voter, and might be heard yet."""
+        own = machine.config.node_id, self._disks[machine.name]
+        return any(
+            isinstance(each.change, AddVoter) and (each.change.voter.voter_id, each.change.voter.directory_id) == own
+            for each in self._asked
+            if each.until_s >= self.now_s + GRACE_SECONDS - OF_LATE_SECONDS
+        )
+
     def over(self, asked: Asked) -> None:
         """The call has an answer, or none in its time; an attempt of it may be under way."""
         asked.until_s = self.now_s + GRACE_SECONDS
 
     def told(self, asked: Asked, offset: int) -> None:
         """The operator was told that it is done, by the record at this offset; NO_OFFSET: it is on its way."""
+        asked.told = offset != NO_OFFSET
         if offset == NO_OFFSET:
             return
         voters = self.at(offset)
