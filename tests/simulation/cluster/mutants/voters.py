@@ -1,4 +1,8 @@
-"""Mistakes in the changes of the quorum's voters (I92): who counts, since when, and who knows it."""
+"""Mistakes in the changes of the quorum's voters (I92): who counts, since when, and who knows it.
+
+A truncation that keeps the voters, and a vote that is known by the candidate's id alone, are hunted among the quorum's
+own members (tests/simulation/raft/voter_mutants.py): whole nodes come there too seldom.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,7 @@ from raft import core, validation
 from raft.driver.driver import RaftDriver
 from raft.leadership import Leadership
 from raft.quorum_replicas import QuorumReplicas
-from raft.quorum_state import QuorumState
 from raft.voter_changes import changed_voters
-from raft.voter_history import VoterHistory
 from raft.voters import VoterSet
 from tests.simulation.cluster.mutants.edit import Edit, Mutant
 from tests.simulation.cluster.mutants.stories import SNAPSHOTS_SOON, directed, late, with_parts
@@ -77,14 +79,6 @@ ABSENT = voting(
 RESTARTS = voting(
     *(Fault(1.0 + 0.8 * turn, Kind.KILL, turn % CONTROLLERS, 0, 0.2, 0.5) for turn in range(6)), first=(0,), pause_s=0.1
 )
-CUT_OFF = voting(
-    *(Fault(0.5 + 1.2 * turn, Kind.ISOLATE, 0, 1, 1.0, 0.9, Aim.CONTROLLER) for turn in range(5)),
-    operators=4,
-    tellings=12,
-    pause_s=0.1,
-    seconds=8.0,
-)
-"""A leader that is cut off from the voters, not from brokers' clients, takes a change that nobody else has."""
 
 VOTERS = (
     Mutant(
@@ -171,19 +165,6 @@ VOTERS = (
         stories=REPLACED,
     ),
     Mutant(
-        "a vote is known by the candidate's id alone",
-        "KIP-853: two disks of an id are two candidates",
-        (
-            Edit(
-                QuorumState.has_vote_for,
-                "(own.voted_id, own.voted_directory_id) == (candidate_id, directory_id)",
-                "own.voted_id == candidate_id",
-            ),
-        ),
-        (Kind.REPLACE_DISK,),
-        is_replicated=None,
-    ),
-    Mutant(
         "a snapshot names no voters",
         "the log below it is gone, and with it the record",
         (Edit(image_records, "if image.voters:", "if False:"),),
@@ -197,13 +178,5 @@ VOTERS = (
         (Kind.KILL,),
         is_replicated=None,
         stories=RESTARTS,
-    ),
-    Mutant(
-        "a truncation keeps the voters",
-        "Ongaro 2014, 4.1: a record that is gone counts",
-        (Edit(VoterHistory.truncate_to, "while self._sets[-1][0] >= offset:", "while False:"),),
-        (Kind.ISOLATE,),
-        is_replicated=None,
-        stories=CUT_OFF,
     ),
 )
