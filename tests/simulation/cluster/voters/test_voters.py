@@ -73,14 +73,14 @@ def spare(sets: VoterSets, index: int) -> Voter:
 def test_a_change_that_nobody_asked_for_is_found(sets: VoterSets) -> None:
     four = sets.newest.with_voter(spare(sets, 3))
     with pytest.raises(Violated, match="nobody asked"):
-        sets._extend(10, four)
+        sets.take_set(10, four)
 
 
 def test_two_voters_more_at_once_are_found(sets: VoterSets) -> None:
     for index in (3, 4):
         sets.asked(AddVoter(spare(sets, index)))
     with pytest.raises(Violated, match="more than one"):
-        sets._extend(10, sets.newest.with_voter(spare(sets, 3)).with_voter(spare(sets, 4)))
+        sets.take_set(10, sets.newest.with_voter(spare(sets, 3)).with_voter(spare(sets, 4)))
 
 
 def test_the_same_id_with_another_disk_is_another_voter(sets: VoterSets) -> None:
@@ -88,15 +88,15 @@ def test_the_same_id_with_another_disk_is_another_voter(sets: VoterSets) -> None
     sets.asked(RemoveVoter(known.voter_id, known.directory_id or ""))
     other = sets.newest.without(0).with_voter(replace(known, directory_id="another-disk"))
     with pytest.raises(Violated, match="more than one"):
-        sets._extend(10, other)
+        sets.take_set(10, other)
 
 
 def test_an_operator_who_was_told_what_is_not_so_is_heard(sets: VoterSets) -> None:
     asked = sets.asked(AddVoter(spare(sets, 3)))
-    sets.extend([], 100)
+    sets.take_set([], 100)
     sets.told(asked, 10)
     assert len(sets.wrong) == 1
-    sets._extend(10, sets.newest.with_voter(spare(sets, 3)))
+    sets.take_set(10, sets.newest.with_voter(spare(sets, 3)))
     sets.told(asked, 10)
     assert len(sets.wrong) == 1
     sets.told(asked, 100)  # which is not committed
@@ -106,8 +106,8 @@ def test_an_operator_who_was_told_what_is_not_so_is_heard(sets: VoterSets) -> No
 def test_a_snapshot_names_the_voters_at_its_end(sets: VoterSets) -> None:
     first, added = sets.newest, spare(sets, 3)
     sets.asked(AddVoter(added))
-    sets._extend(2, first)
-    sets._extend(10, first.with_voter(added))
+    sets.take_set(2, first)
+    sets.take_set(10, first.with_voter(added))
     for offset, voters in ((1, NO_VOTERS), (2, first), (9, first), (10, first.with_voter(added))):
         sets.snapshot("node-0", replace(EMPTY_IMAGE, offset=offset, voters=voters))
     for offset, voters in ((2, NO_VOTERS), (9, first.with_voter(added)), (10, first)):
@@ -117,10 +117,10 @@ def test_a_snapshot_names_the_voters_at_its_end(sets: VoterSets) -> None:
 
 def test_a_static_quorum_is_followed_by_the_same_voters_with_their_disks(sets: VoterSets) -> None:
     disks = sets.newest
-    sets._sets[0] = VoterSet(tuple(Voter(index) for index in range(3)))
+    sets.sets[0] = VoterSet(tuple(Voter(index) for index in range(3)))
     sets.asked(NameDirectories())
     with pytest.raises(Violated, match="nobody asked"):
-        sets._extend(10, disks.without(1))
-    sets._sets[1:], sets._offsets[1:] = [], []
-    sets._extend(10, disks)
+        sets.take_set(10, disks.without(1))
+    sets.sets[1:], sets.offsets[1:] = [], []
+    sets.take_set(10, disks)
     assert sets.newest is disks

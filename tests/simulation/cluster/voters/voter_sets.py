@@ -66,8 +66,8 @@ class VoterSets:
     def __init__(self, machines: Sequence[Machine]) -> None:
         self._machines = machines
         self._disks = {machine.name: _directory_id(machine) for machine in machines}
-        self._offsets: list[int] = [NO_OFFSET]
-        self._sets: list[VoterSet] = [_static(machines)]
+        self.offsets: list[int] = [NO_OFFSET]
+        self.sets: list[VoterSet] = [_static(machines)]
         self._asked: list[Asked] = []
         self._ends: deque[tuple[float, int]] = deque()
         """When the metadata were committed so far, within the last seconds."""
@@ -81,12 +81,12 @@ class VoterSets:
         """The story's voters change; None: they are static at first."""
         self.is_watched = True
         if first is not None:
-            self._sets[0] = first
+            self.sets[0] = first
 
     @property
     def newest(self) -> VoterSet:
         """The newest committed set."""
-        return self._sets[-1]
+        return self.sets[-1]
 
     @property
     def now_s(self) -> float:
@@ -94,7 +94,7 @@ class VoterSets:
 
     def at(self, offset: int) -> VoterSet:
         """The committed set in force behind the record at this offset."""
-        return self._sets[bisect_right(self._offsets, offset) - 1]
+        return self.sets[bisect_right(self.offsets, offset) - 1]
 
     # -- disks ---------------------------------------------------------------------------------------------------------
 
@@ -185,15 +185,15 @@ class VoterSets:
         """These batches are committed now, and the history ends here."""
         for batch in batches:
             for offset, voters in voters_in(batch.raw) if has_voters(batch.raw) else ():
-                self._extend(offset, voters)
+                self.take_set(offset, voters)
         while self._ends and self._ends[0][0] < self.now_s - GRACE_SECONDS:
             self._ends.popleft()
         self._ends.append((self.now_s, end))
 
-    def _extend(self, offset: int, voters: VoterSet) -> None:
+    def take_set(self, offset: int, voters: VoterSet) -> None:
         before = self.newest
-        self._offsets.append(offset)
-        self._sets.append(voters)
+        self.offsets.append(offset)
+        self.sets.append(voters)
         if voters.keys == before.keys:
             return
         if _difference(before, voters) > 1:
@@ -213,7 +213,7 @@ class VoterSets:
     def snapshot(self, name: str, image: MetadataImage) -> None:
         """A snapshot is on the disk of this machine."""
         voters = self.at(image.offset)
-        wanted = voters if len(self._sets) > 1 and self._offsets[1] <= image.offset and voters.is_dynamic else NO_VOTERS
+        wanted = voters if len(self.sets) > 1 and self.offsets[1] <= image.offset and voters.is_dynamic else NO_VOTERS
         if image.voters != wanted:
             raise Violated(
                 f"I92: the snapshot of {name} at metadata offset {image.offset} names the voters {image.voters.keys},"
@@ -273,7 +273,7 @@ class VoterSets:
     def _deep_leads(self, machine: Machine, core: RaftCore) -> None:
         """Whoever leads is a voter, or does not know yet that it is none."""
         faults, process = machine.faults, machine.process
-        knows = core.leadership is not None and core.high_watermark > self._offsets[-1]
+        knows = core.leadership is not None and core.high_watermark > self.offsets[-1]
         may_wait = faults.full or faults.slow_seconds or faults.hung or process is None or process.is_paused
         if not knows or may_wait or self.is_of(self.newest, machine):
             self._leads_on_s.pop(machine.name, None)
@@ -297,7 +297,7 @@ class VoterSets:
         return found
 
     def __repr__(self) -> str:
-        return f"VoterSets({self.newest.keys} from {self._offsets[-1]}, {len(self._asked)} asked)"
+        return f"VoterSets({self.newest.keys} from {self.offsets[-1]}, {len(self._asked)} asked)"
 
 
 def _static(machines: Sequence[Machine]) -> VoterSet:
