@@ -2,7 +2,8 @@
 
 A name that begins with an underscore, of another object than `self` and `super()`, counts once for each time it stands
 there. Not counted: the functions that mutants and exceptions name (`Edit`, `NotJudged`), and `_replace` of named
-tuples, which Python documents. Add a line only with a reason that no property, no `statistics()` and no method of `Probe` can meet.
+tuples, which Python documents. Add a line only with a reason that no property, no `statistics()` and no method of
+`Probe` can meet.
 """
 
 from __future__ import annotations
