@@ -160,11 +160,12 @@ class VoterRequests:
                 return await self._refused(change, error, deadline_ms)
 
     def _is_known(self, change: AddVoter | UpdateVoter) -> bool:
-        """True of an observer that is to be added, and of a voter that has moved; all others the core refuses, with its
-        own reason."""
+        """True of an observer that is to be added, and of another voter that has moved: this node need not ask itself,
+        and all others the core refuses, with its own reason."""
         voter = change.voter
         if isinstance(change, UpdateVoter):
-            return self._raft.voters.names(voter.voter_id, voter.directory_id)
+            is_other = voter.voter_id != self._raft.config.node_id
+            return is_other and self._raft.voters.names(voter.voter_id, voter.directory_id)
         observers = self._raft.describe().observers
         return any((one.replica_id, one.directory_id) == (voter.voter_id, voter.directory_id) for one in observers)
 

@@ -272,5 +272,7 @@ def test_a_voter_that_does_not_answer_at_its_new_address_keeps_the_old_one() -> 
         answer = await doubting.handle(moved)
         assert isinstance(answer.error, RequestTimedOutError) and "nobody answers there" in str(answer.error)
         assert leader.driver.voters == before and asked[0].endpoints == moved.endpoints
+        own = replace(moved, voter_id=leader.node_id, directory_id=disk_of(leader.node_id))
+        assert (await doubting.handle(own)).error is None, "a leader that has moved knows where it is"
 
     at_leader(scenario)
