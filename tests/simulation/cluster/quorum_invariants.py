@@ -329,12 +329,20 @@ class QuorumInvariants:
         return len(voters) - len(lacking) >= self.sets.newest.majority
 
     def spares_disk(self, machine: Machine) -> bool:
-        """True if the quorum is dynamic, nobody changes it, and its voters on other disks are a majority."""
+        """True if the quorum is dynamic, nobody changes it, and a majority of its voters has all that is committed on
+        other disks."""
         voters = self.sets.newest
-        others = [voter for voter in self.sets.machines_of(voters) if voter is not machine]
+        others = [
+            voter for voter in self.sets.machines_of(voters) if voter is not machine and self._has_committed(voter)
+        ]
         if self.sets.may_be_added(machine) or self.sets.is_asked:
             return False
         return voters.is_dynamic and not self.sets.unknown() and len(others) >= voters.majority
+
+    def _has_committed(self, voter: Machine) -> bool:
+        log = self.voices[voter.name].log
+        log.refresh()
+        return self.committed.missing(log) is None
 
     def counts_on(self, machine: Machine) -> bool:
         """True if the disk is a voter by what is committed, or by which it was committed."""
