@@ -13,16 +13,16 @@ configuration has others does not start: two majorities of different lists need 
 a leader and commit. An older release neither writes nor reads them.
 
 `dynamic`: the log names the voters, which are disks (docs/adr/0036). Such a voter never heals itself: what it has lost
-still counts under its directory id. Its start is refused, and the disk joins as another voter. A node that joins has
-promised nothing before its log names it a voter, but for a vote that it gave. An older release would drop the field; it
-does not start on such a directory (DYNAMIC_VOTERS).
+still counts under its directory id. Its start is refused, and the disk joins as another voter. So is that of a node
+that only joins: the leader may count what it has acked already when it becomes a voter. An older release would drop the
+field; it does not start on such a directory (DYNAMIC_VOTERS).
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -86,27 +86,14 @@ def may_be_dynamic(version: int, configured_voters: int) -> bool:
     return version >= DYNAMIC_VOTERS or configured_voters == 0
 
 
-def is_a_voter() -> bool:
-    """The answer for a node of which it is not known, which is the safe one."""
-    return True
-
-
 class VoterMemory:
     """The quorum-voter file of one node."""
 
-    def __init__(
-        self,
-        log_dir: str,
-        fs: FileSystem,
-        is_voter: Callable[[], bool] = is_a_voter,
-        version: int = DYNAMIC_VOTERS,
-    ) -> None:
-        """`is_voter`: the newest voters of the log name this disk. It is asked in a dynamic quorum alone, and not
-        before `recall` is over. `version`: that of the dir. CorruptFileError for a damaged first-voters file."""
+    def __init__(self, log_dir: str, fs: FileSystem, version: int = DYNAMIC_VOTERS) -> None:
+        """`version`: that of the dir. CorruptFileError for a damaged first-voters file."""
         self.path = f"{log_dir}/{VOTER_FILE}"
         self._log_dir = log_dir
         self._fs = fs
-        self._is_voter = is_voter
         self._is_of_dynamic_quorum = version >= DYNAMIC_VOTERS and read_first_voters(fs, log_dir) is not None
         self._is_whole = False
         self._promised = self._load()
@@ -127,15 +114,13 @@ class VoterMemory:
         """True if the quorum may count on something that this disk has acked or voted."""
         return self._promised.has_voted or self._promised.has_records
 
-    def note_voted(self, state: ElectionState | None = None) -> None:
-        """The quorum-state file was written, with this state; None: nobody knows which."""
-        if state is None or state.voted_id >= 0 or self._promises_by_itself():
-            self._note(replace(self._promised, has_voted=True, voters=self._first_voters))
+    def note_voted(self) -> None:
+        """The quorum-state file was written."""
+        self._note(replace(self._promised, has_voted=True, voters=self._first_voters))
 
     def note_records(self) -> None:
         """The metadata log has durable records."""
-        if self._promises_by_itself():
-            self._note(replace(self._promised, has_records=True, voters=self._first_voters))
+        self._note(replace(self._promised, has_records=True, voters=self._first_voters))
 
     def note_dynamic(self) -> None:
         """Called BEFORE a record that names voters is appended to the log, or a snapshot with some is installed. From
@@ -143,10 +128,6 @@ class VoterMemory:
         if not self._promised.is_dynamic:
             raise_version(self._fs, self._log_dir, DYNAMIC_VOTERS)
             self._note(replace(self._promised, is_dynamic=True))
-
-    def _promises_by_itself(self) -> bool:
-        """True if whatever this node writes counts: it is a voter, and no node that follows the voters."""
-        return not self.is_dynamic(len(self._first_voters or ())) or self._is_voter()
 
     def recall(
         self, quorum_state: QuorumStateFile, log: Log, first_voters: Collection[int], *, gave_up_dirs: bool = False

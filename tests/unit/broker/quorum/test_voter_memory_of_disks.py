@@ -38,7 +38,6 @@ class Disk:
         self.path, self.configured = path, configured
         self.fs = FaultyFileSystem()
         self.directory = f"{path}/{METADATA_PARTITION}"
-        self.is_voter = False
         format_directory(self.fs, str(path), "c" * 22, 1, OWN)
         if first is not None:
             write_first_voters(self.fs, str(path), first)
@@ -48,7 +47,7 @@ class Disk:
         options = LogOptions(THREADS, last_known=LastKnown(recovery_point=0), before_doubtful_cut=self._before_cut)
         make = Log if Path(self.directory).exists() else Log.create
         self.log = make(self.fs, self.directory, METADATA_PARTITION, METADATA_LOG_CONFIG, options)
-        self.memory = VoterMemory(str(self.path), self.fs, lambda: self.is_voter)
+        self.memory = VoterMemory(str(self.path), self.fs)
         self.memory.recall(self.state_file(), self.log, self.configured, gave_up_dirs=gave_up_dirs)
         return self.state_file().load()
 
@@ -58,7 +57,7 @@ class Disk:
     def live(self, state: ElectionState = VOTED, records: int = 3) -> None:
         """Starts, and writes as raft does: the state, then records, each noted BEFORE it counts."""
         self.start()
-        QuorumStateFile(self.directory, self.fs, lambda: self.memory.note_voted(state)).save(state)
+        QuorumStateFile(self.directory, self.fs, self.memory.note_voted).save(state)
         raft_log = MetadataLog(self.log, SystemClock(), self.memory.note_records)
         for _ in range(records):
             raft_log.append_as_leader(batch(b"x" * 50), 5)
@@ -89,9 +88,7 @@ class Disk:
 def voter(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
     at = (ListenerEndpoint("CONTROLLER", Endpoint("h", 9193)),)
     listed = {"alone": (1,), "among three": STATIC, "added later": ()}[request.param]
-    made = Disk(tmp_path, VoterSet(tuple(Voter(one, OWN if one == 1 else f"{one}" * 22, at) for one in listed)))
-    made.is_voter = True
-    return made
+    return Disk(tmp_path, VoterSet(tuple(Voter(one, OWN if one == 1 else f"{one}" * 22, at) for one in listed)))
 
 
 @pytest.mark.parametrize(
@@ -118,9 +115,7 @@ def test_a_disk_that_lost_something_does_not_vote_as_the_voter_that_it_was(
 
 
 def test_a_disk_whose_epoch_was_noted_by_records_alone_may_not_lose_its_state(voter: Disk) -> None:
-    voter.is_voter = False
     voter.live(FOLLOWS, records=0)
-    voter.is_voter = True
     voter.live(FOLLOWS)
     voter.remove("quorum-state")
     voter.memory = VoterMemory(str(voter.path), voter.fs)
@@ -156,41 +151,15 @@ def test_a_log_without_state_and_note_is_that_of_a_voter(voter: Disk, note: str)
         voter.start()
 
 
-def test_a_node_that_joins_and_never_voted_has_lost_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", [(), ("quorum-state",), ("00000000000000000000.log",)], ids=str)
+def test_what_a_node_that_joins_has_acked_counts_like_that_of_a_voter(tmp_path: Path, lost: tuple[str, ...]) -> None:
+    """The leader may count it at the moment at which it makes the node a voter."""
     joins = Disk(tmp_path)
     joins.live(FOLLOWS)
-    joins.remove("quorum-state")
-    assert joins.start() is None
-    joins.live(FOLLOWS)
-    joins.remove("00000000000000000000.log")
     assert joins.start() == FOLLOWS
-    joins.remove()
-    assert joins.start() is None
-
-
-def test_the_end_of_the_log_of_a_node_that_joins_is_cut_and_fetched_again(tmp_path: Path) -> None:
-    joins = Disk(tmp_path)
-    joins.live(FOLLOWS)
-    joins.rot()
-    assert joins.start() == FOLLOWS
-    assert joins.log.log_end_offset == 2
-
-
-def test_a_vote_that_a_node_gave_which_is_no_voter_yet_is_a_promise(tmp_path: Path) -> None:
-    joins = Disk(tmp_path)
-    joins.live(VOTED, records=0)
-    joins.remove()
+    joins.remove(*lost)
     with pytest.raises(CorruptFileError, match=JOINS_ANEW):
         joins.start()
-
-
-def test_a_node_counts_as_a_voter_where_nobody_says_what_it_is(tmp_path: Path) -> None:
-    made = Disk(tmp_path)
-    made.live(FOLLOWS, records=0)
-    VoterMemory(str(tmp_path), made.fs).note_records()
-    made.remove()
-    with pytest.raises(CorruptFileError, match=JOINS_ANEW):
-        made.start()
 
 
 def test_a_new_disk_may_start_while_log_dirs_are_given_up(tmp_path: Path) -> None:
@@ -226,7 +195,7 @@ def test_a_quorum_that_was_made_dynamic_stays_so_whatever_the_configuration_has(
     static = Disk(tmp_path, None, STATIC)
     static.live()
     static.memory.note_dynamic()
-    static.configured, static.is_voter = configured, True
+    static.configured = configured
     assert static.start() == VOTED
     static.remove()
     with pytest.raises(CorruptFileError, match=JOINS_ANEW):
