@@ -15,9 +15,7 @@ may ask for a change (broker/authorization/).
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
-import re
 from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Final
@@ -37,6 +35,7 @@ from penstock.errors import (
     UnsupportedVersionError,
     VoterNotFoundError,
 )
+from penstock.ids import is_id
 from penstock.messages.voter_apis import ENDPOINTS_MAX
 from penstock.messages.voters import (
     AddVoterRequest,
@@ -65,7 +64,6 @@ WAITING_MAX: Final = 100
 VOTER_ID_MAX: Final = 2**31 - 1
 HOST_CHARS_MAX: Final = 255
 _PORTS: Final = range(1, 65_536)
-_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
 CheckVoter = Callable[[Voter, int], Awaitable[None]]
 """Asks the voter that is to be added, within a time in milliseconds."""
@@ -207,7 +205,7 @@ def check_voter(voter_id: int, directory_id: str) -> None:
     """InvalidRequestError unless a node may have this id, and a log dir that one."""
     if not 0 <= voter_id <= VOTER_ID_MAX:
         raise InvalidRequestError(f"voter id {voter_id} is not from 0 to {VOTER_ID_MAX}")
-    if not _is_id(directory_id):
+    if not is_id(directory_id):
         raise InvalidRequestError(
             f"directory id {directory_id[:64]!r} of voter {voter_id} is none: it has 22 characters, and stands as"
             " directory.id in meta.properties of the node's metadata log dir"
@@ -240,14 +238,6 @@ def check_endpoints(voter_id: int, endpoints: tuple[ListenerEndpoint, ...]) -> N
                 f"voter {voter_id}: nobody can connect to host {each.endpoint.host[:64]!r} of {each.name}; give the"
                 " address by which other nodes reach it"
             )
-
-
-def _is_id(text: str) -> bool:
-    """True of the one text that 16 bytes have (`penstock/ids.py`), other than 16 zeros."""
-    if _ID.fullmatch(text) is None:
-        return False
-    value = base64.urlsafe_b64decode(f"{text}==")
-    return any(value) and base64.urlsafe_b64encode(value)[:22].decode() == text
 
 
 def _wait_ms(timeout_ms: int) -> int:

@@ -12,7 +12,6 @@ Pure: reads the configuration and the options. Not here: what is on the disks, a
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Final
@@ -22,13 +21,11 @@ from broker.config.node_config import NodeConfig
 from broker.quorum.voter_memory import NEW_DISK
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import ConfigError, MetaPropertiesError
+from penstock.ids import is_id
 from penstock.types import Endpoint, ListenerEndpoint
 from raft.voters import NO_VOTERS, VOTERS_MAX, Voter, VoterSet
 
 STANDALONE, INITIAL_CONTROLLERS, JOIN = "--standalone", "--initial-controllers", "--join"
-_DIRECTORY_ID: Final = re.compile(r"(?!A{20})[A-Za-z0-9_][A-Za-z0-9_-]{20}[AQgw]")
-"""16 bytes as `penstock.ids` writes them. Other last letters would spell the same bytes twice; Kafka keeps the ids that
-begin with 20 times A."""
 _FORM: Final = "must be ID@HOST:PORT:DIRECTORY_ID"
 
 
@@ -116,7 +113,7 @@ def parse_initial_controllers(text: str) -> VoterSet:
     """The voters of a list; ConfigError."""
     parts = [item.strip().rpartition(":")[::2] for item in text.split(",")]
     for voter, directory_id in parts:
-        if "@" not in voter or not _DIRECTORY_ID.fullmatch(directory_id):
+        if "@" not in voter or not is_id(directory_id):
             raise ConfigError(
                 f"{INITIAL_CONTROLLERS} {shown(f'{voter}:{directory_id}')}: {_FORM}, with a directory id as"
                 " `penstock node random-uuid` makes one"
