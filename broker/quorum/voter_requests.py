@@ -45,7 +45,7 @@ from penstock.messages.voters import (
     VoterChangeResponse,
     VoterRequest,
 )
-from penstock.types import LeaderHint, ListenerEndpoint
+from penstock.types import NO_LEADER, LeaderHint, ListenerEndpoint
 from raft.driver.driver import RaftDriver
 from raft.voter_changes import AddVoter, NameDirectories, RemoveVoter, UpdateVoter, VoterChange
 from raft.voters import Voter
@@ -88,7 +88,8 @@ class VoterRequests:
         """The answer to a request; NotControllerError where this node does not lead the quorum."""
         if not self._raft.is_leader:
             leader_id, epoch = self._raft.leader_and_epoch
-            raise NotControllerError("this node does not lead the quorum", leader=LeaderHint(leader_id, epoch))
+            hint = None if leader_id == NO_LEADER else LeaderHint(leader_id, epoch)
+            raise NotControllerError("this node does not lead the quorum", leader=hint)
         deadline_ms = self._clock.now_ms() + _wait_ms(request.timeout_ms)
         self._waiting += 1
         try:

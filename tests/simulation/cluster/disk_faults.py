@@ -161,7 +161,7 @@ class DiskWork:
             machine.config = replace(
                 config,
                 controller_quorum_voters={},
-                controller_quorum_bootstrap_servers=self.world.controllers,
+                controller_quorum_bootstrap_servers=self.world.quorum.controllers,
             )
             join = QuorumOptions(join=True)
             format_node(machine.config, self.world.cluster_id, machine.disk, machine.ids(), quorum=join)

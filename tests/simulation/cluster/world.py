@@ -25,15 +25,12 @@ from typing import Any
 from zlib import crc32
 
 from broker.config.config import parse_config
-from broker.node.commands.initial_controllers import NO_OPTIONS, QuorumOptions
 from metadata.controller.elections.preferred_leaders import PreferredLeaders
-from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InvariantViolation
 from penstock.ids import RandomIds
 from penstock.testing.layout import Layout
 from penstock.testing.ports import HOST, fixed_ports
-from penstock.types import Endpoint, ListenerEndpoint
-from raft.voters import Voter, VoterSet
+from penstock.types import Endpoint
 from tests.simulation.cluster import faults, torn_metadata
 from tests.simulation.cluster.calendars.calendar_plan import CalendarSetting
 from tests.simulation.cluster.calendars.keeper import FORGETS_S
@@ -52,7 +49,8 @@ from tests.simulation.cluster.security.secured import Secured, certificate, firs
 from tests.simulation.cluster.story_log import listening
 from tests.simulation.cluster.transaction_invariants import undecided
 from tests.simulation.cluster.transcript import Transcript
-from tests.simulation.cluster.voters.voter_operator import VoterOperator
+from tests.simulation.cluster.voters.beginning import QuorumBeginning
+from tests.simulation.cluster.voters.voter_operator import VoterOperator, mend_voters
 from tests.simulation.cluster.workload import Clients
 
 START_SECONDS, HEAL_SECONDS, RESTART_SECONDS = 30.0, 60.0, 1.0
@@ -119,7 +117,8 @@ class World:
         self.scheduler.after_step = self._after_step
         ids = RandomIds(random.Random(draw.getrandbits(64)))
         self._layout = Layout(Path("/machine"), ids.new_id(), fixed_ports(len(plan.nodes), PORT))
-        self._first_voters = self._draw_first_voters(ids)
+        at = {one: Endpoint(HOST, self._layout.ports[one].controller) for one in plan.voters}
+        self.quorum = QuorumBeginning(plan.voter_changes, at, ids)
         self._machine_of = {port: f"node-{index}" for index, ports in enumerate(self._layout.ports) for port in ports}
         self._machine_of |= {
             ports.broker + step: self._machine_of[ports.broker]
@@ -137,7 +136,7 @@ class World:
         self.invariants = Invariants(self.scheduler, self.machines)
         self.invariants.producers.dated = frozenset(writer.topic for writer in plan.writers if writer.is_dated)
         if plan.voter_changes is not None:
-            self.invariants.quorum.sets.begin(self._first_voters)
+            self.invariants.quorum.sets.begin(self.quorum.first)
         ledger = ToldLedger(self.invariants, plan)
         self.disks = DiskWork(self)
         for machine in self.machines:
@@ -180,7 +179,7 @@ class World:
                 "node.id": index,
                 "process.roles": roles,
                 "listeners": listeners,
-                **self._quorum_config(),
+                **self.quorum.config(),
                 "log.dirs": [f"/machine/node-{index}/data-{number}" for number in range(node.log_dirs)],
                 **security_config(plan, listeners),
             }
@@ -191,46 +190,16 @@ class World:
                 time.set_calendar(setting.off_ms)
         machine = Machine(f"node-{index}", config, self.network, self._failed, time)
         machine.faults.cold_share, machine.faults.sync_seconds = plan.cold_share, plan.sync_seconds
-        machine.format(self.cluster_id, first_users(plan) if node.is_voter else (), self._quorum_options(index))
+        machine.format(self.cluster_id, first_users(plan) if node.is_voter else (), self.quorum.options(index))
         if plan.security is not None:
             self.network.certificates[machine.name] = certificate(self.cluster_id, index)
         return machine
-
-    def _draw_first_voters(self, ids: RandomIds) -> VoterSet | None:
-        """The voters of a quorum that begins dynamic, with the disks that they will have."""
-        changes = self.plan.voter_changes
-        if changes is None or not changes.begins_dynamic:
-            return None
-        at = ((one, Endpoint(HOST, self._layout.ports[one].controller)) for one in changes.first)
-        return VoterSet(tuple(Voter(one, ids.new_id(), (ListenerEndpoint(CONTROLLER_LISTENER, to),)) for one, to in at))
-
-    def _quorum_config(self) -> dict[str, object]:
-        """The way to the quorum: all controllers, or, where it began static, its voters."""
-        at = {one: f"{HOST}:{self._layout.ports[one].controller}" for one in self.plan.voters}
-        if self._first_voters is not None:
-            return {"controller.quorum.bootstrap.servers": list(at.values())}
-        return {"controller.quorum.voters": [f"{one}@{to}" for one, to in at.items()]}
-
-    def _quorum_options(self, index: int) -> QuorumOptions:
-        first = self._first_voters
-        if first is None or not self.plan.nodes[index].is_voter:
-            return NO_OPTIONS
-        if not first.is_voter(index):
-            return QuorumOptions(join=True)
-        listed = ((one, one.endpoint(CONTROLLER_LISTENER)) for one in first.voters)
-        return QuorumOptions(
-            initial_controllers=",".join(f"{one.voter_id}@{to}:{one.directory_id}" for one, to in listed)
-        )
 
     # -- what is seen --------------------------------------------------------------------------------------------------
 
     @property
     def brokers(self) -> list[Machine]:
         return [self.machines[index] for index in self.plan.brokers]
-
-    @property
-    def controllers(self) -> tuple[Endpoint, ...]:
-        return tuple(Endpoint(HOST, self._layout.ports[index].controller) for index in self.plan.voters)
 
     def say(self, text: str) -> None:
         self.outcome.log.append(f"{self.scheduler.now_s - self.began_s:9.4f} {text}")
@@ -407,7 +376,8 @@ class World:
         clients.is_mended = True
         self._until(self.all_in_service, HEAL_SECONDS, "every node is in service again")
         self._until(self.isrs_are_full, HEAL_SECONDS, "every partition has a leader and a full ISR")
-        self._heal_voters()
+        for wrong in mend_voters(self.clients, lambda come, what: self._until(come, HEAL_SECONDS, what)):
+            self.fail(wrong)
         clients.whole_ms = clients.time.now_ms()
         self._run_to(self.scheduler.now_s + WHOLE_SECONDS)
         clients.is_over = True
@@ -442,17 +412,6 @@ class World:
             self._until(lambda: clients.is_idle, 2 * FORGETS_S, "I91: everything is forgotten in its time")
             for wrong in clients.keeper.wrong:
                 self.fail(wrong)
-
-    def _heal_voters(self) -> None:
-        """I92: the voters can be changed, and all nodes know the same in the end."""
-        operator, sets = self.clients.voter_operator, self.invariants.quorum.sets
-        if operator is None:
-            return
-        repairing = self.clients.spawn(operator.ends())
-        self._until(repairing.done, HEAL_SECONDS, "I92: the voters can be changed")
-        self._until(lambda: not sets.unknown(), HEAL_SECONDS, "I92: every node knows the voters that are committed")
-        for wrong in sets.wrong:
-            self.fail(wrong)
 
     def _set_calendar(self, setting: CalendarSetting) -> None:
         """A clock is set while its node runs, or is down."""

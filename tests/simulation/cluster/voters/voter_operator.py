@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock import AsyncAdmin
@@ -51,7 +51,7 @@ class VoterOperator:
     """See the module."""
 
     def __init__(self, clients: Clients, plan: VoterPlan, sets: VoterSets) -> None:
-        self._clients, self._plan, self._sets = clients, plan, sets
+        self._clients, self._plan, self.sets = clients, plan, sets
         self._draw = random.Random(clients.network.scheduler.draw.getrandbits(64))
         self._controllers = clients.plan.voters
 
@@ -88,7 +88,7 @@ class VoterOperator:
 
     def _next(self) -> Change:
         """By the committed voters; another change may be under way."""
-        draw, voters = self._draw, self._sets.newest
+        draw, voters = self._draw, self.sets.newest
         if not voters.is_dynamic:
             return NameDirectories()
         gone = self._gone()
@@ -102,30 +102,30 @@ class VoterOperator:
     def _to_remove(self, voters: Sequence[Voter]) -> Voter:
         """The leader, one that is down, or any."""
         draw, choice = self._draw, self._draw.random()
-        leading = [each for each in voters if self._sets.leads(each)]
-        down = [each for each in voters if not self._sets.runs(each)]
+        leading = [each for each in voters if self.sets.leads(each)]
+        down = [each for each in voters if not self.sets.runs(each)]
         if leading and choice < 0.3:
             return leading[0]
         return draw.choice(down) if down and choice < 0.6 else draw.choice(voters)
 
     def _gone(self) -> list[Voter]:
         """The voters whose disk is no more."""
-        return [each for each in self._sets.newest.voters if not self._sets.has_disk(each)]
+        return [each for each in self.sets.newest.voters if not self.sets.has_disk(each)]
 
     def _spare(self) -> list[Voter]:
         """The controllers that are no voters, with the disks that they have now."""
-        found = (self._sets.voter_at(index) for index in self._controllers)
-        return [each for each in found if each is not None and not self._sets.newest.is_voter(each.voter_id)]
+        found = (self.sets.voter_at(index) for index in self._controllers)
+        return [each for each in found if each is not None and not self.sets.newest.is_voter(each.voter_id)]
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
     async def _try(self, admin: AsyncAdmin, wanted: Change, limit_ms: int) -> bool:
         """True if it was told that the change is made."""
-        clients, asked = self._clients, self._sets.asked(wanted)
+        clients, asked = self._clients, self.sets.asked(wanted)
         began_ms = clients.time.now_ms()
         try:
             answer = await self._ask(admin, wanted, began_ms + limit_ms)
-            self._sets.told(asked, answer.metadata_offset)
+            self.sets.told(asked, answer.metadata_offset)
             clients.calls[f"voters {asked.name}"] += 1
             return True
         except PenstockError as error:
@@ -133,7 +133,7 @@ class VoterOperator:
             clients.calls[f"voters not {asked.name}"] += 1
             return False
         finally:
-            self._sets.over(asked)
+            self.sets.over(asked)
             took_ms = clients.time.now_ms() - began_ms
             if took_ms > limit_ms + LATE_MS_MAX:
                 clients.ledger.report("late-call", f"{wanted} took {took_ms} ms, its limit is {limit_ms} ms")
@@ -159,13 +159,13 @@ class VoterOperator:
         operator has begun before may end meanwhile, so each try goes by the voters of that moment."""
         async with await self._opened() as admin:
             has_changed = False
-            while self._gone() or not self._sets.newest.is_dynamic or not has_changed:
+            while self._gone() or not self.sets.newest.is_dynamic or not has_changed:
                 has_changed = await self._try(admin, self._repair(), LIMITS_MS[-1])
                 await asyncio.sleep(RETRY_SECONDS)
             await self._until_told(admin)
 
     def _repair(self) -> Change:
-        voters, gone, spare = self._sets.newest, self._gone(), self._spare()
+        voters, gone, spare = self.sets.newest, self._gone(), self._spare()
         if not voters.is_dynamic:
             return NameDirectories()
         if gone:
@@ -180,7 +180,7 @@ class VoterOperator:
             try:
                 told = await admin.describe_quorum()
                 keys = tuple(sorted((each.node_id, each.directory_id) for each in told.voters))
-                if told.has_leader and told.is_dynamic and keys == self._sets.newest.keys:
+                if told.has_leader and told.is_dynamic and keys == self.sets.newest.keys:
                     return
             except PenstockError:
                 pass
@@ -194,3 +194,15 @@ def _removal(voter: Voter) -> RemoveVoter:
 def _judge(answer: VoterChangeResponse) -> None:
     if answer.error is not None:
         raise answer.error
+
+
+def mend_voters(clients: Clients, until: Callable[[Callable[[], bool], str], None]) -> Sequence[str]:
+    """I92, while everything is mended: the voters can be changed, and all nodes know the same in the end. `until` waits
+    for what it is given. Returns what was wrong."""
+    operator = clients.voter_operator
+    if operator is None:
+        return ()
+    repairing, sets = clients.spawn(operator.ends()), operator.sets
+    until(repairing.done, "I92: the voters can be changed")
+    until(lambda: not sets.unknown(), "I92: every node knows the voters that are committed")
+    return sets.wrong
