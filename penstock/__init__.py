@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from penstock.types import TimestampAndOffset as TimestampAndOffset
     from penstock.types import TopicPartition as TopicPartition
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 _HOMES = {
     "AckedRange": "penstock.client.producer.future",
