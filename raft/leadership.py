@@ -156,6 +156,7 @@ class Leadership:
             self._shared.refuse(request_id, request, *wrong)
             return
         replica, log = self._contacted(request, now_ms), self._shared.log
+        replica.supports = request.supports
         # A node of an older release names no answer; but it lets a fetch wait only if the one before was answered.
         heard_ms = request.heard_ms or (now_ms if request.max_wait_ms > 0 else 0)
         replica.heard_ms = max(replica.heard_ms, min(heard_ms, now_ms))

@@ -1,35 +1,29 @@
-"""The features whose level clients look at (KIP-584). All but one have the level of this release on every node.
+"""The features whose levels clients of Kafka's protocol look at (KIP-584): the supported and the finalized ones.
 
-`group.version` 1 says that groups have the consumer protocol (KIP-848). `transaction.version` 2 says that a producer
-adds no partition to a transaction, because the leaders do it, and that every end gives it the next epoch (KIP-890); the
-older way is served, too. `kraft.version` is 1 once the quorum is dynamic: its voters may be changed (KIP-853). It alone
-can be raised (apis/admin/features.py). Not here: the versions of APIs (api_rows.py).
+The table is `metadata/features.py`. Clients read three of its features: `group.version` 1 says that groups may have the
+consumer protocol (KIP-848), `transaction.version` 2 that a producer adds no partition to a transaction (KIP-890), and
+`kraft.version` 1 that the quorum's voters may be changed (KIP-853). The numbers of `metadata.version` are ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from raft.voters import VoterSet
+from broker.kafka.parts import PlanParts
+from metadata.features import KRAFT_VERSION
 
 
 class Feature(NamedTuple):
-    """The levels that there are, and the one that counts."""
+    """The levels that this node supports, and the one that is finalized."""
 
     first: int
     last: int
     level: int
 
 
-FEATURES: Final[Mapping[str, Feature]] = {
-    "group.version": Feature(0, 1, 1),
-    "transaction.version": Feature(0, 2, 2),
-}
-"""The features of this release."""
-KRAFT_VERSION: Final = "kraft.version"
-
-
-def features_with(voters: VoterSet) -> Mapping[str, Feature]:
-    """All features, while the quorum has these voters."""
-    return {**FEATURES, KRAFT_VERSION: Feature(0, 1, int(voters.is_dynamic))}
+def features_of(parts: PlanParts) -> Mapping[str, Feature]:
+    """All features, by the metadata of this node."""
+    table = parts.features
+    levels = {**table.levels(parts.image().levels), KRAFT_VERSION: int(parts.voters().is_dynamic)}
+    return {name: Feature(*one, levels[name]) for name, one in table.ranges.items()}

@@ -69,6 +69,21 @@ def format_node(
             " users.",
         ),
     ] = None,
+    release_version: Annotated[
+        str,
+        typer.Option(
+            metavar="RELEASE",
+            help="A new cluster begins with the feature levels of this release, such as 0.2.0: for nodes that are older"
+            " than this one. Give it for every controller.",
+            show_default="this release",
+        ),
+    ] = "",
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=LEVEL", help="Another level of one feature, for a new cluster. May be repeated. Likewise."
+        ),
+    ] = None,
     secure: Annotated[
         bool,
         typer.Option(
@@ -98,6 +113,9 @@ def format_node(
     options += [*(["--secure"] if secure else []), *(["--ca", ca] if ca else [])]
     for user in add_scram or ():
         options += ["--add-scram", user]
+    options += ["--release-version", release_version] if release_version else []
+    for level in feature or ():
+        options += ["--feature", level]
     _become(node_command("format", "--config", config, *options, *_json(as_json)))
 
 

@@ -2,6 +2,7 @@ from penstock.pb import acls_pb2 as _acls_pb2
 from penstock.pb import common_pb2 as _common_pb2
 from penstock.pb import configs_pb2 as _configs_pb2
 from penstock.pb import elections_pb2 as _elections_pb2
+from penstock.pb import features_pb2 as _features_pb2
 from penstock.pb import groups_pb2 as _groups_pb2
 from penstock.pb import log_dirs_pb2 as _log_dirs_pb2
 from penstock.pb import quotas_pb2 as _quotas_pb2

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker.kafka.api_row import ApiRow, ServedRow, over, serves
-from broker.kafka.features import features_with
+from broker.kafka.features import features_of
 from broker.kafka.parts import PlanParts
 from broker.kafka.plan import Asked, Plan
 from broker.kafka.schemas.api_versions import (
@@ -46,7 +46,7 @@ def api_versions(rows: Sequence[ApiRow]) -> ServedRow:
                 return ApiVersionsResponse(error_code=InvalidRequestError.code)
             if asked.connection.software is None:
                 asked.connection.software = parts.software.joined(*told, asked.caller)
-        features = features_with(parts.voters())
+        features = features_of(parts)
         return ApiVersionsResponse(
             api_keys=keys(),
             supported_features=[

@@ -150,6 +150,7 @@ def make_request_path(
         fail=failed.fail,
         image=base.image,
         voters=lambda: base.quorum.raft.voters,
+        features=base.quorum.features,
         wall_ms=clock.wall_ms,
         named_sessions=named_sessions,
         names=ClientNames(authentication.listeners),
