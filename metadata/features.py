@@ -20,12 +20,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from penstock.messages.features import OF_VOTERS, release_number
+from penstock.messages.features import KRAFT_VERSION as KRAFT_VERSION
+from penstock.messages.features import METADATA_VERSION as METADATA_VERSION
+from penstock.messages.features import release_number
 
-METADATA_VERSION: Final = "metadata.version"
 GROUP_VERSION: Final = "group.version"
 TRANSACTION_VERSION: Final = "transaction.version"
-KRAFT_VERSION: Final = OF_VOTERS
 LEVELS_ARE_RECORDS: Final = 2
 """The `metadata.version` from which on the metadata log may have records of levels, and registrations say ranges."""
 FIRST_RELEASE: Final = "0.2.0"
@@ -140,6 +140,15 @@ class FeatureTable:
         """What this node lacks of a level, as the beginning of a sentence; "" if it supports it."""
         return lack_of(self.ranges, name, level)
 
+    def unfit(self, finalized: Finalized, ranges: Mapping[str, LevelRange]) -> str:
+        """Why a node with these ranges cannot join a cluster with these levels, and what to install; "" if it can."""
+        for name, level in self.levels(finalized).items():
+            lack = lack_of(ranges, name, level)
+            if lack:
+                since = finalized[name].since if name in finalized else self.since(name, level)
+                return f"{name} is {level} in this cluster, and {lack}. Install {release_words(since)} there"
+        return ""
+
     def __repr__(self) -> str:
         return f"FeatureTable({', '.join(f'{name} {one}' for name, one in self.ranges.items())})"
 
@@ -151,6 +160,11 @@ def lack_of(ranges: Mapping[str, LevelRange], name: str, level: int) -> str:
     if found.first <= level <= found.last:
         return ""
     return f"it does not know {name}" if name not in ranges else f"it knows {name} {found}"
+
+
+def release_words(since: str) -> str:
+    """What to install, where a level is known since this release; "" where no release is known."""
+    return f"release {since} or a newer one" if since else "a newer release"
 
 
 def ranges_of(said: str) -> Mapping[str, LevelRange]:

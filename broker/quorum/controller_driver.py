@@ -23,6 +23,7 @@ from metadata.codec import encode_record
 from metadata.controller.controller import Controller, ControllerStatistics
 from metadata.controller.features import HeardNode
 from metadata.controller.result import ControllerResult
+from metadata.features import Finalized
 from metadata.records import UserScramCredentialRecord
 from penstock.clock import Clock
 from penstock.errors import ApiError, InvalidRequestError, InvariantViolation, NotControllerError, RequestTimedOutError
@@ -163,6 +164,11 @@ class ControllerDriver:
         if isinstance(response, UnregisterBrokerResponse) and response.error is None:
             _log.info("broker %d is forgotten: an operator has unregistered it", request.broker_id)
         return response
+
+    @property
+    def levels(self) -> Finalized:
+        """The feature levels that records have finalized; on the active controller, committed or not."""
+        return self._loader.image.levels if self._controller is None else self._controller.levels
 
     def check_is_active(self) -> None:
         """NotControllerError where this node is not the active controller."""

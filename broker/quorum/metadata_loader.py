@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from metadata.codec import UnsupportedMetadataRecordError, decode_record
 from metadata.delta import MetadataDelta
-from metadata.features import TABLE, FeatureTable, FinalizedLevel
+from metadata.features import TABLE, FeatureTable, FinalizedLevel, release_words
 from metadata.image import EMPTY_IMAGE, MetadataImage
 from metadata.records import FeatureLevelRecord
 from penstock.record.batch import iter_headers
@@ -98,7 +98,7 @@ def check_level(features: FeatureTable, name: str, finalized: FinalizedLevel) ->
     """The same of one level."""
     lack = features.lack(name, finalized.level)
     if lack:
-        release = f"release {finalized.since} or a newer one" if finalized.since else "a newer release"
         raise UnsupportedFeatureLevelError(
-            f"{name} is {finalized.level} in this cluster, and this node is too old, {lack}: install {release} here"
+            f"{name} is {finalized.level} in this cluster, and this node is too old, {lack}: install"
+            f" {release_words(finalized.since)} here"
         )

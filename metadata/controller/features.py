@@ -27,6 +27,7 @@ from metadata.features import (
     FeatureTable,
     lack_of,
     ranges_of,
+    release_words,
 )
 from metadata.records import FeatureLevelRecord, Record, RegisterBrokerRecord
 from penstock.errors import (
@@ -127,15 +128,9 @@ def check_levels_of(context: DecisionContext, request: RegisterBrokerRequest) ->
         ranges = ranges_of(request.features)
     except ValueError as error:
         raise InvalidRequestError(f"broker {request.broker_id}: {error}") from error
-    table, finalized = context.config.features, context.state.levels
-    for name, level in table.levels(finalized).items():
-        lack = lack_of(ranges, name, level)
-        if lack:
-            since = finalized[name].since if name in finalized else table.since(name, level)
-            raise InvalidRegistrationError(
-                f"broker {request.broker_id} cannot join: {name} is {level} in this cluster, and {lack}. Install"
-                f" {_release(since)} there"
-            )
+    why = context.config.features.unfit(context.state.levels, ranges)
+    if why:
+        raise InvalidRegistrationError(f"broker {request.broker_id} cannot join: {why}")
 
 
 def check_is_readable(records: Iterable[Record], level: int) -> None:
@@ -225,7 +220,9 @@ def _too_old(context: DecisionContext, heard: Iterable[HeardNode], update: Featu
         lack = _lack_of(node, update)
         if lack:
             yield FeatureHindrance(
-                node.node_id, update.name, f"node {node.node_id} is too old, {lack}: install {_release(since)} there"
+                node.node_id,
+                update.name,
+                f"node {node.node_id} is too old, {lack}: install {release_words(since)} there",
             )
 
 
@@ -283,7 +280,3 @@ def _refused(
     beside = InvalidUpdateVersionError("it was not changed, because another update of the request is refused")
     told = tuple(FeatureUpdateResult(one.name, one.level, one.error or beside) for one in results)
     return UpdateFeaturesResponse(first, told, tuple(hindrances), lost)
-
-
-def _release(since: str) -> str:
-    return f"release {since} or a newer one" if since else "a newer release"

@@ -56,7 +56,7 @@ def describe(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False) 
         print_table(FEATURE_COLUMNS, [_row(info, one.name) for one in info.features])
         print_table(NODE_COLUMNS, [_node_row(node) for node in info.nodes])
     if info.only_own_view:
-        note("no controller answers: this is what one node knows by itself; see `penstock cluster health`")
+        note("no controller answers that has feature levels: this is what one node knows by itself")
 
 
 @app.command()

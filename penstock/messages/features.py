@@ -14,7 +14,9 @@ from typing import Final, NamedTuple
 from penstock.errors import ApiError
 from penstock.types import NO_OFFSET
 
-OF_VOTERS: Final = "kraft.version"
+METADATA_VERSION: Final = "metadata.version"
+"""The feature whose levels say which records the metadata may have."""
+KRAFT_VERSION: Final = "kraft.version"
 """The feature whose level is no record: it follows from the quorum's voters."""
 
 
@@ -102,7 +104,7 @@ class FeaturesInfo:
         known = {
             one.name: [each.level for each in one.levels if release_number(each.since) <= wanted]
             for one in self.features
-            if one.name != OF_VOTERS
+            if one.name != KRAFT_VERSION
         }
         if not all(known.values()):
             raise ValueError("feature levels are known from release 0.2.0 on")

@@ -32,7 +32,7 @@ from broker.quorum.node_features import features_info
 from broker.quorum.quorum_addresses import QuorumAddresses
 from broker.quorum.voter_requests import VoterRequests
 from broker.quorum.voter_upkeep import VoterUpkeep, own_voter
-from metadata.features import FeatureTable
+from metadata.features import FeatureTable, ranges_of
 from metadata.image import MetadataImage
 from metadata.listeners import CONTROLLER_LISTENER
 from penstock.errors import InvariantViolation, NotControllerError
@@ -103,7 +103,7 @@ class QuorumParts:
                 on_fatal=on_fatal,
             )
         newcomers = self._make_newcomers(environment, log_manager)
-        self._voter_requests = VoterRequests(self.raft, self.cluster_id, clock, rng, newcomers.check)
+        self._voter_requests = VoterRequests(self.raft, self.cluster_id, clock, rng, newcomers.check, self._unfit_for)
         self._feature_requests: FeatureRequests | None = None
         if self.controller is not None:
             self._feature_requests = FeatureRequests(
@@ -244,6 +244,15 @@ class QuorumParts:
     def own_view(self) -> QuorumInfo:
         """The quorum as this node sees it."""
         return self._quorum_view(only_own=True)
+
+    def _unfit_for(self, supports: str) -> str:
+        """Why a node that supports this must not vote; also where a level is not committed yet."""
+        try:
+            ranges = ranges_of(supports)
+        except ValueError as error:
+            return str(error)
+        levels = self.controller.levels if self.controller is not None else self.loader.image.levels
+        return self.features.unfit(levels, ranges)
 
     def own_features(self) -> FeaturesInfo:
         """The feature levels as this node knows them."""

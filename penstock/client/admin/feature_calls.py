@@ -15,7 +15,7 @@ from penstock.client.admin.admin_core import AdminCore
 from penstock.client.admin.configs import wait_heard
 from penstock.client.cluster import arguments
 from penstock.client.cluster.cluster import ClusterClient
-from penstock.errors import ApiError
+from penstock.errors import ApiError, UnsupportedVersionError
 from penstock.messages.feature_apis import DESCRIBE_FEATURES, UPDATE_FEATURES
 from penstock.messages.features import (
     DescribeFeaturesRequest,
@@ -87,7 +87,13 @@ class FeatureCalls:
         deadline_ms = await self._core.begin()
         cluster, request = self._core.cluster, UpdateFeaturesRequest(updates, dry_run)
         judge = changes.unjudged if dry_run else _refusal
-        answer = await changes.change(cluster, UPDATE_FEATURES, request, deadline_ms, judge)
+        try:
+            answer = await changes.change(cluster, UPDATE_FEATURES, request, deadline_ms, judge)
+        except UnsupportedVersionError as error:
+            raise UnsupportedVersionError(
+                "a node on the way to the active controller is of release 0.2.0 or before, which has no feature"
+                f" levels: install a newer one on every node first ({error.message})"
+            ) from None
         if not dry_run:
             await wait_heard(cluster, answer.metadata_offset, deadline_ms)
         before = {result.name: result.level for result in answer.results}
