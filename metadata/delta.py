@@ -48,7 +48,7 @@ class MetadataDelta:
         self.is_of_snapshot = False
         """Its records are not known: what is gone is only absent."""
         self.lowers_metadata_version = False
-        """One of its records does: what stands before it, an older release cannot read."""
+        """True if one of its records does: an older release cannot read what stands before that."""
         self._brokers: dict[int, BrokerRegistration] | None = None
         self._changed_brokers: set[int] = set()
         self._topics: dict[str, _TopicEdit] = {}

@@ -137,7 +137,7 @@ class FeatureTable:
         return found.since if found is not None else ""
 
     def lack(self, name: str, level: int) -> str:
-        """What this node lacks of a level, as the beginning of a sentence; "" if it supports it."""
+        """The part of a level that this node lacks, as words of a sentence; "" if it supports it."""
         return lack_of(self.ranges, name, level)
 
     def unfit(self, finalized: Finalized, ranges: Mapping[str, LevelRange]) -> str:
@@ -154,8 +154,8 @@ class FeatureTable:
 
 
 def lack_of(ranges: Mapping[str, LevelRange], name: str, level: int) -> str:
-    """What a node with these ranges lacks of a level, in words; "" if it supports it. Level 0 is that of a feature
-    which is not there, so every node supports it that does not know the feature."""
+    """The part of a level that a node with these ranges lacks, in words; "" if it supports it. Every node supports level
+    0 of a feature that it does not know: it is that of a feature which is not there."""
     found = ranges.get(name, LevelRange(0, 0))
     if found.first <= level <= found.last:
         return ""
@@ -163,7 +163,7 @@ def lack_of(ranges: Mapping[str, LevelRange], name: str, level: int) -> str:
 
 
 def release_words(since: str) -> str:
-    """What to install, where a level is known since this release; "" where no release is known."""
+    """Words for the release to install, where a level is known since this one; "": no release is known."""
     return f"release {since} or a newer one" if since else "a newer release"
 
 

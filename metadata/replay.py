@@ -143,8 +143,8 @@ def _change_broker(tables: Tables, record: BrokerRegistrationChangeRecord) -> No
 
 
 def _set_level(tables: Tables, record: FeatureLevelRecord) -> None:
-    """Below metadata.version 2 there is nothing that an older release cannot read: no record of a level, and no
-    registration that says what its broker supports."""
+    """Sets a level. A metadata.version below 2 leaves nothing that an older release cannot read: no record of a level,
+    and no registration that says what its broker supports."""
     if record.name != METADATA_VERSION or record.level >= LEVELS_ARE_RECORDS:
         tables.levels = {**tables.levels, record.name: FinalizedLevel(record.level, record.since)}
         return

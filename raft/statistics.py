@@ -85,7 +85,7 @@ class ReplicaDescription:
     endpoints: tuple[ListenerEndpoint, ...] = ()
     """The addresses at which other nodes reach a voter."""
     supports: str = ""
-    """What it supports, as its last fetch told this leader."""
+    """The features that it supports, as its last fetch told this leader."""
 
 
 @dataclass(frozen=True, slots=True)

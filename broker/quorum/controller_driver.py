@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from broker.quorum.features.node_features import heard_nodes
 from broker.quorum.leader_change_log import leader_change_lines
 from broker.quorum.metadata_loader import MetadataLoader
-from broker.quorum.node_features import heard_nodes
 from broker.quorum.stall_watch import StallWatch
 from metadata.codec import encode_record
 from metadata.controller.controller import Controller, ControllerStatistics

@@ -152,7 +152,7 @@ class MetadataSnapshotter:
             self._lowered_end = image.offset + 1
 
     def _look_again(self, writing: asyncio.Task[None]) -> None:
-        """One that was being written when `metadata.version` was lowered does not reach that."""
+        """Looks once more: one that was being written when `metadata.version` was lowered does not reach that."""
         if self._is_owed and not writing.cancelled() and self._looking is not None and not self._looking.done():
             self.look()
 

@@ -6,7 +6,8 @@ lowered where no record would be lost. From `metadata.version` 2 to 1 that is ev
 0.2.0: an unsafe downgrade gives it up. All updates of a request are made, or none is. Raised is metadata.version first,
 and lowered last, so that each record is written at a level that has it.
 
-Not here: what the nodes have said (broker/quorum/heard_nodes.py), and `kraft.version`, which comes with the voters.
+Not here: what the nodes have said (broker/quorum/features/node_features.py), and `kraft.version`, which comes with the
+voters.
 """
 
 from __future__ import annotations
@@ -214,7 +215,7 @@ def _hindrances(
 
 
 def _too_old(context: DecisionContext, heard: Iterable[HeardNode], update: FeatureUpdate) -> Iterator[FeatureHindrance]:
-    """Of nodes that have said what they support, those that do not support the level."""
+    """Names the nodes that have said what they support, and do not support the level."""
     since = context.config.features.since(update.name, update.level)
     for node in sorted(heard, key=lambda node: node.node_id):
         lack = _lack_of(node, update)
@@ -241,7 +242,7 @@ def _hindered(table: FeatureTable, update: FeatureUpdate, found: Sequence[Featur
 
 
 def _lost(context: DecisionContext, before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[str]:
-    """What a lowering takes out of the metadata, in words."""
+    """The content that a lowering takes out of the metadata, in words."""
     if not after[METADATA_VERSION] < LEVELS_ARE_RECORDS <= before[METADATA_VERSION]:
         return
     saying = sorted(broker.broker_id for broker in context.state.brokers.values() if broker.features)
@@ -276,7 +277,7 @@ def _refused(
     hindrances: Sequence[FeatureHindrance],
     lost: tuple[str, ...],
 ) -> UpdateFeaturesResponse:
-    """Those that could have been made say that they were not."""
+    """The answer that nothing was changed. Updates that could have been made say so."""
     beside = InvalidUpdateVersionError("it was not changed, because another update of the request is refused")
     told = tuple(FeatureUpdateResult(one.name, one.level, one.error or beside) for one in results)
     return UpdateFeaturesResponse(first, told, tuple(hindrances), lost)

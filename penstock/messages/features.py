@@ -49,7 +49,7 @@ class FeatureLevelInfo:
     since: str
     """The first release that knows it."""
     allows: str
-    """For people."""
+    """The use of the level, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class FeatureNode:
     is_voter: bool
     is_broker: bool
     ranges: tuple[FeatureRange, ...] = ()
-    """None of a node of release 0.2.0 or before, or of which nothing was heard."""
+    """Empty for a node of release 0.2.0 or before, or of which nothing was heard."""
     last_heard_ms_ago: int = -1
     """-1: the node that answered has not heard of it."""
 
@@ -155,5 +155,5 @@ class UpdateFeaturesResponse:
     results: tuple[FeatureUpdateResult, ...] = ()
     hindrances: tuple[FeatureHindrance, ...] = ()
     lost: tuple[str, ...] = ()
-    """What the metadata lose, or would lose, by a downgrade."""
+    """The parts of the metadata that a downgrade gives up, or would give up."""
     metadata_offset: int = NO_OFFSET

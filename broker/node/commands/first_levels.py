@@ -4,7 +4,7 @@
     --feature NAME=LEVEL    another level of one feature; may be repeated
 
 As with Kafka's tool. A cluster whose nodes are not all of this release yet begins with the levels of the oldest one.
-Pure. Not here: the file that keeps them for the first active controller (broker/quorum/bootstrap_levels.py).
+Pure. Not here: the file that keeps them for the first active controller (broker/quorum/features/bootstrap_levels.py).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LevelOptions:
 NO_LEVEL_OPTIONS: Final = LevelOptions()
 
 
-def first_levels(
+def levels_to_begin_with(
     config: NodeConfig, options: LevelOptions, *, joins: str = "", table: FeatureTable = TABLE
 ) -> Mapping[str, int]:
     """The levels of a new cluster, for a controller; none for another node. ConfigError for options that do not fit:

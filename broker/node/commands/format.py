@@ -23,7 +23,7 @@ from broker.config.config import load_config
 from broker.config.config_check import without_kafka
 from broker.config.node_config import NodeConfig
 from broker.node.commands.add_scram import OPTION, ask_for_password, user_of
-from broker.node.commands.first_levels import NO_LEVEL_OPTIONS, LevelOptions, first_levels
+from broker.node.commands.first_levels import NO_LEVEL_OPTIONS, LevelOptions, levels_to_begin_with
 from broker.node.commands.initial_controllers import (
     NO_OPTIONS,
     DynamicBeginning,
@@ -32,8 +32,8 @@ from broker.node.commands.initial_controllers import (
     require_fitting,
     require_no_second_beginning,
 )
-from broker.quorum.bootstrap_levels import write_bootstrap_levels
 from broker.quorum.bootstrap_users import write_bootstrap_users
+from broker.quorum.features.bootstrap_levels import write_bootstrap_levels
 from broker.quorum.first_voters import read_first_voters, write_first_voters
 from broker.quorum.metadata_log import METADATA_PARTITION
 from broker.quorum.voter_memory import NEW_DISK, VoterMemory
@@ -84,7 +84,9 @@ def format_and_tell(
 ) -> None:
     """Format this machine's dirs, and print it."""
     fs = OsFileSystem()
-    levels = first_levels(config, level_options, joins="--rejoin" if rejoin else "--join" if quorum.join else "")
+    levels = levels_to_begin_with(
+        config, level_options, joins="--rejoin" if rejoin else "--join" if quorum.join else ""
+    )
     if level_options.given and formatted_dirs(config, fs)[config.metadata_log_dir] is not None:
         raise MetaPropertiesError(
             f"{config.metadata_log_dir} is formatted already, so its cluster has begun: leave {level_options.given}"
@@ -152,7 +154,7 @@ def format_if_empty(config_path: str, cluster_id: str) -> None:
     found = formatted_dirs(config, fs)
     formatted = [(path, properties) for path, properties in found.items() if properties is not None]
     if not formatted:
-        format_node(config, cluster_id, fs, system_ids(), levels=first_levels(config, NO_LEVEL_OPTIONS))
+        format_node(config, cluster_id, fs, system_ids(), levels=levels_to_begin_with(config, NO_LEVEL_OPTIONS))
     for directory, properties in formatted:
         if properties.cluster_id != cluster_id:
             raise MetaPropertiesError(

@@ -12,10 +12,10 @@ from broker.config.node_config import NodeConfig
 from broker.load.busy_time import BusyTimes
 from broker.network.transport import NodeTransport
 from broker.node.environment import Environment
-from broker.quorum.bootstrap_levels import read_bootstrap_levels
 from broker.quorum.bootstrap_users import read_bootstrap_users
 from broker.quorum.cluster_guard import ClusterGuard, Configured
 from broker.quorum.controller_driver import ControllerDriver
+from broker.quorum.features.bootstrap_levels import read_bootstrap_levels
 from broker.quorum.first_voters import beginning_of
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_BATCH_BYTES_MAX, MetadataLog, QuorumStateFile, nothing_to_note

@@ -23,12 +23,12 @@ from broker.node.process.descriptors import plan_descriptors
 from broker.quorum.controller_channel import ControllerChannel
 from broker.quorum.controller_driver import ControllerDriver
 from broker.quorum.describe_metadata import OwnMetadata
-from broker.quorum.feature_requests import FeatureRequests
+from broker.quorum.features.feature_requests import FeatureRequests
+from broker.quorum.features.node_features import features_info
 from broker.quorum.lead_lease import LeadLease
 from broker.quorum.metadata_loader import MetadataLoader
 from broker.quorum.metadata_log import METADATA_PARTITION
 from broker.quorum.newcomers import Newcomers
-from broker.quorum.node_features import features_info
 from broker.quorum.quorum_addresses import QuorumAddresses
 from broker.quorum.voter_requests import VoterRequests
 from broker.quorum.voter_upkeep import VoterUpkeep, own_voter
@@ -104,11 +104,7 @@ class QuorumParts:
             )
         newcomers = self._make_newcomers(environment, log_manager)
         self._voter_requests = VoterRequests(self.raft, self.cluster_id, clock, rng, newcomers.check, self._unfit_for)
-        self._feature_requests: FeatureRequests | None = None
-        if self.controller is not None:
-            self._feature_requests = FeatureRequests(
-                self.raft, self.controller, self._voter_requests, self.loader, clock, features
-            )
+        self._feature_requests = self._make_feature_requests(environment)
         length_ms = min(config.broker_session_timeout_ms, config.replica_lag_time_max_ms)
         self.lease = LeadLease(length_ms, clock.boot_ms, lambda: self.loader.image.offset)
         remote, local = self.peers.call_controller, self._asked
@@ -123,6 +119,12 @@ class QuorumParts:
             lambda: self.loader.image.offset,
             lambda: self.snapshotter.kept_from,
         )
+
+    def _make_feature_requests(self, environment: Environment) -> FeatureRequests | None:
+        if self.controller is None:
+            return None
+        voters, clock = self._voter_requests, environment.clock
+        return FeatureRequests(self.raft, self.controller, voters, self.loader, clock, self.features)
 
     def _make_addresses(self) -> QuorumAddresses:
         config = self._config

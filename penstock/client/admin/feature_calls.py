@@ -43,11 +43,11 @@ class FeatureChanges:
 
     changes: tuple[FeatureChange, ...]
     lost: tuple[str, ...] = ()
-    """What the metadata lose by a downgrade, for people."""
+    """The parts of the metadata that a downgrade gives up, for people."""
     refusal: ApiError | None = None
-    """With `dry_run`: why it would be refused. Nothing would be changed then."""
+    """The reason why it would be refused, with `dry_run`. Nothing would be changed then."""
     hindrances: tuple[FeatureHindrance, ...] = ()
-    """With `dry_run`: the nodes for which it would be refused."""
+    """The nodes for which it would be refused, with `dry_run`."""
 
 
 class FeatureCalls:

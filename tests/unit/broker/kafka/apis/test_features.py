@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.kafka.features import features_of
+from broker.kafka.apis.api_versions import features_of
 from broker.kafka.schemas.features import FeatureUpdateKey, UpdateFeaturesRequest
 from metadata.records import FeatureLevelRecord
 from penstock.errors import InvalidUpdateVersionError, RequestTimedOutError

@@ -19,8 +19,8 @@ from typing import Final
 
 from broker.quorum.controller_channel import CALL_TIMEOUT_MS
 from broker.quorum.controller_driver import ControllerDriver
+from broker.quorum.features.node_features import features_info
 from broker.quorum.metadata_loader import MetadataLoader
-from broker.quorum.node_features import features_info
 from broker.quorum.voter_requests import VoterRequests
 from metadata.features import KRAFT_VERSION, FeatureTable
 from penstock.clock import Clock
