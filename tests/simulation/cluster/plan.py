@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from tests.simulation.cluster.calendars.calendar_plan import CalendarPlan
 from tests.simulation.cluster.flood_plan import FloodPlan
+from tests.simulation.cluster.levels.level_plan import LevelPlan
 from tests.simulation.cluster.network import Weather
 from tests.simulation.cluster.voters.voter_plan import VoterPlan
 
@@ -367,6 +368,8 @@ class Plan:
     """Whose calendars are wrong; None: nobody's by more than a fault makes it."""
     voter_changes: VoterPlan | None = None
     """None: the voters are all controllers, and stay so."""
+    levels: LevelPlan | None = None
+    """None: all nodes are of this release, and their levels are those of release 0.2.0."""
 
     @property
     def brokers(self) -> tuple[int, ...]:

@@ -6,6 +6,7 @@
     python -m tests.simulation.cluster --seeds 0-99 --secure         the same, and each cluster is secured (security/)
     python -m tests.simulation.cluster --seeds 0-199 --calendars     the same, and calendars are wrong (calendars/)
     python -m tests.simulation.cluster --seeds 0-199 --voters        the same, and the voters change (voters/)
+    python -m tests.simulation.cluster --seeds 0-199 --levels        the same, with nodes of two releases (levels/)
     python -m tests.simulation.cluster --shrink 7                    the shortest story that still fails as seed 7 does
     python -m tests.simulation.cluster --sum FILE [FILE …]           rows of earlier campaigns as one
     python -m tests.simulation.cluster --mutants [NAME …]            a hunt for mistakes, see mutants/hunt.py
@@ -29,6 +30,7 @@ from tests.simulation.cluster.calendars.drawn_calendars import with_calendars
 from tests.simulation.cluster.campaign import Campaign, row_of
 from tests.simulation.cluster.drawn_plan import SECONDS, draw_plan
 from tests.simulation.cluster.drawn_security import with_security
+from tests.simulation.cluster.levels.drawn_levels import with_levels
 from tests.simulation.cluster.lost_disk_plan import draw_lost_disk_plan
 from tests.simulation.cluster.mutants.hunt import SEEDS_MAX, run_mutants
 from tests.simulation.cluster.plan import Plan
@@ -41,7 +43,14 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def run_seed(
-    seconds: float, transcript: bool, lost_disk: bool, secure: bool, calendars: bool, voters: bool, seed: int
+    seconds: float,
+    transcript: bool,
+    lost_disk: bool,
+    secure: bool,
+    calendars: bool,
+    voters: bool,
+    levels: bool,
+    seed: int,
 ) -> tuple[Outcome, float]:
     """The outcome, and the processor time that it took."""
     began = time.process_time()
@@ -52,6 +61,8 @@ def run_seed(
         plan = with_calendars(plan, share=1.0)
     if voters:
         plan = with_voters(plan, share=1.0)
+    if levels:
+        plan = with_levels(plan, share=1.0)
     return World(plan, transcript=transcript).run(), time.process_time() - began
 
 
@@ -76,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--secure", action="store_true", help="clients log in, nodes show certificates, ACLs count")
     parser.add_argument("--calendars", action="store_true", help="nodes' calendars are days and years wrong")
     parser.add_argument("--voters", action="store_true", help="voters are added and removed, by records of the log")
+    parser.add_argument("--levels", action="store_true", help="nodes of two releases are rolled, and levels change")
     parser.add_argument("--shrink", type=int, metavar="SEED", help="cut its plan down, print it and its transcript")
     parser.add_argument("--runs", type=int, default=RUNS_MAX, help="at most so many to shrink a plan")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="add a JSON line for each seed")
@@ -88,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.mutants is not None:
         return run_mutants(options.mutants, options.processes, options.seeds_max)
     if options.shrink is not None:
-        return shrink_seed(options.shrink, options.seconds, options.runs, voters=options.voters)
+        return shrink_seed(options.shrink, options.seconds, options.runs, voters=options.voters, levels=options.levels)
     first, _, last = options.seeds.partition("-")
     seeds = [options.seed] if options.seed is not None else range(int(first), int(last or first) + 1)
     with multiprocessing.get_context("spawn").Pool(min(options.processes, len(seeds)), maxtasksperchild=20) as pool:
@@ -100,6 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.secure,
             options.calendars,
             options.voters,
+            options.levels,
         )
         return report(
             pool.imap_unordered(run, seeds),
@@ -128,7 +141,7 @@ def report(found: Iterable[tuple[Outcome, float]], *, log: bool, rows: Path | No
     return ended(campaign)
 
 
-def shrink_seed(seed: int, seconds: float, runs_max: int, *, voters: bool = False) -> int:
+def shrink_seed(seed: int, seconds: float, runs_max: int, *, voters: bool = False, levels: bool = False) -> int:
     """Prints the smallest plan that was found, as Python, and what happens in it."""
 
     def run(plan: Plan) -> list[str]:
@@ -138,7 +151,8 @@ def shrink_seed(seed: int, seconds: float, runs_max: int, *, voters: bool = Fals
         return failures
 
     plan = draw_plan(seed, seconds)
-    found = shrink(with_voters(plan, share=1.0) if voters else plan, run, runs_max)
+    plan = with_voters(plan, share=1.0) if voters else plan
+    found = shrink(with_levels(plan, share=1.0) if levels else plan, run, runs_max)
     if found is None:
         sys.stdout.write(f"seed {seed} does not fail\n")
         return 0

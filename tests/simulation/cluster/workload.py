@@ -56,6 +56,7 @@ from tests.simulation.cluster.sink.application import SinkApplication
 from tests.simulation.cluster.transactions.work import Transactions
 
 if TYPE_CHECKING:
+    from tests.simulation.cluster.levels.level_operator import LevelOperator
     from tests.simulation.cluster.security.secured import Secured
     from tests.simulation.cluster.voters.voter_operator import VoterOperator
 
@@ -140,6 +141,7 @@ class Clients:
         self.sinks = [SinkApplication(self, each) for each in plan.sinks]
         self.keeper = Keeper(self, plan.calendars) if plan.calendars is not None else None
         self.voter_operator: VoterOperator | None = None
+        self.level_operator: LevelOperator | None = None
         self.secured: Secured | None = None
         """Everything that is tried besides on a secured cluster."""
         self.possible_duplicates: dict[int, int] = {}
@@ -230,6 +232,7 @@ class Clients:
             *(self.secured.works() if self.secured is not None else []),
             *(self.keeper.works() if self.keeper is not None else []),
             *(self.voter_operator.works() if self.voter_operator is not None else []),
+            *(self.level_operator.works() if self.level_operator is not None else []),
         ]
 
     def producer(
