@@ -154,8 +154,8 @@ class FeatureTable:
 
 
 def lack_of(ranges: Mapping[str, LevelRange], name: str, level: int) -> str:
-    """The part of a level that a node with these ranges lacks, in words; "" if it supports it. Level 0 of a feature that
-    a node does not know is supported: it means that the feature is not there."""
+    """The part of a level that a node with these ranges lacks, in words; "" if it supports it. Level 0 of a feature
+    that a node does not know is supported: it means that the feature is not there."""
     found = ranges.get(name, LevelRange(0, 0))
     if found.first <= level <= found.last:
         return ""

@@ -29,6 +29,7 @@ from tests.simulation.cluster.mutants.growth import GROWTH
 from tests.simulation.cluster.mutants.in_sync import IN_SYNC
 from tests.simulation.cluster.mutants.kafka import KAFKA
 from tests.simulation.cluster.mutants.leases import LEASES
+from tests.simulation.cluster.mutants.levels import LEVELS
 from tests.simulation.cluster.mutants.listeners import LISTENERS
 from tests.simulation.cluster.mutants.log_dirs import LOG_DIRS
 from tests.simulation.cluster.mutants.moves import MOVES
@@ -75,6 +76,7 @@ MUTANTS = (
     *CALENDARS,
     *TRANSACTIONS,
     *VOTERS,
+    *LEVELS,
 )
 SEEDS_DRAWN = 100
 """From so many plans the fitting ones are taken."""
@@ -117,7 +119,7 @@ def fit(plan: Plan, mutant: Mutant) -> tuple[int, int]:
         return -1000, -plan.seed
     if (mutant in SHARES and not plan.floods) or (mutant in CALENDARS and plan.calendars is None):
         return -1000, -plan.seed
-    if mutant in VOTERS and plan.voter_changes is None:
+    if (mutant in VOTERS and plan.voter_changes is None) or (mutant in LEVELS and plan.levels is None):
         return -1000, -plan.seed
     if (mutant.is_replicated and copies < 2) or (mutant in QUORUM and len(plan.voters) < 3):
         return -1000, -plan.seed
@@ -168,7 +170,7 @@ def plans_for(mutant: Mutant, stories_max: int, seeds_max: int) -> Iterator[tupl
     for number, story in enumerate(mutant.stories):
         yield f"its own story, {number}", story
     for number in range(
-        0 if mutant in (*TRANSACTIONS, *SECURITY, *SHARES, *CALENDARS, *VOTERS) else stories_max
+        0 if mutant in (*TRANSACTIONS, *SECURITY, *SHARES, *CALENDARS, *VOTERS, *LEVELS) else stories_max
     ):  # these have neither
         yield f"story {number}", draw_story(number, scene_of(mutant), mutant.kinds)
     for seed in ordered(mutant)[:seeds_max] if seeds_max else ():
