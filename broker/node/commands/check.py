@@ -3,8 +3,9 @@
 The file and its keys; the certificates; the file of the audit log; the listeners' ports; the log dirs: whose they are,
 whether they belong together, whether another process holds them; the voters among whom this one has promised, and its
 vote. What would refuse the start is raised as the start raises it (exit code 2); what the start would only warn of is
-printed. Where the node runs, its ports are its own. Not here: recovery, which reads the logs (`penstock log verify`),
-and what the controller says to a registration. Of each listener a line says what it speaks and whom it lets in.
+printed. The first line has the version of the code that checks; then a line says of each listener what it speaks and
+whom it lets in. Where the node runs, its ports are its own. Not here: recovery, which reads the logs
+(`penstock log verify`), and what the controller says to a registration.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from broker.quorum.voter_memory import VoterMemory
 from penstock.clock import SystemClock
 from penstock.errors import MetaPropertiesError
 from penstock.plain_text import json_line, one_line
+from penstock.version import __version__
 from storage.disk.file_names import partition_directory
 from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log_dirs.meta_properties import require_empty, verify_log_dirs
@@ -54,9 +56,11 @@ def main(config_path: str, as_json: bool = False) -> int:
     except MetaPropertiesError:
         state = "runs, and could start again"
     if as_json:
+        node = {"version": __version__, "config": config_path, "node_id": config.node_id, "state": state}
         found = {"listeners": list(listener_lines(config)), "warnings": list(map(one_line, warnings))}
-        sys.stdout.write(json_line({"config": config_path, "node_id": config.node_id, "state": state, **found}))
+        sys.stdout.write(json_line({**node, **found}))
         return 0
+    sys.stdout.write(f"penstock {__version__}\n")
     for line in listener_lines(config):
         sys.stdout.write(f"{line}\n")
     for warning in warnings:
