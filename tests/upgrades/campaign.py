@@ -4,11 +4,11 @@
     python -m tests.upgrades --path 0.2.0..now --secured yes
 
 Three nodes, each controller and broker, under the clients of load.py. A pass rolls them along its path, node by node,
-back to the last but one in the other order, and forward again. Each step exchanges a node, by a stop or a crash in turn; then
-the active controller is killed (-9), whichever release it is of, and the one after it makes a topic and changes a
-configuration. The table has a row for each step: records acked, failed, lost, written twice; the longest time in which
-a partition acked nothing, and in which a writer of transactions ended none. Anything but zeros in the three is wrong,
-and so is a complaint in a node's log.
+back to the last but one in the other order, and forward again. Each step exchanges a node, by a stop or a crash in
+turn; then the active controller is killed (-9), whichever release it is of, and the one after it makes a topic and
+changes a configuration. The table has a row for each step: records acked, failed, lost, written twice; the longest time
+in which a partition acked nothing, and in which a writer of transactions ended none. Anything but zeros in the three is
+wrong, and so is a complaint in a node's log.
 """
 
 from __future__ import annotations
