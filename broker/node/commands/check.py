@@ -3,9 +3,8 @@
 The file and its keys; the certificates; the file of the audit log; the listeners' ports; the log dirs: whose they are,
 whether they belong together, whether another process holds them; the voters among whom this one has promised, and its
 vote. What would refuse the start is raised as the start raises it (exit code 2); what the start would only warn of is
-printed. The first line has the version of the code that checks; then a line says of each listener what it speaks and
-whom it lets in. Where the node runs, its ports are its own. Not here: recovery, which reads the logs
-(`penstock log verify`), and what the controller says to a registration.
+printed. Where the node runs, its ports are its own. Not here: recovery, which reads the logs (`penstock log verify`),
+and what the controller says to a registration. Of each listener a line says what it speaks and whom it lets in.
 """
 
 from __future__ import annotations
