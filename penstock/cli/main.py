@@ -8,13 +8,13 @@ it runs, so that `penstock --help` does not load gRPC. No module here imports a 
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import signal
 import sys
 from typing import Annotated
 
 import typer
 
+from penstock import __version__
 from penstock.cli import (
     brokers,
     certs,
@@ -81,7 +81,7 @@ add_connecting_options(app)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        say(importlib.metadata.version("penstock"))
+        say(__version__)
         raise typer.Exit
 
 
