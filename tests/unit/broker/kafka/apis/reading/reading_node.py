@@ -40,6 +40,7 @@ from tests.support.kafka_rows import READING, rows_over
 from tests.support.machine import NOW_NS
 from tests.support.memory import unlimited
 from tests.support.partitions import batch, flush, make_log
+from tests.support.readers import leaders_alone
 from tests.support.sinks import CALLER
 from tests.support.stepped_io import SteppedIo
 from tests.unit.broker.kafka.apis.admin_node import received
@@ -79,7 +80,16 @@ class ReadingNode:
         memory, io, throttle = self.memory(host), SteppedIo(), MoveThrottle()
         counted: Callable[..., None] = lambda *_: None  # noqa: E731
         return FetchSession(
-            self.get, self.clock, 1 << 20, counted, memory, self._fail, io, throttle, is_stream=is_stream
+            self.get,
+            self.clock,
+            1 << 20,
+            counted,
+            memory,
+            self._fail,
+            io,
+            throttle,
+            leaders_alone(),
+            is_stream=is_stream,
         )
 
     # -- topics --------------------------------------------------------------------------------------------------------
