@@ -13,6 +13,7 @@ from enum import StrEnum
 from tests.simulation.cluster.calendars.calendar_plan import CalendarPlan
 from tests.simulation.cluster.flood_plan import FloodPlan
 from tests.simulation.cluster.network import Weather
+from tests.simulation.cluster.racks.rack_plan import RackPlan
 from tests.simulation.cluster.voters.voter_plan import VoterPlan
 
 
@@ -367,6 +368,8 @@ class Plan:
     """Whose calendars are wrong; None: nobody's by more than a fault makes it."""
     voter_changes: VoterPlan | None = None
     """None: the voters are all controllers, and stay so."""
+    racks: RackPlan | None = None
+    """The racks of nodes and consumers; None: nobody has one, and consumers read from leaders alone."""
 
     @property
     def brokers(self) -> tuple[int, ...]:

@@ -290,14 +290,15 @@ class Positions:
                 return []  # of a node that is not read any more
         if result.error is not None:
             return self._on_error(state, result.error, now_ms)
+        end = result.last_stable_offset if self._reads_committed else result.high_watermark
         if result.preferred_read_replica != NO_LEADER:
+            state.note_end(end)
             return self._on_named(state, result.preferred_read_replica, now_ms)
         failures, state.failures = state.failures, 0
         state.is_given = False
         if result.diverging_epoch is not None:
             truncated = state.truncated_at(max(min(result.diverging_epoch.end_offset, state.fetch_offset), 0))
             return self._on_lost(state, truncated, now_ms, truncated.divergent_offset)
-        end = result.last_stable_offset if self._reads_committed else result.high_watermark
         state.note_end(end)
         state.log_start_offset = result.log_start_offset
         effects: list[Effect] = []

@@ -36,6 +36,7 @@ from tests.simulation.cluster.mutants.processing import PROCESSING
 from tests.simulation.cluster.mutants.producers import PRODUCERS
 from tests.simulation.cluster.mutants.quorum import QUORUM
 from tests.simulation.cluster.mutants.quotas import QUOTAS
+from tests.simulation.cluster.mutants.racks import FOLLOWER_READS
 from tests.simulation.cluster.mutants.replication import REPLICATION
 from tests.simulation.cluster.mutants.security import SECURITY
 from tests.simulation.cluster.mutants.shares import SHARES
@@ -75,6 +76,7 @@ MUTANTS = (
     *CALENDARS,
     *TRANSACTIONS,
     *VOTERS,
+    *FOLLOWER_READS,
 )
 SEEDS_DRAWN = 100
 """From so many plans the fitting ones are taken."""
@@ -117,7 +119,7 @@ def fit(plan: Plan, mutant: Mutant) -> tuple[int, int]:
         return -1000, -plan.seed
     if (mutant in SHARES and not plan.floods) or (mutant in CALENDARS and plan.calendars is None):
         return -1000, -plan.seed
-    if mutant in VOTERS and plan.voter_changes is None:
+    if (mutant in VOTERS and plan.voter_changes is None) or (mutant in FOLLOWER_READS and plan.racks is None):
         return -1000, -plan.seed
     if (mutant.is_replicated and copies < 2) or (mutant in QUORUM and len(plan.voters) < 3):
         return -1000, -plan.seed
