@@ -115,7 +115,7 @@ class KafkaReader:
         return found
 
     def _leave(self, node_id: int) -> None:
-        """What is read there as at a follower is read at the leader again, as librdkafka does."""
+        """Reads at leaders again what was read there as at a follower, as librdkafka does."""
         self._followers = {place: one for place, one in self._followers.items() if one.node_id != node_id}
 
     def _session(self, node_id: int) -> FetchSession:

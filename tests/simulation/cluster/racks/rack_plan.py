@@ -17,7 +17,7 @@ class RackPlan:
     consumers: tuple[str, ...]
 
     def config(self, index: int) -> dict[str, object]:
-        """What the node has in its file besides."""
+        """The keys that the node has in its file besides."""
         is_known = index < len(self.nodes)
         return {
             "broker.rack": self.nodes[index] if is_known else "",

@@ -29,7 +29,7 @@ BACK_SECONDS = 5.0
 
 @dataclass(slots=True)
 class _Shown:
-    """What a reader was shown of one partition."""
+    """The things that a reader was shown of one partition."""
 
     generation: int = 0
     position: int = NO_OFFSET
