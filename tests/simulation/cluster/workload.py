@@ -440,8 +440,7 @@ class Clients:
     # -- readers -------------------------------------------------------------------------------------------------------
 
     def consumer(self, **options: Any) -> AsyncConsumer:
-        racks = {} if "group_id" in options else self.racks.options()
-        options = {"auto_offset_reset": "none", **self._ages(), **self._login, **racks, **options}
+        options = {"auto_offset_reset": "none", **self._ages(), **self._login, **self.racks.options(), **options}
         consumer = AsyncConsumer(self.bootstrap, environment=self.environment(), **options)
         self._invariants.watch(core_of(consumer).cluster)
         self._invariants.readers.watch(core_of(consumer))

@@ -19,6 +19,7 @@ from penstock.errors import (
     InvalidRequestError,
     NotLeaderOrFollowerError,
     OffsetNotAvailableError,
+    TopicAuthorizationFailedError,
     UnknownLeaderEpochError,
 )
 from penstock.messages.fetch import FetchRequest, PartitionFetchResult
@@ -33,6 +34,7 @@ from tests.support.readers import QUORUM_SILENCE_MS, RackedBroker
 from tests.support.sinks import CALLER
 from tests.support.undecided_log import said_transactions
 from tests.support.virtual_time import run_virtual
+from tests.unit.broker.apis.fetch_sessions.test_fetch_rights import Acls, error
 
 LEADER = LeaderHint(2, 5, topic_id=TOPIC_ID)
 RACK = "a"
@@ -262,6 +264,23 @@ def test_a_truncation_takes_nothing_from_a_consumer_that_it_was_given_wrongly(tm
     run(tmp_path, scenario)
 
 
+def test_a_follower_judges_rights_as_a_leader_does_and_tells_no_more(tmp_path: Path) -> None:
+    async def scenario(follower: Follower) -> None:
+        follower.append(1)
+        follower.knows(1)
+        follower.stream.rights = acls = Acls()
+        acls.change(may_read=False)
+        follower.stream.ask(at(0), rack_id=RACK)
+        assert error(follower.stream.answers[-1]) is TopicAuthorizationFailedError
+        acls.change(may_read=True)
+        follower.stream.ask(at(1), rack_id=RACK)
+        acls.change(may_read=False)
+        follower.stream.ask(rack_id=RACK)
+        assert error(follower.stream.answers[-1]) is TopicAuthorizationFailedError, "taken away while it waits"
+
+    run(tmp_path, scenario)
+
+
 # -- the leader --------------------------------------------------------------------------------------------------------
 
 
@@ -291,6 +310,19 @@ def test_the_leader_names_the_follower_at_once_and_sends_no_records(tmp_path: Pa
         if not is_stream:  # the answer may be lost
             lead.stream.ask(rack_id="c")
             assert lead.told().preferred_read_replica == 3
+        lead.stream.session.close()
+
+    asyncio.run(main())
+
+
+def test_a_leader_names_nobody_to_a_consumer_without_the_right_to_read(tmp_path: Path) -> None:
+    async def main() -> None:
+        lead = Lead(tmp_path)
+        lead.stream.rights = acls = Acls()
+        acls.change(may_read=False)
+        lead.stream.ask(at(1, 6), rack_id="c")
+        assert error(lead.stream.answers[-1]) is TopicAuthorizationFailedError
+        assert lead.told().preferred_read_replica == -1
         lead.stream.session.close()
 
     asyncio.run(main())
