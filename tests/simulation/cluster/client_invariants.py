@@ -145,7 +145,6 @@ class ClientInvariants:
 
     def handling(self, machine: Machine, request: Request, partitions: HostedPartitions) -> None:
         """A broker begins with a request."""
-        self.readers.handling(machine, request, partitions)
         body = request.body
         if isinstance(body, InitProducerIdRequest):
             owner = body.transactional_id

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from broker.network.request_channel import Request, ResponseSink
+from broker.node.node import Node
 from broker.replication.hosting.hosted_partitions import HostedPartitions
 from broker.replication.partition import Partition
-from metadata.registrations import BrokerRegistration
 from penstock.client.consumer.consumer_core import ConsumerCore
 from penstock.client.consumer.fetching.partition_state import PartitionState
 from penstock.messages.fetch import FetchRequest, FetchResponse, PartitionFetchResult
@@ -50,25 +50,25 @@ class ReaderInvariants:
 
     # -- I95 -----------------------------------------------------------------------------------------------------------
 
-    def handling(self, machine: Machine, request: Request, hosted: HostedPartitions) -> None:
+    def handling(self, node: Node, request: Request, hosted: HostedPartitions) -> None:
         """A broker begins with a request."""
         body = request.body
         if isinstance(body, FetchRequest) and body.replica_id < 0 and body.rack_id:
-            request.sink = _HeardAnswers(request.sink, lambda told: self._answered(machine, body, told, hosted))
+            request.sink = _HeardAnswers(request.sink, lambda told: self._answered(node, body, told, hosted))
 
-    def _answered(self, machine: Machine, body: FetchRequest, answer: FetchResponse, hosted: HostedPartitions) -> None:
+    def _answered(self, node: Node, body: FetchRequest, answer: FetchResponse, hosted: HostedPartitions) -> None:
         for result in answer.partitions:
             partition = hosted.find(result.partition)
             if partition is None or partition.topic_id != result.topic_id:
                 continue
-            why = self._wrong(machine, body, result, partition)
+            why = self._wrong(node, body, result, partition)
             if why:
-                self._broken(f"I95: {machine.name}, {result.partition}: {why}")
+                self._broken(f"I95: node-{partition.broker_id}, {result.partition}: {why}")
 
-    def _wrong(self, machine: Machine, body: FetchRequest, result: PartitionFetchResult, partition: Partition) -> str:
+    def _wrong(self, node: Node, body: FetchRequest, result: PartitionFetchResult, partition: Partition) -> str:
         if result.preferred_read_replica != NO_LEADER:
             self.named += 1
-            return self._wrongly_named(machine, body, result, partition)
+            return self._wrongly_named(node, body, result, partition)
         if not result.records:
             return ""
         end = max(header.next_offset for _, header in iter_headers(bytes(result.records)))
@@ -83,14 +83,11 @@ class ReaderInvariants:
             return f"a reader of committed records is given {end}, the stable end is {result.last_stable_offset}"
         return ""
 
-    def _wrongly_named(
-        self, machine: Machine, body: FetchRequest, result: PartitionFetchResult, partition: Partition
-    ) -> str:
+    def _wrongly_named(self, node: Node, body: FetchRequest, result: PartitionFetchResult, partition: Partition) -> str:
         named, leading = result.preferred_read_replica, partition.leading
         if leading is None or result.records:
             return f"node {named} is named by a broker that does not lead, or with records"
-        node = machine.node
-        broker: BrokerRegistration | None = node.loader.image.find_broker(named) if node is not None else None
+        broker = node.loader.image.find_broker(named)
         if named not in leading.isr:
             return f"node {named} is named, and is not in the ISR {sorted(leading.isr)}"
         if broker is None or not broker.is_active or broker.rack != body.rack_id:
