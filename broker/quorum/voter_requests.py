@@ -143,12 +143,13 @@ class VoterRequests:
     async def _appended(self, change: VoterChange, deadline_ms: int) -> asyncio.Future[int] | VoterChangeResponse:
         """The future of the commit, once the core has taken the change; or the refusal."""
         failures, is_checked = 0, not isinstance(change, AddVoter | UpdateVoter)
+        asked_ms = self._clock.now_ms()
         while True:
             try:
                 if isinstance(change, AddVoter | UpdateVoter) and not is_checked and self._is_known(change):
                     await self._check(change.voter, max(1, deadline_ms - self._clock.now_ms()))
                     is_checked = True
-                return self._raft.change_voters(change)
+                return self._raft.change_voters(change, asked_ms)
             except RequestTimedOutError as error:
                 failures += 1
                 if not await self._slept(failures, deadline_ms):
