@@ -36,6 +36,7 @@ from tests.simulation.cluster.plan import (
     TopicPlan,
     WriterPlan,
 )
+from tests.simulation.cluster.racks.drawn_racks import with_racks
 from tests.simulation.cluster.voters.drawn_voters import with_voters
 
 QUIET_SHARE = 0.1
@@ -171,7 +172,7 @@ def draw_plan(seed: int, seconds: float = SECONDS) -> Plan:
     plan = _with_kafka(draw, _with_hung_disks(draw, _with_log_dir_moves(draw, _with_copies(draw, plan))))
     plan = with_exactly_once(with_transactions(with_groups(plan)))
     plan = with_voters(with_calendars(with_absences(with_floods(with_security(with_quotas(plan))))))
-    return with_levels(plan)
+    return with_levels(with_racks(plan))
 
 
 def _with_kafka(draw: random.Random, plan: Plan) -> Plan:
