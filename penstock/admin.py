@@ -45,6 +45,7 @@ from penstock.messages.groups.listing import GroupType
 from penstock.messages.metadata import BrokerInfo, ClientListener, PartitionInfo
 from penstock.messages.produce import ProducerState
 from penstock.messages.quorum import QuorumInfo, QuorumReplicaInfo
+from penstock.messages.topics import NewTopic, ReplicaAssignment
 from penstock.types import Endpoint, ListenerEndpoint
 
 __all__ = [
@@ -73,6 +74,7 @@ __all__ = [
     "MemberDescription",
     "MetadataContent",
     "MetadataDigest",
+    "NewTopic",
     "NodeListener",
     "NodeStanding",
     "OffsetInfo",
@@ -85,6 +87,7 @@ __all__ = [
     "QuorumInfo",
     "QuorumReplicaInfo",
     "ReassignmentProgress",
+    "ReplicaAssignment",
     "ReplicaLogInfo",
     "SilentLogDir",
     "StuckGroup",
