@@ -14,6 +14,7 @@ import pytest
 from penstock import Admin
 from penstock.admin import NewTopic
 from penstock.errors import InvalidReplicationFactorError
+from penstock.security import UserScramCredentialUpsertion
 from penstock.testing import Cluster
 from tests.integration.test_log_dir_moves import several_log_dirs
 from tests.support.command_line import penstock
@@ -226,10 +227,48 @@ def test_a_secured_cluster_is_exported_and_applied(tmp_path: Path) -> None:
         assert len(admin.describe_acls()) >= 3 and "anna" in admin.describe_user_scram_credentials()
         file.write_bytes(run(cluster, "export", *who).stdout)
         assert b"nothing to do" in run(cluster, "apply", file, "--dry-run", *who).stdout
-        pruned = "\n".join(line for line in file.read_text().split("[[acls]]") if "bob" not in line)
-        assert pruned
         run(cluster, "apply", "-", "--prune", "acls", "--yes", *who, stdin="[users.anna]\n")
         assert not admin.describe_acls()
+
+
+def test_least_rights_are_enough_for_what_a_file_names_and_an_export_says_what_they_hide(tmp_path: Path) -> None:
+    with Cluster(nodes=1, secure=True) as cluster, Admin(cluster.bootstrap, **cluster.client_options) as admin:
+        (tmp_path / "secret").write_text(PASSWORD)
+        admin.alter_user_scram_credentials([UserScramCredentialUpsertion("tom", PASSWORD)])
+        run(
+            cluster,
+            "acls",
+            "create",
+            "User:tom",
+            "--role",
+            "topic-admin",
+            "--topic",
+            "team-",
+            "--prefixed",
+            *options(cluster),
+        )
+        admin.create_topic("secret")
+        who = [
+            "--tls-ca",
+            cluster.client_options["tls_ca"],
+            "--username",
+            "tom",
+            "--password-file",
+            tmp_path / "secret",
+        ]
+        file = '[topics.team-a]\npartitions = 2\nconfig = { "retention.ms" = 5 }\n'
+        run(cluster, "apply", "-", *who, stdin=file)
+        assert b"nothing to do" in run(cluster, "apply", "-", *who, stdin=file).stdout
+        exported = run(cluster, "export", *who)
+        assert b"[topics.team-a]" in exported.stdout and b"[topics.secret]" not in exported.stdout
+        for kind in (b"users", b"acls", b"quotas", b"configs"):
+            assert kind + b": left out: " in exported.stderr
+        only = run(cluster, "export", "--kind", "topics", *who).stdout
+        run(cluster, "apply", "-", "--prune", "topics", "--yes", *who, stdin=only.decode())
+        assert "secret" in admin.list_topics()
+        ended = run(cluster, "apply", "-", *who, stdin="[topics.team-b]\n[users.anna]", code=4)
+        assert b"Describe on the cluster" in ended.stderr and "team-b" not in admin.list_topics()
+        run(cluster, "apply", "-", *who, stdin="[topics.foreign]", code=4)
 
 
 def options(cluster: Cluster) -> list[str]:
