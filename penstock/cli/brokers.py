@@ -20,7 +20,7 @@ from penstock.cli.edge.numbers import INT32_MAX
 from penstock.cli.edge.several import only_or_all, telling_what_was_done
 from penstock.cli.moves.balance import DryRun, finish
 from penstock.cli.moves.cluster_reading import read_cluster
-from penstock.cli.moves.cordoning import EVERY_DIR, cordon_broker, cordoned_while, uncordon_broker
+from penstock.cli.moves.cordoning import EVERY_DIR, Cordons, cordon_broker, cordoned_while, uncordon_broker
 from penstock.cli.moves.draining import drain_broker
 from penstock.cli.moves.plan_output import show_plan
 from penstock.cli.moves.throttling import Throttle, throttled
@@ -31,7 +31,6 @@ from penstock.errors import BrokerIdNotRegisteredError, ConfigError
 
 if TYPE_CHECKING:
     from penstock.balance.cluster import ClusterState
-    from penstock.client.admin.admin import Admin
     from penstock.client.admin.admin_types import BrokerDescription
     from penstock.types import TopicPartition
 
@@ -40,7 +39,7 @@ LogDirs = Annotated[
     list[str] | None,
     typer.Option("--log-dir", metavar="DIR", help="Only this log dir of the broker; may be repeated."),
 ]
-COLUMNS = ("broker", "address", "rack", "state", "replicas", "leaders")
+COLUMNS = ("broker", "address", "rack", "state", "replicas", "leaders", "cordoned")
 
 app = typer.Typer(
     help="Brokers: show them, take everything off one, and forget one that is gone for good.", no_args_is_help=True
@@ -93,41 +92,52 @@ def _check_known(known: Collection[int], broker_id: int) -> None:
 
 @app.command()
 def cordon(
-    broker_ids: Brokers, log_dir: LogDirs = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False
+    broker_ids: Brokers,
+    log_dir: LogDirs = None,
+    dry_run: BrokerDryRun = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
 ) -> None:
     """Place nothing new on brokers, or in log dirs of one; what is there stays, and is served.
 
     It holds until `uncordon`, also while the broker is away. New topics, partitions and moves go elsewhere.
     """
-    _change_cordons(cordon_broker, broker_ids, log_dir or [], bootstrap, as_json)
+    _change_cordons(cordon_broker, broker_ids, log_dir or [], bootstrap, as_json=as_json, dry_run=dry_run)
 
 
 @app.command()
 def uncordon(
-    broker_ids: Brokers, log_dir: LogDirs = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, as_json: AsJson = False
+    broker_ids: Brokers,
+    log_dir: LogDirs = None,
+    dry_run: BrokerDryRun = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    as_json: AsJson = False,
 ) -> None:
     """Let new replicas be placed on brokers again, or in log dirs of one."""
-    _change_cordons(uncordon_broker, broker_ids, log_dir or [], bootstrap, as_json)
+    _change_cordons(uncordon_broker, broker_ids, log_dir or [], bootstrap, as_json=as_json, dry_run=dry_run)
 
 
 def _change_cordons(
-    change: Callable[[Admin, int, list[str]], str],
+    change: Callable[[Cordons, list[str]], str],
     broker_ids: list[int],
     dirs: list[str],
     bootstrap: str,
+    *,
     as_json: bool,
+    dry_run: bool,
 ) -> None:
     if dirs and len(broker_ids) > 1:
         raise ConfigError("--log-dir is of one broker; give one ID with it")
     shown = []
     with patient_admin(bootstrap) as admin, telling_what_was_done() as done:
         for broker_id in dict.fromkeys(broker_ids):
-            value = change(admin, broker_id, dirs)
-            told = f"broker {broker_id}: {value if value else 'nothing'} is cordoned"
-            done.append(told)
-            shown.append({"broker": broker_id, "cordoned.log.dirs": value})
+            value = change(Cordons(admin, broker_id, dry_run=dry_run), dirs)
+            what = {EVERY_DIR: "the whole broker", "": "nothing"}.get(value, value)
+            told = f"broker {broker_id}: {what} {'would be' if dry_run else 'is'} cordoned"
+            done += [] if dry_run else [told]
+            shown.append({"broker": broker_id, "cordoned.log.dirs": value, "dry_run": dry_run})
             if not as_json:
-                say(told if value != EVERY_DIR else f"broker {broker_id} is cordoned")
+                say(told)
     if as_json:
         print_json(only_or_all(shown))
 
@@ -170,7 +180,7 @@ def unregister(
         if dry_run:
             print_rows(COLUMNS, rows, as_json)
             return
-        plan = [f"broker {number}, {state}: {replicas} replicas" for number, _, _, state, replicas, _ in rows]
+        plan = [f"broker {number}, {state}: {replicas} replicas" for number, _, _, state, replicas, *_ in rows]
         agree(plan, f"Forget {', '.join(map(str, broker_ids))}?", yes=yes)
     with patient_admin(bootstrap) as admin, telling_what_was_done() as done:
         for broker_id in dict.fromkeys(broker_ids):
@@ -190,7 +200,7 @@ def unregister(
 
 def _row(described: BrokerDescription) -> tuple[object, ...]:
     broker = described.broker
-    state = ("fenced" if broker.fenced else "in service") + (", cordoned" if broker.cordoned else "")
+    state = "fenced" if broker.fenced else "in service"
     return (
         broker.node_id,
         f"{broker.host}:{broker.port}",
@@ -198,4 +208,5 @@ def _row(described: BrokerDescription) -> tuple[object, ...]:
         state,
         described.replicas,
         described.leaders,
+        "yes" if broker.cordoned else "no",
     )

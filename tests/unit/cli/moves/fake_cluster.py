@@ -84,7 +84,9 @@ class FakeCluster:
             source = ConfigSource.DYNAMIC_BROKER_CONFIG
         return {"cordoned.log.dirs": ConfigEntry("cordoned.log.dirs", value, source, "list", "")}
 
-    def alter_broker_config(self, node_id: int, changes: Mapping[str, str | None]) -> None:
+    def alter_broker_config(
+        self, node_id: int, changes: Mapping[str, str | None], *, validate_only: bool = False
+    ) -> None:
         if self.cordon_is_refused is not None:
             raise self.cordon_is_refused
         value = changes["cordoned.log.dirs"]
