@@ -37,6 +37,7 @@ from penstock.errors import (
     InvalidPartitionsError,
     InvalidRequestError,
     PenstockError,
+    TopicExistsError,
     UnknownTopicOrPartitionError,
 )
 from penstock.messages import topics
@@ -45,6 +46,7 @@ from penstock.sasl.credentials import ITERATIONS_MIN
 
 if TYPE_CHECKING:
     from penstock.client.admin.admin import Admin
+    from penstock.client.admin.admin_types import TopicDescription
     from penstock.client.admin.security.users import UserScramCredentialAlteration
 
 AT_ONCE_MAX: Final = 500
@@ -163,8 +165,28 @@ _Many = Callable[["Admin", Sequence[ApplyStep], Mapping[str, str]], Iterable[Pen
 
 
 def _create_topics(admin: Admin, steps: Sequence[ApplyStep], passwords: Mapping[str, str]) -> list[ApiError | None]:
-    made = admin.create_topics(list(map(_new_topic, steps)))
+    """A topic that is there as it was wanted is done: an attempt whose answer was lost has created it, for instance
+    because the controller went."""
+    wanted = {step.name: _new_topic(step) for step in steps}
+    made = admin.create_topics(list(wanted.values()))
+    if any(isinstance(error, TopicExistsError) for error in made.values()):
+        for topic in admin.describe_topics():
+            if (
+                topic.name in wanted
+                and isinstance(made[topic.name], TopicExistsError)
+                and _is(wanted[topic.name], topic)
+            ):
+                made[topic.name] = None
     return [made[step.name] for step in steps]
+
+
+def _is(wanted: topics.NewTopic, found: TopicDescription) -> bool:
+    """True if the topic that was found can be the wanted one. Two numbers may be the cluster's defaults."""
+    return (
+        wanted.partitions in (topics.USE_DEFAULT, found.partition_count)
+        and wanted.replication_factor in (topics.USE_DEFAULT, found.replication_factor)
+        and dict(wanted.config) == dict(found.config)
+    )
 
 
 def _create_acls(admin: Admin, steps: Sequence[ApplyStep], passwords: Mapping[str, str]) -> list[ApiError | None]:

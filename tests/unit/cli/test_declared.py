@@ -14,7 +14,7 @@ from penstock.admin import NewTopic
 from penstock.cli.declared.finding import find_state
 from penstock.cli.declared.performing import AppliedSteps, passwords_of, perform, refused
 from penstock.client.admin.admin import Admin
-from penstock.client.admin.admin_types import UserDescription
+from penstock.client.admin.admin_types import TopicDescription, UserDescription
 from penstock.client.admin.security.users import UserScramCredentialUpsertion
 from penstock.declared.plan import PlanOptions, plan_apply
 from penstock.declared.reading import read_declared
@@ -28,7 +28,7 @@ from penstock.errors import (
     SecurityDisabledError,
     TopicExistsError,
 )
-from penstock.messages.metadata import BrokerInfo
+from penstock.messages.metadata import BrokerInfo, PartitionInfo
 from penstock.messages.security.acls import AclBinding
 
 FILE = b"""
@@ -56,6 +56,7 @@ class FakeAdmin:
 
     def __init__(self, **refuses: Exception) -> None:
         self.refuses, self.done = refuses, list[str]()
+        self.there: list[TopicDescription] = []
 
     def _ask(self, what: str) -> None:
         if what in self.refuses:
@@ -65,6 +66,9 @@ class FakeAdmin:
         self._ask("create_topics")
         self.done += [f"{'check' if validate_only else 'topic'} {one.name} {one.partitions}" for one in topics]
         return {one.name: cast(ApiError | None, self.refuses.get(one.name)) for one in topics}
+
+    def describe_topics(self) -> list[TopicDescription]:
+        return self.there
 
     def create_partitions(self, name: str, total: int, *, validate_only: bool = False) -> None:
         self._ask("create_partitions")
@@ -116,6 +120,14 @@ def test_it_ends_at_the_first_step_that_is_refused_and_says_which_were_done() ->
     assert [step.name for step in ended.done] == ["a"]
     assert [(step.name, str(error)) for step, error in ended.failed] == [("b", "somebody was faster")]
     assert not any(line.startswith("partitions") for line in admin.done)
+
+
+def test_a_topic_that_an_attempt_without_an_answer_has_made_is_done() -> None:
+    admin, one = FakeAdmin(b=TopicExistsError("it is there")), PartitionInfo(0, 1, 0, 0, (1,), (1,))
+    admin.there = [TopicDescription("b", "id", (one,))]
+    assert applied(admin).failed, "it has one partition, and two are wanted"
+    admin.there = [TopicDescription("b", "id", (one, replace(one, partition=1)))]
+    assert not applied(admin).failed
 
 
 @pytest.mark.parametrize("what", ["create_topics", "create_partitions", "alter_topic_config", "create_acls"])
