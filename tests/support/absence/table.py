@@ -118,6 +118,13 @@ REFUSED: Final = (
         "It has replicas. Kafka forgets the broker all the same, and its replicas are without one; here they are moved"
         " first: `penstock brokers drain`.",
     ),
+    Refusal(
+        ("raise a feature level",),
+        (*_ABSENT, UNREGISTERED),
+        "INVALID_UPDATE_VERSION",
+        "The absent one may come back with an older release, which would stop at the level; unregistered, it is still a"
+        " voter. Start it, or remove it for good; Kafka believes what a broker registered last.",
+    ),
     Refusal((_UNREGISTER,), (UNREGISTERED,), "BROKER_ID_NOT_REGISTERED", "It is done already."),
     Refusal(
         (
