@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from penstock.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from penstock import admin as admin
     from penstock import errors as errors
@@ -62,8 +64,6 @@ if TYPE_CHECKING:
     from penstock.types import RecordMetadata as RecordMetadata
     from penstock.types import TimestampAndOffset as TimestampAndOffset
     from penstock.types import TopicPartition as TopicPartition
-
-__version__ = "0.3.0.dev0"
 
 _HOMES = {
     "AckedRange": "penstock.client.producer.future",

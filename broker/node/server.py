@@ -44,8 +44,8 @@ from broker.node.system_environment import system_environment
 from broker.tls.material import NO_CERTIFICATES
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError, PenstockError
-from penstock.release import release
 from penstock.tasks import watch
+from penstock.version import __version__
 from storage.disk.async_files import AioFiles
 from storage.disk.spare_descriptors import SPARE
 from storage.disk.stop_wait import STOP_WAIT_MS
@@ -90,14 +90,13 @@ def main(config_path: str, lost_log_dirs: tuple[str, ...] = (), log_level: str =
     environment = system_environment(
         certificates or NO_CERTIFICATES, config.inter_broker_listener_name, tokens or NO_TOKENS
     )
-    version = release()
     runtime = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
-    for line in banner(config, config_path, version, runtime, os.getpid()):
+    for line in banner(config, config_path, __version__, runtime, os.getpid()):
         _log.info("%s", line)
     of_files = (*certificate_warnings(config, certificates), *token_warnings(config))
     for warning in (*exposed_listeners(config), *security_warnings(config), *of_files):
         _log.warning("%s", warning)
-    pages = OperatorPages(config, version, environment.clock.now_ms)
+    pages = OperatorPages(config, __version__, environment.clock.now_ms)
     end_pages = pages.serve(certificates or NO_CERTIFICATES)
     descriptors = plan_descriptors(environment.descriptors_max)
     if descriptors.warning:

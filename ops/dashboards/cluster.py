@@ -19,6 +19,7 @@ IN_SERVICE = Row(
         Stat("Under-replicated", "A replica is missing from the ISR.", "sum(penstock_under_replicated_partitions)"),
         Stat("Fenced brokers", "Registered, but not in service.", "max(penstock_fenced_brokers)"),
         Stat("Failed log dirs", "The disk gave an error or hung.", "sum(penstock_failed_log_dirs)"),
+        Stat("Cordoned log dirs", "They get no new replicas.", "sum(penstock_cordoned_log_dirs)"),
         Stat(
             "Logs without room",
             "Their flush or their appends wait for room on a disk.",
@@ -36,6 +37,14 @@ TRAFFIC = Row(
             Unit.BYTES_PER_SECOND,
             rate("penstock_bytes_in_total", "in {{instance}}"),
             rate("penstock_bytes_out_total", "out {{instance}}"),
+        ),
+        graph(
+            "Bytes to consumers by role",
+            "Of the bytes out: those of followers to consumers in their racks (KIP-392), and those to consumers that"
+            " named another rack than the node's.",
+            Unit.BYTES_PER_SECOND,
+            rate("penstock_follower_bytes_out_total", "by followers {{instance}}"),
+            rate("penstock_cross_rack_bytes_out_total", "across racks {{instance}}"),
         ),
         REPLICATION,
         graph(

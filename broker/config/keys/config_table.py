@@ -8,6 +8,8 @@ not Kafka's. Rules between two keys are in config_check.py. The keys of `for_one
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from broker.config.keys.group_keys import GROUPS
 from broker.config.keys.security_keys import AUDIT, AUTHORIZATION, SECURITY
 from broker.config.keys.storage_keys import LOG, RETENTION, TOPICS
@@ -180,6 +182,17 @@ DIRECTORIES = (
     duration_ms(
         "log.dir.hang.ms.max", 30_000, "A log dir fails when one call to its disk takes so long. Not of Kafka's.", 1_000
     ),
+    *for_one(
+        replace(
+            strings(
+                "cordoned.log.dirs",
+                (),
+                "Which of log.dirs get no new replicas (KIP-1066); * for all of them. Those that are there stay, and "
+                "are served.",
+            ),
+            may_be_empty=True,
+        ),
+    ),
 )
 
 LOGGER = (
@@ -306,6 +319,8 @@ REQUESTS = (
     integer("controller.quota.window.size.seconds", 1, "The length of each of these windows.", 1, 3_600),
 )
 
+REPLICA_SELECTORS = ("rack-aware", "org.apache.kafka.common.replica.RackAwareReplicaSelector")
+
 REPLICATION = (
     integer("num.replica.fetchers", 1, "Fetch streams to each source broker.", 1, 64),
     duration_ms("replica.lag.time.max.ms", 10_000, "A follower behind for this long leaves the ISR (Kafka: 30000)."),
@@ -321,6 +336,13 @@ REPLICATION = (
         200,
         "A follower waits so long before it fetches a partition again whose fetch its leader refused, or whose records "
         "it could not store (Kafka: 1000).",
+    ),
+    string(
+        "replica.selector.class",
+        "",
+        "rack-aware: a consumer that names its rack (client.rack) reads from an in-sync replica there, if there is one "
+        "(KIP-392, docs/follower-reads.md). Empty: consumers read from leaders alone.",
+        ("", *REPLICA_SELECTORS),
     ),
     byte_count("replica.fetch.max.bytes", MIB, "Wanted bytes of one partition in one fetch."),
     byte_count("replica.fetch.response.max.bytes", 10 * MIB, "Wanted bytes of one fetch answer."),

@@ -34,6 +34,7 @@ from metadata.features import TABLE
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError, CorruptFileError, MetaPropertiesError
 from penstock.plain_text import json_line, one_line
+from penstock.version import __version__
 from storage.disk.file_names import partition_directory
 from storage.disk.file_system import FileSystem, OsFileSystem
 from storage.log_dirs.meta_properties import require_empty, verify_log_dirs
@@ -59,9 +60,11 @@ def main(config_path: str, as_json: bool = False) -> int:
     except MetaPropertiesError:
         state = "runs, and could start again"
     if as_json:
+        node = {"version": __version__, "config": config_path, "node_id": config.node_id, "state": state}
         found = {"listeners": list(listener_lines(config)), "warnings": list(map(one_line, warnings))}
-        sys.stdout.write(json_line({"config": config_path, "node_id": config.node_id, "state": state, **found}))
+        sys.stdout.write(json_line({**node, **found}))
         return 0
+    sys.stdout.write(f"penstock {__version__}\n")
     for line in listener_lines(config):
         sys.stdout.write(f"{line}\n")
     for warning in warnings:

@@ -199,6 +199,7 @@ def _new_session(
         fail=fail,
         io=io,
         throttle=replication.leader_throttle,
+        readers=replication.readers,
         is_stream=is_stream,
     )
 

@@ -17,7 +17,7 @@ from broker.replication.partition import Partition
 from broker.replication.replica_troubles import NAMED_MAX, ShortPartition
 from metadata.image import MetadataImage
 from penstock.messages.cluster import NodeStanding, PartitionTrouble, PartitionTroubleKind, SilentLogDir
-from penstock.release import release
+from penstock.version import __version__
 
 SILENT_MS = 5_000
 """A disk that answers so late is reported, long before its log dir fails."""
@@ -59,7 +59,7 @@ def own_status(
         ),
         node_listeners=tuple(node_listeners(config)),
         listener_types={name: config.listener_type(name).value for name in config.client_listeners},
-        version=release(),
+        version=__version__,
         settings_digest=findings.settings_digest(),
         certificates=findings.certificate_standings(),
         log_dir_rooms=findings.log_dir_rooms(),

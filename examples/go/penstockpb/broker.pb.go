@@ -483,6 +483,7 @@ type FetchRequest struct {
 	ClientId      string                 `protobuf:"bytes,9,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
 	ClusterId     string                 `protobuf:"bytes,10,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`              // of a fetching replica; "" for a consumer
 	ReadCommitted bool                   `protobuf:"varint,11,opt,name=read_committed,json=readCommitted,proto3" json:"read_committed,omitempty"` // up to the last stable offset, and with the aborted transactions
+	RackId        string                 `protobuf:"bytes,12,opt,name=rack_id,json=rackId,proto3" json:"rack_id,omitempty"`                       // of a consumer: it may be named a follower in its rack, and read there (KIP-392)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -592,6 +593,13 @@ func (x *FetchRequest) GetReadCommitted() bool {
 		return x.ReadCommitted
 	}
 	return false
+}
+
+func (x *FetchRequest) GetRackId() string {
+	if x != nil {
+		return x.RackId
+	}
+	return ""
 }
 
 type FetchPartition struct {
@@ -815,20 +823,21 @@ func (x *FetchResponse) GetThrottleTimeMs() int32 {
 }
 
 type PartitionFetchResult struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Topic            string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
-	Partition        int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
-	Error            *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
-	HighWatermark    int64                  `protobuf:"varint,4,opt,name=high_watermark,json=highWatermark,proto3" json:"high_watermark,omitempty"`
-	LogStartOffset   int64                  `protobuf:"varint,5,opt,name=log_start_offset,json=logStartOffset,proto3" json:"log_start_offset,omitempty"`
-	LastStableOffset int64                  `protobuf:"varint,6,opt,name=last_stable_offset,json=lastStableOffset,proto3" json:"last_stable_offset,omitempty"` // no transaction that begins below it is undecided
-	Records          []byte                 `protobuf:"bytes,7,opt,name=records,proto3" json:"records,omitempty"`                                              // whole batches; the first may begin below the fetch offset
-	DivergingEpoch   *EpochEndOffset        `protobuf:"bytes,8,opt,name=diverging_epoch,json=divergingEpoch,proto3" json:"diverging_epoch,omitempty"`
-	FetchOffset      int64                  `protobuf:"varint,9,opt,name=fetch_offset,json=fetchOffset,proto3" json:"fetch_offset,omitempty"` // the offset that this answers
-	TopicId          string                 `protobuf:"bytes,10,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`             // of the question that this answers
-	Aborted          []*AbortedTransaction  `protobuf:"bytes,11,rep,name=aborted,proto3" json:"aborted,omitempty"`                            // if read_committed: those with records here, which the reader drops
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state                protoimpl.MessageState `protogen:"open.v1"`
+	Topic                string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	Partition            int32                  `protobuf:"varint,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	Error                *Error                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	HighWatermark        int64                  `protobuf:"varint,4,opt,name=high_watermark,json=highWatermark,proto3" json:"high_watermark,omitempty"`
+	LogStartOffset       int64                  `protobuf:"varint,5,opt,name=log_start_offset,json=logStartOffset,proto3" json:"log_start_offset,omitempty"`
+	LastStableOffset     int64                  `protobuf:"varint,6,opt,name=last_stable_offset,json=lastStableOffset,proto3" json:"last_stable_offset,omitempty"` // no transaction that begins below it is undecided
+	Records              []byte                 `protobuf:"bytes,7,opt,name=records,proto3" json:"records,omitempty"`                                              // whole batches; the first may begin below the fetch offset
+	DivergingEpoch       *EpochEndOffset        `protobuf:"bytes,8,opt,name=diverging_epoch,json=divergingEpoch,proto3" json:"diverging_epoch,omitempty"`
+	FetchOffset          int64                  `protobuf:"varint,9,opt,name=fetch_offset,json=fetchOffset,proto3" json:"fetch_offset,omitempty"`                                     // the offset that this answers
+	TopicId              string                 `protobuf:"bytes,10,opt,name=topic_id,json=topicId,proto3" json:"topic_id,omitempty"`                                                 // of the question that this answers
+	Aborted              []*AbortedTransaction  `protobuf:"bytes,11,rep,name=aborted,proto3" json:"aborted,omitempty"`                                                                // if read_committed: those with records here, which the reader drops
+	PreferredReadReplica *int32                 `protobuf:"varint,12,opt,name=preferred_read_replica,json=preferredReadReplica,proto3,oneof" json:"preferred_read_replica,omitempty"` // no records: this follower, in the consumer's rack, has them (KIP-392)
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *PartitionFetchResult) Reset() {
@@ -936,6 +945,13 @@ func (x *PartitionFetchResult) GetAborted() []*AbortedTransaction {
 		return x.Aborted
 	}
 	return nil
+}
+
+func (x *PartitionFetchResult) GetPreferredReadReplica() int32 {
+	if x != nil && x.PreferredReadReplica != nil {
+		return *x.PreferredReadReplica
+	}
+	return 0
 }
 
 type AbortedTransaction struct {
@@ -4547,7 +4563,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\vRecordError\x12\x1f\n" +
 	"\vbatch_index\x18\x01 \x01(\x05R\n" +
 	"batchIndex\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xb0\x03\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xc9\x03\n" +
 	"\fFetchRequest\x12%\n" +
 	"\x0ecorrelation_id\x18\x01 \x01(\x03R\rcorrelationId\x12\x1d\n" +
 	"\n" +
@@ -4564,7 +4580,8 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\n" +
 	"cluster_id\x18\n" +
 	" \x01(\tR\tclusterId\x12%\n" +
-	"\x0eread_committed\x18\v \x01(\bR\rreadCommitted\"\xa9\x02\n" +
+	"\x0eread_committed\x18\v \x01(\bR\rreadCommitted\x12\x17\n" +
+	"\arack_id\x18\f \x01(\tR\x06rackId\"\xa9\x02\n" +
 	"\x0eFetchPartition\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12\x19\n" +
@@ -4583,7 +4600,7 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"partitions\x18\x02 \x03(\v2!.penstock.v1.PartitionFetchResultR\n" +
 	"partitions\x12(\n" +
 	"\x05error\x18\x03 \x01(\v2\x12.penstock.v1.ErrorR\x05error\x12(\n" +
-	"\x10throttle_time_ms\x18\x04 \x01(\x05R\x0ethrottleTimeMs\"\xcc\x03\n" +
+	"\x10throttle_time_ms\x18\x04 \x01(\x05R\x0ethrottleTimeMs\"\xa2\x04\n" +
 	"\x14PartitionFetchResult\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12\x1c\n" +
 	"\tpartition\x18\x02 \x01(\x05R\tpartition\x12(\n" +
@@ -4596,7 +4613,9 @@ const file_penstock_v1_broker_proto_rawDesc = "" +
 	"\ffetch_offset\x18\t \x01(\x03R\vfetchOffset\x12\x19\n" +
 	"\btopic_id\x18\n" +
 	" \x01(\tR\atopicId\x129\n" +
-	"\aaborted\x18\v \x03(\v2\x1f.penstock.v1.AbortedTransactionR\aaborted\"X\n" +
+	"\aaborted\x18\v \x03(\v2\x1f.penstock.v1.AbortedTransactionR\aaborted\x129\n" +
+	"\x16preferred_read_replica\x18\f \x01(\x05H\x00R\x14preferredReadReplica\x88\x01\x01B\x19\n" +
+	"\x17_preferred_read_replica\"X\n" +
 	"\x12AbortedTransaction\x12\x1f\n" +
 	"\vproducer_id\x18\x01 \x01(\x03R\n" +
 	"producerId\x12!\n" +
@@ -5362,6 +5381,7 @@ func file_penstock_v1_broker_proto_init() {
 	file_penstock_v1_transactions_proto_init()
 	file_penstock_v1_users_proto_init()
 	file_penstock_v1_voters_proto_init()
+	file_penstock_v1_broker_proto_msgTypes[9].OneofWrappers = []any{}
 	file_penstock_v1_broker_proto_msgTypes[37].OneofWrappers = []any{}
 	file_penstock_v1_broker_proto_msgTypes[45].OneofWrappers = []any{}
 	file_penstock_v1_broker_proto_msgTypes[51].OneofWrappers = []any{}

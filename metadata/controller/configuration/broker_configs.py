@@ -14,6 +14,7 @@ from metadata.broker_config import VALUE_CHARACTERS_MAX, broker_id_of
 from metadata.controller.configuration.changes import SHOWN_CHARACTERS, altered_texts, config_records
 from metadata.controller.configuration.topic_configs import emptied_elrs, unclean_elections
 from metadata.controller.context import DecisionContext, effective_min_isr
+from metadata.cordon import CORDONED_LOG_DIRS, forgotten_record
 from metadata.records import ALL_BROKERS, BROKER_RESOURCE, Record
 from metadata.registrations import PartitionRegistration
 from metadata.topic_config import UNCLEAN_LEADER_ELECTION, effective_value
@@ -43,8 +44,23 @@ def broker_records(context: DecisionContext, resource: AlterConfigsResource) -> 
             )
         definition_of(key).parse(after[key])
     _check_together(context, resource, after)
-    records: list[Record] = [*config_records(BROKER_RESOURCE, name, before, after)]
+    records: list[Record] = [
+        *config_records(BROKER_RESOURCE, name, before, after),
+        *_uncordoned(context, name, before, after),
+    ]
     return records if name != ALL_BROKERS else _with_partitions(context, records, after)
+
+
+def _uncordoned(
+    context: DecisionContext, name: str, before: Mapping[str, str], after: Mapping[str, str]
+) -> tuple[Record, ...]:
+    """Forgets what a broker that is away told of its cordoned log dirs, when its configuration names them no longer:
+    else it would stay cordoned until it is back. One that is in service tells anew with its next heartbeat."""
+    broker_id = broker_id_of(name)
+    is_unset = CORDONED_LOG_DIRS in before and CORDONED_LOG_DIRS not in after
+    if broker_id is None or not is_unset or context.state.is_active(broker_id):
+        return ()
+    return forgotten_record(broker_id, context.state.configs)
 
 
 def _check_name(context: DecisionContext, resource: AlterConfigsResource) -> None:

@@ -14,6 +14,7 @@ from tests.simulation.cluster.calendars.calendar_plan import CalendarPlan
 from tests.simulation.cluster.flood_plan import FloodPlan
 from tests.simulation.cluster.levels.level_plan import LevelPlan
 from tests.simulation.cluster.network import Weather
+from tests.simulation.cluster.racks.rack_plan import RackPlan
 from tests.simulation.cluster.voters.voter_plan import VoterPlan
 
 
@@ -132,6 +133,7 @@ class Task(StrEnum):
     MOVE = "moves the replicas of partitions to other brokers, and cancels some moves"
     RELOCATE = "moves replicas to other log dirs of their brokers, and cancels some moves"
     FORGET = "moves everything away from a broker, takes it out of service for a while, and forgets it"
+    CORDON = "cordons brokers and log dirs, and makes topics meanwhile"
     MAKE = "takes a broker out of service, and makes topics and partitions meanwhile"
 
 
@@ -370,6 +372,8 @@ class Plan:
     """None: the voters are all controllers, and stay so."""
     levels: LevelPlan | None = None
     """None: all nodes are of this release, and their levels are those of release 0.2.0."""
+    racks: RackPlan | None = None
+    """The racks of nodes and consumers; None: nobody has one, and consumers read from leaders alone."""
 
     @property
     def brokers(self) -> tuple[int, ...]:

@@ -51,6 +51,7 @@ from tests.simulation.cluster.plan import (
 )
 from tests.simulation.cluster.processing.group import Processing
 from tests.simulation.cluster.quota_invariants import QuotaInvariants
+from tests.simulation.cluster.racks.rack_plan import RackDraw
 from tests.simulation.cluster.rpc import SimulatedTransport
 from tests.simulation.cluster.sink.application import SinkApplication
 from tests.simulation.cluster.transactions.work import Transactions
@@ -134,6 +135,7 @@ class Clients:
         self.refused: Counter[str] = Counter()
         """Calls of operators, and errors that they were told, by their names."""
         self.quotas = QuotaInvariants(plan)
+        self.racks = RackDraw(plan.racks, plan.seed)
         self.keyed = keyed_topics(self)
         self.groups = [Group(self, each) for each in plan.groups]
         self.transactions = Transactions(self)
@@ -441,9 +443,10 @@ class Clients:
     # -- readers -------------------------------------------------------------------------------------------------------
 
     def consumer(self, **options: Any) -> AsyncConsumer:
-        options = {"auto_offset_reset": "none", **self._ages(), **self._login, **options}
+        options = {"auto_offset_reset": "none", **self._ages(), **self._login, **self.racks.options(), **options}
         consumer = AsyncConsumer(self.bootstrap, environment=self.environment(), **options)
         self._invariants.watch(core_of(consumer).cluster)
+        self._invariants.readers.watch(core_of(consumer))
         return consumer
 
     def cluster_client(self) -> ClusterClient:

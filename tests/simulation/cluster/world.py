@@ -188,6 +188,7 @@ class World:
                 **self.quorum.config(),
                 "log.dirs": [f"/machine/node-{index}/data-{number}" for number in range(node.log_dirs)],
                 **security_config(plan, listeners),
+                **(plan.racks.config(index) if plan.racks is not None and node.is_broker else {}),
             }
         )
         time = MachineTime(self.scheduler, node.clock_rate)

@@ -14,8 +14,9 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tests.simulation.cluster.drawn_plan import draw_plan
 from tests.simulation.cluster.mutants.calendars import CALENDARS
@@ -23,6 +24,7 @@ from tests.simulation.cluster.mutants.checkpoints import CHECKPOINTS
 from tests.simulation.cluster.mutants.clients import CLIENTS
 from tests.simulation.cluster.mutants.configs import CONFIGS
 from tests.simulation.cluster.mutants.controller import CONTROLLER
+from tests.simulation.cluster.mutants.cordons import CORDONS
 from tests.simulation.cluster.mutants.edit import Mutant, switched_on
 from tests.simulation.cluster.mutants.groups import GROUPS
 from tests.simulation.cluster.mutants.growth import GROWTH
@@ -37,6 +39,7 @@ from tests.simulation.cluster.mutants.processing import PROCESSING
 from tests.simulation.cluster.mutants.producers import PRODUCERS
 from tests.simulation.cluster.mutants.quorum import QUORUM
 from tests.simulation.cluster.mutants.quotas import QUOTAS
+from tests.simulation.cluster.mutants.racks import FOLLOWER_READS
 from tests.simulation.cluster.mutants.replication import REPLICATION
 from tests.simulation.cluster.mutants.security import SECURITY
 from tests.simulation.cluster.mutants.shares import SHARES
@@ -65,6 +68,7 @@ MUTANTS = (
     *QUOTAS,
     *CHECKPOINTS,
     *GROWTH,
+    *CORDONS,
     *CONFIGS,
     *KAFKA,
     *GROUPS,
@@ -77,6 +81,7 @@ MUTANTS = (
     *TRANSACTIONS,
     *VOTERS,
     *LEVELS,
+    *FOLLOWER_READS,
 )
 SEEDS_DRAWN = 100
 """From so many plans the fitting ones are taken."""
@@ -112,14 +117,22 @@ class Hunt:
     """Plans in which the mutant crashed, and how."""
 
 
+NEEDED: Final[Sequence[tuple[Sequence[Mutant], str]]] = (
+    (TRANSACTIONS, "transactors"),
+    (SECURITY, "security"),
+    (SHARES, "floods"),
+    (CALENDARS, "calendars"),
+    (VOTERS, "voter_changes"),
+    (LEVELS, "levels"),
+    (FOLLOWER_READS, "racks"),
+)
+"""The part of a plan without which mistakes of a kind are never made."""
+
+
 def fit(plan: Plan, mutant: Mutant) -> tuple[int, int]:
     """How well the plan's faults fit the mutant; of plans that fit equally well, the smaller seed."""
     copies = min(topic.replication_factor for topic in plan.topics)
-    if (mutant in TRANSACTIONS and not plan.transactors) or (mutant in SECURITY and plan.security is None):
-        return -1000, -plan.seed
-    if (mutant in SHARES and not plan.floods) or (mutant in CALENDARS and plan.calendars is None):
-        return -1000, -plan.seed
-    if (mutant in VOTERS and plan.voter_changes is None) or (mutant in LEVELS and plan.levels is None):
+    if any(mutant in mutants and not getattr(plan, part) for mutants, part in NEEDED):
         return -1000, -plan.seed
     if (mutant.is_replicated and copies < 2) or (mutant in QUORUM and len(plan.voters) < 3):
         return -1000, -plan.seed

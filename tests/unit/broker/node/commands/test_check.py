@@ -15,6 +15,7 @@ from broker.node.commands.format import format_node
 from broker.node.commands.initial_controllers import QuorumOptions
 from broker.quorum.metadata_log import QuorumStateFile
 from broker.quorum.voter_memory import VoterMemory
+from penstock import __version__
 from penstock.client.admin.cluster_views import ClusterViews
 from penstock.client.admin.health.health_check import HealthCheck
 from penstock.client.admin.health.judge import judge
@@ -49,6 +50,7 @@ def test_a_new_node_could_start_once_it_is_formatted(layout: Layout, capsys: pyt
     before = files(layout)
     assert main(str(layout.config_path(0))) == 0
     said = capsys.readouterr().out
+    assert said.startswith(f"penstock {__version__}\n")
     assert "warning: no log dir is formatted yet" in said and said.endswith(
         "could start once its log dirs are formatted; 1 warning\n"
     )
@@ -63,6 +65,7 @@ def test_for_scripts_it_is_one_document(layout: Layout, capsys: pytest.CaptureFi
     assert main(path, as_json=True) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["config"], found["node_id"], len(found["warnings"])) == (path, 0, 1)
+    assert found["version"] == __version__
     assert found["state"].startswith("could start once") and len(found["listeners"]) >= 3
     assert launch(["check", "--config", path + ".not", "--json"]) == 2
     error = json.loads(capsys.readouterr().err)["error"]

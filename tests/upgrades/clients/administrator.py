@@ -1,16 +1,13 @@
-"""A client of either release, as a process: a producer, a consumer, or one round of an administrator.
+"""One round of an administrator, as a process: administrator.py BOOTSTRAP PREFIX TOPIC.
 
-It runs with the tree of its release on the path, so it imports nothing but `penstock`, and uses only what both releases
-have. `produce` and `consume` work until their standard input ends; every line that they print is one record:
-[partition, offset, key, value]. `administer` prints one object: what everybody who asks has to be told. An error that
-it does not expect ends it with a traceback.
+It runs with the tree of either release on the path, so it imports nothing but `penstock`, and uses only what both have.
+It prints one object: what everybody who asks has to be told. An error that it does not expect ends it with a traceback.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,51 +15,8 @@ from typing import Any
 from penstock import Admin, Consumer, Producer, TopicPartition
 from penstock.errors import ApiError, PenstockError
 
-TICK_S = 0.01
-KEYS = 16
 WAIT_S = 60.0
 RECORDS = 40
-
-
-def produce(bootstrap: str, topic: str, name: str) -> None:
-    """Sends numbers under a few keys, in order, and prints what is acked; the first failure is an error."""
-    ended = _ended()
-    failures: list[BaseException] = []
-
-    def on_done(key: str, value: int, future: Any) -> None:
-        error = future.exception(0)
-        if error is not None:
-            failures.append(error)
-            return
-        placed = future.result(0)
-        print(json.dumps([placed.partition, placed.offset, key, value]))
-
-    with Producer(bootstrap, acks="all", linger_ms=5) as producer:
-        number = 0
-        while not ended.wait(TICK_S) and not failures:
-            key = f"{name}-{number % KEYS}"
-            future = producer.send(topic, str(number).encode(), key=key.encode())
-            future.add_done_callback(lambda done, key=key, value=number: on_done(key, value, done))
-            number += 1
-        producer.flush()
-        doubtful = producer.statistics().possible_duplicates
-    if failures or doubtful:
-        raise SystemExit(f"{len(failures)} records failed, {doubtful} are in doubt: {failures[:3]}")
-
-
-def consume(bootstrap: str, topic: str) -> None:
-    """Prints every record from the beginning, to the end that the topic has when it is told to end."""
-    ended = _ended()
-    with Consumer(bootstrap) as consumer:
-        partitions = consumer.partitions_for(topic)
-        consumer.assign(partitions)
-        consumer.seek_to_beginning()
-        ends: dict[TopicPartition, int] = {}
-        while not ends or any(consumer.position(tp) < end for tp, end in ends.items()):
-            for r in consumer.poll(timeout_ms=100):
-                print(json.dumps([r.partition, r.offset, (r.key or b"").decode(), int(r.value or b"")]))
-            if ended.is_set() and not ends:
-                ends = consumer.end_offsets(partitions)
 
 
 def administer(bootstrap: str, prefix: str, load: str) -> None:
@@ -230,19 +184,5 @@ def _until(is_true: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def _ended() -> threading.Event:
-    """Set when standard input ends."""
-    ended = threading.Event()
-
-    def watch() -> None:
-        sys.stdin.read()
-        ended.set()
-
-    threading.Thread(target=watch, daemon=True).start()
-    return ended
-
-
-ROLES = {"produce": produce, "consume": consume, "administer": administer}
-
 if __name__ == "__main__":
-    ROLES[sys.argv[1]](*sys.argv[2:])
+    administer(*sys.argv[1:])

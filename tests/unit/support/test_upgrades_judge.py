@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mixed_releases.judge import Line, contradictions
+from tests.upgrades.judge import Line, contradictions
 
 LOG: list[Line] = [[0, 0, "a", 1], [0, 1, "a", 2], [1, 0, "b", 1]]
 

@@ -1,0 +1,146 @@
+"""A cluster is rolled from release to release under load, and back: python -m tests.upgrades.
+
+    python -m tests.upgrades                              every path of PATHS, open and secured
+    python -m tests.upgrades --path 0.2.0..now --secured yes
+
+Three nodes, each controller and broker, under the clients of load.py. A pass rolls them along its path, node by node,
+back to the last but one in the other order, and forward again. Each step exchanges a node, by a stop or a crash in
+turn; then the active controller is killed (-9), whichever release it is of, and the one after it makes a topic and
+changes a configuration. The table has a row for each step: records acked, failed, lost, written twice; the longest time
+in which a partition acked nothing, and in which a writer of transactions ended none. Anything but zeros in the three is
+wrong, and so is a complaint in a node's log.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from unittest.mock import patch
+
+from penstock import Admin
+from penstock.testing import Cluster
+from tests.support.campaign.frame import Campaign, Run
+from tests.support.campaign.options import option
+from tests.upgrades.figures import Accounts, rows, table, wrongs
+from tests.upgrades.judge import contradictions
+from tests.upgrades.load import Load, found_in, prepare, variables
+from tests.upgrades.mixture import Mixture
+from tests.upgrades.releases import COMMITS, NOW, Release, release
+
+NODES = 3
+PATHS = ("0.1.0..now", "0.2.0..now", "0.1.0..0.2.0..now")
+BEFORE_S = 3.0
+"""The load alone, before the first step."""
+LIMIT = 5.0
+"""A pass fails that takes so many times its seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    path: tuple[str, ...] = option((), f"releases of {', '.join(COMMITS)} and {NOW}, with dots between", metavar="A..B")
+    secured: str = option("both", "with TLS, SCRAM and ACLs", choices=("no", "yes", "both"))
+    seconds: float = option(90.0, "of a pass, if its steps need no longer")
+
+
+def play(run: Run[Options]) -> None:
+    """Every path, open and secured as asked."""
+    for path in run.options.path or PATHS:
+        releases = [release(name, run.directory / "trees") for name in path.split("..")]
+        for is_secure in {"no": (False,), "yes": (True,), "both": (False, True)}[run.options.secured]:
+            run.say(f"{path}, {'secured' if is_secure else 'open'}")
+            Pass(run, path, releases, is_secure=is_secure).tell()
+
+
+class Pass:
+    """One path, in a cluster of its own."""
+
+    def __init__(self, run: Run[Options], path: str, releases: Sequence[Release], *, is_secure: bool) -> None:
+        self._run, self._path, self._releases, self._is_secure = run, path, releases, is_secure
+        self._steps: list[str] = []
+        self._began_at: list[float] = []
+        self._accounts = Accounts()
+
+    def tell(self) -> None:
+        """The pass, its judgement and its rows of the table."""
+        first = self._releases[0]
+        directory = self._run.directory / f"{self._path}-{'secured' if self._is_secure else 'open'}"
+        directory.mkdir()
+        with first.code_of():
+            cluster = self._run.enter(Cluster(NODES, directory=directory / "cluster", secure=self._is_secure))
+        mixture = Mixture(cluster, first, self._run.report, self._run.say)
+        with Admin(cluster.bootstrap, **cluster.client_options) as admin:
+            prepare(admin, is_secure=self._is_secure)
+            load = Load(cluster, list(dict.fromkeys((first, release(NOW, directory)))), directory)
+            with load.running(self._accounts):
+                self._roll(admin, mixture, load)
+        self._judge(cluster, mixture)
+        cluster.close()
+
+    def _roll(self, admin: Admin, mixture: Mixture, load: Load) -> None:
+        """All steps. Behind the last one all nodes are of the last release: the place to raise the feature level."""
+        legs = list(self._legs())
+        with self._step(f"all of {self._releases[0].name}", BEFORE_S):
+            pass
+        for node, to in legs:
+            with self._step(f"node {node}: {to.name}", (self._run.options.seconds - BEFORE_S) / len(legs)):
+                mixture.exchange(node, to)
+                controller = mixture.kill_controller()
+                self._run.say(f"  controller {controller} was killed; nodes {[one.name for one in mixture.releases]}")
+                _decide(admin, len(self._steps))
+                load.require_alive()
+
+    def _legs(self) -> Iterator[tuple[int, Release]]:
+        """A node and its next release: along the path, back to the last but one in the other order, and on again."""
+        *before, _ = self._releases
+        for to in self._releases[1:]:
+            yield from ((node, to) for node in range(NODES))
+        yield from ((node, before[-1]) for node in reversed(range(NODES)))
+        yield from ((node, self._releases[-1]) for node in range(NODES))
+
+    @contextmanager
+    def _step(self, name: str, seconds: float) -> Iterator[None]:
+        """A step lasts so long at least, so that its load is worth a row."""
+        self._steps.append(name)
+        self._began_at.append(time.monotonic())
+        yield
+        time.sleep(max(0.0, self._began_at[-1] + seconds - time.monotonic()))
+
+    def _judge(self, cluster: Cluster, mixture: Mixture) -> None:
+        report = self._run.report
+        with patch.dict(os.environ, variables(cluster)):
+            found = found_in(cluster)
+        made = rows(self._began_at, self._accounts, found)
+        title = f"{self._path}, {'secured' if self._is_secure else 'open'}"
+        report.table += [*table(title, self._steps, made), ""]
+        for kind in ("failed", "lost", "doubled"):
+            for name, row in zip(self._steps, made, strict=True):
+                if count := getattr(row, kind):
+                    report.wrong(kind, f"{title}, {name}", count)
+        report.all_wrong("failed-with", {f"{title}: {line[1]}" for line in self._accounts.failures()})
+        readers = {name: lines for name, lines in self._accounts.readers.items() if lines}
+        for text in contradictions(self._accounts.acks(), readers):
+            report.wrong("contradiction", f"{title}: {text}")
+        for kind, text in wrongs(self._accounts, found):
+            report.wrong(kind, f"{title}: {text}")
+        report.all_wrong("complaint", (f"{title}: {text}" for text in mixture.complaints()))
+        acked = sum(row.acked for row in made)
+        gap, pause = (round(max(getattr(row, name) for row in made), 1) for name in ("gap_s", "pause_s"))
+        of_pass = {"acked": acked, "longest_gap_s": gap, "longest_pause_of_transactions_s": pause, "steps": len(made)}
+        report.figures[title] = of_pass
+
+
+def _decide(admin: Admin, number: int) -> None:
+    """Decisions of the controller that leads now, which nodes of every release have to follow."""
+    admin.create_topic(f"made-{number}", 2, NODES)
+    admin.alter_topic_config(f"made-{number}", {"retention.ms": 3_600_000})
+
+
+def _limit_s(options: Options) -> float:
+    passes = len(options.path or PATHS) * (2 if options.secured == "both" else 1)
+    return LIMIT * options.seconds * passes
+
+
+CAMPAIGN = Campaign("tests.upgrades", __doc__, Options, play, limit_s=_limit_s)
